@@ -1,0 +1,164 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs"
+import { crc32 } from "node:zlib"
+import type { Cursor, RawRecord, Reading, Skipped } from "./connector.ts"
+import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
+import { recoverRecords } from "./recover.ts"
+
+const CHUNK_BYTES = 1 << 20
+/** A longer line is counted as skipped; the longest genuine one seen is half a megabyte. */
+const MAX_LINE_BYTES = 64 << 20
+/** An unterminated last line is taken as whole when nobody has written to the file for this long. */
+const SETTLED_MS = 60_000
+
+export type JsonlOptions = {
+  /** Drops the bulk, or the whole record where it returns undefined. Runs before anything is kept. */
+  strip?: (record: RawRecord) => RawRecord | undefined
+  /** Lets a cheap look at the text spare the parser a record that `strip` would drop anyway. */
+  wanted?: (line: string) => boolean
+  now?: number
+}
+
+/**
+ * Reads the lines that follow a cursor. The cursor holds a checksum of all that was read before it, so a file that was
+ * rewritten, truncated, rotated or edited in the middle is noticed and read from its beginning.
+ *
+ * Only what ends in a newline is consumed: a writer may be in the middle of the last line. Whole records inside a
+ * damaged line (spliced, NUL-filled, missing newline) are recovered, and the damage is counted.
+ */
+export function readJsonl(path: string, after: Cursor | undefined, options: JsonlOptions = {}): Reading {
+  const { strip, wanted, now = Date.now() } = options
+  const start = after && prefixIsUnchanged(path, after) ? after : undefined
+  let offset = start?.offset ?? 0
+  let crc = start?.crc ?? 0
+  let pending = false
+  const skipped: Skipped[] = []
+
+  function* records(): Generator<RawRecord> {
+    const fd = openSync(path, "r")
+    try {
+      const settled = now - fstatSync(fd).mtimeMs > SETTLED_MS
+      for (const line of linesFrom(fd, offset, crc)) {
+        if (line.terminated) yield* take(line.text, line.bytes)
+        else if (settled && isWhole(line.text)) yield* take(line.text, line.bytes)
+        else {
+          pending = true
+          continue
+        }
+        crc = line.crc
+        offset += line.bytes
+      }
+    } finally {
+      closeSync(fd)
+    }
+  }
+
+  function* take(text: string | undefined, bytes: number): Generator<RawRecord> {
+    if (text === undefined) {
+      skipped.push({ reason: `line of ${bytes} bytes, over the limit of ${MAX_LINE_BYTES}`, where: `byte ${offset}` })
+      return
+    }
+    if (isBlank(text)) return
+    if (wanted && !wanted(text)) return
+    const whole = parseObject(text)
+    if (whole) {
+      yield* keep(whole)
+      return
+    }
+    const recovered = recoverRecords(text)
+    skipped.push({
+      reason: recovered.length > 0 ? `damaged line, ${recovered.length} whole record(s) recovered` : "damaged line",
+      where: `byte ${offset}`,
+    })
+    for (const record of recovered) yield* keep(record)
+  }
+
+  function* keep(record: RawRecord): Generator<RawRecord> {
+    if (isDeeperThan(record, MAX_DEPTH)) {
+      skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `byte ${offset}` })
+      return
+    }
+    const stripped = strip ? strip(record) : record
+    if (stripped) yield stripped
+  }
+
+  return {
+    mode: start || !after ? "append" : "replace",
+    records: records(),
+    end: () => ({ cursor: { offset, crc }, skipped, pending }),
+  }
+}
+
+/** `text` is undefined for a line past the limit; `crc` covers the file up to the line's end. */
+type Line = { text: string | undefined; bytes: number; terminated: boolean; crc: number }
+
+/** Every line from an offset on, its newline counted in `bytes`. Holds one line at a time, and none past the limit. */
+function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line> {
+  const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+  let pieces: Buffer[] = []
+  let bytes = 0
+  let crc = crcBefore
+  const add = (piece: Buffer) => {
+    crc = crc32(piece, crc)
+    bytes += piece.length
+    if (bytes <= MAX_LINE_BYTES) pieces.push(piece)
+    else pieces = []
+  }
+  const finish = (terminated: boolean, isFirst: boolean): Line => {
+    const line = {
+      text: bytes > MAX_LINE_BYTES ? undefined : decode(pieces, terminated, isFirst),
+      bytes,
+      terminated,
+      crc,
+    }
+    pieces = []
+    bytes = 0
+    return line
+  }
+  let isFirst = from === 0
+  for (let position = from; ; ) {
+    const got = readSync(fd, chunk, 0, CHUNK_BYTES, position)
+    if (got === 0) break
+    position += got
+    let begin = 0
+    for (let end = chunk.indexOf(10); end !== -1 && end < got; end = chunk.indexOf(10, begin)) {
+      add(chunk.subarray(begin, end + 1))
+      yield finish(true, isFirst)
+      isFirst = false
+      begin = end + 1
+    }
+    if (begin < got) add(Buffer.from(chunk.subarray(begin, got)))
+  }
+  if (bytes > 0) yield finish(false, isFirst)
+}
+
+function decode(pieces: Buffer[], terminated: boolean, isFirst: boolean): string {
+  const whole = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)
+  const text = whole.toString("utf8", 0, terminated ? whole.length - 1 : whole.length)
+  return isFirst && text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+}
+
+function prefixIsUnchanged(path: string, cursor: Cursor): boolean {
+  const fd = openSync(path, "r")
+  try {
+    if (fstatSync(fd).size < cursor.offset) return false
+    const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+    let crc = 0
+    for (let position = 0; position < cursor.offset; ) {
+      const got = readSync(fd, chunk, 0, Math.min(CHUNK_BYTES, cursor.offset - position), position)
+      if (got === 0) return false
+      crc = crc32(chunk.subarray(0, got), crc)
+      position += got
+    }
+    return crc === cursor.crc
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function isWhole(text: string | undefined): boolean {
+  return text !== undefined && parseObject(text) !== undefined
+}
+
+function isBlank(text: string): boolean {
+  return text.trim() === ""
+}

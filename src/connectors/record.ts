@@ -1,0 +1,57 @@
+import type { RawRecord } from "./connector.ts"
+
+// How connectors read fields of records they do not trust: the value if it has the type, undefined if not.
+
+export function isRecord(value: unknown): value is RawRecord {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}
+
+export function parseObject(text: string): RawRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined // a damaged record is data: the caller counts it
+  }
+}
+
+export function string(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined
+}
+
+export function number(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined
+}
+
+export function record(value: unknown): RawRecord | undefined {
+  return isRecord(value) ? value : undefined
+}
+
+export function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+export function records(value: unknown): RawRecord[] {
+  return list(value).filter(isRecord)
+}
+
+/** Milliseconds since 1970 from an ISO string, or from a number in seconds or milliseconds. */
+export function time(value: unknown): number | undefined {
+  if (typeof value === "number") {
+    if (!Number.isFinite(value) || value <= 0) return undefined
+    return Math.round(value < 1e11 ? value * 1000 : value)
+  }
+  if (typeof value !== "string") return undefined
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? undefined : at
+}
+
+/** JSON.parse takes a million levels, but whatever walks or prints the result overflows at 5,000. */
+export const MAX_DEPTH = 200
+
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false
+  if (levels === 0) return true
+  for (const key in value) if (isDeeperThan((value as RawRecord)[key], levels - 1)) return true
+  return false
+}

@@ -1,0 +1,56 @@
+import type { RawRecord } from "./connector.ts"
+import { parseObject } from "./record.ts"
+
+/** Looking for records costs at most this many times the line's length, whatever a hostile line holds. */
+const WORK_PER_CHARACTER = 16
+/** A record has at least this many fields; less is a fragment of a broken one (`{"type":"text"}`). */
+const MIN_FIELDS = 2
+
+/**
+ * The whole records inside a line that is not one: agents that crash or write concurrently leave half a record followed
+ * by a whole one, two records without a newline between them, or a run of NULs where data should be.
+ *
+ * A record begins at `{"` and ends at its matching brace. Nested objects of a broken record also look like that, so of
+ * all candidates only those are taken that are not inside another: we walk from the left and jump over what parsed.
+ */
+export function recoverRecords(line: string): RawRecord[] {
+  const found: RawRecord[] = []
+  let work = line.length * WORK_PER_CHARACTER
+  for (const piece of line.split(/\0+/)) {
+    let at = piece.indexOf('{"')
+    while (at !== -1 && work > 0) {
+      const end = endOfObject(piece, at)
+      work -= (end === -1 ? piece.length : end) - at
+      const record = end === -1 ? undefined : parseObject(piece.slice(at, end))
+      if (record && looksWhole(record, piece, at, end)) {
+        found.push(record)
+        at = piece.indexOf('{"', end)
+      } else at = piece.indexOf('{"', at + 1)
+    }
+  }
+  return found
+}
+
+/** Where the object that begins at `start` ends, or -1. Braces inside strings do not count. */
+function endOfObject(text: string, start: number): number {
+  let depth = 0
+  let inString = false
+  for (let i = start; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (inString) {
+      if (code === 92) i++
+      else if (code === 34) inString = false
+    } else if (code === 34) inString = true
+    else if (code === 123 || code === 91) depth++
+    else if ((code === 125 || code === 93) && --depth === 0) return i + 1
+  }
+  return -1
+}
+
+/** A whole record stands at the line's border or beside another one; a fragment is followed by the rest of its parent. */
+function looksWhole(record: RawRecord, text: string, start: number, end: number): boolean {
+  if (Object.keys(record).length < MIN_FIELDS) return false
+  const after = text.slice(end).trimStart()
+  if (after !== "" && !after.startsWith("{")) return false
+  return start === 0 || text[start - 1] !== ":" || after === ""
+}

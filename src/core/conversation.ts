@@ -1,0 +1,114 @@
+/** The agents whose history dex reads. A new connector adds its name here. */
+export const SOURCES = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat"] as const
+export type SourceId = (typeof SOURCES)[number]
+
+/** Whose words a part holds. `injected` is text that a hook, a skill or dex itself put there: never evidence. */
+export type Origin = "person" | "agent" | "local_tool" | "web" | "injected"
+
+export type Role = "user" | "assistant" | "tool" | "system"
+
+export type Part =
+  | { type: "text"; text: string; origin: Origin }
+  | { type: "thinking"; text: string; origin: "agent" }
+  /** `text` is the input as the agent wrote it: JSON, or the plain string of a freeform tool. */
+  | { type: "tool_call"; text: string; origin: "agent"; tool: string; call_id?: string }
+  | {
+      type: "tool_result"
+      text: string
+      origin: Origin
+      tool?: string
+      call_id?: string
+      is_error: boolean
+      /** The change this result reports, so that a line can later be traced to the conversation that wrote it. */
+      hunks?: Hunk[]
+    }
+  /** The bytes are not kept: only what they were. */
+  | { type: "image"; text: string; origin: Origin; mime?: string; bytes?: number; sha256?: string }
+  /** A compaction's summary of what came before. */
+  | { type: "summary"; text: string; origin: "agent" }
+
+/** One run of changed lines; `lines` carry their ` `, `+` or `-`, as in a unified diff. */
+export type Hunk = {
+  path: string
+  old_start: number
+  old_lines: number
+  new_start: number
+  new_lines: number
+  lines: string[]
+}
+
+/** What a message did to the world, told from its tool calls and their results. */
+export type Effect =
+  | {
+      type: "file"
+      path: string
+      action: "edited" | "read" | "mentioned"
+      call_id?: string
+      added?: number
+      removed?: number
+    }
+  | { type: "command"; command: string; call_id?: string; exit_status?: number; failed?: boolean; error?: string }
+  | { type: "commit"; hash: string; subject: string; branch?: string; call_id?: string }
+  | { type: "pull_request"; url: string }
+
+/** Tokens as the provider counted them; `input` excludes what came from the cache, whatever the agent reports. */
+export type Usage = {
+  input: number
+  output: number
+  cache_read: number
+  cache_write: number
+  reasoning?: number
+  cost?: number
+}
+
+export type Message = {
+  /**
+   * Names the native record. Unique within its conversation. The same key in two conversations of one source means the
+   * same message, copied by a fork or a resume: so a key made of a position must contain the conversation's id.
+   */
+  key: string
+  role: Role
+  /** Milliseconds since 1970, where the record says so. */
+  at?: number
+  model?: string
+  parts: Part[]
+  effects?: Effect[]
+  usage?: Usage
+  /** True where the person went back (rewind, rollback, edit) and this branch was left. It stays readable. */
+  abandoned?: boolean
+}
+
+/** Where a title came from, best first. */
+export const TITLE_SOURCES = ["person", "agent", "summary", "first_prompt"] as const
+export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
+
+/** Who ran it: a person, another conversation, a script, or dex itself. */
+export type Kind = "person" | "subagent" | "automation" | "dex"
+
+/** One conversation as a connector reads it out of the records; the store gives it numbers. */
+export type Conversation = {
+  /** As its agent numbers it. */
+  id: string
+  kind: Kind
+  title?: Title
+  /** Every working directory the records name, first one first. */
+  cwds: string[]
+  git_branch?: string
+  git_remote?: string
+  git_commit?: string
+  agent_version?: string
+  /** Set for a subagent. `call_id` is the parent's tool call that started it. */
+  parent?: { id: string; call_id?: string }
+  fork_of?: string
+  /** The conversation that this one goes on with, where the agent starts a new file for it. */
+  resume_of?: string
+  started_at?: number
+  ended_at?: number
+  /** In the order in which they were said. */
+  messages: Message[]
+  /**
+   * Several files can tell of one conversation (a database and its older JSON tree, a subagent's own file and its
+   * parent's progress records). The highest authority is the one that is kept.
+   */
+  authority: number
+}

@@ -1,0 +1,14 @@
+/** What a person can act on: says what happened and what to do next. Anything else that is thrown is a bug. */
+export class DexError extends Error {
+  override name = "DexError"
+  readonly code: string
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
