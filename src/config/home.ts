@@ -1,0 +1,26 @@
+import { homedir } from "node:os"
+import { join, resolve } from "node:path"
+import { DexError } from "../core/error.ts"
+
+/** Where dex keeps everything. `DEX_HOME` moves it. */
+export type Home = { dir: string; history: string; index: string; lock: string }
+
+export function dexHome(env: Record<string, string | undefined>): Home {
+  const user = env.DEX_HOME ? undefined : (env.HOME ?? env.USERPROFILE ?? safeHomedir())
+  if (!env.DEX_HOME && !user) {
+    throw new DexError(
+      "no_home",
+      "No home directory is known (HOME is not set). Set DEX_HOME to a folder for dex's data.",
+    )
+  }
+  const dir = env.DEX_HOME ? resolve(env.DEX_HOME) : join(user!, ".dex")
+  return { dir, history: join(dir, "history.db"), index: join(dir, "index.db"), lock: join(dir, "sync.lock") }
+}
+
+function safeHomedir(): string | undefined {
+  try {
+    return homedir() || undefined
+  } catch {
+    return undefined // a user without a passwd entry; the caller says what to set
+  }
+}

@@ -1,0 +1,43 @@
+import { DexError } from "./error.ts"
+
+const DAY_MS = 86_400_000
+const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
+
+/**
+ * A moment as people write it: `2026-11-03`, `2026-11-03T10:00`, `2026-11`, `7d`, `12h`, `2w`, `today`, `yesterday`. A
+ * day without a time is local, and as the end of a range it means the end of that day.
+ */
+export function parseDate(text: string, edge: "from" | "to", now: number): number {
+  const word = text.trim().toLowerCase()
+  const ago = /^(\d{1,5})([mhdw])$/.exec(word)
+  if (ago) return now - Number(ago[1]) * UNIT_MS[ago[2]!]!
+  if (word === "now") return now
+  if (word === "today" || word === "yesterday") {
+    const day = new Date(now)
+    return dayEdge(day.getFullYear(), day.getMonth(), day.getDate() - (word === "yesterday" ? 1 : 0), edge)
+  }
+  const date = /^(\d{4})-(\d{2})(?:-(\d{2}))?$/.exec(word)
+  if (date) {
+    const [year, month, day] = [
+      Number(date[1]),
+      Number(date[2]) - 1,
+      date[3] === undefined ? undefined : Number(date[3]),
+    ]
+    if (month < 12 && (day === undefined || day <= 31)) {
+      if (day !== undefined) return dayEdge(year, month, day, edge)
+      return edge === "from" ? new Date(year, month, 1).getTime() : new Date(year, month + 1, 1).getTime() - 1
+    }
+  }
+  const exact = /^\d{4}-\d{2}-\d{2}t/.test(word) ? Date.parse(text.trim()) : Number.NaN
+  if (!Number.isNaN(exact)) return exact
+  throw new DexError("bad_date", `"${text}" is not a date. Write 2026-11-03, 7d, 12h, today or yesterday.`)
+}
+
+function dayEdge(year: number, month: number, day: number, edge: "from" | "to"): number {
+  return edge === "from" ? new Date(year, month, day).getTime() : new Date(year, month, day + 1).getTime() - 1
+}
+
+/** 2026-11-03T09:12:00.000Z */
+export function isoDate(at: number): string {
+  return new Date(at).toISOString()
+}

@@ -1,0 +1,67 @@
+import type { Message, Part } from "./conversation.ts"
+import { estimateTokens } from "./tokens.ts"
+
+export const FORMATS = ["full", "stripped", "user_only", "outline"] as const
+export type Format = (typeof FORMATS)[number]
+
+/** A tool's input can be a whole file; the stripped form shows its beginning. */
+const CALL_CHARS = 400
+const OUTLINE_CHARS = 100
+
+/**
+ * A message as a reader gets it in a format. `full` is everything; `stripped` replaces tool outputs and injected text by
+ * their size; `user_only` is a person's words, empty where there are none; `outline` is the first line.
+ */
+export function messageText(message: Pick<Message, "parts">, format: Format): string {
+  if (format === "outline") return outlineOf(message)
+  const pieces = message.parts.map((part) => partText(part, format)).filter((text) => text !== "")
+  return pieces.join("\n\n")
+}
+
+export function messageTokens(message: Pick<Message, "parts">, format: Format): number {
+  return estimateTokens(messageText(message, format))
+}
+
+function partText(part: Part, format: Exclude<Format, "outline">): string {
+  if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : ""
+  const whole = format === "full"
+  switch (part.type) {
+    case "text":
+      return whole || part.origin !== "injected" ? part.text : `[injected text: ${size(part.text)}]`
+    case "thinking":
+      return `[thinking] ${part.text}`
+    case "summary":
+      return `[summary of what came before] ${part.text}`
+    case "tool_call":
+      return `[${part.tool}] ${whole ? part.text : clip(part.text, CALL_CHARS)}`
+    case "tool_result": {
+      const label = `${part.tool ?? "tool"} ${part.is_error ? "failed" : "result"}`
+      return whole ? `[${label}] ${part.text}` : `[${label}: ${size(part.text)}]`
+    }
+    case "image":
+      return `[image${part.mime ? ` ${part.mime}` : ""}${part.bytes ? `, ${Math.ceil(part.bytes / 1024)} kB` : ""}]`
+  }
+}
+
+/** The first line that says something: a person's or the agent's words before a tool's. */
+function outlineOf(message: Pick<Message, "parts">): string {
+  const spoken = message.parts.find((part) => part.type === "text" && part.origin !== "injected")
+  const first = spoken ?? message.parts.find((part) => part.type !== "thinking") ?? message.parts[0]
+  if (!first) return ""
+  return clip(partText(first, "stripped").trim().split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
+}
+
+function clip(text: string, most: number, mark = ` … (+${text.length - most} characters)`): string {
+  return text.length > most ? text.slice(0, most) + mark : text
+}
+
+function size(text: string): string {
+  return `${formatCount(estimateTokens(text))} tokens`
+}
+
+/** 42, 1.2k, 15k, 3.4M */
+export function formatCount(count: number): string {
+  if (count < 1000) return String(count)
+  const [value, unit] = count < 999_500 ? [count / 1000, "k"] : [count / 1_000_000, "M"]
+  return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)}${unit}`
+}

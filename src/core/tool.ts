@@ -1,0 +1,37 @@
+import type { Infer, Schema } from "./schema.ts"
+
+/**
+ * One thing dex can do, declared once. The command, the MCP tool, the HTTP route and the reference page are readings of
+ * this. A declaration loads without the code behind it: `run` imports that when it is called.
+ */
+export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> = {
+  /** The command's name. */
+  name: string
+  /** One line, for lists of commands. */
+  summary: string
+  input: I
+  output: O
+  cli: CliForm
+  /** Named `dex_…` where agents get it; absent for what only a person should do. */
+  mcp?: { name: string; description: string }
+  run(context: Context, input: Infer<I>): Promise<Infer<O>>
+  /** False makes the command exit with 1: it worked, and there was nothing. */
+  found?(output: Infer<O>): boolean
+}
+
+export type CliForm = {
+  /** The input field that words without a flag go to; a list takes all of them. */
+  positional?: string
+  /** Flags for fields inside an object: `{ before: "expand.before" }`. */
+  nested?: Record<string, string>
+  /** One letter for a flag. */
+  short?: Record<string, string>
+  aliases?: string[]
+  /** An example that works, for the help. */
+  example: string
+}
+
+/** Keeps the types of one declaration; the list of all tools does not need them. */
+export function defineTool<Context, I extends Schema, O extends Schema>(tool: Tool<Context, I, O>): Tool<Context> {
+  return tool as unknown as Tool<Context>
+}

@@ -1,0 +1,44 @@
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
+
+/** Larger pieces compress better (0.40 of the text part by part, 0.25 in 64 kB pieces) and cost more to read one of. */
+const BLOCK_CHARS = 64 << 10
+/** A block never holds more than one piece past its size, and a piece is at most a few megabytes. */
+const MAX_BLOCK_BYTES = 256 << 20
+
+/** JSON lines, compressed. */
+export type Block = { lines: number; bytes: number; data: Buffer }
+
+/** Packs JSON lines into blocks of about `blockChars` each. Order is kept. */
+export function packLines(lines: Iterable<string>, blockChars = BLOCK_CHARS): Block[] {
+  const blocks: Block[] = []
+  let held: string[] = []
+  let chars = 0
+  const flush = () => {
+    if (held.length === 0) return
+    blocks.push(packBlock(held))
+    held = []
+    chars = 0
+  }
+  for (const line of lines) {
+    held.push(line)
+    chars += line.length
+    if (chars >= blockChars) flush()
+  }
+  flush()
+  return blocks
+}
+
+export function packBlock(lines: string[]): Block {
+  const plain = Buffer.from(lines.join("\n"), "utf8")
+  const data = zstdCompressSync(plain, { params: { [constants.ZSTD_c_compressionLevel]: 3 } })
+  return { lines: lines.length, bytes: plain.length, data }
+}
+
+export function unpackBlock(data: Uint8Array): string[] {
+  return zstdDecompressSync(data, { maxOutputLength: MAX_BLOCK_BYTES }).toString("utf8").split("\n")
+}
+
+/** Every line of a body block begins with its message's number: `{"n":12,…`. */
+export function numberOfLine(line: string): number {
+  return Number.parseInt(line.slice(5, 16), 10)
+}

@@ -1,0 +1,173 @@
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
+import { dirname } from "node:path"
+import Database from "better-sqlite3"
+import { DexError, messageOf } from "../core/error.ts"
+
+export type Db = Database.Database
+
+/** Another process may hold the write lock for as long as one transaction takes; nobody should ever see SQLITE_BUSY. */
+const BUSY_TIMEOUT_MS = 30_000
+
+/**
+ * Opens one of dex's own databases, brings its schema up to date, and leaves it in WAL mode. Many processes may open
+ * the same new file at once: switching to WAL does not wait for locks by itself, and two may migrate together.
+ */
+export function openDatabase(path: string, migrations: readonly [name: string, sql: string][]): Db {
+  makePrivateFile(path)
+  const db = connect(path)
+  try {
+    requireSafeSqlite(db)
+    enterWal(db)
+    // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
+    db.pragma("synchronous = normal")
+    db.pragma("cache_size = -16000")
+    db.pragma("journal_size_limit = 67108864")
+    db.pragma("secure_delete = on")
+    db.pragma("temp_store = memory")
+    migrate(db, path, migrations)
+    return db
+  } catch (error) {
+    db.close()
+    throw explained(error, path)
+  }
+}
+
+/** Opens an existing database for reading only what is there; no schema is made, no journal mode changed. */
+export function openForReading(path: string): Db {
+  const db = connect(path)
+  try {
+    db.pragma("cache_size = -16000")
+    db.pragma("temp_store = memory")
+    return db
+  } catch (error) {
+    db.close()
+    throw explained(error, path)
+  }
+}
+
+/** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */
+export function inTransaction<T>(db: Db, work: () => T): T {
+  return db.transaction(work).immediate()
+}
+
+function connect(path: string): Db {
+  try {
+    return withStatementCache(new Database(path, { timeout: BUSY_TIMEOUT_MS }))
+  } catch (error) {
+    throw explained(error, path)
+  }
+}
+
+/** Compiling a statement costs as much as running it: one text is compiled once for each connection. */
+function withStatementCache(db: Db): Db {
+  const compile = db.prepare.bind(db)
+  const cache = new Map<string, Database.Statement>()
+  db.prepare = ((sql: string) => {
+    const known = cache.get(sql)
+    if (known) return known
+    const statement = compile(sql)
+    cache.set(sql, statement)
+    return statement
+  }) as Db["prepare"]
+  return db
+}
+
+/** SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that two processes write and checkpoint at the same instant. */
+function requireSafeSqlite(db: Db): void {
+  const version = db.prepare("select sqlite_version()").pluck().get() as string
+  if (isSafeSqlite(version)) return
+  throw new DexError(
+    "unsafe_sqlite",
+    `The SQLite in use is ${version}, which can corrupt a database that several processes share. Reinstall dex: it brings its own.`,
+  )
+}
+
+export function isSafeSqlite(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number)
+  if (major !== 3) return major > 3
+  if (minor === 44) return patch >= 6
+  if (minor === 50) return patch >= 7
+  return minor > 51 || (minor === 51 && patch >= 3)
+}
+
+function enterWal(db: Db): void {
+  const deadline = Date.now() + BUSY_TIMEOUT_MS
+  for (;;) {
+    try {
+      if (db.pragma("journal_mode = wal", { simple: true }) === "wal") return
+    } catch (error) {
+      if (!isBusy(error) || Date.now() > deadline) throw error
+    }
+    if (Date.now() > deadline)
+      throw new DexError("busy", "Another program keeps the database locked. Try again in a moment.")
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+  }
+}
+
+function migrate(db: Db, path: string, migrations: readonly [name: string, sql: string][]): void {
+  const version = () => db.pragma("user_version", { simple: true }) as number
+  if (version() === migrations.length) return
+  inTransaction(db, () => {
+    const done = version()
+    if (done > migrations.length) {
+      throw new DexError(
+        "newer_schema",
+        `${path} was written by a newer dex (schema ${done}, this one knows ${migrations.length}). Update dex: npm install -g dexctx@latest`,
+      )
+    }
+    for (const [, sql] of migrations.slice(done)) db.exec(sql)
+    db.pragma(`user_version = ${migrations.length}`)
+  })
+}
+
+/**
+ * Transcripts hold secrets that no rule knows: nobody else on the machine may read them. SQLite gives the sidecars the
+ * mode of the database, so it is enough that the file is private before SQLite sees it.
+ */
+function makePrivateFile(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600))
+  } catch (error) {
+    throw explained(error, path)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY")
+}
+
+/** The few ways in which a database fails a person, each with what to do next. */
+export function explained(error: unknown, path: string): Error {
+  if (error instanceof DexError) return error
+  const code = error instanceof Database.SqliteError ? error.code : ((error as NodeJS.ErrnoException)?.code ?? "")
+  const say = (short: string, text: string) => new DexError(short, text, { cause: error })
+  if (code === "SQLITE_FULL" || code === "ENOSPC") {
+    return say(
+      "disk_full",
+      `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and run \`dex sync\` again.`,
+    )
+  }
+  if (code === "SQLITE_CORRUPT" || code === "SQLITE_NOTADB") {
+    return say("corrupt", `${path} is damaged (${messageOf(error)}). Run \`dex doctor\` to see what can be saved.`)
+  }
+  if (
+    code === "SQLITE_READONLY" ||
+    code.startsWith("SQLITE_READONLY") ||
+    code === "EROFS" ||
+    code === "EACCES" ||
+    code === "EPERM"
+  ) {
+    return say(
+      "read_only",
+      `${path} cannot be written (${messageOf(error)}). Make the folder writable, or set DEX_HOME to one that is.`,
+    )
+  }
+  if (code.startsWith("SQLITE_CANTOPEN") || code === "ENOTDIR" || code === "ENOENT") {
+    return say(
+      "cannot_open",
+      `${path} cannot be opened (${messageOf(error)}). Check the folder, or set DEX_HOME to another one.`,
+    )
+  }
+  return error instanceof Error ? error : new Error(String(error))
+}

@@ -1,0 +1,90 @@
+import { isAbsolute, relative } from "node:path"
+import type { Effect } from "../core/conversation.ts"
+import type { Db } from "./database.ts"
+
+export function saveEffects(
+  db: Db,
+  id: number,
+  { number, message, old }: { number: number; message: { effects?: Effect[] }; old?: unknown },
+  projectId: number | null,
+  project: string | undefined,
+): void {
+  if (old) deleteEffects(db, id, number)
+  for (const [seq, effect] of (message.effects ?? []).entries())
+    saveEffect(db, id, number, seq, effect, projectId, project)
+}
+
+export function deleteEffects(db: Db, id: number, number: number): void {
+  db.prepare("delete from touch where conversation_id = ? and number = ?").run(id, number)
+  db.prepare("delete from command where conversation_id = ? and number = ?").run(id, number)
+  db.prepare("delete from made where conversation_id = ? and number = ?").run(id, number)
+}
+
+function saveEffect(
+  db: Db,
+  id: number,
+  number: number,
+  seq: number,
+  effect: Effect,
+  projectId: number | null,
+  project: string | undefined,
+): void {
+  switch (effect.type) {
+    case "file": {
+      const inside = project === undefined ? undefined : pathInside(project, effect.path)
+      const fileId = fileIdOf(db, inside === undefined ? null : projectId, inside ?? effect.path)
+      db.prepare(
+        `insert into touch (conversation_id, number, file_id, action, written, added, removed) values (?, ?, ?, ?, ?, ?, ?)
+         on conflict do update set added = ifnull(added, 0) + ifnull(excluded.added, 0), removed = ifnull(removed, 0) + ifnull(excluded.removed, 0)`,
+      ).run(
+        id,
+        number,
+        fileId,
+        effect.action,
+        isAbsolute(effect.path) || inside === undefined ? null : effect.path,
+        effect.added ?? null,
+        effect.removed ?? null,
+      )
+      return
+    }
+    case "command":
+      db.prepare(
+        "insert into command (conversation_id, number, seq, command, exit_status, failed, error) values (?, ?, ?, ?, ?, ?, ?)",
+      ).run(
+        id,
+        number,
+        seq,
+        effect.command,
+        effect.exit_status ?? null,
+        effect.failed === undefined ? null : Number(effect.failed),
+        effect.error ?? null,
+      )
+      return
+    case "commit":
+    case "pull_request": {
+      const name = effect.type === "commit" ? effect.hash : effect.url
+      const subject = effect.type === "commit" ? effect.subject : null
+      const branch = effect.type === "commit" ? (effect.branch ?? null) : null
+      db.prepare(
+        "insert or ignore into made (conversation_id, number, kind, name, subject, branch) values (?, ?, ?, ?, ?, ?)",
+      ).run(id, number, effect.type, name, subject, branch)
+    }
+  }
+}
+
+/** The path below the project with forward slashes, or undefined when it is elsewhere. */
+function pathInside(project: string, path: string): string | undefined {
+  if (!isAbsolute(path) && !/^[A-Za-z]:[\\/]/.test(path))
+    return path.startsWith("..") ? undefined : path.replaceAll("\\", "/").replace(/^\.\//, "")
+  const below = relative(project, path)
+  return below === "" || below.startsWith("..") || isAbsolute(below) ? undefined : below.replaceAll("\\", "/")
+}
+
+function fileIdOf(db: Db, projectId: number | null, path: string): number {
+  const found = db
+    .prepare("select id from file where path = ? and ifnull(project_id, 0) = ifnull(?, 0)")
+    .pluck()
+    .get(path, projectId)
+  return (found ??
+    db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(projectId, path)) as number
+}

@@ -1,0 +1,94 @@
+import type { Usage } from "../core/conversation.ts"
+import { messageText } from "../core/format.ts"
+import { estimateTokens } from "../core/tokens.ts"
+import type { ConversationWrite, MessageWrite } from "./store.ts"
+
+export type Facts = Record<string, string | number | null>
+
+export function factsOf(
+  conversation: ConversationWrite,
+  unitId: number,
+  projectId: number | null,
+  lastNumber: number,
+  forkOf: string | undefined,
+): Facts {
+  const live = conversation.messages.filter((message) => !message.superseded)
+  const times = live.flatMap((message) => (message.at === undefined ? [] : [message.at]))
+  const models = [...new Set(live.flatMap((message) => (message.model === undefined ? [] : [message.model])))]
+  return {
+    unit_id: unitId,
+    authority: conversation.authority,
+    project_id: projectId,
+    kind: conversation.kind,
+    title: conversation.title?.text ?? null,
+    title_from: conversation.title?.from ?? null,
+    cwds: JSON.stringify(conversation.cwds),
+    git_branch: conversation.git_branch ?? null,
+    git_commit: conversation.git_commit ?? null,
+    agent_version: conversation.agent_version ?? null,
+    parent_id: conversation.parent?.id ?? null,
+    parent_call_id: conversation.parent?.call_id ?? null,
+    fork_of: conversation.fork_of ?? forkOf ?? null,
+    resume_of: conversation.resume_of ?? null,
+    started_at: conversation.started_at ?? minimum(times),
+    ended_at: conversation.ended_at ?? maximum(times),
+    models: JSON.stringify(models),
+    usage: usageOf(live),
+    message_count: live.length,
+    last_number: lastNumber,
+    estimated_tokens: live.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
+    text_bytes: conversation.messages.reduce((sum, message) => sum + textBytes(message), 0),
+  }
+}
+
+const FACTS_COMPARED = [
+  "unit_id",
+  "authority",
+  "project_id",
+  "kind",
+  "title",
+  "title_from",
+  "cwds",
+  "git_branch",
+  "git_commit",
+  "agent_version",
+  "parent_id",
+  "parent_call_id",
+  "fork_of",
+  "resume_of",
+  "started_at",
+  "ended_at",
+  "models",
+  "usage",
+]
+
+export function factsKey(facts: Record<string, unknown>): string {
+  return JSON.stringify(FACTS_COMPARED.map((name) => facts[name]))
+}
+
+function usageOf(messages: MessageWrite[]): string | null {
+  const used = messages.flatMap((message) => (message.usage ? [message.usage] : []))
+  if (used.length === 0) return null
+  const total: Usage = { input: 0, output: 0, cache_read: 0, cache_write: 0 }
+  for (const usage of used) {
+    total.input += usage.input
+    total.output += usage.output
+    total.cache_read += usage.cache_read
+    total.cache_write += usage.cache_write
+    if (usage.reasoning !== undefined) total.reasoning = (total.reasoning ?? 0) + usage.reasoning
+    if (usage.cost !== undefined) total.cost = (total.cost ?? 0) + usage.cost
+  }
+  return JSON.stringify(total)
+}
+
+function textBytes(message: MessageWrite): number {
+  return message.parts.reduce((sum, part) => sum + Buffer.byteLength(part.text), 0)
+}
+
+function minimum(values: number[]): number | null {
+  return values.reduce<number | null>((least, value) => (least === null || value < least ? value : least), null)
+}
+
+function maximum(values: number[]): number | null {
+  return values.reduce<number | null>((most, value) => (most === null || value > most ? value : most), null)
+}

@@ -1,0 +1,146 @@
+/** Append only. A released entry is never edited: it has run on somebody's only copy. */
+export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
+  [
+    "001-history",
+    `
+    create table meta (key text primary key, value text not null) without rowid;
+
+    create table project (
+      id integer primary key,
+      path text not null unique,
+      git_remote text,
+      private integer not null default 0
+    );
+
+    -- What is read in one piece: a transcript file, or one conversation's rows in another program's database.
+    create table unit (
+      id integer primary key,
+      source text not null,
+      key text not null,
+      path text not null,
+      stamp text not null,
+      cursor text not null,
+      born_at integer not null,
+      modified_at integer not null,
+      connector_version integer not null,
+      redaction_version integer not null,
+      state text not null default 'present',
+      raw_withheld integer not null default 0,
+      skipped text not null default '[]',
+      unknown text not null default '{}',
+      redactions text not null default '{}',
+      unique (source, key)
+    );
+
+    -- A database of many conversations that need not be opened while its stamp stays the same.
+    create table container (source text not null, path text not null, stamp text not null, primary key (source, path)) without rowid;
+
+    -- Redacted source records, zstd over JSON lines. kind 0: what the source holds; 1: what it held before a rewrite.
+    create table raw (
+      unit_id integer not null,
+      kind integer not null,
+      seq integer not null,
+      records integer not null,
+      bytes integer not null,
+      data blob not null,
+      primary key (unit_id, kind, seq)
+    ) without rowid;
+
+    create table conversation (
+      id integer primary key,
+      source text not null,
+      native_id text not null,
+      unit_id integer not null,
+      authority integer not null,
+      project_id integer,
+      kind text not null,
+      title text,
+      title_from text,
+      cwds text not null default '[]',
+      git_branch text,
+      git_commit text,
+      agent_version text,
+      parent_id text,
+      parent_call_id text,
+      fork_of text,
+      resume_of text,
+      started_at integer,
+      ended_at integer,
+      models text not null default '[]',
+      usage text,
+      message_count integer not null,
+      copied_count integer not null default 0,
+      last_number integer not null,
+      estimated_tokens integer not null,
+      text_bytes integer not null,
+      change_seq integer not null,
+      unique (source, native_id)
+    );
+    create index conversation_ended on conversation (ended_at);
+    create index conversation_change on conversation (change_seq);
+    create index conversation_unit on conversation (unit_id);
+    create index conversation_parent on conversation (source, parent_id) where parent_id is not null;
+    create index conversation_project on conversation (project_id, ended_at);
+
+    -- flags: 1 abandoned, 2 superseded, 4 copied, 8 prompt (holds a person's words)
+    create table message (
+      conversation_id integer not null,
+      number integer not null,
+      position integer,
+      chunk integer not null,
+      key blob not null,
+      role text not null,
+      flags integer not null,
+      at integer,
+      version integer not null,
+      primary key (conversation_id, number)
+    ) without rowid;
+    create index message_prompt on message (key) where flags & 8;
+
+    -- The messages' parts, zstd over about 64 kB of JSON.
+    create table body (conversation_id integer not null, chunk integer not null, data blob not null, primary key (conversation_id, chunk)) without rowid;
+
+    create table claim (native_id text not null, unit_id integer not null, primary key (native_id, unit_id)) without rowid;
+    create index claim_unit on claim (unit_id);
+
+    create table file (id integer primary key, project_id integer, path text not null);
+    create unique index file_path on file (path, ifnull(project_id, 0));
+    create table touch (
+      conversation_id integer not null,
+      number integer not null,
+      file_id integer not null,
+      action text not null,
+      written text,
+      added integer,
+      removed integer,
+      primary key (conversation_id, number, file_id, action)
+    ) without rowid;
+    create index touch_file on touch (file_id);
+
+    create table command (
+      conversation_id integer not null,
+      number integer not null,
+      seq integer not null,
+      command text not null,
+      exit_status integer,
+      failed integer,
+      error text,
+      primary key (conversation_id, number, seq)
+    ) without rowid;
+
+    create table made (
+      conversation_id integer not null,
+      number integer not null,
+      kind text not null,
+      name text not null,
+      subject text,
+      branch text,
+      primary key (conversation_id, number, kind, name)
+    ) without rowid;
+    create index made_name on made (name);
+
+    create table deletion (change_seq integer primary key, conversation_id integer not null);
+    create table tombstone (hash blob primary key) without rowid;
+    `,
+  ],
+]

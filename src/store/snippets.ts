@@ -1,0 +1,47 @@
+import Database from "better-sqlite3"
+
+/** About 300 characters of ordinary text. */
+const SNIPPET_WORDS = 44
+/** What FTS5 is given to look at; the words it finds beyond this are found by a plain look first. */
+const WINDOW_CHARS = 20_000
+
+/** Stands on both sides of a matched word, as in Markdown. Stars of the text itself are taken out, so it means one thing. */
+export const MARK = "**"
+
+/**
+ * The passage of each text that shows the matched words, marked. The index holds no text, so its own tokenizer looks at
+ * just these texts again, in memory: what is marked is exactly what matched, stems included.
+ */
+export function cutSnippets(texts: string[], match: string, words: string[]): string[] {
+  const db = new Database(":memory:")
+  try {
+    db.exec("create virtual table t using fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
+    const insert = db.prepare("insert into t (rowid, x) values (?, ?)")
+    for (const [i, text] of texts.entries()) insert.run(i + 1, windowOf(withoutMarks(text), words))
+    const cut = db.prepare(
+      "select rowid, snippet(t, 0, @mark, @mark, '…', @words) as snippet from t where t match @match",
+    )
+    const found = cut.all({ mark: MARK, words: SNIPPET_WORDS, match }) as { rowid: number; snippet: string }[]
+    const byRow = new Map(found.map((row) => [row.rowid, row.snippet]))
+    return texts.map((text, i) => tidy(byRow.get(i + 1) ?? windowOf(withoutMarks(text), words).slice(0, 300)))
+  } finally {
+    db.close()
+  }
+}
+
+/** The part of a long text around the first of the words. */
+function windowOf(text: string, words: string[]): string {
+  if (text.length <= WINDOW_CHARS) return text
+  const lower = text.toLowerCase()
+  const at = words.map((word) => lower.indexOf(word.toLowerCase())).filter((position) => position >= 0)
+  const start = at.length === 0 ? 0 : Math.max(0, Math.min(...at) - WINDOW_CHARS / 4)
+  return text.slice(start, start + WINDOW_CHARS)
+}
+
+function withoutMarks(text: string): string {
+  return text.replaceAll(MARK, "")
+}
+
+function tidy(snippet: string): string {
+  return snippet.replace(/\s+/g, " ").trim()
+}

@@ -1,0 +1,98 @@
+import { randomUUID } from "node:crypto"
+import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
+import { family, forget } from "./forget.ts"
+import { HISTORY_MIGRATIONS } from "./migrations.ts"
+import * as read from "./read.ts"
+import type { Progress, Store } from "./store.ts"
+import { writeUnit } from "./write-unit.ts"
+
+/** The history in one SQLite file. */
+export function openStore(path: string): Store {
+  const db = openDatabase(path, HISTORY_MIGRATIONS)
+  const historyId = identity(db)
+  // SQLite answers at once; the promises are for the stores that cannot.
+  const ask = async <T>(work: () => T): Promise<T> => {
+    try {
+      return work()
+    } catch (error) {
+      throw explained(error, path)
+    }
+  }
+  return {
+    id: async () => historyId,
+    knownUnits: (source) => ask(() => read.knownUnits(db, source)),
+    knownContainers: (source) => ask(() => read.knownContainers(db, source)),
+    saveContainer: (source, container, stamp) =>
+      ask(() => {
+        const sql =
+          "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
+        inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
+      }),
+    rawLines: (source, key, kind) => ask(() => read.rawLines(db, source, key, kind)),
+    writeUnit: (write) => ask(() => writeUnit(db, write)),
+    archiveUnits: (source, keys) =>
+      ask(() =>
+        inTransaction(db, () => {
+          const archive = db.prepare(
+            "update unit set state = 'archived' where source = ? and key = ? and state <> 'archived'",
+          )
+          return keys.reduce((count, key) => count + archive.run(source, key).changes, 0)
+        }),
+      ),
+    saveUnreadable: (source, unreadable) =>
+      ask(() => {
+        const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
+        inTransaction(db, () => db.prepare(sql).run(source, JSON.stringify(unreadable)))
+      }),
+    sourceReport: () => ask(() => read.sourceReport(db)),
+    changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
+    resolve: (query) => ask(() => read.resolve(db, query)),
+    conversation: (ref) => ask(() => read.conversation(db, ref)),
+    list: (filter) => ask(() => read.list(db, filter)),
+    messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers)),
+    versions: (ref) => ask(() => read.versions(db, ref)),
+    touching: (file) => ask(() => read.touching(db, file)),
+    filesOf: (ref) => ask(() => read.filesOf(db, ref)),
+    commandsOf: (ref) => ask(() => read.commandsOf(db, ref)),
+    madeIn: (ref) => ask(() => read.madeIn(db, ref)),
+    stats: () => ask(() => read.stats(db)),
+    projects: () => ask(() => read.projects(db)),
+    setPrivate: (project, isPrivate) =>
+      ask(() => {
+        const sql = "update project set private = ? where path = ?"
+        return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, project).changes > 0)
+      }),
+    family: (refs) => ask(() => family(db, refs)),
+    forget: (refs) => ask(() => forget(db, refs)),
+    progress: () =>
+      ask(() => {
+        const value = db.prepare("select value from meta where key = 'sync_progress'").pluck().get() as
+          | string
+          | undefined
+        return value === undefined ? undefined : (JSON.parse(value) as Progress)
+      }),
+    saveProgress: (progress) =>
+      ask(() => {
+        const sql = "insert or replace into meta (key, value) values ('sync_progress', ?)"
+        inTransaction(db, () => db.prepare(sql).run(JSON.stringify(progress)))
+      }),
+    check: () => ask(() => problemsOf(db)),
+    checkpoint: () => ask(() => void db.pragma("wal_checkpoint(truncate)")),
+    close: () => db.close(),
+  }
+}
+
+function identity(db: Db): string {
+  const find = db.prepare("select value from meta where key = 'history_id'").pluck()
+  const known = find.get() as string | undefined
+  if (known !== undefined) return known
+  return inTransaction(db, () => {
+    db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(randomUUID())
+    return find.get() as string
+  })
+}
+
+function problemsOf(db: Db): string[] {
+  const found = db.prepare("pragma integrity_check(20)").pluck().all() as string[]
+  return found.filter((line) => line !== "ok")
+}

@@ -1,0 +1,186 @@
+import type { Conversation, Effect, Kind, Message, Role, SourceId, Title, Usage } from "../core/conversation.ts"
+import type { Ref, RefQuery } from "../core/ref.ts"
+import type { Block } from "./codec.ts"
+
+/**
+ * Keeps conversations. SQLite today, PostgreSQL for a team later: one contract suite describes both, and nothing above
+ * knows which it talks to. Every method that writes is one transaction.
+ */
+export type Store = {
+  /** Names this history. An index built from another one is of no use. */
+  id(): Promise<string>
+
+  knownUnits(source: SourceId): Promise<Map<string, KnownUnit>>
+  knownContainers(source: SourceId): Promise<Map<string, string>>
+  saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
+  /** The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. */
+  rawLines(source: SourceId, unitKey: string, kind: "live" | "left"): Promise<string[]>
+  writeUnit(write: UnitWrite): Promise<WriteResult>
+  /** The source no longer has these units. What was kept of them stays. Returns how many were not archived before. */
+  archiveUnits(source: SourceId, keys: string[]): Promise<number>
+  /** Files that could not be read at all, as the last sync found them. */
+  saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
+  sourceReport(): Promise<SourceReport[]>
+
+  /** Everything that changed after a token, oldest change first. The token is opaque; undefined means the beginning. */
+  changes(after: string | undefined, limit: number): Promise<Changes>
+
+  resolve(query: RefQuery): Promise<ConversationRow[]>
+  conversation(ref: Ref): Promise<ConversationRow | undefined>
+  list(filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> }>
+  /** In order of position. `numbers` picks some of them. */
+  messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
+  /** Which messages there are and the version of each: a message with a known version need not be read again. */
+  versions(ref: Ref): Promise<MessageVersion[]>
+  /** Conversations that edited, read or named a file whose path holds this text or matches its end. */
+  touching(file: string): Promise<Ref[]>
+  filesOf(ref: Ref): Promise<string[]>
+  commandsOf(ref: Ref): Promise<CommandRow[]>
+  madeIn(ref: Ref): Promise<MadeRow[]>
+  stats(): Promise<Stats>
+
+  projects(): Promise<ProjectRow[]>
+  setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
+  /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
+  family(refs: Ref[]): Promise<Ref[]>
+  forget(refs: Ref[]): Promise<number>
+
+  /** How far the running or the last sync got: conversations read, of those that were found. */
+  progress(): Promise<Progress | undefined>
+  saveProgress(progress: Progress): Promise<void>
+
+  /** Problems found in the file itself; empty when it is sound. */
+  check(): Promise<string[]>
+  /** Brings the write-ahead log back into the file. */
+  checkpoint(): Promise<void>
+  close(): void
+}
+
+export type Progress = { done: number; total: number; at: number }
+
+export type KnownUnit = {
+  key: string
+  path: string
+  stamp: string
+  cursor: string
+  connector_version: number
+  redaction_version: number
+  born_at: number
+  modified_at: number
+  state: "present" | "archived"
+  raw_withheld: boolean
+}
+
+export type UnitWrite = {
+  source: SourceId
+  unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
+  cursor: string
+  connector_version: number
+  redaction_version: number
+  /** `append` adds to the live records, `replace` takes their place; both add to the left ones. `rewrite` replaces both. */
+  raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
+  conversations: ConversationWrite[]
+  skipped: { reason: string; where: string }[]
+  unknown: Record<string, number>
+  redactions: Record<string, number>
+}
+
+export type ConversationWrite = Omit<Conversation, "messages"> & {
+  /** The project's folder, worked out from the working directories. */
+  project?: string
+  messages: MessageWrite[]
+}
+
+/** `superseded`: once in the source, no longer there after a rewrite. */
+export type MessageWrite = Message & { superseded?: boolean }
+
+export type WriteResult = { changed: number; added_messages: number; forgotten: number }
+
+export type Changes = { changes: Change[]; token: string; more: boolean; rebuild: boolean }
+export type Change = { conversation: string; deleted: boolean; ref?: Ref }
+
+export type ConversationRow = {
+  ref: Ref
+  kind: Kind
+  title?: Title
+  project?: string
+  private: boolean
+  cwds: string[]
+  git_branch?: string
+  agent_version?: string
+  parent?: { id: string; call_id?: string }
+  fork_of?: string
+  started_at?: number
+  ended_at?: number
+  models: string[]
+  usage?: Usage
+  message_count: number
+  copied_count: number
+  estimated_tokens: number
+  text_bytes: number
+  path: string
+  archived: boolean
+}
+
+export type MessageVersion = { number: number; version: number; copied: boolean }
+
+export type StoredMessage = {
+  number: number
+  role: Role
+  at?: number
+  model?: string
+  parts: Message["parts"]
+  effects: Effect[]
+  usage?: Usage
+  abandoned: boolean
+  superseded: boolean
+  copied: boolean
+}
+
+export type CommandRow = { number: number; command: string; exit_status?: number; failed?: boolean; error?: string }
+export type MadeRow = {
+  number: number
+  kind: "commit" | "pull_request"
+  name: string
+  subject?: string
+  branch?: string
+}
+export type ProjectRow = { path: string; private: boolean; conversations: number; last_at?: number }
+
+export type ListFilter = {
+  project?: string
+  source?: SourceId
+  from?: number
+  to?: number
+  kinds?: Kind[]
+  limit: number
+  offset: number
+  /** The project in which the question is asked: its private conversations may be shown there. */
+  inside?: string
+}
+
+export type UnreadableFile = { path: string; reason: string }
+
+export type SourceReport = {
+  source: SourceId
+  units: number
+  archived: number
+  conversations: number
+  messages: number
+  skipped: Record<string, number>
+  unknown: Record<string, number>
+  redactions: Record<string, number>
+  unreadable: UnreadableFile[]
+  last_at?: number
+}
+
+export type Stats = {
+  conversations: number
+  messages: number
+  estimated_tokens: number
+  text_bytes: number
+  earliest?: number
+  latest?: number
+  sources: Record<string, number>
+  kinds: Record<string, number>
+}

@@ -1,0 +1,21 @@
+import { createHash, randomBytes } from "node:crypto"
+import type { Db } from "./database.ts"
+
+/** What was forgotten must not be read again, and its name must not be told: so only a salted hash of it is kept. */
+export function isForgotten(db: Db, source: string, nativeId: string): boolean {
+  return db.prepare("select 1 from tombstone where hash = ?").get(tombstoneOf(db, source, nativeId)) !== undefined
+}
+
+export function markForgotten(db: Db, source: string, nativeId: string): void {
+  db.prepare("insert or ignore into tombstone (hash) values (?)").run(tombstoneOf(db, source, nativeId))
+}
+
+function tombstoneOf(db: Db, source: string, nativeId: string): Buffer {
+  const read = db.prepare("select value from meta where key = 'salt'").pluck()
+  let salt = read.get() as string | undefined
+  if (salt === undefined) {
+    db.prepare("insert or ignore into meta (key, value) values ('salt', ?)").run(randomBytes(16).toString("hex"))
+    salt = read.get() as string
+  }
+  return createHash("sha256").update(`${salt}\n${source}\n${nativeId}`).digest()
+}

@@ -1,0 +1,224 @@
+import { createHash } from "node:crypto"
+import { bodyLine, loadLines, saveBodies } from "./bodies.ts"
+import { flagCopies } from "./copies.ts"
+import type { Db } from "./database.ts"
+import { deleteEffects, saveEffects } from "./effects.ts"
+import { type Facts, factsKey, factsOf } from "./facts.ts"
+import { nextChange, refreshCounts } from "./feed.ts"
+import { FLAG } from "./flags.ts"
+import type { ConversationWrite, MessageWrite, UnitWrite } from "./store.ts"
+
+type Existing = { id: number; unit_id: number; authority: number; last_number: number; facts: string }
+
+export type Row = {
+  number: number
+  position: number | null
+  chunk: number
+  key: Buffer
+  role: string
+  flags: number
+  at: number | null
+}
+
+/** A stored message with its body, to see whether it changed. */
+export type OldRow = Row & { line: string }
+
+/** Undefined when another unit with a better claim already tells this conversation. */
+export function saveConversation(
+  db: Db,
+  write: UnitWrite,
+  unitId: number,
+  conversation: ConversationWrite,
+): { id: number; changed: boolean; added: number } | undefined {
+  const existing = findConversation(db, write.source, conversation.id)
+  if (existing && existing.unit_id !== unitId && !outranks(db, unitId, conversation.authority, existing))
+    return undefined
+
+  const projectId =
+    conversation.project === undefined ? null : projectIdOf(db, conversation.project, conversation.git_remote)
+  const old = existing ? loadMessages(db, existing.id) : new Map<string, OldRow>()
+  const takenOver = existing !== undefined && existing.unit_id !== unitId
+  const numbered = numberMessages(conversation.messages, old, existing?.last_number ?? 0)
+  const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
+
+  const added = numbered.filter((message) => !message.old)
+  const kept = new Set(numbered.map((message) => message.old))
+  const gone = [...old.values()].filter((row) => !kept.has(row))
+  const changed = numbered.filter((message) => message.old && message.old.line !== message.line)
+  const moved = numbered.filter((message) => message.old && rowDiffers(message))
+  if (added.length > 0 || gone.length > 0 || changed.length > 0) saveBodies(db, id, numbered, gone)
+  for (const row of gone) deleteMessage(db, id, row.number)
+  const touched = new Set([...added, ...changed, ...moved])
+  const version = touched.size > 0 ? nextChange(db) : 0
+  for (const message of touched) saveMessage(db, id, message, version)
+  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, conversation.project)
+
+  const lastNumber = numbered.reduce((last, message) => Math.max(last, message.number), existing?.last_number ?? 0)
+  const copies = flagCopies(db, write.source, id, added)
+  const facts = factsOf(conversation, unitId, projectId, lastNumber, copies?.forkOf ?? existingFork(db, id))
+  const isChanged =
+    !existing ||
+    takenOver ||
+    added.length + gone.length + changed.length + moved.length > 0 ||
+    copies !== undefined ||
+    existing.facts !== factsKey(facts)
+  if (isChanged) updateConversation(db, id, facts)
+  return { id, changed: isChanged, added: added.length }
+}
+
+function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
+  const row = db
+    .prepare(
+      `select id, unit_id, authority, last_number, project_id, kind, title, title_from, cwds, git_branch, git_commit,
+         agent_version, parent_id, parent_call_id, fork_of, resume_of, started_at, ended_at, models, usage
+       from conversation where source = ? and native_id = ?`,
+    )
+    .get(source, nativeId) as (Existing & Record<string, unknown>) | undefined
+  return row && { ...row, facts: factsKey(row) }
+}
+
+/** A better authority wins; among equals one that is still there, then the one written last, then the smaller key. */
+function outranks(db: Db, unitId: number, authority: number, existing: Existing): boolean {
+  if (authority !== existing.authority) return authority > existing.authority
+  const rank = db.prepare("select state, modified_at, key from unit where id = ?")
+  const mine = rank.get(unitId) as { state: string; modified_at: number; key: string }
+  const theirs = rank.get(existing.unit_id) as typeof mine | undefined
+  if (!theirs) return true
+  if (mine.state !== theirs.state) return mine.state === "present"
+  if (mine.modified_at !== theirs.modified_at) return mine.modified_at > theirs.modified_at
+  return mine.key < theirs.key
+}
+
+export type Numbered = {
+  number: number
+  position: number
+  line: string
+  message: MessageWrite
+  key: Buffer
+  flags: number
+  chunk: number
+  old?: OldRow
+}
+
+/** A native record keeps the number it was given; what is found late is numbered after the last. */
+function numberMessages(messages: MessageWrite[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
+  let next = lastNumber + 1
+  return messages.map((message, index) => {
+    const key = hashKey(message.key)
+    const row = old.get(key.toString("latin1"))
+    const number = row?.number ?? next++
+    const numbered: Numbered = {
+      number,
+      position: index + 1,
+      message,
+      key,
+      flags: flagsOf(message) | (row ? row.flags & FLAG.copied : 0),
+      chunk: row?.chunk ?? -1,
+      line: bodyLine(number, message),
+    }
+    if (row) numbered.old = row
+    return numbered
+  })
+}
+
+function flagsOf(message: MessageWrite): number {
+  const prompt = message.parts.some((part) => part.origin === "person")
+  return (
+    (message.abandoned ? FLAG.abandoned : 0) | (message.superseded ? FLAG.superseded : 0) | (prompt ? FLAG.prompt : 0)
+  )
+}
+
+function rowDiffers({ old, message, position, number, flags }: Numbered): boolean {
+  return (
+    old!.role !== message.role ||
+    old!.flags !== flags ||
+    old!.at !== (message.at ?? null) ||
+    (old!.position ?? old!.number) !== position ||
+    old!.number !== number
+  )
+}
+
+/** Short enough to keep for every message, long enough never to collide. */
+export function hashKey(key: string): Buffer {
+  return createHash("sha1").update(key).digest().subarray(0, 12)
+}
+
+function loadMessages(db: Db, id: number): Map<string, OldRow> {
+  const lines = loadLines(db, id)
+  const rows = db
+    .prepare("select number, position, chunk, key, role, flags, at from message where conversation_id = ?")
+    .all(id) as Row[]
+  return new Map(rows.map((row) => [row.key.toString("latin1"), { ...row, line: lines.get(row.number) ?? "" }]))
+}
+
+function saveMessage(
+  db: Db,
+  id: number,
+  { number, position, chunk, key, flags, message }: Numbered,
+  version: number,
+): void {
+  db.prepare(
+    "insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  ).run(id, number, position === number ? null : position, chunk, key, message.role, flags, message.at ?? null, version)
+}
+
+function deleteMessage(db: Db, id: number, number: number): void {
+  db.prepare("delete from message where conversation_id = ? and number = ?").run(id, number)
+  deleteEffects(db, id, number)
+}
+
+function projectIdOf(db: Db, path: string, remote: string | undefined): number {
+  return db
+    .prepare(
+      "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",
+    )
+    .pluck()
+    .get(path, remote ?? null) as number
+}
+
+function insertConversation(db: Db, source: string, nativeId: string, unitId: number, authority: number): number {
+  return db
+    .prepare(
+      `insert into conversation (source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
+       values (?, ?, ?, ?, 'person', 0, 0, 0, 0, 0) returning id`,
+    )
+    .pluck()
+    .get(source, nativeId, unitId, authority) as number
+}
+
+function existingFork(db: Db, id: number): string | undefined {
+  return (db.prepare("select fork_of from conversation where id = ?").pluck().get(id) as string | null) ?? undefined
+}
+
+function updateConversation(db: Db, id: number, facts: Facts): void {
+  db.prepare(
+    `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
+       title_from = @title_from, cwds = @cwds, git_branch = @git_branch, git_commit = @git_commit, agent_version = @agent_version,
+       parent_id = @parent_id, parent_call_id = @parent_call_id, fork_of = @fork_of, resume_of = @resume_of,
+       started_at = @started_at, ended_at = @ended_at, models = @models, usage = @usage, message_count = @message_count,
+       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes
+     where id = @id`,
+  ).run({ ...facts, id })
+  refreshCounts(db, id)
+}
+
+export function conversationsOf(db: Db, unitId: number): number[] {
+  return db.prepare("select id from conversation where unit_id = ?").pluck().all(unitId) as number[]
+}
+
+/** Removes every row of a conversation and says so in the feed. */
+export function deleteConversation(db: Db, id: number): void {
+  for (const table of ["message", "body", "touch", "command", "made"] as const) {
+    db.prepare(DELETE_OF[table]).run(id)
+  }
+  db.prepare("delete from conversation where id = ?").run(id)
+  db.prepare("insert into deletion (change_seq, conversation_id) values (?, ?)").run(nextChange(db), id)
+}
+
+const DELETE_OF = {
+  message: "delete from message where conversation_id = ?",
+  body: "delete from body where conversation_id = ?",
+  touch: "delete from touch where conversation_id = ?",
+  command: "delete from command where conversation_id = ?",
+  made: "delete from made where conversation_id = ?",
+}

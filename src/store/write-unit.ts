@@ -1,0 +1,108 @@
+import { type Block, packBlock, unpackBlock } from "./codec.ts"
+import { type Db, inTransaction } from "./database.ts"
+import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
+import { isForgotten } from "./tombstones.ts"
+import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
+
+const RAW_LIVE = 0
+
+const RAW_LEFT = 1
+
+/** A block smaller than this is filled up by the next append, so that a live session does not leave hundreds behind. */
+const SMALL_BLOCK_BYTES = 48 << 10
+
+/**
+ * Stores all that one unit says, with the cursor that says how far it was read: in one transaction, so that a crash
+ * leaves either both or neither. Writing the same thing twice changes nothing.
+ */
+export function writeUnit(db: Db, write: UnitWrite): WriteResult {
+  return inTransaction(db, () => {
+    const known = write.conversations.filter((conversation) => !isForgotten(db, write.source, conversation.id))
+    const forgotten = write.conversations.length - known.length
+    const unitId = saveUnit(db, write, forgotten > 0)
+    saveClaims(db, unitId, known)
+    if (forgotten > 0) deleteRaw(db, unitId)
+    else saveRaw(db, unitId, write.raw)
+    const result: WriteResult = { changed: 0, added_messages: 0, forgotten }
+    const told = new Set<number>()
+    for (const conversation of known) {
+      const saved = saveConversation(db, write, unitId, conversation)
+      if (!saved) continue
+      told.add(saved.id)
+      result.changed += saved.changed ? 1 : 0
+      result.added_messages += saved.added
+    }
+    for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
+    return result
+  })
+}
+
+function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
+  const { unit } = write
+  return db
+    .prepare(
+      `insert into unit (source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version,
+         state, raw_withheld, skipped, unknown, redactions)
+       values (@source, @key, @path, @stamp, @cursor, @bornAt, @modifiedAt, @connector_version, @redaction_version,
+         ifnull(@state, 'present'), @withheld, @skipped, @unknown, @redactions)
+       on conflict (source, key) do update set path = excluded.path, stamp = excluded.stamp, cursor = excluded.cursor,
+         born_at = min(born_at, excluded.born_at), modified_at = excluded.modified_at,
+         connector_version = excluded.connector_version, redaction_version = excluded.redaction_version,
+         state = ifnull(@state, state), raw_withheld = excluded.raw_withheld, skipped = excluded.skipped,
+         unknown = excluded.unknown, redactions = excluded.redactions
+       returning id`,
+    )
+    .pluck()
+    .get({
+      source: write.source,
+      key: unit.key,
+      path: unit.path,
+      stamp: unit.stamp,
+      cursor: write.cursor,
+      bornAt: Math.round(unit.bornAt),
+      modifiedAt: Math.round(unit.modifiedAt),
+      connector_version: write.connector_version,
+      redaction_version: write.redaction_version,
+      // A unit that was only parsed again may be long gone from the disk.
+      state: write.raw.mode === "rewrite" ? null : "present",
+      withheld: withheld ? 1 : 0,
+      skipped: JSON.stringify(write.skipped.slice(0, 1000)),
+      unknown: JSON.stringify(write.unknown),
+      redactions: JSON.stringify(write.redactions),
+    }) as number
+}
+
+/** Which conversations a unit tells, also where another unit tells them better: forgetting one must find them all. */
+function saveClaims(db: Db, unitId: number, conversations: ConversationWrite[]): void {
+  db.prepare("delete from claim where unit_id = ?").run(unitId)
+  const claim = db.prepare("insert or ignore into claim (native_id, unit_id) values (?, ?)")
+  for (const { id } of conversations) claim.run(id, unitId)
+}
+
+function saveRaw(db: Db, unitId: number, raw: UnitWrite["raw"]): void {
+  if (raw.mode === "rewrite") deleteRaw(db, unitId)
+  if (raw.mode === "replace") db.prepare("delete from raw where unit_id = ? and kind = ?").run(unitId, RAW_LIVE)
+  appendRaw(db, unitId, RAW_LIVE, raw.live)
+  appendRaw(db, unitId, RAW_LEFT, raw.left)
+}
+
+function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void {
+  if (blocks.length === 0) return
+  const last = db
+    .prepare("select seq, bytes, data from raw where unit_id = ? and kind = ? order by seq desc limit 1")
+    .get(unitId, kind) as { seq: number; bytes: number; data: Buffer } | undefined
+  const insert = db.prepare(
+    "insert or replace into raw (unit_id, kind, seq, records, bytes, data) values (?, ?, ?, ?, ?, ?)",
+  )
+  let seq = last ? last.seq + 1 : 0
+  let [first, ...rest] = blocks
+  if (last && first && last.bytes < SMALL_BLOCK_BYTES) {
+    first = packBlock([...unpackBlock(last.data), ...unpackBlock(first.data)])
+    seq = last.seq
+  }
+  for (const block of [first!, ...rest]) insert.run(unitId, kind, seq++, block.lines, block.bytes, block.data)
+}
+
+function deleteRaw(db: Db, unitId: number): void {
+  db.prepare("delete from raw where unit_id = ?").run(unitId)
+}

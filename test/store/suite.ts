@@ -1,0 +1,333 @@
+import { describe, expect, test } from "vitest"
+import type { Store } from "../../src/store/store.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+
+const ref = (id: string) => ({ source: "claude_code" as const, id })
+
+/** What a store promises, whatever is behind it. Every implementation passes this unchanged. */
+export function describeStore(name: string, open: () => Promise<Store>): void {
+  const texts = async (store: Store, id: string) =>
+    (await store.messages(ref(id))).map((message) => message.parts[0]!.text)
+
+  describe(`${name} store`, () => {
+    test("gives back what was written, in order, numbered from 1", async () => {
+      const store = await open()
+      await store.writeUnit(
+        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two", { role: "assistant" })])]),
+      )
+      const messages = await store.messages(ref("a"))
+      expect(messages.map(({ number, role, parts }) => [number, role, parts[0]!.text])).toEqual([
+        [1, "user", "one"],
+        [2, "assistant", "two"],
+      ])
+      expect(await store.conversation(ref("a"))).toMatchObject({
+        message_count: 2,
+        project: "/code/api",
+        kind: "person",
+        archived: false,
+      })
+    })
+
+    test("writing the same unit twice changes nothing", async () => {
+      const store = await open()
+      const write = unit("a", [
+        conversation("a", [
+          said("k1", "one", { effects: [{ type: "file", path: "/code/api/a.ts", action: "edited" }] }),
+        ]),
+      ])
+      await store.writeUnit(write)
+      const before = await store.changes(undefined, 100)
+      const result = await store.writeUnit(write)
+      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0 })
+      expect(await store.changes(undefined, 100)).toEqual(before)
+    })
+
+    test("keeps a message's number for good; what is found late is numbered after the last and shown in its place", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two"), said("k3", "three")])]))
+      const messages = await store.messages(ref("a"))
+      expect(messages.map(({ number, parts }) => [number, parts[0]!.text])).toEqual([
+        [1, "one"],
+        [3, "two"],
+        [2, "three"],
+      ])
+    })
+
+    test("never gives a number again after its message is gone", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
+      expect((await store.messages(ref("a"))).map(({ number }) => number)).toEqual([1, 3])
+    })
+
+    test("rewrites a message in place when its parts grow, as a streamed answer does", async () => {
+      const store = await open()
+      const long = "x".repeat(50_000)
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "tw"), said("k3", long)])]))
+      const seen = await store.versions(ref("a"))
+      await store.writeUnit(
+        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", long)])]),
+      )
+      expect(await texts(store, "a")).toEqual(["one", "two, whole", long])
+      const now = await store.versions(ref("a"))
+      expect(now.filter((message, i) => message.version !== seen[i]!.version).map(({ number }) => number)).toEqual([2])
+    })
+
+    test("reads chosen messages out of a long conversation", async () => {
+      const store = await open()
+      const messages = Array.from({ length: 500 }, (_, i) => said(`k${i}`, `message ${i} ${"word ".repeat(200)}`))
+      await store.writeUnit(unit("a", [conversation("a", messages)]))
+      const chosen = await store.messages(ref("a"), [3, 499])
+      expect(chosen.map(({ number, parts }) => [number, parts[0]!.text.slice(0, 11)])).toEqual([
+        [3, "message 2 w"],
+        [499, "message 498"],
+      ])
+    })
+
+    test("keeps a message that a rewritten source no longer holds, and marks it superseded", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      await store.writeUnit(
+        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two", { superseded: true })])]),
+      )
+      expect((await store.messages(ref("a"))).map(({ superseded }) => superseded)).toEqual([false, true])
+      expect((await store.conversation(ref("a")))?.message_count).toBe(1)
+    })
+
+    test.each([
+      ["the original first", ["old", "fork"]],
+      ["the fork first", ["fork", "old"]],
+    ])("finds copied messages in a fork and counts them once, %s", async (_, order) => {
+      const store = await open()
+      const writes = {
+        old: unit(
+          "old",
+          [conversation("old", [said("k1", "one"), said("k2", "two", { role: "assistant" }), said("k3", "three")])],
+          { bornAt: 1000 },
+        ),
+        fork: unit(
+          "fork",
+          [conversation("fork", [said("k1", "one"), said("k2", "two", { role: "assistant" }), said("k9", "nine")])],
+          { bornAt: 2000 },
+        ),
+      }
+      for (const key of order) await store.writeUnit(writes[key as "old" | "fork"])
+      expect((await store.messages(ref("old"))).map(({ copied }) => copied)).toEqual([false, false, false])
+      expect((await store.messages(ref("fork"))).map(({ copied }) => copied)).toEqual([true, true, false])
+      expect(await store.conversation(ref("fork"))).toMatchObject({ fork_of: "old", copied_count: 2 })
+      expect((await store.conversation(ref("old")))?.fork_of).toBeUndefined()
+      expect((await store.stats()).messages).toBe(4)
+    })
+
+    test.each([
+      ["the better teller first", ["file", "inline"]],
+      ["the better teller last", ["inline", "file"]],
+    ])("keeps what the better teller says when two units tell one conversation, %s", async (_, order) => {
+      const store = await open()
+      const writes = {
+        file: unit("file", [conversation("sub", [said("u1", "whole"), said("u2", "more")], { authority: 10 })]),
+        inline: unit("inline", [
+          conversation("sub", [said("u1", "part")], { authority: 5 }),
+          conversation("main", [said("m1", "main")]),
+        ]),
+      }
+      for (const key of order) await store.writeUnit(writes[key as "file" | "inline"])
+      await store.writeUnit(writes.inline)
+      expect(await texts(store, "sub")).toEqual(["whole", "more"])
+      expect((await store.stats()).conversations).toBe(2)
+    })
+
+    test("tells files, commands and commits of a conversation", async () => {
+      const store = await open()
+      await store.writeUnit(
+        unit("a", [
+          conversation("a", [
+            said("k1", "one", {
+              effects: [
+                { type: "file", path: "/code/api/src/read.ts", action: "read" },
+                { type: "file", path: "/code/api/src/auth.ts", action: "edited", added: 3, removed: 1 },
+                { type: "file", path: "/elsewhere/x.ts", action: "read" },
+                { type: "command", command: "npm test", exit_status: 1, failed: true, error: "1 failed" },
+                { type: "commit", hash: "1a2b3c4", subject: "auth: fix", branch: "main" },
+                { type: "pull_request", url: "https://example.test/pull/1" },
+              ],
+            }),
+          ]),
+        ]),
+      )
+      expect(await store.filesOf(ref("a"))).toEqual(["src/auth.ts", "src/read.ts", "/elsewhere/x.ts"])
+      expect(await store.commandsOf(ref("a"))).toEqual([
+        { number: 1, command: "npm test", exit_status: 1, failed: true, error: "1 failed" },
+      ])
+      expect((await store.madeIn(ref("a"))).map(({ kind, name }) => [kind, name])).toEqual([
+        ["commit", "1a2b3c4"],
+        ["pull_request", "https://example.test/pull/1"],
+      ])
+      expect(await store.touching("src/auth.ts")).toEqual([ref("a")])
+      expect(await store.touching("/code/api/src/auth")).toEqual([ref("a")])
+      expect(await store.touching("nowhere.ts")).toEqual([])
+    })
+
+    test("keeps raw records: appended, replaced, and those that a rewrite lost", async () => {
+      const store = await open()
+      const told = [conversation("a", [said("k1", "one")])]
+      await store.writeUnit(unit("a", told, { raw: ['{"r":1}', '{"r":2}'] }))
+      await store.writeUnit(unit("a", told, { raw: ['{"r":3}'] }))
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":1}', '{"r":2}', '{"r":3}'])
+      await store.writeUnit(unit("a", told, { mode: "replace", raw: ['{"r":9}'], left: ['{"r":1}'] }))
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":9}'])
+      expect(await store.rawLines("claude_code", "a", "left")).toEqual(['{"r":1}'])
+    })
+
+    test("feeds every change once, deletions included, and asks for a rebuild when it does not know the token", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      const first = await store.changes(undefined, 100)
+      expect(first.changes.map((change) => change.ref)).toEqual([ref("a")])
+      expect((await store.changes(first.token, 100)).changes).toEqual([])
+      await store.writeUnit(unit("b", [conversation("b", [said("b1", "one")])]))
+      await store.forget([ref("a")])
+      const later = await store.changes(first.token, 100)
+      expect(later.changes.map(({ deleted }) => deleted)).toEqual([false, true])
+      expect((await store.changes("another-history@3", 100)).rebuild).toBe(true)
+      expect((await store.changes(`${await store.id()}@999999`, 100)).rebuild).toBe(true)
+    })
+
+    test("pages through the feed without losing a change", async () => {
+      const store = await open()
+      for (let i = 0; i < 25; i++) await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [said(`k${i}`, "one")])]))
+      const seen: string[] = []
+      for (let token: string | undefined; ; ) {
+        const page = await store.changes(token, 10)
+        seen.push(...page.changes.map((change) => change.ref!.id))
+        token = page.token
+        if (!page.more) break
+      }
+      expect(seen).toEqual(Array.from({ length: 25 }, (_, i) => `c${i}`))
+    })
+
+    test("marks what the source no longer has as archived, keeps it, and takes it back when it returns", async () => {
+      const store = await open()
+      const write = unit("a", [conversation("a", [said("k1", "one")])])
+      await store.writeUnit(write)
+      expect(await store.archiveUnits("claude_code", ["a"])).toBe(1)
+      expect(await store.archiveUnits("claude_code", ["a"])).toBe(0)
+      expect(await store.conversation(ref("a"))).toMatchObject({ archived: true, message_count: 1 })
+      await store.writeUnit(write)
+      expect(await store.conversation(ref("a"))).toMatchObject({ archived: false })
+    })
+
+    test("forgets for good: not listed, not kept raw, not written again", async () => {
+      const store = await open()
+      const write = unit("a", [conversation("a", [said("k1", "one")]), conversation("b", [said("b1", "other")])], {
+        raw: ['{"r":1}'],
+      })
+      await store.writeUnit(write)
+      expect(await store.forget([ref("a")])).toBe(1)
+      expect(await store.conversation(ref("a"))).toBeUndefined()
+      expect(await store.messages(ref("a"))).toEqual([])
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual([])
+      expect(await store.writeUnit(write)).toMatchObject({ forgotten: 1 })
+      expect(await store.conversation(ref("a"))).toBeUndefined()
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual([])
+      expect(await texts(store, "b")).toEqual(["other"])
+    })
+
+    test("names subagents and forks as the family that goes with a forgotten conversation", async () => {
+      const store = await open()
+      await store.writeUnit(
+        unit(
+          "a",
+          [
+            conversation("a", [said("k1", "one")]),
+            conversation("s", [said("s1", "sub")], { kind: "subagent", parent: { id: "a" } }),
+          ],
+          { bornAt: 1 },
+        ),
+      )
+      await store.writeUnit(unit("f", [conversation("f", [said("k1", "one"), said("f2", "own")])], { bornAt: 2 }))
+      const family = await store.family([ref("a")])
+      expect(family.map(({ id }) => id).sort()).toEqual(["a", "f", "s"])
+    })
+
+    test("lists newest first with filters inside the query, and says what it leaves out", async () => {
+      const store = await open()
+      const day = 86_400_000
+      for (let i = 1; i <= 5; i++) {
+        const kind = i === 4 ? "automation" : "person"
+        await store.writeUnit(
+          unit(`u${i}`, [
+            conversation(`c${i}`, [said(`k${i}`, "one", { at: i * day })], {
+              kind,
+              project: i % 2 ? "/code/api" : "/code/web",
+            }),
+          ]),
+        )
+      }
+      const listed = async (filter: object) =>
+        (await store.list({ limit: 10, offset: 0, ...filter })).rows.map((row) => row.ref.id)
+      expect(await listed({})).toEqual(["c5", "c4", "c3", "c2", "c1"])
+      expect(await listed({ kinds: ["person"] })).toEqual(["c5", "c3", "c2", "c1"])
+      expect((await store.list({ limit: 10, offset: 0, kinds: ["person"] })).left_out).toEqual({ automation: 1 })
+      expect(await listed({ project: "API" })).toEqual(["c5", "c3", "c1"])
+      expect(await listed({ from: 2 * day, to: 4 * day })).toEqual(["c4", "c3", "c2"])
+      expect((await store.list({ limit: 2, offset: 1 })).rows.map((row) => row.ref.id)).toEqual(["c4", "c3"])
+      expect((await store.list({ limit: 2, offset: 1 })).total).toBe(5)
+    })
+
+    test("shows a private project's conversations only to those who ask from inside it", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      expect(await store.setPrivate("/code/api", true)).toBe(true)
+      expect((await store.list({ limit: 10, offset: 0 })).rows).toEqual([])
+      expect((await store.list({ limit: 10, offset: 0, inside: "/code/api" })).rows.length).toBe(1)
+      expect(await store.setPrivate("/no/such", true)).toBe(false)
+    })
+
+    test("finds a conversation by a unique prefix, and all candidates of an ambiguous one", async () => {
+      const store = await open()
+      await store.writeUnit(
+        unit("a", [
+          conversation("abc-1", [said("k1", "x")]),
+          conversation("abd-2", [said("k2", "x")]),
+          conversation("ab", [said("k3", "x")]),
+        ]),
+      )
+      const found = async (prefix: string) => (await store.resolve({ prefix })).map((row) => row.ref.id)
+      expect(await found("abc")).toEqual(["abc-1"])
+      expect(await found("abd-2")).toEqual(["abd-2"])
+      expect((await found("a")).sort()).toEqual(["ab", "abc-1", "abd-2"])
+      expect(await found("ab")).toEqual(["ab"])
+      expect(await found("%")).toEqual([])
+      expect(await store.resolve({ prefix: "abc", source: "codex" })).toEqual([])
+    })
+
+    test("takes any text as it is: quotes, NULs, lone surrogates, other scripts", async () => {
+      const store = await open()
+      const hard = [
+        "it's; drop table message --",
+        "null\u0000inside",
+        "日本語 עברית 🎉",
+        '{"json":"text"}',
+        "line\nline",
+      ]
+      await store.writeUnit(
+        unit("a'b", [
+          conversation(
+            "c'%_",
+            hard.map((text, i) => said(`k'${i}`, text)),
+          ),
+        ]),
+      )
+      expect(await texts(store, "c'%_")).toEqual(hard)
+    })
+
+    test("is sound after all that", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      expect(await store.check()).toEqual([])
+    })
+  })
+}

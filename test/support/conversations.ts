@@ -1,0 +1,48 @@
+import type { Message, SourceId } from "../../src/core/conversation.ts"
+import { packLines } from "../../src/store/codec.ts"
+import type { ConversationWrite, MessageWrite, UnitWrite } from "../../src/store/store.ts"
+
+/** A message as short as a test can say it. Odd keys are a person's, the others the agent's, unless told otherwise. */
+export function said(key: string, text: string, more: Partial<MessageWrite> = {}): MessageWrite {
+  const role = more.role ?? "user"
+  return {
+    key,
+    role,
+    at: 1_760_000_000_000,
+    parts: [{ type: "text", text, origin: role === "user" ? "person" : "agent" }],
+    ...more,
+  }
+}
+
+export function conversation(
+  id: string,
+  messages: Message[],
+  more: Partial<ConversationWrite> = {},
+): ConversationWrite {
+  return { id, kind: "person", cwds: ["/code/api"], project: "/code/api", authority: 10, messages, ...more }
+}
+
+export function unit(
+  key: string,
+  conversations: ConversationWrite[],
+  more: { source?: SourceId; bornAt?: number; raw?: string[]; mode?: "append" | "replace"; left?: string[] } = {},
+): UnitWrite {
+  return {
+    source: more.source ?? "claude_code",
+    unit: {
+      key,
+      path: `/home/dev/.claude/projects/${key}`,
+      stamp: "1:1",
+      bornAt: more.bornAt ?? 1_760_000_000_000,
+      modifiedAt: 1_760_000_000_000,
+    },
+    cursor: "{}",
+    connector_version: 1,
+    redaction_version: 1,
+    raw: { mode: more.mode ?? "append", live: packLines(more.raw ?? []), left: packLines(more.left ?? []) },
+    conversations,
+    skipped: [],
+    unknown: {},
+    redactions: {},
+  }
+}
