@@ -11,10 +11,15 @@ const MAX_LINE_BYTES = 64 << 20
 const SETTLED_MS = 60_000
 
 export type JsonlOptions = {
-  /** Drops the bulk, or the whole record where it returns undefined. Runs before anything is kept. */
-  strip?: (record: RawRecord) => RawRecord | undefined
+  /**
+   * Drops the bulk, or the whole record where it returns undefined. Runs before anything is kept. `chars` is the length
+   * of the line: no text in the record is longer.
+   */
+  strip?: (record: RawRecord, chars: number) => RawRecord | undefined
   /** Lets a cheap look at the text spare the parser a record that `strip` would drop anyway. */
   wanted?: (line: string) => boolean
+  /** Stands in for JSON.parse where bulk can be passed over; gives what `strip` would leave of the whole record. */
+  parse?: (line: string) => RawRecord | undefined
   now?: number
 }
 
@@ -26,7 +31,7 @@ export type JsonlOptions = {
  * damaged line (spliced, NUL-filled, missing newline) are recovered, and the damage is counted.
  */
 export function readJsonl(path: string, after: Cursor | undefined, options: JsonlOptions = {}): Reading {
-  const { strip, wanted, now = Date.now() } = options
+  const { strip, wanted, parse = parseObject, now = Date.now() } = options
   const start = after && prefixIsUnchanged(path, after) ? after : undefined
   let offset = start?.offset ?? 0
   let crc = start?.crc ?? 0
@@ -38,12 +43,11 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
     try {
       const settled = now - fstatSync(fd).mtimeMs > SETTLED_MS
       for (const line of linesFrom(fd, offset, crc)) {
-        if (line.terminated) yield* take(line.text, line.bytes)
-        else if (settled && isWhole(line.text)) yield* take(line.text, line.bytes)
-        else {
+        if (!line.terminated && !(settled && isWhole(line.text))) {
           pending = true
           continue
         }
+        yield* recordsIn(line.text, line.bytes)
         crc = line.crc
         offset += line.bytes
       }
@@ -52,33 +56,30 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
     }
   }
 
-  function* take(text: string | undefined, bytes: number): Generator<RawRecord> {
+  function recordsIn(text: string | undefined, bytes: number): RawRecord[] {
     if (text === undefined) {
-      skipped.push({ reason: `line of ${bytes} bytes, over the limit of ${MAX_LINE_BYTES}`, where: `byte ${offset}` })
-      return
+      skip(`line of ${bytes} bytes, over the limit of ${MAX_LINE_BYTES}`)
+      return []
     }
-    if (isBlank(text)) return
-    if (wanted && !wanted(text)) return
-    const whole = parseObject(text)
-    if (whole) {
-      yield* keep(whole)
-      return
-    }
+    if (isBlank(text) || (wanted && !wanted(text))) return []
+    const whole = parse(text)
+    if (whole) return keep(whole, text.length)
     const recovered = recoverRecords(text)
-    skipped.push({
-      reason: recovered.length > 0 ? `damaged line, ${recovered.length} whole record(s) recovered` : "damaged line",
-      where: `byte ${offset}`,
-    })
-    for (const record of recovered) yield* keep(record)
+    skip(recovered.length > 0 ? `damaged line, ${recovered.length} whole record(s) recovered` : "damaged line")
+    return recovered.flatMap((record) => keep(record, text.length))
   }
 
-  function* keep(record: RawRecord): Generator<RawRecord> {
+  function keep(record: RawRecord, chars: number): RawRecord[] {
     if (isDeeperThan(record, MAX_DEPTH)) {
-      skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `byte ${offset}` })
-      return
+      skip(`nested deeper than ${MAX_DEPTH} levels`)
+      return []
     }
-    const stripped = strip ? strip(record) : record
-    if (stripped) yield stripped
+    const stripped = strip ? strip(record, chars) : record
+    return stripped ? [stripped] : []
+  }
+
+  function skip(reason: string): void {
+    skipped.push({ reason, where: `byte ${offset}` })
   }
 
   return {

@@ -52,6 +52,13 @@ export const MAX_DEPTH = 200
 export function isDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false
   if (levels === 0) return true
-  for (const key in value) if (isDeeperThan((value as RawRecord)[key], levels - 1)) return true
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === "object" && isDeeperThan(item, levels - 1)) return true
+    return false
+  }
+  for (const key in value) {
+    const field = (value as RawRecord)[key]
+    if (typeof field === "object" && isDeeperThan(field, levels - 1)) return true
+  }
   return false
 }

@@ -47,10 +47,13 @@ function endOfObject(text: string, start: number): number {
   return -1
 }
 
-/** A whole record stands at the line's border or beside another one; a fragment is followed by the rest of its parent. */
+/**
+ * Inside a compact record an object follows `:`, `[` or `,`, so `{"` after anything else begins a record. After one of
+ * these it may be a fragment of a broken one: then it must end where the line does, or where the next record begins.
+ */
 function looksWhole(record: RawRecord, text: string, start: number, end: number): boolean {
   if (Object.keys(record).length < MIN_FIELDS) return false
+  if (start === 0 || !":[, ".includes(text[start - 1]!)) return true
   const after = text.slice(end).trimStart()
-  if (after !== "" && !after.startsWith("{")) return false
-  return start === 0 || text[start - 1] !== ":" || after === ""
+  return after === "" || (after.startsWith("{") && text[start - 1] !== ":")
 }

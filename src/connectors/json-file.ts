@@ -1,0 +1,42 @@
+import { readFileSync, statSync } from "node:fs"
+import { crc32 } from "node:zlib"
+import type { Cursor, RawRecord, Reading } from "./connector.ts"
+import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
+
+/** A bigger file is counted as skipped: it would have to be held in memory whole. */
+const MAX_BYTES = 256 << 20
+/** A file that does not parse is left for the next time while somebody may still be writing it. */
+const SETTLED_MS = 60_000
+
+/**
+ * Reads a transcript that its agent rewrites whole at every change: all of its records, or none when it is as it was.
+ */
+export function readJsonFile(
+  path: string,
+  after: Cursor | undefined,
+  recordsOf: (whole: RawRecord) => Iterable<RawRecord>,
+  now = Date.now(),
+): Reading {
+  const { size, mtimeMs } = statSync(path)
+  const before = after ?? { offset: 0, crc: 0 }
+  if (size > MAX_BYTES) return nothing(before, `file of ${size} bytes, over the limit of ${MAX_BYTES}`)
+  const content = readFileSync(path)
+  const cursor = { offset: content.length, crc: crc32(content) }
+  if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
+  const whole = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
+  if (!whole) {
+    const settled = now - mtimeMs > SETTLED_MS
+    return settled ? nothing(cursor, "not a whole JSON object") : { ...nothing(before), end: () => waiting(before) }
+  }
+  if (isDeeperThan(whole, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
+  return { mode: "replace", records: recordsOf(whole), end: () => ({ cursor, skipped: [], pending: false }) }
+}
+
+function nothing(cursor: Cursor, reason?: string): Reading {
+  const skipped = reason === undefined ? [] : [{ reason, where: "whole file" }]
+  return { mode: "append", records: [], end: () => ({ cursor, skipped, pending: false }) }
+}
+
+function waiting(cursor: Cursor) {
+  return { cursor, skipped: [], pending: true }
+}
