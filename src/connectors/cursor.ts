@@ -1,0 +1,44 @@
+import { isAbsolute, join } from "node:path"
+import type { Connector, Machine, RawRecord } from "./connector.ts"
+import { discoverCli, readCli } from "./cursor-cli.ts"
+import { discoverIde, readIde } from "./cursor-ide.ts"
+import { parseIde } from "./cursor-ide-parse.ts"
+import { discoverTranscripts, readTranscript } from "./cursor-transcripts.ts"
+import { parseTurns } from "./cursor-turns.ts"
+import { string } from "./record.ts"
+
+/**
+ * Cursor keeps three stores that overlap: the editor's databases (the fullest), the command line's, and plain
+ * transcripts of both. The same conversation has the same id in all of them; authority says which is shown.
+ */
+export const cursor: Connector = {
+  source: "cursor",
+  version: 1,
+  roots,
+  *discover(root, seen) {
+    yield* discoverIde(root, seen)
+    yield* discoverTranscripts(root)
+    yield* discoverCli(root)
+  },
+  read(unit, after) {
+    if (unit.key.startsWith("ide:")) return readIde(unit, after)
+    return unit.key.startsWith("cli:") ? readCli(unit, after) : readTranscript(unit, after)
+  },
+  parse: (records, unit) => (unit.key.startsWith("ide:") ? parseIde(records) : parseTurns(records, unit)),
+  identify,
+}
+
+function roots({ home, env, platform }: Machine): string[] {
+  const config = env.XDG_CONFIG_HOME && isAbsolute(env.XDG_CONFIG_HOME) ? env.XDG_CONFIG_HOME : join(home, ".config")
+  const dot = join(home, ".cursor")
+  if (platform === "darwin") return [join(home, "Library", "Application Support", "Cursor", "User"), dot]
+  if (platform === "win32") return [join(env.APPDATA || join(home, "AppData", "Roaming"), "Cursor", "User"), dot]
+  return [join(config, "Cursor", "User"), dot, join(config, "cursor")]
+}
+
+/** Lines of a transcript have no name: they are their content. */
+function identify(record: RawRecord): string | undefined {
+  if (record.type === "dex-file") return "dex-file"
+  if (record.type === "composer" || record.type === "bubble") return `${record.type}:${string(record.id)}`
+  return string(record.key)
+}
