@@ -1,0 +1,69 @@
+import { readFileSync, statSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import type { RawRecord } from "./connector.ts"
+import { parseObject, record, records, string } from "./record.ts"
+
+const MAX_META_BYTES = 64 << 10
+const MAX_PARENT_BYTES = 256 << 20
+const MAX_HEAD = 64 << 10
+
+export function isSubagent(path: string): boolean {
+  return basename(path).startsWith("agent-")
+}
+
+/**
+ * What is known of a subagent outside its transcript, as a record: its `.meta.json`, and the parent's call that started
+ * it, which older builds tell only in the parent's transcript. Undefined while neither is there.
+ */
+export function subagentRecord(path: string): RawRecord | undefined {
+  const meta = contentOf(path.replace(/\.jsonl$/, ".meta.json"), MAX_META_BYTES)
+  const fields = meta && parseObject(meta.toString("utf8"))
+  const toolUseId = string(fields?.toolUseId) ?? callInParent(path)
+  if (!fields && toolUseId === undefined) return undefined
+  const { agentType, description, spawnDepth } = fields ?? {}
+  return { type: "dex-subagent", agentType, description, spawnDepth, toolUseId }
+}
+
+function callInParent(path: string): string | undefined {
+  const parent = parentOf(path)
+  const content = parent === undefined ? undefined : contentOf(parent, MAX_PARENT_BYTES)
+  if (!content) return undefined
+  const id = basename(path).replace(/^agent-|\.jsonl$/g, "")
+  const needle = `"agentId":${JSON.stringify(id)}`
+  for (let at = content.indexOf(needle); at !== -1; at = content.indexOf(needle, at)) {
+    const from = content.lastIndexOf(10, at) + 1
+    const end = content.indexOf(10, at)
+    const to = end === -1 ? content.length : end
+    const call = callIn(parseObject(content.toString("utf8", from, to)), id)
+    if (call !== undefined) return call
+    at = to
+  }
+  return undefined
+}
+
+function callIn(raw: RawRecord | undefined, id: string): string | undefined {
+  if (record(raw?.data)?.agentId === id) return string(raw?.parentToolUseID)
+  if (record(raw?.toolUseResult)?.agentId !== id) return undefined
+  return records(record(raw?.message)?.content)
+    .map((block) => string(block.tool_use_id))
+    .find((call) => call !== undefined)
+}
+
+/** The session's transcript: beside its folder, or, for the older sibling files, named in their records. */
+function parentOf(path: string): string | undefined {
+  const steps = path.split(/[\\/]/)
+  const below = steps.lastIndexOf("subagents")
+  if (below > 0) return `${path.slice(0, steps.slice(0, below).join("/").length)}.jsonl`
+  const head = contentOf(path, MAX_PARENT_BYTES)?.toString("latin1", 0, MAX_HEAD) ?? ""
+  const session = [...head.matchAll(/"sessionId": ?"([\w-]{1,100})"/g)].map((match) => match[1]!)
+  const parent = session.find((id) => !id.startsWith("agent-"))
+  return parent && join(dirname(path), `${parent}.jsonl`)
+}
+
+function contentOf(path: string, maxBytes: number): Buffer | undefined {
+  try {
+    return statSync(path).size <= maxBytes ? readFileSync(path) : undefined
+  } catch {
+    return undefined // not there, or not readable: what it would have told stays unknown
+  }
+}

@@ -1,0 +1,146 @@
+import { lstatSync } from "node:fs"
+import { basename, join } from "node:path"
+import { messageOf } from "../core/error.ts"
+import { parseTranscript } from "./claude-code-parse.ts"
+import { spilledOutputs } from "./claude-code-spilled.ts"
+import { parseLine, strip, wanted } from "./claude-code-strip.ts"
+import { isSubagent, subagentRecord } from "./claude-code-subagents.ts"
+import { parseHistory, stripPrompt } from "./claude-history.ts"
+import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable } from "./connector.ts"
+import { entriesOf, isAbsent } from "./folder.ts"
+import { readJsonl } from "./jsonl.ts"
+import { string } from "./record.ts"
+
+export const claudeCode: Connector = {
+  source: "claude_code",
+  version: 1,
+  roots,
+  discover,
+  read,
+  parse: (records, unit) => (isHistory(unit.key) ? parseHistory(records) : parseTranscript(records, unit)),
+  identify: (record) => string(record.uuid),
+}
+
+/** Claude Desktop keeps one configuration folder for each Cowork session, some levels below this one. */
+const COWORK = "local-agent-mode-sessions"
+const COWORK_DEPTH = 5
+
+function roots({ home, env, platform }: Machine): string[] {
+  const configured = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((dir) => dir.trim())
+  const own = configured.filter((dir) => dir !== "")
+  const config = own.length > 0 ? own : [join(home, ".claude")]
+  return [...new Set([...config, join(home, ".config", "claude"), ...desktops({ home, env, platform })])]
+}
+
+function desktops({ home, env, platform }: Machine): string[] {
+  if (platform === "darwin") return [join(home, "Library", "Application Support", "Claude", COWORK)]
+  if (platform !== "win32") return [join(env.XDG_CONFIG_HOME ?? join(home, ".config"), "Claude", COWORK)]
+  const roaming = env.APPDATA ?? join(home, "AppData", "Roaming")
+  const local = env.LOCALAPPDATA ?? join(home, "AppData", "Local")
+  const store = join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming")
+  return [join(roaming, "Claude", COWORK), join(store, "Claude", COWORK)]
+}
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => problems.push(problem)
+  if (basename(root) === COWORK) yield* discoverCowork(root, COWORK_DEPTH, report)
+  else {
+    yield* discoverProjects(join(root, "projects"), report)
+    const log = unitAt(join(root, "history.jsonl"), `${basename(root)}/history.jsonl`, report)
+    if (log) yield log
+  }
+  yield* problems
+}
+
+type Report = (problem: Unreadable) => void
+
+function* discoverCowork(dir: string, levels: number, report: Report): Generator<Unit> {
+  for (const entry of entriesOf(dir, report)) {
+    if (!entry.isDirectory()) continue
+    const path = join(dir, entry.name)
+    if (entry.name === ".claude") yield* discoverProjects(join(path, "projects"), report)
+    else if (levels > 1) yield* discoverCowork(path, levels - 1, report)
+  }
+}
+
+function* discoverProjects(projects: string, report: Report): Generator<Unit> {
+  for (const project of entriesOf(projects, report)) {
+    if (!project.isDirectory()) continue
+    const dir = join(projects, project.name)
+    for (const entry of entriesOf(dir, report)) {
+      const path = join(dir, entry.name)
+      if (entry.isDirectory())
+        yield* discoverSubagents(join(path, "subagents"), `${project.name}/${entry.name}`, report)
+      else if (entry.name.endsWith(".jsonl")) yield* transcriptAt(path, `${project.name}/${entry.name}`, report)
+    }
+  }
+}
+
+/** Workflows nest their agents deeper; their `journal.jsonl` is no transcript. */
+function* discoverSubagents(dir: string, session: string, report: Report, below = "subagents"): Generator<Unit> {
+  for (const entry of entriesOf(dir, report)) {
+    const path = join(dir, entry.name)
+    const key = `${session}/${below}/${entry.name}`
+    if (entry.isDirectory()) yield* discoverSubagents(path, session, report, `${below}/${entry.name}`)
+    else if (isSubagent(path) && path.endsWith(".jsonl")) yield* transcriptAt(path, key, report)
+  }
+}
+
+function* transcriptAt(path: string, key: string, report: Report): Generator<Unit> {
+  const unit = unitAt(path, key, report)
+  if (unit) yield unit
+}
+
+function unitAt(path: string, key: string, report: Report): Unit | undefined {
+  try {
+    const stat = lstatSync(path)
+    if (!stat.isFile()) {
+      report({ unreadable: "not a regular file, so not followed", path })
+      return undefined
+    }
+    const { size, mtimeMs, birthtimeMs } = stat
+    return {
+      key,
+      path,
+      stamp: `${size}:${mtimeMs}`,
+      bytes: size,
+      modifiedAt: mtimeMs,
+      bornAt: birthtimeMs || mtimeMs,
+    }
+  } catch (error) {
+    if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
+    return undefined
+  }
+}
+
+function isHistory(key: string): boolean {
+  return key.endsWith("/history.jsonl")
+}
+
+function read(unit: Unit, after?: Cursor): Reading {
+  if (isHistory(unit.key)) return readJsonl(unit.path, after, { strip: stripPrompt })
+  const reading = readJsonl(unit.path, after, { strip, wanted, parse: parseLine })
+  const isChild = isSubagent(unit.path)
+  let linked = reading.mode === "append" && after?.linked === true
+  const isFirst = after === undefined || reading.mode === "replace"
+
+  function* withSidecars(): Generator<RawRecord> {
+    const told = isChild && !linked ? subagentRecord(unit.path) : undefined
+    linked ||= told?.toolUseId !== undefined
+    if (told && (isFirst || linked)) yield told
+    for (const record of reading.records) {
+      yield record
+      yield* spilledOutputs(record, unit.path)
+    }
+  }
+
+  return {
+    mode: reading.mode,
+    records: withSidecars(),
+    end: () => {
+      const { cursor, ...rest } = reading.end()
+      return { cursor: isChild ? { ...cursor, linked } : cursor, ...rest }
+    },
+  }
+}
