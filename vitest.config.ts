@@ -5,6 +5,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    globalSetup: ["test/support/build.ts"],
     pool: "forks",
     reporters: ["default"],
   },

@@ -59,6 +59,7 @@ const MIGRATIONS: readonly [string, string][] = [
     create index doc_conversation on doc (conversation_id, number);
     create virtual table words using fts5(said, called, returned, tags, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');
     insert into words (words, rank) values ('automerge', 8);
+    insert into words (words, rank) values ('hashsize', 16777216);
     `,
   ],
 ]
@@ -142,8 +143,10 @@ async function followFeed(
       const loaded: Loaded[] = []
       for (const change of feed.changes) loaded.push(await load(db, store, change))
       inTransaction(db, () => {
-        for (const conversation of loaded) indexConversation(db, conversation)
+        // FTS5 writes out what it holds in memory whenever another statement could fail, so its rows go in together.
+        const docs = loaded.flatMap((conversation) => indexConversation(db, conversation))
         saveToken(db, feed.token)
+        saveWords(db, docs)
       })
       indexed += feed.changes.length
       options.onProgress?.(indexed)
@@ -189,7 +192,9 @@ async function load(db: Db, store: Store, change: Change): Promise<Loaded> {
   const fresh = isNew
     ? [...versions.keys()]
     : [...versions].filter(([number, version]) => known.docs.get(number)?.version !== version).map(([number]) => number)
-  const gone = [...(known?.docs.keys() ?? [])].filter((number) => number !== 0 && !versions.has(number))
+  const gone = [...(known?.docs.keys() ?? [])].filter((number) =>
+    number === 0 ? titleOf(row) === null : !versions.has(number),
+  )
   return { change, known, row, gone, fresh: fresh.length === 0 ? [] : await store.messages(row.ref, fresh), versions }
 }
 
@@ -206,32 +211,50 @@ function knownConversation(db: Db, name: string): Known | undefined {
   return { ...row, docs: new Map(docs.map((doc) => [doc.number, doc])) }
 }
 
-function indexConversation(db: Db, { change, known, row, gone, fresh, versions }: Loaded): void {
-  for (const number of gone) deleteDoc(db, known!.docs.get(number)!.id)
+type Doc = { id: number | bigint; fields?: Fields; tags?: string }
+
+/** Writes the rows of one conversation, and returns the documents whose words are to be added or (without fields) removed. */
+function indexConversation(db: Db, { change, known, row, gone, fresh, versions }: Loaded): Doc[] {
+  const docs: Doc[] = []
+  const remove = (number: number) => {
+    const old = known?.docs.get(number)
+    if (!old) return
+    db.prepare("delete from doc where id = ?").run(old.id)
+    docs.push({ id: old.id })
+  }
+  for (const number of gone) remove(number)
   if (!row) {
     if (known) db.prepare("delete from conversation where id = ?").run(known.id)
-    return
+    return docs
   }
   const tags = tagsOf(row, row.project === undefined ? undefined : projectId(db, row.project))
-  const title = row.title?.text ?? null
+  const title = titleOf(row)
   const id = saveConversation(db, change.conversation, row.ref, tags, title)
   const put = (number: number, at: number | undefined, version: number, fields: Fields) => {
-    const old = known?.docs.get(number)
-    if (old) deleteDoc(db, old.id)
-    const doc = db
-      .prepare("insert into doc (conversation_id, number, at, version) values (?, ?, ?, ?)")
-      .run(id, number, at ?? row.ended_at ?? null, version)
-    db.prepare("insert into words (rowid, said, called, returned, tags) values (?, ?, ?, ?, ?)").run(
-      doc.lastInsertRowid,
-      fields.said,
-      fields.called,
-      fields.returned,
+    remove(number)
+    const sql = "insert into doc (conversation_id, number, at, version) values (?, ?, ?, ?)"
+    docs.push({
+      id: db.prepare(sql).run(id, number, at ?? row.ended_at ?? null, version).lastInsertRowid,
+      fields,
       tags,
-    )
+    })
   }
   if (title !== null && (known?.title !== title || known.tags !== tags))
     put(0, row.ended_at, 0, { said: title, called: "", returned: "" })
   for (const message of fresh) put(message.number, message.at, versions.get(message.number)!, fieldsOf(message))
+  return docs
+}
+
+function saveWords(db: Db, docs: Doc[]): void {
+  const remove = db.prepare("delete from words where rowid = ?")
+  const add = db.prepare("insert into words (rowid, said, called, returned, tags) values (?, ?, ?, ?, ?)")
+  for (const { id, fields } of docs) if (!fields) remove.run(id)
+  for (const { id, fields, tags } of docs) if (fields) add.run(id, fields.said, fields.called, fields.returned, tags)
+}
+
+/** A title that repeats the first prompt is found in the prompt itself. */
+function titleOf(row: ConversationRow): string | null {
+  return row.title && row.title.from !== "first_prompt" ? row.title.text : null
 }
 
 function saveConversation(db: Db, name: string, ref: Ref, tags: string, title: string | null): number {
@@ -256,11 +279,6 @@ function projectId(db: Db, path: string): number {
     knownProject(db, path) ??
     (db.prepare("insert into project (path) values (?) returning id").pluck().get(path) as number)
   )
-}
-
-function deleteDoc(db: Db, id: number): void {
-  db.prepare("delete from words where rowid = ?").run(id)
-  db.prepare("delete from doc where id = ?").run(id)
 }
 
 function find(db: Db, query: IndexQuery): { hits: IndexHit[]; total: number; total_is_at_least: boolean } {

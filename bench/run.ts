@@ -1,0 +1,49 @@
+// npm run bench [-- --only sync,search,start,peer] [--sizes 100000,1000000,3000000]
+// Every figure stands beside its floor, measured in the same run on the same machine.
+import { existsSync, mkdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { generateCorpus } from "./corpus.ts"
+import { DEX, machine, printTable, type Row, time } from "./measure.ts"
+import { benchPeer } from "./peer.ts"
+import { benchLongest, benchSize, benchStart } from "./search.ts"
+import { benchGenuine, benchNothingNew } from "./sync.ts"
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    sizes: { type: "string", default: "100000,1000000,3000000" },
+    keep: { type: "boolean" },
+  },
+})
+const only = values.only?.split(",")
+const wanted = (part: string) => only === undefined || only.includes(part)
+const folder = join(tmpdir(), "dex-bench-histories")
+
+if (!existsSync(DEX)) throw new Error("Build first: npm run build")
+console.log(machine())
+const rows: Row[] = []
+if (wanted("sync")) rows.push(...benchGenuine(), ...benchNothingNew())
+if (wanted("start")) {
+  const home = join(folder, "small")
+  rmSync(home, { recursive: true, force: true })
+  mkdirSync(home, { recursive: true })
+  generateCorpus(join(home, ".claude"), { messages: 3000, seed: 2 })
+  time([DEX, "sync"], { HOME: home })
+  rows.push(...benchStart(home))
+}
+if (wanted("search")) {
+  for (const size of values.sizes.split(",").map(Number)) rows.push(...benchSize(folder, size))
+}
+if (wanted("longest")) {
+  const home = join(folder, "longest")
+  rmSync(home, { recursive: true, force: true })
+  mkdirSync(home, { recursive: true })
+  generateCorpus(join(home, ".claude"), { messages: 10_000, messagesPerConversation: 10_000, seed: 4 })
+  time([DEX, "sync"], { HOME: home })
+  rows.push(...benchLongest(home))
+}
+if (wanted("peer")) rows.push(...benchPeer())
+printTable("dex, measured", rows)
+if (!values.keep) rmSync(folder, { recursive: true, force: true })

@@ -1,0 +1,32 @@
+import { build } from "esbuild"
+
+/**
+ * One bundle of small pieces: `dex search` loads what a search needs and nothing else. The database is not bundled: it
+ * is the one package that npm installs on a user's machine.
+ * @param {{ outdir: string, version: string, plugins?: import("esbuild").Plugin[] }} options
+ */
+export async function bundle({ outdir, version, plugins = [] }) {
+  const { metafile } = await build({
+    entryPoints: { dex: "src/cli/dex.ts", worker: "src/ingest/worker.ts" },
+    outdir,
+    plugins,
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node22",
+    external: ["better-sqlite3"],
+    define: { DEX_VERSION: JSON.stringify(version) },
+    chunkNames: "chunks/[name]-[hash]",
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: "none",
+    metafile: true,
+    logLevel: "warning",
+    // Bundled CommonJS packages ask for Node's own modules by require.
+    banner: {
+      js: 'import { createRequire as dexRequire } from "node:module"; const require = dexRequire(import.meta.url);',
+    },
+  })
+  return metafile
+}

@@ -1,0 +1,59 @@
+import { existsSync } from "node:fs"
+import { homedir } from "node:os"
+import { dexHome } from "../config/home.ts"
+import { createProjectFinder } from "../git/project.ts"
+import type { SyncProgress } from "../ingest/sync.ts"
+import type { SearchIndex } from "../store/search-index.ts"
+import type { Store } from "../store/store.ts"
+import type { Dex } from "../tools/context.ts"
+import { clearListings, readListing } from "./listing.ts"
+
+export type DexOptions = {
+  env: Record<string, string | undefined>
+  cwd: string
+  version: string
+  onProgress?: (progress: SyncProgress) => void
+  signal?: AbortSignal
+}
+
+/** Wires the parts together. Nothing is opened until it is asked for; `close` closes what was. */
+export function createDex(options: DexOptions): Dex & { close(): void } {
+  const home = dexHome(options.env)
+  const machine = {
+    home: options.env.HOME ?? options.env.USERPROFILE ?? homedir(),
+    env: options.env,
+    platform: process.platform,
+  }
+  let store: Promise<Store> | undefined
+  let index: Promise<SearchIndex> | undefined
+  const openIndex = () => (index ??= import("../store/search-index.ts").then((module) => module.openIndex(home.index)))
+  const openStore = () =>
+    (store ??= import("../store/sqlite-store.ts").then((module) => module.openStore(home.history)))
+  let project: string | undefined
+  return {
+    home,
+    machine,
+    version: options.version,
+    cwd: options.cwd,
+    get project() {
+      project ??= createProjectFinder()(options.cwd)
+      return project
+    },
+    now: () => Date.now(),
+    hasHistory: () => existsSync(home.history),
+    store: openStore,
+    index: async () => (existsSync(home.index) ? openIndex() : undefined),
+    syncDeps: async () => {
+      const { connectors } = await import("../connectors/index.ts")
+      return { store: await openStore(), index: await openIndex(), connectors, machine, home }
+    },
+    ...(options.onProgress && { onProgress: options.onProgress }),
+    ...(options.signal && { signal: options.signal }),
+    lastListing: () => readListing(home.dir),
+    clearListings: () => clearListings(home.dir),
+    close: () => {
+      // What could not be opened need not be closed; whoever asked for it was told.
+      for (const opening of [store, index]) opening?.then((opened) => opened.close()).catch(() => {})
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import { parseArgs } from "node:util"
+import { DexError } from "../core/error.ts"
+import { read, type Schema } from "../core/schema.ts"
+import type { Tool } from "../core/tool.ts"
+
+/** A tool's flags as a person types them: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. */
+export type Flag = { name: string; path: string[]; schema: Schema; short?: string }
+
+export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
+  const nested = Object.entries(tool.cli.nested ?? {}).map(([name, path]) => flagAt(tool, name, path.split(".")))
+  const plain = Object.entries(tool.input.properties ?? {})
+    .filter(([name, schema]) => name !== tool.cli.positional && schema.type !== "object")
+    .map(([name]) => flagAt(tool, name.replaceAll("_", "-"), [name]))
+  return [...plain, ...nested]
+}
+
+function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: string[]): Flag {
+  const schema = path.reduce<Schema>((at, key) => at.properties![key]!, tool.input)
+  const short = Object.entries(tool.cli.short ?? {}).find(([, field]) => field === path[0])?.[0]
+  return { name, path, schema, ...(short !== undefined && { short }) }
+}
+
+/** What was typed, read by the tool's own schema. Throws a DexError that says what is wrong and what to type. */
+export function readArguments(tool: Tool<never>, argv: string[]): { input: unknown; json: boolean; help: boolean } {
+  const flags = flagsOf(tool)
+  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {
+    json: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  }
+  for (const flag of flags)
+    options[flag.name] = {
+      type: flag.schema.type === "boolean" ? "boolean" : "string",
+      ...(flag.short !== undefined && { short: flag.short }),
+    }
+  const { values, positionals } = parse(tool, argv, options)
+  const input: Record<string, unknown> = {}
+  for (const flag of flags) {
+    const value = values[flag.name]
+    if (value !== undefined) put(input, flag.path, convert(flag, value))
+  }
+  takePositionals(tool, positionals, input)
+  const help = values.help === true
+  if (help) return { input, json: false, help }
+  const result = read(tool.input, input)
+  if ("wrong" in result) throw new DexError("usage", `${sayField(tool, result.wrong)}. See: dex ${tool.name} --help`)
+  return { input: result.ok, json: values.json === true, help }
+}
+
+function parse(
+  tool: Tool<never>,
+  argv: string[],
+  options: Record<string, { type: "string" | "boolean"; short?: string }>,
+) {
+  try {
+    return parseArgs({ args: argv, options, allowPositionals: true, strict: true })
+  } catch (error) {
+    const known = Object.keys(options).map((name) => `--${name}`)
+    const unknown = /Unknown option '(-[^' ]+)/.exec((error as Error).message)?.[1]
+    if (unknown !== undefined)
+      throw new DexError("usage", `dex ${tool.name} has no option ${unknown}. It has: ${known.join(", ")}.`)
+    throw new DexError("usage", `${(error as Error).message.split(". ")[0]}. See: dex ${tool.name} --help`, {
+      cause: error,
+    })
+  }
+}
+
+function convert(flag: Flag, value: string | boolean): unknown {
+  if (flag.schema.type !== "integer") return value
+  const number = Number(value)
+  if (value === "" || !Number.isInteger(number))
+    throw new DexError("usage", `--${flag.name} needs a whole number, not "${value}".`)
+  return number
+}
+
+function put(target: Record<string, unknown>, path: string[], value: unknown): void {
+  const [first, ...rest] = path
+  if (rest.length === 0) target[first!] = value
+  else {
+    target[first!] ??= {}
+    put(target[first!] as Record<string, unknown>, rest, value)
+  }
+}
+
+function takePositionals(tool: Tool<never>, words: string[], input: Record<string, unknown>): void {
+  const field = tool.cli.positional
+  if (field === undefined) {
+    if (words.length > 0)
+      throw new DexError("usage", `dex ${tool.name} takes no "${words[0]}". See: dex ${tool.name} --help`)
+    return
+  }
+  const schema = tool.input.properties![field]!
+  if (schema.type === "array") input[field] = words
+  else if (words.length > 0) input[field] = words.join(" ")
+}
+
+function sayField(tool: Tool<never>, wrong: string): string {
+  const field = tool.cli.positional
+  if (field !== undefined && wrong === `${field} is missing`)
+    return `dex ${tool.name} needs something: ${tool.cli.example}`
+  return wrong.replace(/^([a-z_.]+) /, (_, name: string) => `--${name.split(".").at(-1)!.replaceAll("_", "-")} `)
+}

@@ -1,0 +1,64 @@
+import { SOURCES } from "../core/conversation.ts"
+import { DexError } from "../core/error.ts"
+import type { Tool } from "../core/tool.ts"
+import { flagsOf } from "./args.ts"
+
+/** A completion script, made from the declared commands. */
+export function completions(shell: string | undefined, tools: readonly Tool<never>[]): string {
+  const commands = [...tools.flatMap((tool) => [tool.name, ...(tool.cli.aliases ?? [])]), "completions", "help"]
+  const flags = (tool: Tool<never>) => [...flagsOf(tool).map((flag) => `--${flag.name}`), "--json", "--help"]
+  switch (shell) {
+    case "bash":
+      return `_dex() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" last="\${COMP_WORDS[COMP_CWORD-1]}"
+  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${commands.join(" ")}" -- "$word")); return; fi
+  case "$last" in
+    --source|-s) COMPREPLY=($(compgen -W "${SOURCES.join(" ")}" -- "$word")); return;;
+    --format) COMPREPLY=($(compgen -W "full stripped user_only outline" -- "$word")); return;;
+  esac
+  case "\${COMP_WORDS[1]}" in
+${tools.map((tool) => `    ${[tool.name, ...(tool.cli.aliases ?? [])].join("|")}) COMPREPLY=($(compgen -W "${flags(tool).join(" ")}" -- "$word"));;`).join("\n")}
+    completions) COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"));;
+  esac
+}
+complete -o default -F _dex dex
+`
+    case "zsh":
+      return `#compdef dex
+_dex() {
+  if (( CURRENT == 2 )); then
+    local -a commands=(${tools.map((tool) => quote(`${tool.name}:${tool.summary}`)).join(" ")} 'completions:Shell completions')
+    _describe command commands
+    return
+  fi
+  case "\${words[2]}" in
+${tools.map((tool) => `    ${[tool.name, ...(tool.cli.aliases ?? [])].join("|")}) compadd -- ${flags(tool).join(" ")};;`).join("\n")}
+    completions) compadd bash zsh fish;;
+  esac
+}
+compdef _dex dex
+`
+    case "fish":
+      return `${[
+        "complete -c dex -f",
+        ...tools.map((tool) => `complete -c dex -n __fish_use_subcommand -a ${tool.name} -d ${quote(tool.summary)}`),
+        `complete -c dex -n __fish_use_subcommand -a completions -d 'Shell completions'`,
+        ...tools.flatMap((tool) =>
+          flagsOf(tool).map(
+            (flag) =>
+              `complete -c dex -n '__fish_seen_subcommand_from ${tool.name}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${flag.schema.enum ? ` -a '${flag.schema.enum.join(" ")}'` : ""}`,
+          ),
+        ),
+        `complete -c dex -n '__fish_seen_subcommand_from completions' -a 'bash zsh fish'`,
+      ].join("\n")}\n`
+    default:
+      throw new DexError(
+        "usage",
+        "Which shell? dex completions bash | zsh | fish. For bash: dex completions bash >> ~/.bashrc",
+      )
+  }
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+// The first file that runs, and the only one that an old Node must be able to read: so it imports nothing that could
+// load the database before the version is known. On Node 20 that ends the process without a word.
+import module from "node:module"
+
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+if (major < 22 || (major === 22 && minor < 18)) {
+  process.stderr.write(
+    `dex needs Node 22.18 or newer; this is ${process.versions.node}. Install a newer one from https://nodejs.org and run dex again.\n`,
+  )
+  process.exit(2)
+}
+module.enableCompileCache?.()
+// node:sqlite, which reads other programs' databases, warns on Node 22 that it is experimental.
+process.removeAllListeners("warning")
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0) // `dex list | head` is not an error
+  throw error
+})
+
+const { main } = await import("./main.ts")
+process.exitCode = await main(process.argv.slice(2))

@@ -1,0 +1,65 @@
+import { createDex } from "../app/dex.ts"
+import { sync } from "../ingest/sync.ts"
+import { paint, terminalOf } from "../render/terminal.ts"
+import { sources } from "../tools/sources.ts"
+import { many, seconds, shortPath } from "./print/words.ts"
+import { progressView } from "./progress.ts"
+import { VERSION } from "./version.ts"
+
+/** `dex` alone: reads what is new, says what there is, and what to try next. */
+export async function showHome(): Promise<number> {
+  const terminal = terminalOf(process.stdout, process.env)
+  const view = await progressView(process.stderr, terminalOf(process.stderr, process.env))
+  const stop = new AbortController()
+  const dex = createDex({
+    env: process.env,
+    cwd: process.cwd(),
+    version: VERSION,
+    onProgress: view.show,
+    signal: stop.signal,
+  })
+  const interrupt = () => (stop.signal.aborted ? process.exit(130) : stop.abort())
+  process.on("SIGINT", interrupt)
+  const say = (line = "") => process.stdout.write(`${line}\n`)
+  try {
+    const first = !dex.hasHistory()
+    if (first)
+      say(
+        `dex ${VERSION}: the memory that your coding agents share. It stays on this machine, in ${shortPath(dex.home.dir, dex.machine.home)}.\n`,
+      )
+    const report = await sync(await dex.syncDeps(), { onProgress: view.show, signal: stop.signal })
+    view.stop()
+    const found = (await sources.run(dex as never, {} as never)) as {
+      sources: { source: string; kept: number; messages: number }[]
+    }
+    const kept = found.sources.filter((source) => source.kept > 0)
+    if (kept.length === 0) {
+      say("No conversations were found yet. dex reads Claude Code, Codex, OpenCode, Cursor and Gemini CLI.")
+      say("`dex sources` shows where it looked.")
+      return 1
+    }
+    for (const source of kept)
+      say(
+        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${many(source.kept, "conversation")}, ${many(source.messages, "message")}`,
+      )
+    say()
+    if (report.busy) say("Another dex is reading right now.")
+    else if (report.added_messages > 0)
+      say(
+        `${many(report.added_messages, "new message")} in ${many(report.read, "conversation")}, read in ${seconds(report.duration_ms)}.`,
+      )
+    else say(`Nothing new (${seconds(report.duration_ms)}).`)
+    if (!report.busy && !report.complete) say("Not everything is read yet: `dex sync` goes on where this stopped.")
+    if (report.unreadable.length > 0) say(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
+    say()
+    say(paint(terminal, "bold", "Try"))
+    say('  dex search "what you remember of it"')
+    say("  dex list --from 7d")
+    say("  dex show 1")
+    return 0
+  } finally {
+    view.stop()
+    process.off("SIGINT", interrupt)
+    dex.close()
+  }
+}

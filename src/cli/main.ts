@@ -1,0 +1,186 @@
+import { createDex } from "../app/dex.ts"
+import { saveListing } from "../app/listing.ts"
+import { DexError } from "../core/error.ts"
+import type { Tool } from "../core/tool.ts"
+import { safe, terminalOf } from "../render/terminal.ts"
+import type { Dex } from "../tools/context.ts"
+import { tools } from "../tools/index.ts"
+import { readArguments } from "./args.ts"
+import type { Printed } from "./print/printer.ts"
+import { VERSION } from "./version.ts"
+
+const commands = tools as readonly Tool<never>[]
+
+/** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
+export async function main(argv: string[]): Promise<number> {
+  try {
+    return await dispatch(argv)
+  } catch (error) {
+    if (error instanceof DexError) process.stderr.write(`dex: ${safe(error.message)}\n`)
+    else
+      process.stderr.write(
+        `dex: an error that should not happen. Please report it with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
+      )
+    return 2
+  }
+}
+
+async function dispatch([name, ...rest]: string[]): Promise<number> {
+  if (name === undefined) return (await import("./home.ts")).showHome()
+  if (name === "--version" || name === "-V" || name === "version") return write(`dex ${VERSION}\n`)
+  const terminal = terminalOf(process.stdout, process.env)
+  if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
+    return write((await import("./help.ts")).generalHelp(commands, terminal))
+  if (name === "completions") return write((await import("./completions.ts")).completions(rest[0], commands))
+  if (name === "help") return dispatch([rest[0]!, "--help"])
+  const tool = commands.find((candidate) => candidate.name === name || candidate.cli.aliases?.includes(name))
+  if (!tool) throw unknownCommand(name)
+  const { input, json, help } = readArguments(tool, rest)
+  if (help) return write((await import("./help.ts")).toolHelp(tool, terminal))
+  return runTool(tool, input, json)
+}
+
+async function runTool(tool: Tool<never>, input: unknown, json: boolean): Promise<number> {
+  const stop = new AbortController()
+  const view = await viewOf(tool.name, json)
+  const dex = createDex({
+    env: process.env,
+    cwd: process.cwd(),
+    version: VERSION,
+    signal: stop.signal,
+    ...(view && { onProgress: view.show }),
+  })
+  const release = onInterrupt(stop, tool.name)
+  try {
+    const output = await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
+    view?.stop()
+    const confirmed = await confirmIfNeeded(tool, input, output, dex, json)
+    if (json) write(`${toJson(tool.name === "sync" ? { event: "done", ...(confirmed as object) } : confirmed)}\n`)
+    else await print(tool.name, confirmed, input, dex)
+    return tool.found === undefined || tool.found(confirmed as never) ? 0 : 1
+  } finally {
+    view?.stop()
+    release()
+    dex.close()
+  }
+}
+
+/** Forgetting cannot be undone: on a terminal it is asked about. */
+async function confirmIfNeeded(
+  tool: Tool<never>,
+  input: unknown,
+  output: unknown,
+  dex: Dex,
+  json: boolean,
+): Promise<unknown> {
+  const asks = tool.name === "forget" && (output as { asked?: boolean }).asked === true
+  if (!asks || json || !process.stdin.isTTY || !process.stdout.isTTY) return output
+  const { confirm, isCancel } = await import("@clack/prompts")
+  const { forgotten } = output as { forgotten: string[] }
+  process.stderr.write(`${forgotten.map((ref) => `  ${ref}`).join("\n")}\n`)
+  const yes = await confirm({
+    message: `Forget ${forgotten.length === 1 ? "this conversation" : `these ${forgotten.length} conversations`} for good?`,
+    initialValue: false,
+    output: process.stderr,
+  })
+  if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was forgotten.")
+  return (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, { ...(input as object), yes: true })
+}
+
+async function viewOf(name: string, json: boolean) {
+  if (!["sync", "search", "reindex"].includes(name)) return undefined
+  if (json)
+    return name === "sync"
+      ? { show: (progress: object) => void write(`${toJson({ event: "progress", ...progress })}\n`), stop: () => {} }
+      : undefined
+  const { progressView } = await import("./progress.ts")
+  return progressView(process.stderr, terminalOf(process.stderr, process.env))
+}
+
+/** The first Ctrl-C ends after the conversation at hand; what was read is kept. The second one ends at once. */
+function onInterrupt(stop: AbortController, name: string): () => void {
+  if (name !== "sync") return () => {}
+  const handler = () => {
+    if (stop.signal.aborted) process.exit(130)
+    process.stderr.write("\nStopping. What was read is kept; Ctrl-C again stops at once.\n")
+    stop.abort()
+  }
+  process.on("SIGINT", handler)
+  return () => process.off("SIGINT", handler)
+}
+
+async function print(name: string, output: unknown, input: unknown, dex: Dex): Promise<void> {
+  const terminal = terminalOf(process.stdout, process.env)
+  const printed = await printedBy(name, output, input, { terminal, home: dex.machine.home })
+  if (printed.lines.length > 0) write(`${printed.lines.join("\n").trimEnd()}\n`)
+  if (printed.notes?.length)
+    process.stderr.write(
+      `${printed.lines.length > 0 ? "\n" : ""}${printed.notes.map((note) => safe(note)).join("\n")}\n`,
+    )
+  if (printed.listing && terminal.interactive) saveListing(dex.home.dir, printed.listing)
+}
+
+async function printedBy(
+  name: string,
+  output: unknown,
+  input: unknown,
+  context: Parameters<typeof import("./print/search.ts").printSearch>[1],
+): Promise<Printed> {
+  if (name === "search") return (await import("./print/search.ts")).printSearch(output as never, context)
+  if (name === "list") return (await import("./print/list.ts")).printList(output as never, context)
+  if (name === "show")
+    return (await import("./print/show.ts")).printShow(output as never, context, (input as { format: string }).format)
+  const keeping = await import("./print/keeping.ts")
+  if (name === "resume") return openOrPrint(output as never, keeping.printResume(output as never))
+  const printers: Record<string, (output: never, context: never) => Printed> = {
+    stats: keeping.printStats,
+    sync: keeping.printSync,
+    sources: keeping.printSources,
+    doctor: keeping.printDoctor,
+    forget: keeping.printForget,
+    private: keeping.printPrivate,
+    reindex: keeping.printReindex,
+  }
+  return printers[name]!(output as never, context as never)
+}
+
+/** On a terminal the agent opens; in a pipe, or where it is not installed, the command is printed. */
+async function openOrPrint(
+  output: { command: string[]; folder?: string; problem?: string },
+  printed: Printed,
+): Promise<Printed> {
+  if (output.problem !== undefined || !process.stdout.isTTY) return printed
+  const { spawnSync } = await import("node:child_process")
+  const [program, ...args] = output.command
+  const opened = spawnSync(program!, args, {
+    stdio: "inherit",
+    ...(output.folder !== undefined && { cwd: output.folder }),
+  })
+  if (!opened.error) return { lines: [] }
+  return {
+    ...printed,
+    notes: [`${program} could not be started (${opened.error.message}). Run the line above where it is installed.`],
+  }
+}
+
+function unknownCommand(name: string): DexError {
+  const close = commands.find((tool) => tool.name.startsWith(name.slice(0, 3)))
+  const hint = close ? ` Did you mean \`dex ${close.name}\`?` : ""
+  return new DexError(
+    "usage",
+    `There is no command "${name}".${hint} \`dex --help\` lists them. To search: dex search "${name}"`,
+  )
+}
+
+/** JSON in which nothing can steer a terminal: what JSON itself does not escape is escaped here. */
+function toJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  )
+}
+
+function write(text: string): number {
+  process.stdout.write(text)
+  return 0
+}

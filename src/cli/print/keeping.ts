@@ -1,0 +1,200 @@
+import { formatCount } from "../../core/format.ts"
+import { clip, padEnd, paint, safeLine, wrap } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, megabytes, seconds, shortPath, when } from "./words.ts"
+
+// The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, resume.
+
+type StatsOutput = {
+  total_conversations: number
+  total_messages: number
+  date_range: { earliest?: string; latest?: string }
+  sources: Record<string, number>
+  kinds: Record<string, number>
+  projects: string[]
+  avg_tokens_per_conversation: number
+  text_bytes: number
+  disk_bytes: number
+  session_id?: string
+  sync?: { done: number; total: number }
+}
+
+export function printStats(output: StatsOutput, { terminal, home }: PrintContext): Printed {
+  if (output.total_conversations === 0)
+    return { lines: [], notes: ["Nothing is kept yet. `dex sync` reads what your agents have written."] }
+  const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
+  const counts = (of: Record<string, number>) =>
+    Object.entries(of)
+      .map(([name, count]) => `${name} ${count.toLocaleString("en-US")}`)
+      .join(", ")
+  const lines = [
+    `${label("conversations")}${output.total_conversations.toLocaleString("en-US")}`,
+    `${label("messages")}${output.total_messages.toLocaleString("en-US")}`,
+    `${label("from, to")}${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`,
+    `${label("agents")}${counts(output.sources)}`,
+    `${label("run by")}${counts(output.kinds)}`,
+    `${label("average size")}${formatCount(output.avg_tokens_per_conversation)} tokens (stripped, estimated)`,
+    `${label("text, disk")}${megabytes(output.text_bytes)}, ${megabytes(output.disk_bytes)}`,
+  ]
+  if (output.session_id) lines.push(`${label("this session")}${output.session_id}`)
+  for (const [i, project] of output.projects.entries()) {
+    lines.push(`${label(i === 0 ? "projects" : "")}${clip(shortPath(safeLine(project), home), terminal.columns - 15)}`)
+  }
+  const notes = output.sync
+    ? [
+        `${output.sync.done.toLocaleString("en-US")} of ${output.sync.total.toLocaleString("en-US")} conversations read so far. \`dex sync\` reads the rest.`,
+      ]
+    : []
+  return { lines, notes }
+}
+
+export type SyncOutput = {
+  busy: boolean
+  complete: boolean
+  found: number
+  read: number
+  added_messages: number
+  archived: number
+  bytes: number
+  duration_ms: number
+  unreadable: { source: string; path: string; reason: string }[]
+}
+
+export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
+  if (output.busy)
+    return {
+      lines: [],
+      notes: [
+        "Another dex is syncing right now; what it reads is there for everyone. `dex doctor` shows how far it is.",
+      ],
+    }
+  const rate = output.bytes > 1e6 ? `, ${(output.bytes / 1e6 / (output.duration_ms / 1000)).toFixed(0)} MB/s` : ""
+  const lines = [
+    output.read === 0
+      ? `Nothing new in ${many(output.found, "conversation")} (${seconds(output.duration_ms)}).`
+      : `Read ${many(output.read, "conversation")} of ${output.found.toLocaleString("en-US")}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
+  ]
+  const notes: string[] = []
+  if (output.archived > 0)
+    notes.push(`${many(output.archived, "conversation")} gone from the agents' own folders; kept here.`)
+  if (!output.complete) notes.push("Not everything is read yet. `dex sync` goes on where this one stopped.")
+  for (const file of output.unreadable.slice(0, 5))
+    notes.push(`Unreadable: ${shortPath(file.path, home)} (${safeLine(file.reason)})`)
+  if (output.unreadable.length > 5)
+    notes.push(`… and ${output.unreadable.length - 5} more unreadable. \`dex sources\` lists them.`)
+  return { lines, notes }
+}
+
+type SourcesOutput = {
+  sources: {
+    source: string
+    looked_in: string[]
+    found: number
+    kept: number
+    messages: number
+    archived: number
+    latest?: string
+    skipped: Record<string, number>
+    unknown: Record<string, number>
+    redactions: Record<string, number>
+    unreadable: { path: string; reason: string }[]
+  }[]
+}
+
+export function printSources(output: SourcesOutput, { terminal, home }: PrintContext): Printed {
+  const lines: string[] = []
+  for (const source of output.sources) {
+    const found = source.found + source.kept > 0
+    lines.push(
+      `${paint(terminal, found ? "bold" : "dim", source.source)}${found ? "" : paint(terminal, "dim", "  not found")}`,
+    )
+    if (found) {
+      const archived = source.archived > 0 ? `, ${source.archived.toLocaleString("en-US")} of them only here` : ""
+      lines.push(
+        `  ${many(source.kept, "conversation")}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
+      )
+    }
+    lines.push(
+      ...wrap(
+        `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`,
+        terminal.columns - 2,
+      ).map((line) => `  ${paint(terminal, "dim", line)}`),
+    )
+    lines.push(
+      ...countLines("skipped", source.skipped),
+      ...countLines("unknown types", source.unknown),
+      ...countLines("redacted", source.redactions),
+    )
+    for (const file of source.unreadable.slice(0, 10))
+      lines.push(`  unreadable: ${shortPath(safeLine(file.path), home)} (${safeLine(file.reason)})`)
+    if (source.unreadable.length > 10)
+      lines.push(`  … and ${source.unreadable.length - 10} more unreadable (--json lists them)`)
+  }
+  return { lines }
+}
+
+function countLines(label: string, counts: Record<string, number>): string[] {
+  const entries = Object.entries(counts).sort(([, a], [, b]) => b - a)
+  if (entries.length === 0) return []
+  const shown = entries.slice(0, 6).map(([name, count]) => `${safeLine(name)} ${count.toLocaleString("en-US")}`)
+  return [`  ${label}: ${shown.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
+}
+
+type DoctorOutput = { checks: { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }[] }
+
+export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): Printed {
+  const marks = {
+    ok: paint(terminal, "green", "ok     "),
+    note: paint(terminal, "yellow", "note   "),
+    problem: paint(terminal, "red", "problem"),
+  }
+  const lines = output.checks.flatMap((check) => {
+    const [first = "", ...rest] = wrap(`${check.name}: ${safeLine(check.message)}`, terminal.columns - 9)
+    const lines = [`${marks[check.status]}  ${first}`, ...rest.map((line) => `         ${line}`)]
+    if (check.mend) lines.push(`         → ${paint(terminal, "cyan", check.mend)}`)
+    return lines
+  })
+  return { lines }
+}
+
+type ForgetOutput = { forgotten: string[]; count: number; asked?: boolean }
+
+export function printForget(output: ForgetOutput): Printed {
+  if (output.asked) {
+    return {
+      lines: output.forgotten,
+      notes: [
+        `${many(output.count, "conversation")} would be forgotten, with subagents and forks that hold the same words. Nothing was done yet: add --yes.`,
+      ],
+    }
+  }
+  return {
+    lines: output.forgotten.map((ref) => `forgotten: ${ref}`),
+    notes: ["Gone from the history and the index, and never read again. The agents' own files were not touched."],
+  }
+}
+
+export function printPrivate(output: { project: string; private: boolean; projects: string[] }): Printed {
+  return {
+    lines: [
+      output.private
+        ? `${output.project} is private: answered only from inside that folder.`
+        : `${output.project} is an ordinary project again.`,
+    ],
+    notes: output.projects.length > 0 ? [`Private projects: ${output.projects.join(", ")}`] : [],
+  }
+}
+
+export function printReindex(output: { conversations: number; duration_ms: number }): Printed {
+  return { lines: [`Indexed ${many(output.conversations, "conversation")} in ${seconds(output.duration_ms)}.`] }
+}
+
+export function printResume(output: { command: string[]; folder?: string; problem?: string }): Printed {
+  if (output.problem) return { lines: [], notes: [output.problem] }
+  const command = output.command.join(" ")
+  return { lines: [output.folder ? `cd ${shellQuote(output.folder)} && ${command}` : command] }
+}
+
+function shellQuote(path: string): string {
+  return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+}

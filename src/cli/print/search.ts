@@ -1,0 +1,53 @@
+import { formatCount } from "../../core/format.ts"
+import { clip, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, projectName, when } from "./words.ts"
+
+type Hit = {
+  id: string
+  title: string
+  project: string
+  source: string
+  date: string
+  kind: string
+  snippet: string
+  message_index: number
+  more_matches: number
+  message_count: number
+  estimated_tokens: number
+}
+type Output = { results: Hit[]; total: number; total_is_at_least?: boolean; notes: string[] }
+
+export function printSearch(output: Output, { terminal }: PrintContext): Printed {
+  const notes = [...output.notes]
+  if (output.results.length === 0)
+    return { lines: [], notes: ["Nothing found. Try fewer or other words, or `dex list` to browse.", ...notes] }
+  const lines: string[] = []
+  for (const [i, hit] of output.results.entries()) lines.push(...hitLines(hit, i + 1, terminal), "")
+  const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, "message")}`
+  notes.unshift(
+    `${many(output.results.length, "conversation")} shown; ${total} ${output.total === 1 ? "matches" : "match"}. Read one: dex show 1`,
+  )
+  return { lines, notes, listing: output.results.map((hit) => `${hit.id}#${hit.message_index}`) }
+}
+
+function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
+  const indent = "    "
+  const kind = hit.kind === "person" ? "" : ` (${hit.kind})`
+  const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
+  const size = `${many(hit.message_count, "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more hits` : ""}`
+  return [
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
+    indent + clip(where, terminal.columns - 4),
+    ...wrap(safeLine(hit.snippet), terminal.columns - 4)
+      .map((line) => indent + line)
+      .join("\n")
+      .split("\n"),
+    indent + paint(terminal, "dim", clip(`${hit.id}#${hit.message_index} · ${size}`, terminal.columns - 4)),
+  ].map((line) => highlight(line, terminal))
+}
+
+/** `**word**` as the snippet marks it; without colour the stars stay, so that a pipe shows the match too. */
+function highlight(line: string, terminal: Terminal): string {
+  return terminal.color ? line.replace(/\*\*([^*]+)\*\*/g, (_, word: string) => paint(terminal, "yellow", word)) : line
+}

@@ -1,0 +1,75 @@
+import type { SyncProgress } from "../ingest/sync.ts"
+import type { Terminal } from "../render/terminal.ts"
+
+/** Shows how long work goes on: a bar on a terminal, a line now and then in a pipe. `stop` leaves nothing behind. */
+export type ProgressView = { show(progress: SyncProgress): void; stop(): void }
+
+/** Work shorter than this shows nothing: a bar that flashes up is noise. */
+const QUIET_MS = 400
+const LINE_EVERY_MS = 2_000
+
+export async function progressView(stream: NodeJS.WriteStream, terminal: Terminal): Promise<ProgressView> {
+  return terminal.interactive ? bar(stream, terminal) : lines(stream)
+}
+
+async function bar(stream: NodeJS.WriteStream, terminal: Terminal): Promise<ProgressView> {
+  const { default: library } = await import("cli-progress")
+  const started = Date.now()
+  const single = new library.SingleBar({
+    stream,
+    format: "{phase} {bar} {done} of {total_units} · {rate} · {left} left",
+    barsize: Math.max(10, Math.min(30, terminal.columns - 60)),
+    barCompleteChar: "█",
+    barIncompleteChar: "░",
+    hideCursor: true,
+    clearOnComplete: true,
+    linewrap: false,
+    noTTYOutput: false,
+    fps: 10,
+  })
+  let running = false
+  return {
+    show: (progress) => {
+      const elapsed = Date.now() - started
+      if (!running && elapsed < QUIET_MS) return
+      const payload = payloadOf(progress, elapsed)
+      if (!running) {
+        single.start(Math.max(1, progress.bytesTotal), progress.bytes, payload)
+        running = true
+      }
+      single.update(progress.bytes, payload)
+      // Storing keeps this thread busy, so the bar's own timer comes too seldom.
+      single.render()
+    },
+    stop: () => {
+      if (running) single.stop()
+      running = false
+    },
+  }
+}
+
+function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, string> {
+  const perMs = progress.bytes / Math.max(1, elapsedMs)
+  const left = perMs > 0 ? (progress.bytesTotal - progress.bytes) / perMs : 0
+  return {
+    phase: progress.phase === "reading" ? "Reading" : "Indexing",
+    done: progress.done.toLocaleString("en-US"),
+    total_units: progress.total.toLocaleString("en-US"),
+    rate: `${(perMs / 1000).toFixed(0)} MB/s`,
+    left: `${Math.ceil(left / 1000)} s`,
+  }
+}
+
+function lines(stream: NodeJS.WriteStream): ProgressView {
+  let saidAt = Date.now()
+  return {
+    show: (progress) => {
+      if (Date.now() - saidAt < LINE_EVERY_MS) return
+      saidAt = Date.now()
+      stream.write(
+        `${progress.phase} ${progress.done.toLocaleString("en-US")} of ${progress.total.toLocaleString("en-US")} conversations\n`,
+      )
+    },
+    stop: () => {},
+  }
+}

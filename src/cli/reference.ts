@@ -1,0 +1,53 @@
+import type { Schema } from "../core/schema.ts"
+import type { Tool } from "../core/tool.ts"
+import { flagsOf } from "./args.ts"
+
+/** The reference page, made from the declarations that the commands themselves are made from. */
+export function referencePage(tools: readonly Tool<never>[]): string {
+  const intro = [
+    "# Reference",
+    "",
+    "Made from the declared tools by `npm run reference`; do not edit. Every command takes `--json` and `--help`. Results go",
+    "to stdout, everything else to stderr. Exit codes: 0 found, 1 nothing found, 2 error.",
+    "",
+  ]
+  return [...intro, ...tools.flatMap(section)].join("\n")
+}
+
+function section(tool: Tool<never>): string[] {
+  const positional = tool.cli.positional
+  const lines = [`## dex ${tool.name}`, "", `${tool.summary}.`, ""]
+  if (tool.cli.aliases) lines.push(`Also: ${tool.cli.aliases.map((alias) => `\`dex ${alias}\``).join(", ")}.`, "")
+  lines.push("```sh", tool.cli.example, "```", "")
+  const rows = flagsOf(tool).map(
+    (flag) =>
+      `| ${flag.short ? `\`-${flag.short}\` ` : ""}\`--${flag.name}\` | ${typeName(flag.schema)} | ${flag.schema.default === undefined ? "" : `\`${String(flag.schema.default)}\``} | ${flag.schema.description ?? ""} |`,
+  )
+  if (positional !== undefined)
+    rows.unshift(
+      `| \`${positional}\` | ${typeName(tool.input.properties![positional]!)} | | ${tool.input.properties![positional]!.description ?? ""} |`,
+    )
+  if (rows.length > 0) lines.push("| input | type | default | |", "|---|---|---|---|", ...rows, "")
+  lines.push("Output:", "", "```ts", shapeOf(tool.output), "```", "")
+  if (tool.mcp) lines.push(`For agents: \`${tool.mcp.name}\`. ${tool.mcp.description}`, "")
+  return lines
+}
+
+function typeName(schema: Schema): string {
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(", ")
+  if (schema.type === "array") return "several"
+  return { string: "text", integer: "number", number: "number", boolean: "switch", object: "object" }[schema.type]
+}
+
+function shapeOf(schema: Schema, indent = ""): string {
+  if (schema.enum) return schema.enum.map((value) => `"${value}"`).join(" | ")
+  if (schema.type === "array") return `${shapeOf(schema.items!, indent)}[]`
+  if (schema.type !== "object") return schema.type === "integer" ? "number" : schema.type
+  if (typeof schema.additionalProperties === "object")
+    return `Record<string, ${shapeOf(schema.additionalProperties, indent)}>`
+  const fields = Object.entries(schema.properties ?? {}).map(([name, inner]) => {
+    const note = inner.description ? ` // ${inner.description}` : ""
+    return `${indent}  ${name}${schema.required?.includes(name) ? "" : "?"}: ${shapeOf(inner, `${indent}  `)}${note}`
+  })
+  return fields.length === 0 ? "{}" : `{\n${fields.join("\n")}\n${indent}}`
+}

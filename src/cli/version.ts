@@ -1,0 +1,9 @@
+import { createRequire } from "node:module"
+
+declare const DEX_VERSION: string | undefined
+
+/** Put in by the build; in development read from package.json. */
+export const VERSION: string =
+  typeof DEX_VERSION === "string"
+    ? DEX_VERSION
+    : (createRequire(import.meta.url)("../../package.json") as { version: string }).version

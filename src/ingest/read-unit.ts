@@ -1,0 +1,183 @@
+import { isAbsolute, relative } from "node:path"
+import type { Connector, Cursor, RawRecord, Unit } from "../connectors/connector.ts"
+import type { Conversation } from "../core/conversation.ts"
+import { type Block, packLines } from "../store/codec.ts"
+import type { ConversationWrite, KnownUnit, MessageWrite, UnitWrite } from "../store/store.ts"
+import { REDACTION_VERSION, redactRecord } from "./redact.ts"
+
+/** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */
+const RAW_BLOCK_CHARS = 256 << 10
+
+export type ReadContext = {
+  projectOf: (cwd: string) => string
+  /** dex's own folder: agents that dex itself runs there are not the user's history. */
+  dexDir: string
+  rawLines: (unitKey: string, kind: "live" | "left") => Promise<string[]>
+}
+
+/**
+ * Reads what is new in a unit and tells what is to be stored: the new records redacted and packed, and everything that
+ * all of the unit's records say. What is stored is always what a parse of all records says, so reading bit by bit and
+ * reading at once cannot differ.
+ */
+export async function readUnit(
+  connector: Connector,
+  unit: Unit,
+  known: KnownUnit | undefined,
+  context: ReadContext,
+): Promise<UnitWrite> {
+  const kept = known !== undefined && !known.raw_withheld
+  const resumed = await connector.read(unit, kept ? (JSON.parse(known.cursor) as Cursor) : undefined)
+  const goOn = kept && known.connector_version === connector.version
+  const reading = goOn || !kept ? resumed : await connector.read(unit)
+  const redactions: Record<string, number> = {}
+  const fresh = redactAll(reading.records, redactions)
+  const end = reading.end()
+  const appends = goOn && reading.mode === "append"
+  const before = kept ? await parsedLines(context, unit.key, "live") : []
+  const left = kept ? await parsedLines(context, unit.key, "left") : []
+
+  const live = appends ? [...before, ...fresh.records] : fresh.records
+  // Where the source only grew, nothing was lost, even if a newer connector keeps other parts of the same records.
+  const lost = resumed.mode === "append" ? [] : missingFrom(before, live, connector)
+  const told = tell(connector, live, [...left, ...lost], unit, context)
+  return {
+    source: connector.source,
+    unit: {
+      key: unit.key,
+      path: unit.path,
+      stamp: end.pending ? "" : unit.stamp,
+      bornAt: unit.bornAt,
+      modifiedAt: unit.modifiedAt,
+    },
+    cursor: JSON.stringify(end.cursor),
+    connector_version: connector.version,
+    redaction_version: REDACTION_VERSION,
+    raw: {
+      mode: appends ? "append" : "replace",
+      live: pack(fresh.lines),
+      left: pack(lost.map((record) => JSON.stringify(record))),
+    },
+    conversations: told.conversations,
+    skipped: end.skipped,
+    unknown: told.unknown,
+    redactions,
+  }
+}
+
+/** Parses what is kept of a unit again: for a better connector, or new redaction rules, when the source is gone. */
+export async function replayUnit(
+  connector: Connector,
+  unit: Pick<Unit, "key" | "path" | "stamp" | "bornAt" | "modifiedAt">,
+  cursor: string,
+  context: ReadContext,
+): Promise<UnitWrite> {
+  const redactions: Record<string, number> = {}
+  const live = redactAll(await parsedLines(context, unit.key, "live"), redactions)
+  const left = redactAll(await parsedLines(context, unit.key, "left"), redactions)
+  const told = tell(connector, live.records, left.records, unit, context)
+  return {
+    source: connector.source,
+    unit,
+    cursor,
+    connector_version: connector.version,
+    redaction_version: REDACTION_VERSION,
+    raw: { mode: "rewrite", live: pack(live.lines), left: pack(left.lines) },
+    conversations: told.conversations,
+    skipped: [],
+    unknown: told.unknown,
+    redactions,
+  }
+}
+
+function pack(lines: string[]): Block[] {
+  return packLines(lines, RAW_BLOCK_CHARS)
+}
+
+async function parsedLines(context: ReadContext, unitKey: string, kind: "live" | "left"): Promise<RawRecord[]> {
+  return (await context.rawLines(unitKey, kind)).map((line) => JSON.parse(line) as RawRecord)
+}
+
+function redactAll(
+  records: Iterable<RawRecord>,
+  redactions: Record<string, number>,
+): { records: RawRecord[]; lines: string[] } {
+  const kept: RawRecord[] = []
+  const lines: string[] = []
+  for (const record of records) {
+    const clean = redactRecord(record)
+    for (const [rule, count] of Object.entries(clean.redactions)) redactions[rule] = (redactions[rule] ?? 0) + count
+    kept.push(clean.record)
+    lines.push(JSON.stringify(clean.record))
+  }
+  return { records: kept, lines }
+}
+
+/** The records that a rewritten source no longer holds. They are kept apart: nothing that was once said is lost. */
+function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector): RawRecord[] {
+  if (before.length === 0) return []
+  const nameOf = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
+  const present = new Set(now.map(nameOf))
+  return before.filter((record) => !present.has(nameOf(record)))
+}
+
+type ToldUnit = Pick<Unit, "key" | "path" | "bornAt" | "modifiedAt">
+
+function tell(connector: Connector, live: RawRecord[], left: RawRecord[], unit: ToldUnit, context: ReadContext) {
+  const name = { key: unit.key, path: unit.path }
+  const now = connector.parse(live, name)
+  const conversations = new Map(
+    now.conversations.map((conversation) => [conversation.id, withoutRepeats(conversation)]),
+  )
+  if (left.length > 0) {
+    for (const old of connector.parse(left, name).conversations) {
+      const current = conversations.get(old.id)
+      const seen = new Set(current?.messages.map((message) => message.key))
+      const superseded = withoutRepeats(old)
+        .messages.filter((message) => !seen.has(message.key))
+        .map((message) => ({ ...message, superseded: true }))
+      conversations.set(
+        old.id,
+        current ? { ...current, messages: [...current.messages, ...superseded] } : { ...old, messages: superseded },
+      )
+    }
+  }
+  const told = [...conversations.values()].filter(
+    (conversation) => conversation.messages.length > 0 && !isOwnRun(conversation, context.dexDir),
+  )
+  return {
+    conversations: told.map((conversation) => withProject(withTimes(conversation, unit), context)),
+    unknown: now.unknown,
+  }
+}
+
+/** A key is given once; a record that an agent wrote twice is told once. */
+function withoutRepeats(conversation: Conversation): Conversation & { messages: MessageWrite[] } {
+  const seen = new Set<string>()
+  return {
+    ...conversation,
+    messages: conversation.messages.filter((message) => !seen.has(message.key) && seen.add(message.key)),
+  }
+}
+
+function isOwnRun(conversation: Conversation, dexDir: string): boolean {
+  return conversation.cwds.some((cwd) => {
+    const below = relative(dexDir, cwd)
+    return below === "" || (!below.startsWith("..") && !isAbsolute(below))
+  })
+}
+
+/** Some agents write no times at all; then the file's own are the best that is known. */
+function withTimes<C extends Conversation>(conversation: C, unit: ToldUnit): C {
+  if (conversation.started_at !== undefined || conversation.messages.some((message) => message.at !== undefined))
+    return conversation
+  return { ...conversation, started_at: Math.round(unit.bornAt), ended_at: Math.round(unit.modifiedAt) }
+}
+
+function withProject(
+  conversation: Conversation & { messages: MessageWrite[] },
+  context: ReadContext,
+): ConversationWrite {
+  const cwd = conversation.cwds[0]
+  return cwd === undefined ? conversation : { ...conversation, project: context.projectOf(cwd) }
+}

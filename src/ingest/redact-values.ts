@@ -1,0 +1,134 @@
+// Whether a value that stands where a secret would stand is one: random text, or a password that a person chose, and
+// not a placeholder, a reference to a variable, a path or a piece of code.
+
+/** Per first letter, the second letters that follow it in 97 % of the pairs in English words and identifiers. */
+const COMMON_PAIRS =
+  "a:abcdefgiklmnprstuvwxy b:abcdefijlorsuy c:acdefhiklmoprstuy d:abcdefgilnorstuy e:abcdefgilmnopqrstuvwxy " +
+  "f:abcdefilmorstuy g:aeghilmnoprstu h:aeilmorstuy i:abcdefgklmnoprstvxz j:aeosu k:aeips l:abcdefilopstuvy " +
+  "m:abdeilmopstu n:acdefgiklmnopstuvy o:abcdefgiklmnoprstuvwx p:acdehikloprstuy q:u r:abcdefgiklmnoprstuvy " +
+  "s:acdefhiklmnopqrstuvwy t:abcdefhilmnoprstuwy u:abcdefgilmnoprst v:acegio w:aehinors x:aceipt y:eilmnopst z:ei"
+
+const isCommonPair = new Uint8Array(26 * 26)
+for (const row of COMMON_PAIRS.split(" ")) {
+  for (const second of row.slice(2)) isCommonPair[(row.charCodeAt(0) - 97) * 26 + second.charCodeAt(0) - 97] = 1
+}
+
+/** Longer values are judged by their beginning. */
+const MAX_JUDGED = 128
+
+/**
+ * True for text that a generator made: many different characters, letter pairs that words do not have, digits strewn
+ * between letters. Identifiers, paths, sentences, versions and counting sequences are not random.
+ */
+export function looksRandom(value: string, minLength: number, oddShare = 0.28): boolean {
+  const length = Math.min(value.length, MAX_JUDGED)
+  if (length < minLength) return false
+  const seen = new Uint16Array(128)
+  let odd = 0
+  let usual = 0
+  let steps = 0
+  let letters = 0
+  let previous = 0
+  let kindBefore = OTHER
+  for (let i = 0; i < length; i++) {
+    const code = value.charCodeAt(i)
+    if (code < 128) seen[code]!++
+    const kind = code < 128 ? KINDS[code]! : OTHER
+    if (kind >= LOWER) letters++
+    if (code === previous + 1) steps++
+    if (kind >= LOWER && kindBefore >= LOWER) {
+      if (kindBefore === LOWER && kind === UPPER) usual += 0.5
+      else if (isCommonPair[((previous | 32) - 97) * 26 + (code | 32) - 97] === 1) usual++
+      else odd++
+    } else if (kind !== kindBefore && kind !== OTHER && kindBefore !== OTHER) odd += 0.5
+    previous = code
+    kindBefore = kind
+  }
+  if (letters === 0 || steps > length * 0.3) return false
+  if (entropy(seen, length) < (length < 20 ? 2.9 : 3.1)) return false
+  return odd >= 2 && odd / (odd + usual) >= oddShare
+}
+
+const OTHER = 0
+const DIGIT = 1
+/** Punctuation that neither code nor paths nor words have between letters. */
+const SYMBOL = 2
+const LOWER = 3
+const UPPER = 4
+
+const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
+  const c = String.fromCharCode(code)
+  if (/[a-z]/.test(c)) return LOWER
+  if (/[A-Z]/.test(c)) return UPPER
+  if (/\d/.test(c)) return DIGIT
+  return /[!#$%&*+@^]/.test(c) ? SYMBOL : OTHER
+})
+
+/** Bits per character. Each character beyond ASCII counts as one of its own. */
+function entropy(counts: Uint16Array, length: number): number {
+  let bits = 0
+  let counted = 0
+  for (const count of counts) {
+    if (count === 0) continue
+    counted += count
+    bits -= (count / length) * Math.log2(count / length)
+  }
+  return bits + ((length - counted) / length) * Math.log2(length)
+}
+
+/** False for `xxxxxxxx`, `0000…`: what people write to show the form of a token. */
+export function hasManyCharacters(value: string): boolean {
+  const wanted = Math.min(8, value.length / 3)
+  const length = Math.min(value.length, MAX_JUDGED)
+  const seen = new Uint8Array(128)
+  let different = 0
+  for (let i = 0; i < length && different < wanted; i++) {
+    const code = value.charCodeAt(i) & 127
+    if (seen[code] === 0) different++
+    seen[code] = 1
+  }
+  return different >= wanted
+}
+
+const STANDS_FOR =
+  /x{4}|\*{3}|\.{3}|…|^[<[{(].*[>\]})]$|\$[{(A-Z]|^\$[A-Za-z_]\w*$|^%\w+%$|\{\{|<[a-z]|example|placeholder|change.?(?:me|this)|your[-_. ]?(?!s)|dummy|fake|sample|replace.?(?:me|with|this)|redacted|insert.?(?:your|here)|not.?a.?real|process\.env|environ|getenv|secrets?\.|var\.|vault:|op:\/\/|ssm:|\barn:|keyring|todo\b/i
+const WHOLE_WORDS =
+  /^(?:null|none|nil|undefined|true|false|string|str|text|number|boolean|bool|bytes|object|any|password|passwd|secret|token|required|optional|unknown|empty|default|hidden|masked|invalid|disabled|enabled|bearer|basic|inherit|auto|prompt|stdin|env|file|value|n\/a|\d+)$/i
+
+export function isPlaceholder(value: string): boolean {
+  return value.length === 0 || WHOLE_WORDS.test(value) || STANDS_FOR.test(value) || !hasManyCharacters(value)
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const CODE =
+  /[(){}[\]<>;|]|=>|::|->|\w\.\w+\.\w|^\.{0,2}\/(?:[\w.-]+\/){2}|^[.~]|^[a-z][a-z0-9+.-]*:\/\/|^[A-Za-z]:[\\/]|\.[a-z]{2,4}$|^(?:sha\d+-|data:)/
+
+/** A generated value: an API key, a token, a session id. */
+export function isGenerated(value: string): boolean {
+  if (UUID.test(value)) return !isPlaceholder(value)
+  return looksRandom(value, 16) && !/\s/.test(value) && !CODE.test(value) && !isPlaceholder(value)
+}
+
+const PASSWORD_WORDS =
+  /(?:pass(?:word|wd|code|phrase)?|p[a4@][s5$]{2}(?:w[o0]rd)?|pwd?|secret|token|key|test(?:ing|er)?|admin|root|user(?:name)?|guest|demo|foo|bar|baz|qux|abc|qwerty|my|new|old|the|some|super|strong|very|wrong|correct|bad|good|valid|invalid|hello|world|login|letmein|db|database|postgres|mysql|redis|mongo|rabbitmq|minio|local|dev|prod|ci|api|app|temp|tmp|initial|default|safe|is|a|an|with|for|in|and)|\d{1,4}|[-_.!@#$%^&*+=:?~ ]/gi
+
+const MAX_PASSWORD = 128
+
+/**
+ * A password that a person may have chosen. `sure` where nothing but the password can stand there (an environment
+ * variable, a field of its own); elsewhere, as in code, it must not read like a name.
+ */
+export function isPassword(value: string, sure: boolean): boolean {
+  if (value.length > MAX_PASSWORD) return isGenerated(value)
+  if (value.length < (sure ? 6 : 8) || /\s/.test(value)) return false
+  if (UUID.test(value)) return sure
+  if (isPlaceholder(value) || value.replace(PASSWORD_WORDS, "") === "") return false
+  if (looksRandom(value, 10)) return !CODE.test(value) || sure
+  if (/^[\w$]+(?:\.[\w$]+)+$|^[./~]|^\w+\(|^[a-z]+:\/\/|^[^\w]*$|\\|^\w+\[|\?\.|=>|&&|\|\|/i.test(value)) return false
+  const letters = /[A-Za-z]/.test(value)
+  const digits = /\d/.test(value)
+  const symbols = /[!@#$%^&*+=?~]/.test(value)
+  if (!letters) return digits && value.length >= 10 && sure
+  if (sure) return digits || symbols || value.length >= 14
+  return (digits && symbols) || (digits && !/^[A-Za-z]+_?\d{1,2}$|^[a-z]+(?:[-_][a-z0-9]+)+$/i.test(value))
+}

@@ -1,0 +1,203 @@
+import type { RawRecord } from "../connectors/connector.ts"
+import { findAssignments, isSecretValue, mayBeNamed, ruleFor, secretKind } from "./redact-assignments.ts"
+import { findBlocks } from "./redact-blocks.ts"
+import { COMMAND, findCommands, SHORT_FLAG } from "./redact-commands.ts"
+import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./redact-rules.ts"
+import { findTokens, mayHoldTokens } from "./redact-tokens.ts"
+import { findSignatures, findUrls } from "./redact-urls.ts"
+
+/** Raised whenever a text may be redacted differently than before: what is stored is then redacted again. */
+export const REDACTION_VERSION = 1
+
+/**
+ * Replaces every secret in a text by `[REDACTED:rule]`. `key` is the JSON field or variable name that the text was
+ * found under. Never throws; redacting twice changes nothing.
+ */
+export function redactText(text: string, key?: string): string {
+  return redact(text, key, undefined)
+}
+
+/**
+ * Redacts every string in a record, and every object key that is a secret itself, in place. The depth of the record
+ * must be bounded by the reader. Never throws.
+ */
+export function redactRecord(record: RawRecord): { record: RawRecord; redactions: Record<string, number> } {
+  const redactions: Record<string, number> = {}
+  return { record: redactObject(record, redactions) as RawRecord, redactions }
+}
+
+/**
+ * False only if nothing would be redacted, so that most records need no walk. Takes a text, or a record in its JSON
+ * form.
+ */
+export function mayHoldSecret(text: string): boolean {
+  if ((has(text, "rivate") || has(text, "RIVATE")) && BLOCK.test(text)) return true
+  if (has(text, "\\u00") && ESCAPED_PRINTABLE.test(text)) return true
+  if (mayBeNamed(text) || mayHoldTokens(text)) return true
+  if (has(text, "%2F%2F") || (SHORT_FLAG.test(text) && text.search(COMMAND) !== -1)) return true
+  const found: Span[] = []
+  if (has(text, "://") || has(text, ":\\")) findUrls(text, found)
+  if (has(text, "&")) findSignatures(text, found)
+  return found.length > 0
+}
+
+const BLOCK = /(?:<|u003c|&lt;)\/?private|PRIVATE KEY|Private-Lines/i
+/** Some writers escape `<`, `&` or every character: such a text cannot be judged before it is parsed. */
+const ESCAPED_PRINTABLE = /\\u00[2-7]/
+
+/** No secret is shorter, and most strings of a record are: types, names, ids. */
+const MIN_TEXT = 6
+/** One pass is enough but for texts made to be awkward; every pass leaves less to redact. */
+const MAX_PASSES = 8
+
+function redact(text: string, key: string | undefined, redactions: Record<string, number> | undefined): string {
+  let result = text
+  for (let pass = 0; pass < MAX_PASSES && result.length >= MIN_TEXT; pass++) {
+    const spans = findSpans(result, key)
+    if (spans.length === 0) break
+    if (redactions) for (const { rule } of spans) redactions[rule] = (redactions[rule] ?? 0) + 1
+    result = replace(result, spans)
+  }
+  return result
+}
+
+/** In order, not overlapping. Each scanner runs behind a search that is far cheaper and misses none of its texts. */
+function findSpans(text: string, key: string | undefined): Span[] {
+  const found: Span[] = []
+  if (has(text, "rivate") || has(text, "RIVATE")) findBlocks(text, found)
+  if (text.length >= 20) findTokens(text, found)
+  if (has(text, "://") || has(text, ":\\") || has(text, "%2F%2F")) findUrls(text, found)
+  if (has(text, "&")) findSignatures(text, found)
+  if (SHORT_FLAG.test(text)) findCommands(text, found)
+  findAssignments(text, found)
+  const kind = key === undefined ? undefined : secretKind(key)
+  if (kind && isSecretValue(text, kind)) found.push({ start: 0, end: text.length, rule: ruleFor(kind) })
+  return found.length === 0 ? found : join(withoutMarked(text, found))
+}
+
+const MARKER = /\[REDACTED:([a-z0-9-]{1,40})\]/g
+const RULES = new Set([
+  ...[TOKEN_RULES, EDGE_RULES, RUN_RULES, WEBHOOK_RULES].flatMap((rules) => rules.map((rule) => rule.name)),
+  ...[PRIVATE, PRIVATE_KEY, "aws-secret-key", "url-password", "url-token", "url-signature"],
+  ...["password", "secret", "authorization", "cookie"],
+])
+
+/** What an earlier pass wrote is not a secret; a block that holds it still is one. */
+function withoutMarked(text: string, spans: Span[]): Span[] {
+  if (!has(text, "[REDACTED:")) return spans
+  const markers: Span[] = []
+  for (const match of text.matchAll(MARKER)) {
+    if (RULES.has(match[1]!)) markers.push({ start: match.index, end: match.index + match[0].length, rule: match[1]! })
+  }
+  const sorted = spans.sort((a, b) => a.start - b.start)
+  let next = 0
+  return sorted.filter((span) => {
+    while (next < markers.length && markers[next]!.end <= span.start) next++
+    const marker = markers[next]
+    if (!marker || marker.start >= span.end) return true
+    return span.rule === PRIVATE || span.rule === PRIVATE_KEY
+  })
+}
+
+function join(spans: Span[]): Span[] {
+  const order = new Map(spans.map((span, index) => [span, index]))
+  const sorted = [...spans].sort((a, b) => a.start - b.start || order.get(a)! - order.get(b)!)
+  const joined: (Span & { rank: number })[] = []
+  for (const span of sorted) {
+    const rank = rankOf(span)
+    const last = joined[joined.length - 1]
+    if (!last || span.start >= last.end) joined.push({ ...span, rank })
+    else {
+      if (rank < last.rank) Object.assign(last, { rule: span.rule, rank })
+      last.end = Math.max(last.end, span.end)
+    }
+  }
+  return joined
+}
+
+function rankOf(span: Span): number {
+  if (span.rule === PRIVATE) return 0
+  if (span.rule === PRIVATE_KEY) return 1
+  return NAMELESS.has(span.rule) ? 3 : 2
+}
+
+const NAMELESS = new Set([
+  "password",
+  "secret",
+  "authorization",
+  "cookie",
+  "url-password",
+  "url-token",
+  "url-signature",
+])
+
+function replace(text: string, spans: Span[]): string {
+  const pieces: string[] = []
+  let from = 0
+  for (const { start, end, rule } of spans) {
+    pieces.push(text.slice(from, start), `[REDACTED:${rule}]`)
+    from = end
+  }
+  pieces.push(text.slice(from))
+  return pieces.join("")
+}
+
+function has(text: string, piece: string): boolean {
+  return text.indexOf(piece) !== -1
+}
+
+function redactValue(value: unknown, key: string | undefined, redactions: Record<string, number>): unknown {
+  if (typeof value === "string") return value.length < MIN_TEXT ? value : redact(value, key, redactions)
+  if (typeof value !== "object" || value === null) return value
+  return Array.isArray(value) ? redactList(value, key, redactions) : redactObject(value as RawRecord, redactions)
+}
+
+/** A list of a command's arguments names its secrets one item earlier: `["--password", "…"]`. */
+function redactList(list: unknown[], key: string | undefined, redactions: Record<string, number>): unknown[] {
+  for (let i = 0; i < list.length; i++) {
+    const before = list[i - 1]
+    const flag = typeof before === "string" && before.length < 60 && before.startsWith("-") ? before : undefined
+    list[i] = redactValue(list[i], flag ?? key, redactions)
+  }
+  return list
+}
+
+function redactObject(object: RawRecord, redactions: Record<string, number>): RawRecord {
+  const named = nameInside(object)
+  let renamed = false
+  for (const key in object) {
+    const value = object[key]
+    if (typeof value === "string" || (typeof value === "object" && value !== null)) {
+      const clean = redactValue(value, named !== undefined && key === "value" ? named : key, redactions)
+      if (clean !== value) set(object, key, clean)
+    }
+    if (key.length >= MIN_KEY && redact(key, undefined, undefined) !== key) renamed = true
+  }
+  return renamed ? withCleanKeys(object, redactions) : object
+}
+
+/** Shorter keys are field names; the shortest token is 20 characters long. */
+const MIN_KEY = 16
+
+/** `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment. */
+function nameInside(object: RawRecord): string | undefined {
+  if (typeof object.value !== "string") return undefined
+  const name = object.name ?? object.key ?? object.variable
+  return typeof name === "string" ? name : undefined
+}
+
+function withCleanKeys(object: RawRecord, redactions: Record<string, number>): RawRecord {
+  const clean: RawRecord = {}
+  for (const key of Object.keys(object)) {
+    const plain = redact(key, undefined, redactions)
+    let name = plain
+    for (let n = 2; Object.hasOwn(clean, name); n++) name = `${plain} (${n})`
+    set(clean, name, object[key])
+  }
+  return clean
+}
+
+/** `__proto__` is a key like any other in JSON. */
+function set(object: RawRecord, key: string, value: unknown): void {
+  Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+}

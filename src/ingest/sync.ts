@@ -1,0 +1,247 @@
+import { type Connector, isUnreadable, type Machine, type Unit } from "../connectors/connector.ts"
+import type { SourceId } from "../core/conversation.ts"
+import { messageOf } from "../core/error.ts"
+import { tryLock } from "../store/lock.ts"
+import type { SearchIndex } from "../store/search-index.ts"
+import type { KnownUnit, Store, UnitWrite, UnreadableFile } from "../store/store.ts"
+import { openReader, type Reader } from "./reader.ts"
+import { REDACTION_VERSION } from "./redact.ts"
+
+export type SyncDeps = {
+  store: Store
+  index: SearchIndex
+  connectors: readonly Connector[]
+  machine: Machine
+  home: { dir: string; history: string; lock: string }
+}
+
+export type SyncOptions = {
+  /** Stop here; what is left is read by the next sync. */
+  deadline?: number
+  redactAgain?: boolean
+  signal?: AbortSignal
+  onProgress?: (progress: SyncProgress) => void
+}
+
+export type SyncProgress = {
+  phase: "reading" | "indexing"
+  done: number
+  total: number
+  bytes: number
+  bytesTotal: number
+}
+
+export type SyncReport = {
+  /** Somebody else is syncing: nothing was done here, and what they read is there for everyone. */
+  busy: boolean
+  /** All that was found is read. False after a deadline or an interruption. */
+  complete: boolean
+  found: number
+  read: number
+  changed: number
+  added_messages: number
+  archived: number
+  bytes: number
+  duration_ms: number
+  unreadable: (UnreadableFile & { source: SourceId })[]
+}
+
+/** How often what was read becomes searchable during a long sync. */
+const INDEX_EVERY_MS = 1_500
+const SAVE_PROGRESS_EVERY_MS = 500
+
+/**
+ * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
+ * sync runs at a time; a second one says so and leaves. It can be stopped at any moment and goes on where it was.
+ */
+export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport> {
+  const started = Date.now()
+  const report: SyncReport = {
+    busy: false,
+    complete: true,
+    found: 0,
+    read: 0,
+    changed: 0,
+    added_messages: 0,
+    archived: 0,
+    bytes: 0,
+    duration_ms: 0,
+    unreadable: [],
+  }
+  const lock = tryLock(deps.home.lock)
+  if (!lock) return { ...report, busy: true, complete: false }
+  try {
+    const plan = await makePlan(deps, options, report)
+    await carryOut(deps, plan, options, report)
+    if (report.complete)
+      for (const done of plan.containers) await deps.store.saveContainer(done.source, done.path, done.stamp)
+    const followed = await deps.index.follow(
+      deps.store,
+      options.deadline === undefined ? {} : { deadline: options.deadline },
+    )
+    report.complete &&= followed.complete
+    if (options.redactAgain) deps.index.purge()
+    await deps.store.checkpoint()
+    deps.index.checkpoint()
+  } finally {
+    lock.release()
+  }
+  report.duration_ms = Date.now() - started
+  return report
+}
+
+type Job = { connector: Connector; unit: Unit; known: KnownUnit | undefined; replay: boolean }
+type Plan = { jobs: Job[]; found: number; containers: { source: SourceId; path: string; stamp: string }[] }
+
+/** What there is to do: new and grown units, units whose connector knows more now, and the marking of what is gone. */
+async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<Plan> {
+  const plan: Plan = { jobs: [], found: 0, containers: [] }
+  for (const connector of deps.connectors) {
+    const { source } = connector
+    const known = await deps.store.knownUnits(source)
+    const containers = await deps.store.knownContainers(source)
+    const skippedContainers = new Set<string>()
+    const seen = (path: string, stamp: string) => {
+      const unchanged = containers.get(path) === stamp && !options.redactAgain
+      if (unchanged) skippedContainers.add(path)
+      else plan.containers.push({ source, path, stamp })
+      return unchanged
+    }
+    const present = new Set<string>()
+    const unreadable: UnreadableFile[] = []
+    for (const found of discoverAll(connector, deps.machine, seen)) {
+      if (isUnreadable(found)) {
+        unreadable.push({ path: found.path, reason: found.unreadable })
+        continue
+      }
+      if (present.has(found.key)) continue
+      present.add(found.key)
+      const before = known.get(found.key)
+      if (isWorkFor(before, found, connector, options))
+        plan.jobs.push({ connector, unit: found, known: before, replay: false })
+    }
+    const blocked = unreadable.map((file) => file.path)
+    const gone: string[] = []
+    for (const unit of known.values()) {
+      if (present.has(unit.key) || skippedContainers.has(unit.path)) continue
+      if (!blocked.some((path) => unit.path.startsWith(path))) gone.push(unit.key)
+      if (needsReplay(unit, connector, options))
+        plan.jobs.push({ connector, unit: unitOf(unit), known: unit, replay: true })
+    }
+    report.archived += await deps.store.archiveUnits(source, gone)
+    await saveIfChanged(deps.store, source, unreadable)
+    report.unreadable.push(...unreadable.map((file) => ({ source, ...file })))
+    plan.found += present.size + [...known.values()].filter((unit) => skippedContainers.has(unit.path)).length
+  }
+  plan.jobs.sort((a, b) => b.unit.modifiedAt - a.unit.modifiedAt)
+  report.found = plan.found
+  return plan
+}
+
+function* discoverAll(connector: Connector, machine: Machine, seen: (path: string, stamp: string) => boolean) {
+  for (const root of connector.roots(machine)) {
+    try {
+      yield* connector.discover(root, seen)
+    } catch (error) {
+      yield { unreadable: messageOf(error), path: root }
+    }
+  }
+}
+
+function isWorkFor(known: KnownUnit | undefined, unit: Unit, connector: Connector, options: SyncOptions): boolean {
+  if (!known || known.state === "archived") return true
+  if (known.stamp !== unit.stamp || known.connector_version !== connector.version) return true
+  return options.redactAgain === true && known.redaction_version !== REDACTION_VERSION
+}
+
+function needsReplay(unit: KnownUnit, connector: Connector, options: SyncOptions): boolean {
+  if (unit.raw_withheld) return false
+  return (
+    unit.connector_version !== connector.version ||
+    (options.redactAgain === true && unit.redaction_version !== REDACTION_VERSION)
+  )
+}
+
+function unitOf(known: KnownUnit): Unit {
+  return {
+    key: known.key,
+    path: known.path,
+    stamp: known.stamp,
+    bytes: 0,
+    modifiedAt: known.modified_at,
+    bornAt: known.born_at,
+  }
+}
+
+async function saveIfChanged(store: Store, source: SourceId, unreadable: UnreadableFile[]): Promise<void> {
+  const before = (await store.sourceReport()).find((report) => report.source === source)?.unreadable ?? []
+  if (JSON.stringify(before) !== JSON.stringify(unreadable)) await store.saveUnreadable(source, unreadable)
+}
+
+async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report: SyncReport): Promise<void> {
+  const { store, index } = deps
+  const bytesTotal = plan.jobs.reduce((sum, job) => sum + job.unit.bytes, 0)
+  const total = plan.found
+  if (plan.jobs.length === 0) return
+  const reader = await openReader(deps, bytesTotal)
+  let indexedAt = 0
+  let savedAt = 0
+  let left = plan.jobs.length
+  const say = (phase: SyncProgress["phase"]) =>
+    options.onProgress?.({ phase, done: total - left, total, bytes: report.bytes, bytesTotal })
+  try {
+    await store.saveProgress({ done: total - left, total, at: Date.now() })
+    say("reading")
+    for await (const { job, result } of readAll(reader, plan.jobs)) {
+      left--
+      if (result instanceof Error)
+        report.unreadable.push({ source: job.connector.source, path: job.unit.path, reason: result.message })
+      else {
+        const written = await store.writeUnit(result)
+        report.read++
+        report.changed += written.changed
+        report.added_messages += written.added_messages
+      }
+      report.bytes += job.unit.bytes
+      say("reading")
+      const now = Date.now()
+      if (now - savedAt > SAVE_PROGRESS_EVERY_MS) {
+        savedAt = now
+        await store.saveProgress({ done: total - left, total, at: now })
+      }
+      if (now - indexedAt > INDEX_EVERY_MS) {
+        await index.follow(store)
+        indexedAt = Date.now()
+      }
+      if (options.signal?.aborted || (options.deadline !== undefined && now > options.deadline)) {
+        report.complete = left === 0
+        break
+      }
+    }
+    await store.saveProgress({ done: total - left, total, at: Date.now() })
+    if (report.complete) say("indexing")
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Results in the order of the jobs, a few of them read ahead while the caller stores the one before. */
+async function* readAll(reader: Reader, jobs: Job[]): AsyncGenerator<{ job: Job; result: UnitWrite | Error }> {
+  const ahead: { job: Job; result: Promise<UnitWrite | Error> }[] = []
+  let next = 0
+  while (next < jobs.length || ahead.length > 0) {
+    while (next < jobs.length && ahead.length < reader.ahead) {
+      const job = jobs[next++]!
+      ahead.push({
+        job,
+        result: reader.read(job.connector.source, job.unit, job.known, job.replay).catch((error) => asError(error)),
+      })
+    }
+    const { job, result } = ahead.shift()!
+    yield { job, result: await result }
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}

@@ -1,0 +1,74 @@
+import { messageText } from "../core/format.ts"
+import { cutSnippets } from "../store/snippets.ts"
+import type { Store } from "../store/store.ts"
+import type { Query } from "./query.ts"
+import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
+
+/** A person waits this long for an answer without an index, and is told how far it came. */
+const TIME_MS = 3_000
+const PAGE = 50
+
+/** Looks through the history itself, newest first, while the index is not there. Slower, and it says so. */
+export async function scan(
+  store: Store,
+  query: Query,
+  input: SearchInput & { excludedProjects: string[] },
+): Promise<Pick<SearchOutcome, "hits" | "total" | "total_is_at_least" | "matched" | "mode" | "scanned">> {
+  const deadline = Date.now() + TIME_MS
+  const words = query.words.map((word) => word.toLowerCase())
+  const hits: (Omit<SearchHit, "snippet"> & { text: string })[] = []
+  let total = 0
+  let looked = 0
+  let of = 0
+  let complete = false
+  for (let offset = 0; Date.now() < deadline; offset += PAGE) {
+    const page = await store.list({
+      limit: PAGE,
+      offset,
+      ...(input.project !== undefined && { project: input.project }),
+      ...(input.sources?.length === 1 && { source: input.sources[0]! }),
+      ...(input.from !== undefined && { from: input.from }),
+      ...(input.to !== undefined && { to: input.to }),
+      ...(input.kinds !== undefined && { kinds: input.kinds }),
+      ...(input.inside !== undefined && { inside: input.inside }),
+    })
+    of = page.total
+    if (page.rows.length === 0) {
+      complete = true
+      break
+    }
+    for (const row of page.rows) {
+      if (Date.now() > deadline) break
+      looked++
+      if (input.conversation && (row.ref.id !== input.conversation.id || row.ref.source !== input.conversation.source))
+        continue
+      let best: { number: number; at?: number; score: number; text: string } | undefined
+      let count = 0
+      for (const message of await store.messages(row.ref)) {
+        if (message.copied) continue
+        const text = messageText(message, "full")
+        const lower = text.toLowerCase()
+        const held = words.filter((word) => lower.includes(word)).length
+        if (held < words.length) continue
+        count++
+        best ??= { number: message.number, score: 0, text, ...(message.at !== undefined && { at: message.at }) }
+      }
+      total += count
+      if (best) hits.push({ row, more: count - 1, ...best })
+    }
+  }
+  const shown = hits.slice(input.offset, input.offset + input.limit)
+  const snippets = cutSnippets(
+    shown.map((hit) => hit.text),
+    query.all!,
+    query.words,
+  )
+  return {
+    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: snippets[i]! })),
+    total,
+    total_is_at_least: !complete,
+    matched: "all",
+    mode: "scan",
+    scanned: { conversations: looked, of },
+  }
+}

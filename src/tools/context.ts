@@ -1,0 +1,29 @@
+import type { Home } from "../config/home.ts"
+import type { Machine } from "../connectors/connector.ts"
+import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"
+import type { SearchIndex } from "../store/search-index.ts"
+import type { Store } from "../store/store.ts"
+
+/** What a tool works with. Databases open on first use, so that a command pays only for what it touches. */
+export type Dex = {
+  home: Home
+  machine: Machine
+  version: string
+  cwd: string
+  /** The project that `cwd` belongs to. */
+  project: string
+  now(): number
+  /** False before anything was ever synced. */
+  hasHistory(): boolean
+  store(): Promise<Store>
+  /** Undefined when there is no index file; a search then reads the history itself. */
+  index(): Promise<SearchIndex | undefined>
+  syncDeps(): Promise<SyncDeps>
+  /** What to show while long work goes on. */
+  onProgress?: (progress: SyncProgress) => void
+  signal?: AbortSignal
+  /** What the numbers 1, 2, 3 of the last listing in this terminal stand for. */
+  lastListing(): string[]
+  /** Forgotten conversations must not live on in the last listings. */
+  clearListings(): void
+}

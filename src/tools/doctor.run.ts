@@ -1,0 +1,227 @@
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { DexError, messageOf } from "../core/error.ts"
+import { tryLock } from "../store/lock.ts"
+import { openIndex } from "../store/search-index.ts"
+import type { Dex } from "./context.ts"
+import { sizeOf } from "./stats.run.ts"
+
+type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
+
+const CLAUDE_KEEPS_DAYS = 30
+
+/** Every check runs, whatever the others found; none of them changes anything. */
+export async function run(dex: Dex): Promise<{ ok: boolean; checks: Check[] }> {
+  const checks: Check[] = [runtime(dex)]
+  for (const check of [home, history, index, syncing, sources, retention]) checks.push(...(await settle(check, dex)))
+  return { ok: checks.every((check) => check.status !== "problem"), checks }
+}
+
+async function settle(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
+  try {
+    return await check(dex)
+  } catch (error) {
+    return [{ name: check.name, status: "problem", message: messageOf(error) }]
+  }
+}
+
+function runtime(dex: Dex): Check {
+  return {
+    name: "dex",
+    status: "ok",
+    message: `dex ${dex.version} on Node ${process.versions.node}, ${process.platform} ${process.arch}`,
+  }
+}
+
+async function home(dex: Dex): Promise<Check[]> {
+  const { dir } = dex.home
+  if (!existsSync(dir))
+    return [
+      { name: "home", status: "note", message: `${dir} does not exist yet: nothing was synced.`, mend: "dex sync" },
+    ]
+  try {
+    accessSync(dir, constants.W_OK)
+  } catch {
+    return [
+      {
+        name: "home",
+        status: "problem",
+        message: `${dir} cannot be written, so nothing new can be kept.`,
+        mend: `chmod u+w ${dir}`,
+      },
+    ]
+  }
+  const open = ["history.db", "index.db"].filter(
+    (file) =>
+      process.platform !== "win32" && ((statSync(join(dir, file), { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0,
+  )
+  if (open.length > 0)
+    return [
+      {
+        name: "home",
+        status: "problem",
+        message: `Others on this machine can read ${open.join(" and ")} in ${dir}.`,
+        mend: `chmod 600 ${open.map((file) => join(dir, file)).join(" ")}`,
+      },
+    ]
+  return [
+    {
+      name: "home",
+      status: "ok",
+      message: `${dir}: ${megabytes(sizeOf(dex.home.history))} history, ${megabytes(sizeOf(dex.home.index))} index, readable by you only`,
+    },
+  ]
+}
+
+async function history(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  try {
+    const problems = await (await dex.store()).check()
+    if (problems.length === 0) {
+      const { conversations, messages } = await (await dex.store()).stats()
+      return [
+        {
+          name: "history",
+          status: "ok",
+          message: `${conversations.toLocaleString("en-US")} conversations, ${messages.toLocaleString("en-US")} messages; the file is sound`,
+        },
+      ]
+    }
+    return [damaged(dex, problems.slice(0, 3).join("; "))]
+  } catch (error) {
+    if (error instanceof DexError && error.code !== "corrupt")
+      return [{ name: "history", status: "problem", message: error.message }]
+    return [damaged(dex, messageOf(error))]
+  }
+}
+
+/** The old file stays: what agents have deleted since may still be read out of it. */
+function damaged(dex: Dex, what: string): Check {
+  return {
+    name: "history",
+    status: "problem",
+    message: `history.db is damaged (${what}). Move it aside and sync: all that your agents still have is read again. Keep the old file: it may hold conversations that exist nowhere else.`,
+    mend: `mv ${dex.home.history} ${dex.home.history}.damaged && dex sync`,
+  }
+}
+
+async function index(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.index))
+    return existsSync(dex.home.history)
+      ? [
+          {
+            name: "index",
+            status: "note",
+            message: "There is no search index. Search works without it, slowly.",
+            mend: "dex reindex",
+          },
+        ]
+      : []
+  const opened = openIndex(dex.home.index)
+  try {
+    const problems = opened.check()
+    if (problems.length > 0)
+      return [
+        {
+          name: "index",
+          status: "problem",
+          message: `index.db is damaged (${problems[0]}). Nothing is lost: it is made from the history.`,
+          mend: "dex reindex",
+        },
+      ]
+    if (await opened.isBehind(await dex.store()))
+      return [
+        {
+          name: "index",
+          status: "note",
+          message: "The index has not caught up with the history yet.",
+          mend: "dex sync",
+        },
+      ]
+    return [{ name: "index", status: "ok", message: "sound and current" }]
+  } finally {
+    opened.close()
+  }
+}
+
+async function syncing(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  const lock = tryLock(dex.home.lock)
+  lock?.release()
+  const progress = await (await dex.store()).progress()
+  const far =
+    progress &&
+    `${progress.done.toLocaleString("en-US")} of ${progress.total.toLocaleString("en-US")} conversations read`
+  if (!lock) return [{ name: "sync", status: "note", message: `A sync is running${far ? `: ${far}` : ""}.` }]
+  if (progress && progress.done < progress.total)
+    return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
+  return [
+    {
+      name: "sync",
+      status: "ok",
+      message: progress ? `${far}, last at ${new Date(progress.at).toLocaleString()}` : "nothing was synced yet",
+    },
+  ]
+}
+
+async function sources(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  return (await (await dex.store()).sourceReport()).map((report) => {
+    const skipped = sum(report.skipped)
+    const unknown = sum(report.unknown)
+    const parts = [`${report.conversations.toLocaleString("en-US")} conversations`]
+    if (report.archived > 0) parts.push(`${report.archived} of its files are gone and kept here`)
+    if (skipped > 0) parts.push(`${skipped} damaged records`)
+    if (unknown > 0) parts.push(`${unknown} records of unknown types`)
+    if (report.unreadable.length > 0)
+      parts.push(
+        `${report.unreadable.length} unreadable: ${report.unreadable[0]!.path} (${report.unreadable[0]!.reason})`,
+      )
+    const troubled = skipped + unknown + report.unreadable.length > 0
+    return {
+      name: report.source,
+      status: troubled ? "note" : "ok",
+      message: parts.join("; "),
+      ...(troubled && { mend: "dex sources" }),
+    }
+  })
+}
+
+async function retention(dex: Dex): Promise<Check[]> {
+  const config = dex.machine.env.CLAUDE_CONFIG_DIR ?? join(dex.machine.home, ".claude")
+  if (!existsSync(join(config, "projects"))) return []
+  const days = cleanupDays(join(config, "settings.json"))
+  if (days !== undefined && days > CLAUDE_KEEPS_DAYS)
+    return [
+      {
+        name: "retention",
+        status: "ok",
+        message: `Claude Code keeps its transcripts for ${days} days; dex keeps them for good once they are synced.`,
+      },
+    ]
+  return [
+    {
+      name: "retention",
+      status: "note",
+      message: `Claude Code deletes transcripts after ${days ?? CLAUDE_KEEPS_DAYS} days. What was synced before is kept here; sync at least that often${days === undefined ? ', or set "cleanupPeriodDays" in its settings.json' : ""}.`,
+      mend: "dex sync",
+    },
+  ]
+}
+
+function cleanupDays(settings: string): number | undefined {
+  try {
+    const value = (JSON.parse(readFileSync(settings, "utf8")) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
+    return typeof value === "number" ? value : undefined
+  } catch {
+    return undefined // no settings, or not JSON: Claude Code then uses its default
+  }
+}
+
+function sum(counts: Record<string, number>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0)
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
+}

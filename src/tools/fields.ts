@@ -1,0 +1,47 @@
+import { type Kind, SOURCES } from "../core/conversation.ts"
+import { isoDate, parseDate } from "../core/dates.ts"
+import { formatRef } from "../core/ref.ts"
+import { choice, type Infer, integer, object, optional, text } from "../core/schema.ts"
+import type { ConversationRow } from "../store/store.ts"
+
+// Fields that several tools share, so that one flag means the same everywhere.
+
+export const projectField = optional(text("Only projects whose path contains this."))
+export const sourceField = optional(choice(SOURCES, "Only this agent's conversations."))
+export const fromField = optional(text("Not before: 2026-11-03, 7d, 12h, yesterday."))
+export const toField = optional(text("Not after: 2026-11-03, 1d, today."))
+
+export const conversationFields = {
+  id: text("The ref: pass it to get."),
+  title: text(),
+  project: text(),
+  source: text(),
+  date: text("When it ended."),
+  kind: text("person, subagent, automation or dex."),
+  message_count: integer(),
+  estimated_tokens: integer("What a get in the stripped format would return; an estimate."),
+}
+export const conversationShape = object(conversationFields)
+
+export function conversationOf(row: ConversationRow): Infer<typeof conversationShape> {
+  return {
+    id: formatRef(row.ref),
+    title: row.title?.text ?? "(no title)",
+    project: row.project ?? "",
+    source: row.ref.source,
+    date: row.ended_at === undefined ? "" : isoDate(row.ended_at),
+    kind: row.kind,
+    message_count: row.message_count,
+    estimated_tokens: row.estimated_tokens,
+  }
+}
+
+export function dateRange(input: { from?: string; to?: string }, now: number): { from?: number; to?: number } {
+  return {
+    ...(input.from !== undefined && { from: parseDate(input.from, "from", now) }),
+    ...(input.to !== undefined && { to: parseDate(input.to, "to", now) }),
+  }
+}
+
+/** What a listing shows unless all was asked for: what a person did. */
+export const PERSONS_KINDS: Kind[] = ["person"]

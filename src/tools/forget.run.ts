@@ -1,0 +1,58 @@
+import { resolve } from "node:path"
+import { DexError } from "../core/error.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
+import type { Dex } from "./context.ts"
+import { resolveRef } from "./resolve.ts"
+
+export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
+  if (input.ids.length === 0)
+    throw new DexError(
+      "no_ref",
+      "What should be forgotten? Give a ref, a row number or a project's folder: dex forget 3",
+    )
+  const store = await dex.store()
+  const named: Ref[] = []
+  for (const id of input.ids) named.push(...(await refsOf(dex, id)))
+  const refs = await store.family(named)
+  const forgotten = refs.map(formatRef)
+  if (!input.yes) return { forgotten, count: refs.length, asked: true }
+  await store.forget(refs)
+  dex.clearListings()
+  const index = await dex.index()
+  if (index) {
+    await index.follow(store)
+    index.purge()
+  }
+  return { forgotten, count: refs.length }
+}
+
+/** One conversation, or all of a project when the text is a project's folder. */
+async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
+  const store = await dex.store()
+  const path = resolve(dex.cwd, text)
+  const project = (await store.projects()).find((candidate) => candidate.path === text || candidate.path === path)
+  if (!project) return [(await resolveRef(dex, text)).row.ref]
+  const { rows } = await store.list({ limit: 1_000_000, offset: 0, project: project.path, inside: project.path })
+  return rows.filter((row) => row.project === project.path).map((row) => row.ref)
+}
+
+export async function setPrivate(dex: Dex, input: { project?: string; off?: boolean }) {
+  const store = await dex.store()
+  const path = input.project === undefined ? dex.project : resolve(dex.cwd, input.project)
+  const isPrivate = input.off !== true
+  const known = await store.projects()
+  const match = known.find((project) => project.path === path || project.path === input.project)
+  if (!match) {
+    const some = known.slice(0, 5).map((project) => project.path)
+    throw new DexError(
+      "no_project",
+      `No conversations of a project ${path} are known. Known ones: ${some.join(", ") || "none yet; run `dex sync`"}.`,
+    )
+  }
+  await store.setPrivate(match.path, isPrivate)
+  return {
+    project: match.path,
+    private: isPrivate,
+    projects: (await store.projects()).filter((project) => project.private).map((project) => project.path),
+  }
+}

@@ -1,0 +1,36 @@
+import { flag, integer, list as listOf, map, object, optional, withDefault } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "./context.ts"
+import { conversationShape, fromField, projectField, sourceField, toField } from "./fields.ts"
+
+export const list = defineTool({
+  name: "list",
+  summary: "Conversations, newest first",
+  input: object({
+    project: projectField,
+    source: sourceField,
+    from: fromField,
+    to: toField,
+    all: optional(flag("Also subagents and automated runs.")),
+    limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 1000 }), 20),
+    offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
+  }),
+  output: object({
+    conversations: listOf(conversationShape),
+    total: integer(),
+    left_out: map(integer(), "Conversations of other kinds that match too; all shows them."),
+    next_offset: optional(integer("Pass it as offset to go on.")),
+  }),
+  cli: {
+    short: { l: "limit", s: "source", a: "all" },
+    aliases: ["index"],
+    example: "dex list --project api --from 7d",
+  },
+  mcp: {
+    name: "dex_list",
+    description:
+      "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what was said.",
+  },
+  run: async (dex: Dex, input) => (await import("./list.run.ts")).run(dex, input),
+  found: (output) => output.conversations.length > 0,
+})

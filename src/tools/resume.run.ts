@@ -1,0 +1,42 @@
+import { existsSync } from "node:fs"
+import type { SourceId } from "../core/conversation.ts"
+import { formatRef } from "../core/ref.ts"
+import type { ConversationRow } from "../store/store.ts"
+import type { Dex } from "./context.ts"
+import { resolveRef } from "./resolve.ts"
+
+/** How each agent takes up an old conversation. */
+const COMMANDS: Partial<Record<SourceId, (id: string) => string[]>> = {
+  claude_code: (id) => ["claude", "--resume", id],
+  codex: (id) => ["codex", "resume", id],
+  opencode: (id) => ["opencode", "--session", id],
+  cursor: (id) => ["cursor-agent", `--resume=${id}`],
+  gemini_cli: (id) => ["gemini", "--resume", id],
+}
+
+export async function run(dex: Dex, input: { id: string }) {
+  const { row } = await resolveRef(dex, input.id)
+  const main = row.parent
+    ? ((await (await dex.store()).conversation({ source: row.ref.source, id: row.parent.id })) ?? row)
+    : row
+  const folder = main.cwds.find((cwd) => existsSync(cwd))
+  const problem = problemOf(main, folder)
+  return {
+    id: formatRef(main.ref),
+    title: main.title?.text ?? "(no title)",
+    command: COMMANDS[main.ref.source]?.(main.ref.id) ?? [],
+    ...(folder !== undefined && { folder }),
+    ...(problem !== undefined && { problem }),
+  }
+}
+
+function problemOf(row: ConversationRow, folder: string | undefined): string | undefined {
+  if (!COMMANDS[row.ref.source])
+    return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
+  if (row.archived || !existsSync(row.path)) {
+    return `The agent has deleted its own file, so it cannot go on with it. dex still has it: dex show ${formatRef(row.ref)}`
+  }
+  if (folder === undefined && row.cwds.length > 0)
+    return `Its folder is gone (${row.cwds[0]}). Read it with: dex show ${formatRef(row.ref)}`
+  return undefined
+}

@@ -1,0 +1,40 @@
+import { statSync } from "node:fs"
+import { isoDate } from "../core/dates.ts"
+import type { Dex } from "./context.ts"
+import { currentSession } from "./resolve.ts"
+
+const MOST_PROJECTS = 20
+
+export async function run(dex: Dex, input: { summary?: boolean }) {
+  const store = await dex.store()
+  const total = await store.stats()
+  const progress = await store.progress()
+  const projects = input.summary
+    ? []
+    : (await store.projects()).filter((project) => !project.private || project.path === dex.project)
+  const session = currentSession(dex)
+  return {
+    total_conversations: total.conversations,
+    total_messages: total.messages,
+    date_range: {
+      ...(total.earliest !== undefined && { earliest: isoDate(total.earliest) }),
+      ...(total.latest !== undefined && { latest: isoDate(total.latest) }),
+    },
+    sources: total.sources,
+    kinds: total.kinds,
+    projects: projects.slice(0, MOST_PROJECTS).map((project) => project.path),
+    avg_tokens_per_conversation:
+      total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
+    text_bytes: total.text_bytes,
+    disk_bytes: sizeOf(dex.home.history) + sizeOf(dex.home.index),
+    ...(session !== undefined && { session_id: session }),
+    ...(progress && progress.done < progress.total && { sync: { done: progress.done, total: progress.total } }),
+  }
+}
+
+export function sizeOf(database: string): number {
+  return ["", "-wal"].reduce(
+    (sum, suffix) => sum + (statSync(database + suffix, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  )
+}

@@ -1,0 +1,43 @@
+import { flag, integer, list, object, optional, text } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "./context.ts"
+
+export const sync = defineTool({
+  name: "sync",
+  summary: "Read what the agents have written since last time",
+  input: object({
+    redact_again: optional(flag("Apply the newest redaction rules to everything that is kept.")),
+    max_seconds: optional(integer("Stop after this long; the next sync goes on.", { minimum: 1 })),
+  }),
+  output: object({
+    busy: flag("Another sync is running; this one left it to that."),
+    complete: flag("All that was found is read."),
+    found: integer("Conversations that the agents have on disk."),
+    read: integer("Conversations that were new or had grown."),
+    changed: integer(),
+    added_messages: integer(),
+    archived: integer("Conversations whose files are gone since last time; they are kept."),
+    bytes: integer("Bytes of source that were looked at."),
+    duration_ms: integer(),
+    unreadable: list(object({ source: text(), path: text(), reason: text() })),
+  }),
+  cli: { example: "dex sync" },
+  run: async (dex: Dex, input) => {
+    const { sync: run } = await import("../ingest/sync.ts")
+    return run(await dex.syncDeps(), {
+      ...(input.redact_again && { redactAgain: true }),
+      ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
+      ...(dex.onProgress && { onProgress: dex.onProgress }),
+      ...(dex.signal && { signal: dex.signal }),
+    })
+  },
+})
+
+export const reindex = defineTool({
+  name: "reindex",
+  summary: "Build the search index again from the history",
+  input: object({}),
+  output: object({ conversations: integer(), duration_ms: integer() }),
+  cli: { example: "dex reindex" },
+  run: async (dex: Dex) => (await import("./reindex.run.ts")).run(dex),
+})

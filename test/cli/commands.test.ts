@@ -1,0 +1,486 @@
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { dex } from "../support/dex.ts"
+import { claudeSession, smallHome } from "../support/home.ts"
+import { tempDir, treeHash } from "../support/temp.ts"
+
+const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
+const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
+
+async function synced(): Promise<string> {
+  const home = tempDir()
+  smallHome(home)
+  const run = await dex(home, ["sync"])
+  expect(run).toMatchObject({ code: 0 })
+  return home
+}
+
+const json = async (home: string, args: string[]) => JSON.parse((await dex(home, [...args, "--json"])).stdout)
+
+describe("dex sync", () => {
+  test("reads everything once, and then nothing", async () => {
+    const home = tempDir()
+    smallHome(home)
+    const first = await dex(home, ["sync"])
+    expect(first.stdout).toMatch(/^Read 3 conversations of 3: 14 new messages in /)
+    const second = await dex(home, ["sync"])
+    expect(second.stdout).toMatch(/^Nothing new in 3 conversations/)
+  })
+
+  test("reads only what was appended", async () => {
+    const home = await synced()
+    const [folder] = readdirSync(join(home, ".claude", "projects"))
+    const [file] = readdirSync(join(home, ".claude", "projects", folder!))
+    const path = join(home, ".claude", "projects", folder!, file!)
+    const line = readFileSync(path, "utf8").split("\n")[0]!
+    appendFileSync(
+      path,
+      `${JSON.stringify({ ...JSON.parse(line), uuid: "later-1", message: { role: "user", content: "and one more thing" } })}\n`,
+    )
+    expect((await dex(home, ["sync"])).stdout).toMatch(/^Read 1 conversation of 3: 1 new message /)
+  })
+
+  test("leaves the agents' files as they were, byte for byte", async () => {
+    const home = tempDir()
+    smallHome(home)
+    const before = treeHash(join(home, ".claude"))
+    await dex(home, ["sync"])
+    expect(treeHash(join(home, ".claude"))).toEqual(before)
+  })
+
+  test("tells its progress as events in JSON, the report last", async () => {
+    const home = tempDir()
+    smallHome(home)
+    const lines = (await dex(home, ["sync", "--json"])).stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line))
+    expect(lines.at(0)).toMatchObject({ event: "progress", phase: "reading" })
+    expect(lines.at(-1)).toMatchObject({ event: "done", complete: true, read: 3, added_messages: 14 })
+  })
+
+  test("keeps a conversation whose file the agent has deleted, and says so", async () => {
+    const home = await synced()
+    rmSync(join(home, ".claude", "projects", "-code-web"), { recursive: true })
+    expect((await dex(home, ["sync"])).stderr).toMatch(/1 conversation gone from the agents' own folders; kept here/)
+    const [shown] = (await json(home, ["show", SIDEBAR])).conversations
+    expect(shown).toMatchObject({ archived: true, messages: [{ index: 1 }, { index: 2 }] })
+    expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })
+  })
+
+  test("goes on where it was stopped", async () => {
+    const home = tempDir()
+    for (let i = 0; i < 40; i++)
+      claudeSession(home, {
+        id: `aaaaaaaa-0000-4000-8000-0000000000${String(i).padStart(2, "0")}`,
+        start: "2026-11-01T00:00:00Z",
+        turns: [{ user: `question ${i}` }],
+      })
+    await dex(home, ["sync"])
+    expect((await json(home, ["stats"])).total_conversations).toBe(40)
+  })
+})
+
+describe("dex search", () => {
+  test("finds the conversation, shows the matched words, and names the message", async () => {
+    const home = await synced()
+    const run = await dex(home, ["search", "refresh token race"])
+    expect(run.code).toBe(0)
+    expect(run.stdout).toContain("Refresh token race")
+    const found = await json(home, ["search", "mutex"])
+    expect(found).toMatchObject({ total: 1, matched: "all", mode: "index" })
+    expect(found.results[0]).toMatchObject({
+      id: AUTH,
+      source: "claude_code",
+      project: "/code/api",
+      kind: "person",
+      message_index: 7,
+    })
+    expect(found.results[0].snippet).toContain("**mutex**")
+  })
+
+  test("marks words that match by their stem", async () => {
+    const home = await synced()
+    expect((await json(home, ["search", "flickering"])).results[0].snippet).toContain("**flickers**")
+  })
+
+  test("says so when no message holds all of the words", async () => {
+    const home = await synced()
+    const found = await json(home, ["search", "mutex", "zebra"])
+    expect(found).toMatchObject({ matched: "some" })
+    expect(found.notes.join()).toMatch(/hold some of them/)
+  })
+
+  test("exits with 1 when there is nothing, and prints an empty list as JSON", async () => {
+    const home = await synced()
+    const run = await dex(home, ["search", "zebra"])
+    expect(run).toMatchObject({ code: 1, stdout: "" })
+    expect(run.stderr).toMatch(/Nothing found/)
+    expect(await json(home, ["search", "zebra"])).toMatchObject({ results: [], total: 0 })
+  })
+
+  test.each([
+    '"',
+    '"unclosed',
+    "AND",
+    "NOT OR",
+    "a*b(c)",
+    "^x",
+    "col:umn",
+    "-minus",
+    "🎉",
+    "'; drop table",
+    "NEAR(a b)",
+    "{a b}:c",
+    "\\",
+    "--",
+    "%_",
+    "日本語",
+    "a\u0000b",
+  ])("takes %j as words, whatever it looks like", async (query) => {
+    const home = await synced()
+    const run = await dex(home, ["search", "--json", "--", query.replaceAll("\0", " ")])
+    expect(run.code, run.stderr).toBeOneOf([0, 1])
+    expect(run.stderr).toBe("")
+  })
+
+  test("filters by project, agent, time, file and conversation", async () => {
+    const home = await synced()
+    const ids = async (...args: string[]) =>
+      (await json(home, ["search", ...args])).results.map((result: { id: string }) => result.id)
+    expect(await ids("the", "theme", "--project", "WEB")).toEqual([SIDEBAR])
+    expect(await ids("the", "--project", "api", "-s", "codex")).toEqual([])
+    expect(await ids("request OR theme", "--from", "2026-11-09")).toEqual([SIDEBAR])
+    expect(await ids("request theme", "--to", "2026-11-09")).toEqual([AUTH])
+    expect(await ids("token", "--file", "src/auth.ts")).toEqual([AUTH])
+    expect(await ids("token", "-f", "nowhere.ts")).toEqual([])
+    expect(await ids("theme", "--session", "22222222")).toEqual([SIDEBAR])
+    expect(await ids("theme", "--session", "11111111")).toEqual([])
+  })
+
+  test("answers without an index, slower, and says so", async () => {
+    const home = await synced()
+    for (const file of readdirSync(join(home, ".dex")))
+      if (file.startsWith("index.db")) rmSync(join(home, ".dex", file))
+    const found = await json(home, ["search", "mutex"])
+    expect(found).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
+    expect(found.notes.join()).toMatch(/no index yet: \d of \d conversations were read one by one/)
+    await dex(home, ["sync"])
+    expect(await json(home, ["search", "mutex"])).toMatchObject({ mode: "index", results: [{ id: AUTH }] })
+  })
+
+  test("gives the same results after the index was deleted and built again", async () => {
+    const home = await synced()
+    const before = await json(home, ["search", "token"])
+    rmSync(join(home, ".dex", "index.db"))
+    expect((await dex(home, ["reindex"])).code).toBe(0)
+    expect(await json(home, ["search", "token"])).toEqual(before)
+  })
+
+  test("works before anything was ever synced: the first search reads the newest conversations", async () => {
+    const home = tempDir()
+    smallHome(home)
+    expect(await json(home, ["search", "mutex"])).toMatchObject({ results: [{ id: AUTH }] })
+  })
+})
+
+describe("dex list", () => {
+  test("lists what a person did, newest first, and says what it leaves out", async () => {
+    const home = await synced()
+    const run = await dex(home, ["list"])
+    expect(
+      run.stdout
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => line.slice(0, 60).trim()),
+    ).toEqual([
+      expect.stringMatching(/^1 {2}2026-11-10 09:01 {2}The sidebar flickers/),
+      expect.stringMatching(/^2 {2}2026-11-03 10:0\d {2}Refresh token race/),
+    ])
+    expect(run.stderr).toMatch(/Not shown: 1 automated; show with --all/)
+    expect((await json(home, ["list", "--all"])).conversations.length).toBe(3)
+  })
+
+  test("pages, and says how to go on", async () => {
+    const home = await synced()
+    const page = await json(home, ["list", "-l", "1"])
+    expect(page).toMatchObject({ total: 2, next_offset: 1, conversations: [{ id: SIDEBAR }] })
+    expect(await json(home, ["list", "-l", "1", "--offset", "1"])).toMatchObject({
+      conversations: [{ id: AUTH, message_count: 10 }],
+    })
+  })
+
+  test("refuses a date it cannot read and says how to write one", async () => {
+    const run = await dex(await synced(), ["list", "--from", "lately"])
+    expect(run.code).toBe(2)
+    expect(run.stderr).toMatch(/"lately" is not a date. Write 2026-11-03, 7d/)
+  })
+})
+
+describe("dex show", () => {
+  test("prints an outline whose lines carry their message number", async () => {
+    const run = await dex(await synced(), ["show", "11111111", "--format", "outline"])
+    expect(run.stdout).toMatch(/^ {3}1 {2}\[User\] Two requests refresh the token .* \(\d+ tokens\)$/m)
+    expect(run.stdout).toMatch(/^ {3}3 {2}\[Assistant\] \[Bash\] .*npm test.* tokens\)$/m)
+  })
+
+  test("leaves tool outputs out of the stripped form, with their size, and keeps them in full", async () => {
+    const home = await synced()
+    expect((await dex(home, ["show", "11111111"])).stdout).toMatch(/\[Bash failed: \d+ tokens\]/)
+    expect((await dex(home, ["show", "11111111"])).stdout).not.toContain("token already used")
+    expect((await dex(home, ["show", "11111111", "--format", "full"])).stdout).toContain("Error: token already used")
+  })
+
+  test("shows a person's words only", async () => {
+    const [shown] = (await json(await synced(), ["show", AUTH, "--format", "user_only"])).conversations
+    expect(shown.messages.map((message: { content: string }) => message.content)).toEqual([
+      "Two requests refresh the token at once and one of them is logged out. Why?",
+      "Works. Commit it.",
+    ])
+  })
+
+  test("expands around a message, also when the ref names it", async () => {
+    const home = await synced()
+    const indexes = async (...args: string[]) =>
+      (await json(home, ["show", ...args])).conversations[0].messages.map((message: { index: number }) => message.index)
+    expect(await indexes(AUTH, "--expand", "4", "--before", "1", "--after", "0")).toEqual([3, 4])
+    expect(await indexes(`${AUTH}#5`)).toEqual([3, 4, 5, 6, 7])
+    const [shown] = (await json(home, ["show", `${AUTH}#1`])).conversations
+    expect(shown).toMatchObject({ has_more_before: false, has_more_after: true })
+  })
+
+  test("never exceeds max-tokens, and says how to go on", async () => {
+    const home = await synced()
+    const [shown] = (await json(home, ["show", AUTH, "--max-tokens", "60"])).conversations
+    expect(shown.total_tokens).toBeLessThanOrEqual(60)
+    expect(shown.truncated.messages_left_out).toBeGreaterThan(0)
+    const [, ...args] = shown.truncated.continue_with.split(" ")
+    const [rest] = (await json(home, args)).conversations
+    expect([...shown.messages, ...rest.messages].map((message: { index: number }) => message.index)).toEqual(
+      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].slice(0, shown.messages.length + rest.messages.length),
+    )
+  })
+
+  test("takes several refs", async () => {
+    expect(
+      (await json(await synced(), ["show", AUTH, SIDEBAR])).conversations.map((shown: { id: string }) => shown.id),
+    ).toEqual([AUTH, SIDEBAR])
+  })
+
+  test("says which conversations an ambiguous prefix could mean, and when there is none", async () => {
+    const home = tempDir()
+    for (const n of [1, 2])
+      claudeSession(home, {
+        id: `abcabcab-000${n}-4000-8000-000000000000`,
+        start: "2026-11-01T00:00:00Z",
+        turns: [{ user: "hello" }],
+      })
+    await dex(home, ["sync"])
+    expect((await dex(home, ["show", "abcabcab"])).stderr).toMatch(
+      /could be any of: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
+    )
+    expect(await dex(home, ["show", "nothing"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/No conversation "nothing" is known.*dex list/),
+    })
+    expect((await dex(home, ["show", "7"])).stderr).toMatch(/There is no row 7/)
+  })
+})
+
+describe("dex resume", () => {
+  test("prints the command where there is no terminal", async () => {
+    const home = tempDir()
+    mkdirSync(join(home, "code"))
+    claudeSession(home, {
+      id: "44444444-4444-4444-8444-444444444444",
+      cwd: join(home, "code"),
+      start: "2026-11-01T00:00:00Z",
+      turns: [{ user: "hello" }],
+    })
+    await dex(home, ["sync"])
+    expect((await dex(home, ["resume", "44444444"])).stdout).toBe(
+      `cd ${join(home, "code")} && claude --resume 44444444-4444-4444-8444-444444444444\n`,
+    )
+  })
+
+  test("says why when the folder or the transcript is gone", async () => {
+    const home = await synced()
+    expect(await dex(home, ["resume", AUTH])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/Its folder is gone/),
+    })
+    rmSync(join(home, ".claude"), { recursive: true })
+    await dex(home, ["sync"])
+    expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/has deleted its own file.*dex show/s)
+  })
+})
+
+describe("dex forget and private", () => {
+  test("asks for --yes, then takes the conversation out of every file and never reads it again", async () => {
+    const home = await synced()
+    const asked = await dex(home, ["forget", "11111111"])
+    expect(asked.stderr).toMatch(/1 conversation would be forgotten.*add --yes/s)
+    expect((await json(home, ["search", "mutex"])).total).toBe(1)
+    expect((await dex(home, ["forget", "11111111", "--yes"])).code).toBe(0)
+    expect((await json(home, ["search", "mutex"])).results).toEqual([])
+    const leaves = () =>
+      readdirSync(join(home, ".dex"), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .filter((entry) => /mutex|rotated/.test(readFileSync(join(entry.parentPath, entry.name), "latin1")))
+        .map((entry) => entry.name)
+    expect(leaves()).toEqual([])
+    await dex(home, ["sync"])
+    expect((await json(home, ["search", "mutex"])).results).toEqual([])
+    expect(leaves()).toEqual([])
+  })
+
+  test("forgets a whole project", async () => {
+    const home = await synced()
+    expect((await json(home, ["forget", "/code/api", "--yes"])).count).toBe(2)
+    expect((await json(home, ["list", "--all"])).conversations.map((row: { id: string }) => row.id)).toEqual([SIDEBAR])
+  })
+
+  test("answers from a private project only inside it, and says what is hidden elsewhere", async () => {
+    const home = tempDir()
+    const project = join(home, "acme")
+    mkdirSync(project)
+    claudeSession(home, {
+      id: "55555555-5555-4555-8555-555555555555",
+      cwd: project,
+      start: "2026-11-01T00:00:00Z",
+      turns: [{ user: "the acme invoice format" }],
+    })
+    await dex(home, ["sync"])
+    expect((await dex(home, ["private", project])).stdout).toMatch(/is private/)
+    const outside = await json(home, ["search", "invoice"])
+    expect(outside.results).toEqual([])
+    expect(outside.notes).toContain("1 hits in private projects, not shown.")
+    expect((await json(home, ["list"])).conversations).toEqual([])
+    expect((await dex(home, ["show", "55555555"])).stderr).toMatch(/private project/)
+    expect((await dex(home, ["private", project, "--off"])).stdout).toMatch(/ordinary project again/)
+    expect((await json(home, ["search", "invoice"])).results.length).toBe(1)
+  })
+})
+
+describe("dex doctor, stats and sources", () => {
+  test("finds everything sound, and explains Claude Code's retention", async () => {
+    const report = await json(await synced(), ["doctor"])
+    expect(report.ok).toBe(true)
+    expect(report.checks.map((check: { name: string }) => check.name)).toEqual([
+      "dex",
+      "home",
+      "history",
+      "index",
+      "sync",
+      "claude_code",
+      "retention",
+    ])
+    expect(report.checks.at(-1).message).toMatch(/deletes transcripts after 30 days/)
+  })
+
+  test("says how to mend a damaged index and a damaged history", async () => {
+    const home = await synced()
+    damage(join(home, ".dex", "history.db"))
+    const run = await dex(home, ["doctor"])
+    expect(run.code).toBe(1)
+    expect(run.stdout).toMatch(/problem +history: history.db is damaged/)
+    expect(run.stdout).toMatch(/mv .*history.db .*history.db.damaged && dex sync/)
+  })
+
+  test("counts what is kept", async () => {
+    const stats = await json(await synced(), ["stats"])
+    expect(stats).toMatchObject({
+      total_conversations: 3,
+      total_messages: 14,
+      sources: { claude_code: 3 },
+      kinds: { person: 2, automation: 1 },
+      projects: ["/code/api", "/code/web"],
+    })
+    expect(stats.disk_bytes).toBeGreaterThan(0)
+  })
+
+  test("tells the session it is asked from", async () => {
+    const home = await synced()
+    const run = await dex(home, ["stats", "--json"], { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" })
+    expect(JSON.parse(run.stdout).session_id).toBe(AUTH)
+  })
+})
+
+describe("the command line", () => {
+  test("prints its version and its help", async () => {
+    const home = tempDir()
+    expect((await dex(home, ["--version"])).stdout).toMatch(/^dex \d+\.\d+\.\d+\n$/)
+    expect((await dex(home, ["--help"])).stdout).toMatch(/search +Find past conversations/)
+    expect((await dex(home, ["search", "--help"])).stdout).toMatch(/-l, --limit N/)
+    expect(readdirSync(home)).toEqual([])
+  })
+
+  test("says what is wrong with a command, an option or a value, and what there is", async () => {
+    const home = tempDir()
+    expect(await dex(home, ["serach"])).toMatchObject({ code: 2, stderr: expect.stringMatching(/no command "serach"/) })
+    expect((await dex(home, ["list", "--colour"])).stderr).toMatch(/has no option --colour. It has: .*--limit/)
+    expect((await dex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
+    expect((await dex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
+    expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/--source must be one of: claude_code/)
+    expect((await dex(home, ["search"])).stderr).toMatch(/dex search needs something/)
+  })
+
+  test("a first run finds the agents, reads them and says what to try", async () => {
+    const home = tempDir()
+    smallHome(home)
+    const run = await dex(home, [])
+    expect(run.code).toBe(0)
+    expect(run.stdout).toMatch(/claude_code +3 conversations, 14 messages/)
+    expect(run.stdout).toMatch(/dex search "/)
+    const empty = await dex(tempDir(), [])
+    expect(empty).toMatchObject({ code: 1, stdout: expect.stringMatching(/No conversations were found yet/) })
+  })
+
+  test("keeps its files to their owner", async () => {
+    const home = await synced()
+    expect(statSync(join(home, ".dex")).mode & 0o777).toBe(0o700)
+    for (const file of readdirSync(join(home, ".dex")))
+      expect([file, statSync(join(home, ".dex", file)).mode & 0o777]).toEqual([file, 0o600])
+  })
+
+  test("lets nothing from a transcript steer the terminal, in text or in JSON", async () => {
+    const home = tempDir()
+    const hostile =
+      "\u001b[2J\u001b]0;owned\u0007 \u001b]8;;http://evil.test\u001b\\link\u001b]8;;\u001b\\ \u009b31m \u202egnp.exe zebra \u0000 \r overwritten \u{e0041}"
+    claudeSession(home, {
+      id: "66666666-6666-4666-8666-666666666666",
+      start: "2026-11-01T00:00:00Z",
+      title: hostile,
+      turns: [{ user: hostile }, { assistant: `answer ${hostile}` }],
+    })
+    await dex(home, ["sync"])
+    for (const args of [
+      ["search", "zebra"],
+      ["list"],
+      ["show", "66666666", "--format", "full"],
+      ["show", "66666666", "--format", "outline"],
+      ["search", "zebra", "--json"],
+      ["show", "66666666", "--json"],
+    ]) {
+      const run = await dex(home, args)
+      expect(run.stdout).toContain("zebra")
+      expect([args, /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/.test(run.stdout)]).toEqual([
+        args,
+        false,
+      ])
+    }
+  })
+
+  test.each(["bash", "zsh", "fish"])("writes completions for %s", async (shell) => {
+    const run = await dex(tempDir(), ["completions", shell])
+    expect(run.code).toBe(0)
+    expect(run.stdout).toContain("max-tokens")
+  })
+})
+
+function damage(path: string): void {
+  const bytes = readFileSync(path)
+  for (let at = 4096; at < bytes.length; at += 512) bytes.fill(0x5a, at, at + 64)
+  writeFileSync(path, bytes)
+}

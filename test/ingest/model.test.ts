@@ -1,0 +1,84 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { allMarkers, liveContent, type Step, World } from "./world.ts"
+
+/** 1,000 in CI; `npm run torture` runs more. A failure prints its seed, which replays it. */
+const HISTORIES = Number(process.env.DEX_HISTORIES ?? 1000)
+const SEED = process.env.DEX_SEED === undefined ? {} : { seed: Number(process.env.DEX_SEED) }
+
+const file = fc.nat(2)
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant("append" as const), file, count: fc.integer({ min: 1, max: 4 }) }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("sync" as const) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("tear" as const), file, at: fc.nat(400) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("finish" as const), file }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("splice" as const), file, at: fc.nat(400) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("join" as const), file }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("nul" as const), file, length: fc.nat(40) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("again" as const), file, count: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("truncate" as const), file, at: fc.nat(5000) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("rotate" as const), file, count: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("drop" as const), file, line: fc.nat(20) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), file }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("age" as const), file, hours: fc.integer({ min: 1, max: 100 }) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const) }) },
+)
+
+test(
+  `reading bit by bit gives what reading at once gives, and nothing that was ever read is lost (${HISTORIES} histories)`,
+  async () => {
+    const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+    const dir = mkdtempSync(join(base, "dex-model-"))
+    let run = 0
+    try {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 14 }), async (steps) => {
+          const home = join(dir, String(run++))
+          mkdirSync(home)
+          const world = new World(home)
+          try {
+            const everRead = new Set<string>()
+            for (const one of steps) {
+              await world.take(one)
+              if (one.do === "sync" || one.do === "stop")
+                for (const marker of await allMarkers(world.store)) everRead.add(marker)
+            }
+            await world.sync()
+            const token = (await world.store.changes(undefined, 1000)).token
+            const again = await world.sync()
+            expect(again.changed).toBe(0)
+            expect((await world.store.changes(undefined, 1000)).token).toBe(token)
+
+            const fresh = await world.rebuilt(join(home, "fresh"))
+            try {
+              expect(await liveContent(world.store)).toEqual(await liveContent(fresh.store))
+            } finally {
+              fresh.store.close()
+              fresh.index.close()
+            }
+            const kept = await allMarkers(world.store)
+            expect([...everRead].filter((marker) => !kept.has(marker))).toEqual([])
+            for (const marker of kept)
+              expect([marker, world.index.find({ match: `"${marker}"`, limit: 10 }).hits.length]).toEqual([marker, 1])
+          } finally {
+            world.close()
+            rmSync(home, { recursive: true, force: true })
+          }
+        }),
+        { numRuns: HISTORIES, ...SEED },
+      )
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  },
+  HISTORIES * 1000,
+)

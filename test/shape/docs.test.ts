@@ -1,0 +1,70 @@
+import { execFileSync } from "node:child_process"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { referencePage } from "../../src/cli/reference.ts"
+import { SOURCES } from "../../src/core/conversation.ts"
+import { tools } from "../../src/tools/index.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
+
+test("the reference page says what the declared tools say", () => {
+  expect(read("docs/reference.md")).toBe(referencePage(tools as never))
+})
+
+test("every promise names a test that exists", () => {
+  const named = [...read("docs/promises.md").matchAll(/`(test\/[^`]+?)`: "([^"]+)"/g)].map(([, file, title]) => ({
+    file: file!,
+    title: title!,
+  }))
+  expect(named.length).toBeGreaterThan(30)
+  const missing = named.filter(({ file, title }) => !existsSync(join(ROOT, file)) || !read(file).includes(title))
+  expect(missing).toEqual([])
+})
+
+test("every line of the promises names a test, or says that there is none yet", () => {
+  const rows = read("docs/promises.md")
+    .split("\n")
+    .filter((line) => line.startsWith("| ") && !line.startsWith("| promise"))
+  expect(rows.filter((line) => !/`test\/[^`]+`: "/.test(line) && !/not yet|measured in/.test(line))).toEqual([])
+})
+
+test("the README is short, and its commands exist", () => {
+  const readme = read("README.md")
+  expect(readme.split("\n").length).toBeLessThan(150)
+  const names = new Set(tools.flatMap((tool) => [tool.name, ...(tool.cli.aliases ?? [])]))
+  const used = [...readme.matchAll(/^(?:\$ )?dex ([a-z]+)/gm)].map(([, name]) => name!)
+  expect(used.length).toBeGreaterThan(4)
+  expect(used.filter((name) => !names.has(name))).toEqual([])
+})
+
+test("every folder of the source has its sentence in ARCHITECTURE.md, and every source its line in docs/sources.md", () => {
+  const architecture = read("ARCHITECTURE.md")
+  const folders = readdirSync(join(ROOT, "src"))
+  expect(folders.filter((folder) => !architecture.includes(`\`${folder}/\``))).toEqual([])
+  expect(
+    SOURCES.filter((source) => source !== "dex_chat" && !read("docs/sources.md").includes(`\`${source}\``)),
+  ).toEqual([])
+})
+
+test("links between documents lead somewhere", () => {
+  const pages = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "AGENTS.md",
+    ...readdirSync(join(ROOT, "docs")).map((file) => `docs/${file}`),
+  ]
+  const broken = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+      .map(([, target]) => join(page, "..", target!))
+      .filter((target) => !existsSync(join(ROOT, target)))
+      .map((target) => `${page}: ${target}`),
+  )
+  expect(broken).toEqual([])
+})
+
+test("the history tells no secret way of building: no file that is ignored is tracked", () => {
+  expect(execFileSync("git", ["ls-files", "-ci", "--exclude-standard"], { cwd: ROOT, encoding: "utf8" })).toBe("")
+})

@@ -1,0 +1,102 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, normalize, sep } from "node:path"
+import { expect, test } from "vitest"
+
+/** A folder may import from the lines above its own, never from its own line or below. */
+const LAYERS = [
+  ["core"],
+  ["config", "connectors", "store", "embed", "llm", "git", "code", "documents", "render"],
+  ["ingest", "search"],
+  ["suggest"],
+  ["tools"],
+  ["agent"],
+  ["app"],
+  ["mcp", "http", "integrations"],
+  ["cli"],
+]
+
+const SRC = join(import.meta.dirname, "../../src")
+const files = readdirSync(SRC, { recursive: true })
+  .map(String)
+  .filter((file) => file.endsWith(".ts"))
+const read = (file: string) => readFileSync(join(SRC, file), "utf8")
+const rank = new Map(LAYERS.flatMap((names, i) => names.map((name) => [name, i] as const)))
+
+test("imports point one way", () => {
+  expect(files.length).toBeGreaterThan(50)
+  const wrong = files.flatMap((file) => {
+    const from = file.split(sep)[0]!
+    if (!rank.has(from)) return [`${from}/ has no layer`]
+    const targets = [...read(file).matchAll(/(?:\bfrom\s+|\bimport\()\s*["'](\.[^"']+)["']/g)].map(
+      ([, target]) => normalize(join(dirname(file), target!)).split(sep)[0]!,
+    )
+    return targets
+      .filter((to) => to !== from && (rank.get(to) ?? 99) >= rank.get(from)!)
+      .map((to) => `${file} imports ${to}/`)
+  })
+  expect([...new Set(wrong)]).toEqual([])
+})
+
+test("no two files import each other, however long the way round", () => {
+  const graph = new Map(
+    files.map((file) => [
+      file,
+      // A type costs nothing at run time and may point back.
+      [...read(file).matchAll(/^import (?!type)[^;]*?from "(\.[^"]+)"/gm)].map(([, target]) =>
+        normalize(join(dirname(file), target!)),
+      ),
+    ]),
+  )
+  const done = new Set<string>()
+  const cycles: string[] = []
+  const walk = (file: string, path: string[]) => {
+    if (path.includes(file)) return void cycles.push([...path.slice(path.indexOf(file)), file].join(" → "))
+    if (done.has(file)) return
+    for (const next of graph.get(file) ?? []) walk(next, [...path, file])
+    done.add(file)
+  }
+  for (const file of files) walk(file, [])
+  expect(cycles).toEqual([])
+})
+
+const SQL =
+  /\b(select\s+[\w*(@'"]|insert\s+(or\s+\w+\s+)?into|update\s+\w+\s+set|delete\s+from|create\s+(virtual\s+)?(table|index))/i
+/** Other programs' databases are read by the connector that knows them. */
+const READS_FOREIGN = /^connectors[\\/](foreign-sqlite|opencode|cursor|codex)/
+
+test("SQL is written in store/ only, but for the connectors that read other programs' databases", () => {
+  const elsewhere = files.filter((file) => !file.startsWith(`store${sep}`) && !READS_FOREIGN.test(file))
+  const wrong = elsewhere.filter((file) => stringsOf(read(file)).some((text) => SQL.test(text)))
+  expect(wrong).toEqual([])
+})
+
+test("no SQL is built from values: only constants in capitals may stand in it", () => {
+  const wrong = files.flatMap((file) =>
+    stringsOf(read(file))
+      .filter((text) => SQL.test(text) && /\$\{/.test(text))
+      .flatMap((text) =>
+        [...text.matchAll(/\$\{([^}]*)\}/g)]
+          .filter(([, inside]) => !/^[A-Z][A-Z_]*$/.test(inside!))
+          .map(([whole]) => `${file}: ${whole}`),
+      ),
+  )
+  expect(wrong).toEqual([])
+})
+
+test("every write takes its lock first: no transaction begins without IMMEDIATE", () => {
+  const wrong = files.filter(
+    (file) =>
+      /\.transaction\(/.test(read(file).replace("db.transaction(work).immediate()", "")) ||
+      /["'`]begin(?! (immediate|exclusive))/i.test(read(file)),
+  )
+  expect(wrong).toEqual([])
+})
+
+test("the first file imports nothing that an old Node could not load", () => {
+  expect([...read("cli/dex.ts").matchAll(/^import .*from "(.*)"/gm)].map(([, name]) => name)).toEqual(["node:module"])
+})
+
+function stringsOf(source: string): string[] {
+  const code = source.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "")
+  return [...code.matchAll(/`(?:[^`\\]|\\.)*`|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g)].map(([text]) => text)
+}

@@ -1,0 +1,84 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { tempDir } from "../support/temp.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  dependencies: Record<string, string>
+  version: string
+}
+const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
+  packages: Record<string, { dev?: boolean; resolved?: string; hasInstallScript?: boolean; optional?: boolean }>
+}
+
+test("what npm installs for a user stays within 15 packages direct and 60 in all", () => {
+  const installed = Object.entries(lock.packages).filter(([path, entry]) => path !== "" && !entry.dev)
+  expect(Object.keys(manifest.dependencies).length).toBeLessThanOrEqual(15)
+  expect(installed.length).toBeLessThanOrEqual(60)
+})
+
+test("the lockfile holds no download address", () => {
+  expect(Object.values(lock.packages).filter((entry) => entry.resolved !== undefined)).toEqual([])
+})
+
+test("dependencies are pinned exactly", () => {
+  expect(Object.entries(manifest.dependencies).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
+})
+
+test("the packed package holds the program and nothing of the workshop", () => {
+  const out = execFileSync(
+    process.platform === "win32" ? "npm.cmd" : "npm",
+    ["pack", "--dry-run", "--json", "--ignore-scripts"],
+    { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"], shell: process.platform === "win32" },
+  )
+  const [pack] = JSON.parse(out.slice(out.indexOf("["))) as [{ files: { path: string }[]; size: number }]
+  const paths = pack.files.map((file) => file.path)
+  expect(paths).toContain("dist/dex.js")
+  expect(paths).toContain("dist/worker.js")
+  expect(paths).toContain("dist/THIRD_PARTY_LICENSES.txt")
+  expect(paths.filter((path) => !/^(dist\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/.test(path))).toEqual([])
+  expect(pack.size).toBeLessThan(1_000_000)
+})
+
+test("the program works installed without running any install script", () => {
+  const dir = tempDir()
+  mkdirSync(join(dir, "home"))
+  const npm = (args: string[]) =>
+    execFileSync(process.platform === "win32" ? "npm.cmd" : "npm", args, {
+      cwd: dir,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+      shell: process.platform === "win32",
+    })
+  const packed = execFileSync("npm", ["pack", "--ignore-scripts", "--pack-destination", dir], {
+    cwd: ROOT,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+    shell: process.platform === "win32",
+  })
+    .trim()
+    .split("\n")
+    .at(-1)!
+  npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, join(dir, packed)])
+  const program = join(dir, "node_modules", "dexctx", "dist", "dex.js")
+  const run = (args: string[]) =>
+    execFileSync(process.execPath, [program, ...args], {
+      env: { HOME: join(dir, "home"), PATH: process.env.PATH },
+      encoding: "utf8",
+    })
+  expect(run(["--version"])).toBe(`dex ${manifest.version}\n`)
+  expect(run(["sync"])).toMatch(/Nothing new in 0 conversations/)
+}, 180_000)
+
+test("the repository names no build machine and no package registry", () => {
+  const tracked = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n")
+  const wrong = tracked.filter((file) => {
+    if (/\.(db|png|zst)$/.test(file)) return false
+    const text = readFileSync(join(ROOT, file), "utf8")
+    return /registry\.npmjs|\/work\/(main|shared)/.test(text.replaceAll("(main|shared)", ""))
+  })
+  expect(wrong).toEqual([])
+  expect(readdirSync(ROOT)).toContain(".npmrc")
+})

@@ -1,0 +1,35 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+export const DEX = `${root}dist/dex.js`
+
+export type Run = { code: number | null; stdout: string; stderr: string }
+
+/** Runs the built command line in a home of its own. */
+export function dex(home: string, args: string[], env: Record<string, string> = {}, program = DEX): Promise<Run> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [program, ...args],
+      { env: environment(home, env), maxBuffer: 256 << 20, cwd: home },
+      (error, stdout, stderr) => {
+        resolve({ code: error ? (typeof error.code === "number" ? error.code : null) : 0, stdout, stderr })
+      },
+    )
+    child.stdin?.end()
+  })
+}
+
+export function startDex(home: string, args: string[], program = DEX): ChildProcess {
+  return spawn(process.execPath, [program, ...args], {
+    env: environment(home, {}),
+    stdio: ["ignore", "pipe", "pipe"],
+    cwd: home,
+  })
+}
+
+/** Nothing of the machine's own agents may leak in: only what a process needs to start. */
+function environment(home: string, more: Record<string, string>): Record<string, string> {
+  return { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1", ...more }
+}

@@ -1,0 +1,44 @@
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { generateCorpus } from "../../bench/corpus.ts"
+import { openIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+const PROCESSES = 24
+const ROUNDS = Number(process.env.DEX_ROUNDS ?? 3)
+
+test(
+  `${PROCESSES} processes open a new home, search and sync at once: nobody sees a busy database, and all is read once`,
+  async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const home = tempDir()
+      const { messages } = generateCorpus(join(home, ".claude"), {
+        messages: 2000,
+        messagesPerConversation: 50,
+        seed: round + 1,
+      })
+      const commands = [["sync"], ["search", "function error"], ["stats", "--json"], ["list"]]
+      const runs = await Promise.all(
+        Array.from({ length: PROCESSES }, (_, i) => dex(home, commands[i % commands.length]!)),
+      )
+      for (const run of runs) {
+        expect(`${run.stdout}${run.stderr}`).not.toMatch(/busy|locked|SQLITE/i)
+        expect(run.code, run.stderr).toBeOneOf([0, 1])
+      }
+      expect((await dex(home, ["sync"])).code).toBe(0)
+      const store = openStore(join(home, ".dex", "history.db"))
+      const index = openIndex(join(home, ".dex", "index.db"))
+      try {
+        expect((await store.stats()).messages).toBe(messages)
+        expect([...(await store.check()), ...index.check()]).toEqual([])
+        expect(await index.isBehind(store)).toBe(false)
+      } finally {
+        store.close()
+        index.close()
+      }
+    }
+  },
+  ROUNDS * 120_000,
+)
