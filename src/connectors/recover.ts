@@ -3,8 +3,6 @@ import { parseObject } from "./record.ts"
 
 /** Looking for records costs at most this many times the line's length, whatever a hostile line holds. */
 const WORK_PER_CHARACTER = 16
-/** A record has at least this many fields; less is a fragment of a broken one (`{"type":"text"}`). */
-const MIN_FIELDS = 2
 
 /**
  * The whole records inside a line that is not one: agents that crash or write concurrently leave half a record followed
@@ -52,8 +50,14 @@ function endOfObject(text: string, start: number): number {
  * these it may be a fragment of a broken one: then it must end where the line does, or where the next record begins.
  */
 function looksWhole(record: RawRecord, text: string, start: number, end: number): boolean {
-  if (Object.keys(record).length < MIN_FIELDS) return false
+  if (!hasFieldsOfARecord(record)) return false
   if (start === 0 || !":[, ".includes(text[start - 1]!)) return true
   const after = text.slice(end).trimStart()
   return after === "" || (after.startsWith("{") && text[start - 1] !== ":")
+}
+
+/** Less than two fields is a fragment of a broken record (`{"type":"text"}`), but for Gemini's `{"$set":…}`. */
+function hasFieldsOfARecord(record: RawRecord): boolean {
+  const [first, second] = Object.keys(record)
+  return second !== undefined || first?.startsWith("$") === true
 }
