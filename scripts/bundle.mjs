@@ -7,7 +7,11 @@ import { build } from "esbuild"
  */
 export async function bundle({ outdir, version, plugins = [] }) {
   const { metafile } = await build({
-    entryPoints: { dex: "src/cli/dex.ts", worker: "src/ingest/worker.ts" },
+    entryPoints: {
+      dex: "src/cli/dex.ts",
+      "read-thread": "src/ingest/read-thread.ts",
+      "store-thread": "src/ingest/store-thread.ts",
+    },
     outdir,
     plugins,
     bundle: true,
@@ -23,10 +27,6 @@ export async function bundle({ outdir, version, plugins = [] }) {
     legalComments: "none",
     metafile: true,
     logLevel: "warning",
-    // Bundled CommonJS packages ask for Node's own modules by require.
-    banner: {
-      js: 'import { createRequire as dexRequire } from "node:module"; const require = dexRequire(import.meta.url);',
-    },
   })
   return metafile
 }

@@ -1,5 +1,5 @@
 import { createDex } from "../app/dex.ts"
-import { sync } from "../ingest/sync.ts"
+import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, terminalOf } from "../render/terminal.ts"
 import { sources } from "../tools/sources.ts"
 import { many, seconds, shortPath } from "./print/words.ts"
@@ -27,7 +27,10 @@ export async function showHome(): Promise<number> {
       say(
         `dex ${VERSION}: the memory that your coding agents share. It stays on this machine, in ${shortPath(dex.home.dir, dex.machine.home)}.\n`,
       )
-    const report = await sync(await dex.syncDeps(), { onProgress: view.show, signal: stop.signal })
+    const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+      onProgress: view.show,
+      signal: stop.signal,
+    })
     view.stop()
     const found = (await sources.run(dex as never, {} as never)) as {
       sources: { source: string; kept: number; messages: number }[]

@@ -1,3 +1,5 @@
+import { createRequire } from "node:module"
+import { grouped } from "../core/format.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
 import type { Terminal } from "../render/terminal.ts"
 
@@ -13,6 +15,8 @@ export async function progressView(stream: NodeJS.WriteStream, terminal: Termina
 }
 
 async function bar(stream: NodeJS.WriteStream, terminal: Terminal): Promise<ProgressView> {
+  // In the bundle this CommonJS package asks for Node's own modules by a require that ES modules do not have.
+  globalThis.require ??= createRequire(import.meta.url)
   const { default: library } = await import("cli-progress")
   const started = Date.now()
   const single = new library.SingleBar({
@@ -53,8 +57,8 @@ function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, st
   const left = perMs > 0 ? (progress.bytesTotal - progress.bytes) / perMs : 0
   return {
     phase: progress.phase === "reading" ? "Reading" : "Indexing",
-    done: progress.done.toLocaleString("en-US"),
-    total_units: progress.total.toLocaleString("en-US"),
+    done: grouped(progress.done),
+    total_units: grouped(progress.total),
     rate: `${(perMs / 1000).toFixed(0)} MB/s`,
     left: `${Math.ceil(left / 1000)} s`,
   }
@@ -66,9 +70,7 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
     show: (progress) => {
       if (Date.now() - saidAt < LINE_EVERY_MS) return
       saidAt = Date.now()
-      stream.write(
-        `${progress.phase} ${progress.done.toLocaleString("en-US")} of ${progress.total.toLocaleString("en-US")} conversations\n`,
-      )
+      stream.write(`${progress.phase} ${grouped(progress.done)} of ${grouped(progress.total)} conversations\n`)
     },
     stop: () => {},
   }

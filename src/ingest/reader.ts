@@ -5,27 +5,29 @@ import { createProjectFinder } from "../git/project.ts"
 import type { KnownUnit, UnitWrite } from "../store/store.ts"
 import { readUnit, replayUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync.ts"
+import { heapLimits, threadFile } from "./threads.ts"
 
 /** Reads units: in this thread when there is little to do, in a worker while this thread stores when there is much. */
 export type Reader = {
-  /** How many units may be under way before the first of them is stored. */
-  ahead: number
+  /** How much may be under way before the first of it is stored. */
+  ahead: { units: number; bytes: number }
   read(source: SourceId, unit: Unit, known: KnownUnit | undefined, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
 
-/** Starting a worker costs as much as reading about this many bytes. */
-const WORKER_PAYS_FROM_BYTES = 4 << 20
-const AHEAD = 4
+/** Starting a thread costs as much as reading about this many bytes. */
+const THREAD_PAYS_FROM_BYTES = 4 << 20
+/** Enough to keep reading while the index catches up, little enough to hold in memory. */
+const AHEAD = { units: 256, bytes: 16 << 20 }
 
-export async function openReader(deps: SyncDeps, bytes: number): Promise<Reader> {
-  return bytes < WORKER_PAYS_FROM_BYTES ? inlineReader(deps) : workerReader(deps)
+export async function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): Promise<Reader> {
+  return bytes < THREAD_PAYS_FROM_BYTES ? inlineReader(deps) : threadReader(deps, largestUnitBytes)
 }
 
 function inlineReader(deps: SyncDeps): Reader {
   const projectOf = createProjectFinder()
   return {
-    ahead: 1,
+    ahead: { units: 1, bytes: 0 },
     read: (source, unit, known, replay) => {
       const connector = deps.connectors.find((candidate) => candidate.source === source)!
       const context = {
@@ -44,13 +46,10 @@ function inlineReader(deps: SyncDeps): Reader {
 export type WorkerJob = { id: number; source: SourceId; unit: Unit; known: KnownUnit | undefined; replay: boolean }
 export type WorkerAnswer = { id: number; write: UnitWrite } | { id: number; error: string }
 
-function workerReader(deps: SyncDeps): Reader {
-  // Source files run as they are in development; the bundle has the worker beside it.
-  const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : "../worker.js"
-  const worker = new Worker(new URL(file, import.meta.url), {
+function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
+  const worker = new Worker(threadFile("read"), {
     workerData: { dexDir: deps.home.dir, history: deps.home.history },
-    // A small young generation: the default lets garbage of the parser grow to hundreds of megabytes.
-    resourceLimits: { maxYoungGenerationSizeMb: 12 },
+    resourceLimits: heapLimits(largestUnitBytes),
   })
   const waiting = new Map<number, { resolve: (write: UnitWrite) => void; reject: (error: Error) => void }>()
   let next = 0

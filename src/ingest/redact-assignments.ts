@@ -12,7 +12,7 @@ const WORDS =
  * sign, `is`, or the space behind a flag, a scheme of the Authorization header or the `password` of .netrc.
  */
 const NAMED = new RegExp(
-  `(?:${WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,10}[ \\t]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|[ \\t]+(?:is|was):?[ \\t]|(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
+  `(?:${WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,10}[ \\t]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|[ \\t]+(?:is|was):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
   "gi",
 )
 
@@ -22,7 +22,7 @@ const NAMED = new RegExp(
  * reports, are not meant.
  */
 const MAY_BE_NAMED = new RegExp(
-  `(?:${WORDS.replace("token", 'token(?!s?\\\\{0,3}"?:\\s?\\d)')})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,24}(?:[ \\t]|\\\\+t){0,3}(?:[:=]|%3[AD]|\\?\\?=)|[ \\t]+(?:is|was):?[ \\t]|(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)(?:[ \\t]|\\\\+t)|\\\\{0,17}["'],)`,
+  `(?:${WORDS.replace("token", 'token(?!s?\\\\{0,3}"?:\\s?\\d{1,15}[,}])')})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,24}(?:[ \\t]|\\\\+t){0,3}(?:[:=]|%3[AD]|\\?\\?=)|[ \\t]+(?:is|was):?[ \\t]|(?=[ \\t\\\\])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)(?:[ \\t]|\\\\+t)|\\\\{0,17}["'],)`,
   "i",
 )
 

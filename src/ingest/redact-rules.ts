@@ -18,7 +18,6 @@ export type TokenRule = {
   random?: true
 }
 
-/** Every rule's name, for telling a marker that we wrote from one that somebody else did. */
 export const PRIVATE = "private"
 export const PRIVATE_KEY = "private-key"
 

@@ -58,6 +58,9 @@ export function mayHoldTokens(text: string): boolean {
       if (stop < end) stop = runEnd(text, end)
       const span = matchRules(text, end - 2, stop)
       if (span ? span.rule !== SHOWN : mayFold(text, end - 2, stop)) return true
+      if (!span) continue
+      end = span.end - 1
+      three = 0
     }
     start = nextRun(text, end + 1)
   }

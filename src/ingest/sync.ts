@@ -1,9 +1,10 @@
 import { type Connector, isUnreadable, type Machine, type Unit } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
 import { tryLock } from "../store/lock.ts"
 import type { SearchIndex } from "../store/search-index.ts"
-import type { KnownUnit, Store, UnitWrite, UnreadableFile } from "../store/store.ts"
+import type { KnownUnit, Store, StoredMessage, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
 import { openReader, type Reader } from "./reader.ts"
 import { REDACTION_VERSION } from "./redact.ts"
 
@@ -18,6 +19,8 @@ export type SyncDeps = {
 export type SyncOptions = {
   /** Stop here; what is left is read by the next sync. */
   deadline?: number
+  /** Do nothing, and say how large the largest unit is, when there is more than this to read. */
+  mostBytes?: number
   redactAgain?: boolean
   signal?: AbortSignal
   onProgress?: (progress: SyncProgress) => void
@@ -46,6 +49,8 @@ export type SyncReport = {
   unreadable: (UnreadableFile & { source: SourceId })[]
 }
 
+export type TooMuch = { largestUnitBytes: number }
+
 /** How often what was read becomes searchable during a long sync. */
 const INDEX_EVERY_MS = 1_500
 const SAVE_PROGRESS_EVERY_MS = 500
@@ -54,7 +59,9 @@ const SAVE_PROGRESS_EVERY_MS = 500
  * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
  * sync runs at a time; a second one says so and leaves. It can be stopped at any moment and goes on where it was.
  */
-export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport> {
+export async function sync(deps: SyncDeps, options: SyncOptions & { mostBytes: number }): Promise<SyncReport | TooMuch>
+export async function sync(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
+export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuch> {
   const started = Date.now()
   const report: SyncReport = {
     busy: false,
@@ -72,22 +79,41 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
   if (!lock) return { ...report, busy: true, complete: false }
   try {
     const plan = await makePlan(deps, options, report)
+    if (options.mostBytes !== undefined && bytesOf(plan) > options.mostBytes)
+      return { largestUnitBytes: largestOf(plan) }
     await carryOut(deps, plan, options, report)
-    if (report.complete)
-      for (const done of plan.containers) await deps.store.saveContainer(done.source, done.path, done.stamp)
+    await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
       deps.store,
       options.deadline === undefined ? {} : { deadline: options.deadline },
     )
     report.complete &&= followed.complete
     if (options.redactAgain) deps.index.purge()
-    await deps.store.checkpoint()
-    deps.index.checkpoint()
+    if (report.read > 0 || followed.indexed > 0) {
+      await deps.store.checkpoint()
+      deps.index.checkpoint()
+    }
   } finally {
     lock.release()
   }
   report.duration_ms = Date.now() - started
   return report
+}
+
+/** A database that was read whole need not be opened again until it changes. */
+async function saveOutcome(deps: SyncDeps, plan: Plan, report: SyncReport): Promise<void> {
+  for (const { source } of deps.connectors) {
+    const own = report.unreadable.filter((file) => file.source === source)
+    await deps.store.saveUnreadable(
+      source,
+      own.map(({ path, reason }) => ({ path, reason })),
+    )
+  }
+  if (!report.complete) return
+  const failed = new Set(report.unreadable.map((file) => file.path))
+  for (const { source, path, stamp } of plan.containers) {
+    if (!failed.has(path)) await deps.store.saveContainer(source, path, stamp)
+  }
 }
 
 type Job = { connector: Connector; unit: Unit; known: KnownUnit | undefined; replay: boolean }
@@ -129,7 +155,6 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
         plan.jobs.push({ connector, unit: unitOf(unit), known: unit, replay: true })
     }
     report.archived += await deps.store.archiveUnits(source, gone)
-    await saveIfChanged(deps.store, source, unreadable)
     report.unreadable.push(...unreadable.map((file) => ({ source, ...file })))
     plan.found += present.size + [...known.values()].filter((unit) => skippedContainers.has(unit.path)).length
   }
@@ -173,17 +198,21 @@ function unitOf(known: KnownUnit): Unit {
   }
 }
 
-async function saveIfChanged(store: Store, source: SourceId, unreadable: UnreadableFile[]): Promise<void> {
-  const before = (await store.sourceReport()).find((report) => report.source === source)?.unreadable ?? []
-  if (JSON.stringify(before) !== JSON.stringify(unreadable)) await store.saveUnreadable(source, unreadable)
+function largestOf(plan: Plan): number {
+  return plan.jobs.reduce((most, job) => Math.max(most, job.unit.bytes), 0)
+}
+
+function bytesOf(plan: Plan): number {
+  return plan.jobs.reduce((sum, job) => sum + job.unit.bytes, 0)
 }
 
 async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report: SyncReport): Promise<void> {
   const { store, index } = deps
-  const bytesTotal = plan.jobs.reduce((sum, job) => sum + job.unit.bytes, 0)
+  const bytesTotal = bytesOf(plan)
   const total = plan.found
   if (plan.jobs.length === 0) return
-  const reader = await openReader(deps, bytesTotal)
+  const reader = await openReader(deps, bytesTotal, largestOf(plan))
+  const recent = recentMessages()
   let indexedAt = 0
   let savedAt = 0
   let left = plan.jobs.length
@@ -198,6 +227,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
         report.unreadable.push({ source: job.connector.source, path: job.unit.path, reason: result.message })
       else {
         const written = await store.writeUnit(result)
+        recent.add(written.fresh)
         report.read++
         report.changed += written.changed
         report.added_messages += written.added_messages
@@ -210,7 +240,8 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
         await store.saveProgress({ done: total - left, total, at: now })
       }
       if (now - indexedAt > INDEX_EVERY_MS) {
-        await index.follow(store)
+        await index.follow(store, { recent: recent.of })
+        recent.clear()
         indexedAt = Date.now()
       }
       if (options.signal?.aborted || (options.deadline !== undefined && now > options.deadline)) {
@@ -219,26 +250,51 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
       }
     }
     await store.saveProgress({ done: total - left, total, at: Date.now() })
-    if (report.complete) say("indexing")
+    say("indexing")
+    await index.follow(store, {
+      recent: recent.of,
+      ...(options.deadline !== undefined && { deadline: options.deadline }),
+    })
   } finally {
     await reader.close()
+  }
+}
+
+/** What was written since the index last followed. The last write of a message is the one that counts. */
+function recentMessages() {
+  const byRef = new Map<string, Map<number, StoredMessage>>()
+  return {
+    add(fresh: WriteResult["fresh"]): void {
+      for (const { ref, messages } of fresh) {
+        const name = formatRef(ref)
+        const known = byRef.get(name) ?? new Map<number, StoredMessage>()
+        for (const message of messages) known.set(message.number, message)
+        byRef.set(name, known)
+      }
+    },
+    of: (ref: Ref) => byRef.get(formatRef(ref)),
+    clear: () => byRef.clear(),
   }
 }
 
 /** Results in the order of the jobs, a few of them read ahead while the caller stores the one before. */
 async function* readAll(reader: Reader, jobs: Job[]): AsyncGenerator<{ job: Job; result: UnitWrite | Error }> {
   const ahead: { job: Job; result: Promise<UnitWrite | Error> }[] = []
+  let bytes = 0
   let next = 0
   while (next < jobs.length || ahead.length > 0) {
-    while (next < jobs.length && ahead.length < reader.ahead) {
+    while (
+      next < jobs.length &&
+      (ahead.length === 0 || (ahead.length < reader.ahead.units && bytes < reader.ahead.bytes))
+    ) {
       const job = jobs[next++]!
-      ahead.push({
-        job,
-        result: reader.read(job.connector.source, job.unit, job.known, job.replay).catch((error) => asError(error)),
-      })
+      bytes += job.unit.bytes
+      const result = reader.read(job.connector.source, job.unit, job.known, job.replay).catch((error) => asError(error))
+      ahead.push({ job, result })
     }
     const { job, result } = ahead.shift()!
     yield { job, result: await result }
+    bytes -= job.unit.bytes
   }
 }
 

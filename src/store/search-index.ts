@@ -23,7 +23,12 @@ export type SearchIndex = {
   close(): void
 }
 
-export type FollowOptions = { deadline?: number; onProgress?: (indexed: number) => void }
+export type FollowOptions = {
+  deadline?: number
+  onProgress?: (indexed: number) => void
+  /** Messages that were written just now and need not be read again, by ref and number. */
+  recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
+}
 
 export type IndexQuery = {
   /** An FTS5 expression over words and phrases, every one of them quoted. */
@@ -141,7 +146,7 @@ async function followFeed(
     if (feed.rebuild) return "rebuild"
     if (feed.changes.length > 0) {
       const loaded: Loaded[] = []
-      for (const change of feed.changes) loaded.push(await load(db, store, change))
+      for (const change of feed.changes) loaded.push(await load(db, store, change, options))
       inTransaction(db, () => {
         // FTS5 writes out what it holds in memory whenever another statement could fail, so its rows go in together.
         const docs = loaded.flatMap((conversation) => indexConversation(db, conversation))
@@ -179,7 +184,7 @@ type Loaded = {
 }
 
 /** What of a changed conversation the index has not seen: only those messages are read. */
-async function load(db: Db, store: Store, change: Change): Promise<Loaded> {
+async function load(db: Db, store: Store, change: Change, { recent }: FollowOptions): Promise<Loaded> {
   const known = knownConversation(db, change.conversation)
   const row = change.ref && (await store.conversation(change.ref))
   if (!row) return { change, known, gone: [...(known?.docs.keys() ?? [])], fresh: [], versions: new Map() }
@@ -195,7 +200,10 @@ async function load(db: Db, store: Store, change: Change): Promise<Loaded> {
   const gone = [...(known?.docs.keys() ?? [])].filter((number) =>
     number === 0 ? titleOf(row) === null : !versions.has(number),
   )
-  return { change, known, row, gone, fresh: fresh.length === 0 ? [] : await store.messages(row.ref, fresh), versions }
+  const written = recent?.(row.ref)
+  const given = fresh.map((number) => written?.get(number))
+  const messages = given.includes(undefined) ? await store.messages(row.ref, fresh) : (given as StoredMessage[])
+  return { change, known, row, gone, fresh: messages, versions }
 }
 
 function knownConversation(db: Db, name: string): Known | undefined {

@@ -1,12 +1,9 @@
-import { randomUUID } from "node:crypto"
 import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
-import { family, forget } from "./forget.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
 import type { Progress, Store } from "./store.ts"
-import { writeUnit } from "./write-unit.ts"
 
-/** The history in one SQLite file. */
+/** The history in one SQLite file. What only writers need is loaded when somebody writes. */
 export function openStore(path: string): Store {
   const db = openDatabase(path, HISTORY_MIGRATIONS)
   const historyId = identity(db)
@@ -29,7 +26,10 @@ export function openStore(path: string): Store {
         inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
       }),
     rawLines: (source, key, kind) => ask(() => read.rawLines(db, source, key, kind)),
-    writeUnit: (write) => ask(() => writeUnit(db, write)),
+    writeUnit: async (write) => {
+      const { writeUnit } = await import("./write-unit.ts")
+      return ask(() => writeUnit(db, write))
+    },
     archiveUnits: (source, keys) =>
       ask(() =>
         inTransaction(db, () => {
@@ -41,8 +41,11 @@ export function openStore(path: string): Store {
       ),
     saveUnreadable: (source, unreadable) =>
       ask(() => {
+        const now = JSON.stringify(unreadable)
+        const before = db.prepare("select value from meta where key = 'unreadable:' || ?").pluck().get(source) ?? "[]"
+        if (now === before) return
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
-        inTransaction(db, () => db.prepare(sql).run(source, JSON.stringify(unreadable)))
+        inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
     sourceReport: () => ask(() => read.sourceReport(db)),
     changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
@@ -62,8 +65,14 @@ export function openStore(path: string): Store {
         const sql = "update project set private = ? where path = ?"
         return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, project).changes > 0)
       }),
-    family: (refs) => ask(() => family(db, refs)),
-    forget: (refs) => ask(() => forget(db, refs)),
+    family: async (refs) => {
+      const { family } = await import("./forget.ts")
+      return ask(() => family(db, refs))
+    },
+    forget: async (refs) => {
+      const { forget } = await import("./forget.ts")
+      return ask(() => forget(db, refs))
+    },
     progress: () =>
       ask(() => {
         const value = db.prepare("select value from meta where key = 'sync_progress'").pluck().get() as
@@ -87,7 +96,7 @@ function identity(db: Db): string {
   const known = find.get() as string | undefined
   if (known !== undefined) return known
   return inTransaction(db, () => {
-    db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(randomUUID())
+    db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
     return find.get() as string
   })
 }

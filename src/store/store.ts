@@ -94,7 +94,13 @@ export type ConversationWrite = Omit<Conversation, "messages"> & {
 /** `superseded`: once in the source, no longer there after a rewrite. */
 export type MessageWrite = Message & { superseded?: boolean }
 
-export type WriteResult = { changed: number; added_messages: number; forgotten: number }
+export type WriteResult = {
+  changed: number
+  added_messages: number
+  forgotten: number
+  /** The messages that are new or different, as `messages` would give them: who follows the feed need not read them. */
+  fresh: { ref: Ref; messages: StoredMessage[] }[]
+}
 
 export type Changes = { changes: Change[]; token: string; more: boolean; rebuild: boolean }
 export type Change = { conversation: string; deleted: boolean; ref?: Ref }

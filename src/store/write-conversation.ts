@@ -6,7 +6,7 @@ import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
-import type { ConversationWrite, MessageWrite, UnitWrite } from "./store.ts"
+import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
 
 type Existing = { id: number; unit_id: number; authority: number; last_number: number; facts: string }
 
@@ -29,7 +29,7 @@ export function saveConversation(
   write: UnitWrite,
   unitId: number,
   conversation: ConversationWrite,
-): { id: number; changed: boolean; added: number } | undefined {
+): { id: number; changed: boolean; added: number; fresh: StoredMessage[] } | undefined {
   const existing = findConversation(db, write.source, conversation.id)
   if (existing && existing.unit_id !== unitId && !outranks(db, unitId, conversation.authority, existing))
     return undefined
@@ -63,7 +63,22 @@ export function saveConversation(
     copies !== undefined ||
     existing.facts !== factsKey(facts)
   if (isChanged) updateConversation(db, id, facts)
-  return { id, changed: isChanged, added: added.length }
+  return { id, changed: isChanged, added: added.length, fresh: [...touched].map(toStored) }
+}
+
+function toStored({ number, flags, message }: Numbered): StoredMessage {
+  return {
+    number,
+    role: message.role,
+    ...(message.at !== undefined && { at: message.at }),
+    ...(message.model !== undefined && { model: message.model }),
+    parts: message.parts,
+    effects: message.effects ?? [],
+    ...(message.usage !== undefined && { usage: message.usage }),
+    abandoned: (flags & FLAG.abandoned) !== 0,
+    superseded: (flags & FLAG.superseded) !== 0,
+    copied: (flags & FLAG.copied) !== 0,
+  }
 }
 
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {

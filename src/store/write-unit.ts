@@ -23,7 +23,7 @@ export function writeUnit(db: Db, write: UnitWrite): WriteResult {
     saveClaims(db, unitId, known)
     if (forgotten > 0) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
-    const result: WriteResult = { changed: 0, added_messages: 0, forgotten }
+    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [] }
     const told = new Set<number>()
     for (const conversation of known) {
       const saved = saveConversation(db, write, unitId, conversation)
@@ -31,6 +31,8 @@ export function writeUnit(db: Db, write: UnitWrite): WriteResult {
       told.add(saved.id)
       result.changed += saved.changed ? 1 : 0
       result.added_messages += saved.added
+      if (saved.fresh.length > 0)
+        result.fresh.push({ ref: { source: write.source, id: conversation.id }, messages: saved.fresh })
     }
     for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
     return result

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
+import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/lock.ts"
 import { openIndex } from "../store/search-index.ts"
 import type { Dex } from "./context.ts"
@@ -83,7 +84,7 @@ async function history(dex: Dex): Promise<Check[]> {
         {
           name: "history",
           status: "ok",
-          message: `${conversations.toLocaleString("en-US")} conversations, ${messages.toLocaleString("en-US")} messages; the file is sound`,
+          message: `${grouped(conversations)} conversations, ${grouped(messages)} messages; the file is sound`,
         },
       ]
     }
@@ -149,9 +150,7 @@ async function syncing(dex: Dex): Promise<Check[]> {
   const lock = tryLock(dex.home.lock)
   lock?.release()
   const progress = await (await dex.store()).progress()
-  const far =
-    progress &&
-    `${progress.done.toLocaleString("en-US")} of ${progress.total.toLocaleString("en-US")} conversations read`
+  const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} conversations read`
   if (!lock) return [{ name: "sync", status: "note", message: `A sync is running${far ? `: ${far}` : ""}.` }]
   if (progress && progress.done < progress.total)
     return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
@@ -169,7 +168,7 @@ async function sources(dex: Dex): Promise<Check[]> {
   return (await (await dex.store()).sourceReport()).map((report) => {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
-    const parts = [`${report.conversations.toLocaleString("en-US")} conversations`]
+    const parts = [`${grouped(report.conversations)} conversations`]
     if (report.archived > 0) parts.push(`${report.archived} of its files are gone and kept here`)
     if (skipped > 0) parts.push(`${skipped} damaged records`)
     if (unknown > 0) parts.push(`${unknown} records of unknown types`)

@@ -1,4 +1,5 @@
 import type { SourceId } from "../core/conversation.ts"
+import { grouped } from "../core/format.ts"
 import { search } from "../search/search.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf, dateRange } from "./fields.ts"
@@ -23,8 +24,8 @@ const STALE_MS = 3 * 86_400_000
 export async function run(dex: Dex, input: SearchToolInput) {
   const first = !dex.hasHistory()
   if (first) {
-    const { sync } = await import("../ingest/sync.ts")
-    await sync(await dex.syncDeps(), {
+    const { syncWithThreads } = await import("../ingest/sync-thread.ts")
+    await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       deadline: Date.now() + FIRST_READ_MS,
       ...(dex.onProgress && { onProgress: dex.onProgress }),
     })
@@ -78,5 +79,5 @@ export async function run(dex: Dex, input: SearchToolInput) {
 }
 
 function count(n: number): string {
-  return n.toLocaleString("en-US")
+  return grouped(n)
 }

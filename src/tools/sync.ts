@@ -23,8 +23,8 @@ export const sync = defineTool({
   }),
   cli: { example: "dex sync" },
   run: async (dex: Dex, input) => {
-    const { sync: run } = await import("../ingest/sync.ts")
-    return run(await dex.syncDeps(), {
+    const { syncWithThreads } = await import("../ingest/sync-thread.ts")
+    return syncWithThreads(await dex.syncDeps(), dex.home.index, {
       ...(input.redact_again && { redactAgain: true }),
       ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
       ...(dex.onProgress && { onProgress: dex.onProgress }),

@@ -1,13 +1,16 @@
 import {
   appendFileSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
   utimesSync,
   writeFileSync,
 } from "node:fs"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
 import { type SyncReport, sync } from "../../src/ingest/sync.ts"
@@ -32,6 +35,20 @@ export type Step =
   | { do: "stop" }
   | { do: "sync" }
 
+/** An empty history and index in `dir`. Making their tables takes longer than most syncs here, so they are copied. */
+function openEmpty(dir: string): { store: Store; index: SearchIndex } {
+  mkdirSync(dir, { recursive: true })
+  if (template === undefined) {
+    template = mkdtempSync(join(tmpdir(), "dex-template-"))
+    openStore(join(template, "history.db")).close()
+    openIndex(join(template, "index.db")).close()
+  }
+  for (const file of ["history.db", "index.db"]) copyFileSync(join(template, file), join(dir, file))
+  return { store: openStore(join(dir, "history.db")), index: openIndex(join(dir, "index.db")) }
+}
+
+let template: string | undefined
+
 /** A home with a few Claude Code transcripts that grow, break and are rewritten, and a dex that reads them bit by bit. */
 export class World {
   readonly home: string
@@ -47,8 +64,9 @@ export class World {
       join(dir, ".claude", "projects", "-code-api", `0000000${i}-0000-4000-8000-000000000000.jsonl`),
     )
     mkdirSync(dirname(this.#files[0]!), { recursive: true })
-    this.#store = openStore(join(dir, ".dex", "history.db"))
-    this.#index = openIndex(join(dir, ".dex", "index.db"))
+    const empty = openEmpty(join(dir, ".dex"))
+    this.#store = empty.store
+    this.#index = empty.index
   }
 
   get store(): Store {

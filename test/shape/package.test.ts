@@ -36,7 +36,7 @@ test("the packed package holds the program and nothing of the workshop", () => {
   const [pack] = JSON.parse(out.slice(out.indexOf("["))) as [{ files: { path: string }[]; size: number }]
   const paths = pack.files.map((file) => file.path)
   expect(paths).toContain("dist/dex.js")
-  expect(paths).toContain("dist/worker.js")
+  expect(paths).toContain("dist/read-thread.js")
   expect(paths).toContain("dist/THIRD_PARTY_LICENSES.txt")
   expect(paths.filter((path) => !/^(dist\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/.test(path))).toEqual([])
   expect(pack.size).toBeLessThan(1_000_000)

@@ -38,7 +38,7 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       await store.writeUnit(write)
       const before = await store.changes(undefined, 100)
       const result = await store.writeUnit(write)
-      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0 })
+      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0, fresh: [] })
       expect(await store.changes(undefined, 100)).toEqual(before)
     })
 
@@ -73,6 +73,16 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       expect(await texts(store, "a")).toEqual(["one", "two, whole", long])
       const now = await store.versions(ref("a"))
       expect(now.filter((message, i) => message.version !== seen[i]!.version).map(({ number }) => number)).toEqual([2])
+    })
+
+    test("hands out what was new or different as it would be read back", async () => {
+      const store = await open()
+      const first = await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      expect(first.fresh).toEqual([{ ref: ref("a"), messages: await store.messages(ref("a")) }])
+      const second = await store.writeUnit(
+        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", "three")])]),
+      )
+      expect(second.fresh[0]!.messages.map(({ number }) => number).sort()).toEqual([2, 3])
     })
 
     test("reads chosen messages out of a long conversation", async () => {

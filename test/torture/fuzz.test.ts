@@ -16,7 +16,9 @@ afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
 for (const connector of connectors) {
   describe(`${connector.source}, ${TRANSCRIPTS} damaged transcripts`, () => {
-    test("never throws, keeps every line that was left alone, and recovers whole records out of damaged lines", { timeout: TRANSCRIPTS * 200 }, async ({ skip }) => {
+    test("never throws, keeps every line that was left alone, and recovers whole records out of damaged lines", {
+      timeout: TRANSCRIPTS * 200,
+    }, async ({ skip }) => {
       const sources = await lineSources(connector)
       if (sources.length === 0) {
         console.log(`NOT RUN: ${connector.source} keeps no line-based transcripts in these fixtures`)
@@ -36,7 +38,8 @@ for (const connector of connectors) {
         connector.parse(records, { key: source.unit.key, path: source.unit.path })
         const read = new Set(records.map((record) => JSON.stringify(record)))
         for (const line of damaged.untouched) {
-          for (const record of source.recordsOf[line]!) expect(read.has(record), `transcript ${i}, line ${line} of ${source.unit.key}`).toBe(true)
+          for (const record of source.recordsOf[line]!)
+            expect(read.has(record), `transcript ${i}, line ${line} of ${source.unit.key}`).toBe(true)
         }
         for (const line of damaged.whole) {
           for (const record of source.recordsOf[line]!) {
@@ -73,13 +76,19 @@ async function lineSources(connector: Connector): Promise<Source[]> {
   for (const fixture of fixturesOf(connector)) {
     for (const unit of await unitsOf(connector, await homeOf(fixture))) {
       if (!unit.path.endsWith(".jsonl")) continue
-      const lines = readFileSync(unit.path, "utf8").split("\n").filter((line) => line !== "")
+      const lines = readFileSync(unit.path, "utf8")
+        .split("\n")
+        .filter((line) => line !== "")
       writeFileSync(unit.path, "")
       const always = new Set((await recordsOf(connector, unit)).map((record) => JSON.stringify(record)))
       const given: string[][] = []
       for (const line of lines) {
         writeFileSync(unit.path, `${line}\n`)
-        given.push((await recordsOf(connector, unit)).map((record) => JSON.stringify(record)).filter((record) => !always.has(record)))
+        given.push(
+          (await recordsOf(connector, unit))
+            .map((record) => JSON.stringify(record))
+            .filter((record) => !always.has(record)),
+        )
       }
       if (lines.length > 1) sources.push({ unit, lines, recordsOf: given })
     }
@@ -113,10 +122,29 @@ function damage(lines: string[], random: () => number): { content: string; untou
   }
   const frame = random()
   const content = out.join("")
-  return { content: frame < 0.1 ? `\u{feff}${content}` : frame < 0.2 ? content.replaceAll("\n", "\r\n") : content, untouched, whole }
+  return {
+    content: frame < 0.1 ? `\u{feff}${content}` : frame < 0.2 ? content.replaceAll("\n", "\r\n") : content,
+    untouched,
+    whole,
+  }
 }
 
-const HOSTILE = ["null", "0", "-1e999", "1e308", '""', "[]", "{}", "true", '"\\ud800"', `${"[".repeat(300)}${"]".repeat(300)}`, `"${"x".repeat(5000)}"`, '{"type":{"type":[]}}', '"__proto__"', "[[[null]]]"]
+const HOSTILE = [
+  "null",
+  "0",
+  "-1e999",
+  "1e308",
+  '""',
+  "[]",
+  "{}",
+  "true",
+  '"\\ud800"',
+  `${"[".repeat(300)}${"]".repeat(300)}`,
+  `"${"x".repeat(5000)}"`,
+  '{"type":{"type":[]}}',
+  '"__proto__"',
+  "[[[null]]]",
+]
 
 /** Values of other types than anybody expects, keys that mean something to JavaScript, halves of things. */
 function vandalise(line: string, random: () => number): string {
@@ -148,16 +176,26 @@ function damageRows(file: string, random: () => number): void {
   const db = new Database(file)
   try {
     db.pragma("journal_mode = delete")
-    const tables = db.prepare("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'").pluck().all() as string[]
+    const tables = db
+      .prepare("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'")
+      .pluck()
+      .all() as string[]
     for (const table of tables) {
-      const columns = (db.pragma(`table_info("${table}")`) as { name: string; pk: number }[]).filter((column) => column.pk === 0).map((column) => column.name)
+      const columns = (db.pragma(`table_info("${table}")`) as { name: string; pk: number }[])
+        .filter((column) => column.pk === 0)
+        .map((column) => column.name)
       const rows = db.prepare(`select rowid from "${table}"`).pluck().all() as number[]
       for (const row of rows) {
         if (random() > 0.15 || columns.length === 0) continue
         const column = columns[Math.floor(random() * columns.length)]!
         const old = db.prepare(`select "${column}" from "${table}" where rowid = ?`).pluck().get(row)
         const text = typeof old === "string" ? old : Buffer.isBuffer(old) ? old.toString("latin1") : String(old)
-        const value = random() < 0.2 ? null : random() < 0.5 ? vandalise(text, random) : HOSTILE[Math.floor(random() * HOSTILE.length)]!
+        const value =
+          random() < 0.2
+            ? null
+            : random() < 0.5
+              ? vandalise(text, random)
+              : HOSTILE[Math.floor(random() * HOSTILE.length)]!
         try {
           db.prepare(`update "${table}" set "${column}" = ? where rowid = ?`).run(value, row)
         } catch {

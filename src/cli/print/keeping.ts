@@ -1,4 +1,4 @@
-import { formatCount } from "../../core/format.ts"
+import { formatCount, grouped } from "../../core/format.ts"
 import { clip, padEnd, paint, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, seconds, shortPath, when } from "./words.ts"
@@ -25,11 +25,11 @@ export function printStats(output: StatsOutput, { terminal, home }: PrintContext
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   const counts = (of: Record<string, number>) =>
     Object.entries(of)
-      .map(([name, count]) => `${name} ${count.toLocaleString("en-US")}`)
+      .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
   const lines = [
-    `${label("conversations")}${output.total_conversations.toLocaleString("en-US")}`,
-    `${label("messages")}${output.total_messages.toLocaleString("en-US")}`,
+    `${label("conversations")}${grouped(output.total_conversations)}`,
+    `${label("messages")}${grouped(output.total_messages)}`,
     `${label("from, to")}${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`,
     `${label("agents")}${counts(output.sources)}`,
     `${label("run by")}${counts(output.kinds)}`,
@@ -42,7 +42,7 @@ export function printStats(output: StatsOutput, { terminal, home }: PrintContext
   }
   const notes = output.sync
     ? [
-        `${output.sync.done.toLocaleString("en-US")} of ${output.sync.total.toLocaleString("en-US")} conversations read so far. \`dex sync\` reads the rest.`,
+        `${grouped(output.sync.done)} of ${grouped(output.sync.total)} conversations read so far. \`dex sync\` reads the rest.`,
       ]
     : []
   return { lines, notes }
@@ -72,7 +72,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
   const lines = [
     output.read === 0
       ? `Nothing new in ${many(output.found, "conversation")} (${seconds(output.duration_ms)}).`
-      : `Read ${many(output.read, "conversation")} of ${output.found.toLocaleString("en-US")}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
+      : `Read ${many(output.read, "conversation")} of ${grouped(output.found)}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
   ]
   const notes: string[] = []
   if (output.archived > 0)
@@ -109,7 +109,7 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
       `${paint(terminal, found ? "bold" : "dim", source.source)}${found ? "" : paint(terminal, "dim", "  not found")}`,
     )
     if (found) {
-      const archived = source.archived > 0 ? `, ${source.archived.toLocaleString("en-US")} of them only here` : ""
+      const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only here` : ""
       lines.push(
         `  ${many(source.kept, "conversation")}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
       )
@@ -136,7 +136,7 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
 function countLines(label: string, counts: Record<string, number>): string[] {
   const entries = Object.entries(counts).sort(([, a], [, b]) => b - a)
   if (entries.length === 0) return []
-  const shown = entries.slice(0, 6).map(([name, count]) => `${safeLine(name)} ${count.toLocaleString("en-US")}`)
+  const shown = entries.slice(0, 6).map(([name, count]) => `${safeLine(name)} ${grouped(count)}`)
   return [`  ${label}: ${shown.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
 }
 

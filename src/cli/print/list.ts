@@ -1,4 +1,4 @@
-import { formatCount } from "../../core/format.ts"
+import { formatCount, grouped } from "../../core/format.ts"
 import { clip, padEnd, paint, safeLine } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, when } from "./words.ts"
@@ -20,7 +20,7 @@ const LEFT_OUT_WORDS: Record<string, string> = { subagent: "by subagents", autom
 export function printList(output: Output, { terminal }: PrintContext): Printed {
   const notes: string[] = []
   const leftOut = Object.entries(output.left_out).map(
-    ([kind, count]) => `${count.toLocaleString("en-US")} ${LEFT_OUT_WORDS[kind] ?? kind}`,
+    ([kind, count]) => `${grouped(count)} ${LEFT_OUT_WORDS[kind] ?? kind}`,
   )
   if (output.conversations.length === 0)
     notes.push(

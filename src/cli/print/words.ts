@@ -1,7 +1,8 @@
+import { grouped } from "../../core/format.ts"
 // How numbers, times and paths are said to a person.
 
 export function many(count: number, one: string, more = `${one}s`): string {
-  return `${count.toLocaleString("en-US")} ${count === 1 ? one : more}`
+  return `${grouped(count)} ${count === 1 ? one : more}`
 }
 
 export function megabytes(bytes: number): string {

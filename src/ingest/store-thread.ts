@@ -1,0 +1,32 @@
+import { parentPort, workerData } from "node:worker_threads"
+import { connectors } from "../connectors/index.ts"
+import { DexError, messageOf } from "../core/error.ts"
+import { openIndex } from "../store/search-index.ts"
+import { openStore } from "../store/sqlite-store.ts"
+import { sync } from "./sync.ts"
+import type { ThreadOrder, ThreadReport } from "./sync-thread.ts"
+
+// The storing half of a long sync. It starts the reading half itself, and tells the first thread how far it is.
+
+const { machine, home, options } = workerData as ThreadOrder
+const say = (message: ThreadReport) => parentPort!.postMessage(message)
+const stop = new AbortController()
+parentPort!.on("message", () => stop.abort())
+
+try {
+  const store = openStore(home.history)
+  const index = openIndex(home.index)
+  try {
+    const report = await sync(
+      { store, index, connectors, machine, home },
+      { ...options, signal: stop.signal, onProgress: (progress) => say({ progress }) },
+    )
+    say({ report })
+  } finally {
+    store.close()
+    index.close()
+  }
+} catch (error) {
+  say({ error: messageOf(error), ...(error instanceof DexError && { code: error.code }) })
+}
+parentPort!.close()

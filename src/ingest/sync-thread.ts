@@ -1,0 +1,62 @@
+import { Worker } from "node:worker_threads"
+import type { Machine } from "../connectors/connector.ts"
+import { DexError } from "../core/error.ts"
+import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync.ts"
+import { sync } from "./sync.ts"
+import { heapLimits, threadFile } from "./threads.ts"
+
+/** Starting threads costs as much as reading about this many bytes. */
+const THREADS_PAY_FROM_BYTES = 4 << 20
+
+export type ThreadOrder = {
+  machine: Machine
+  home: SyncDeps["home"] & { index: string }
+  options: Omit<SyncOptions, "signal" | "onProgress">
+}
+export type ThreadReport = { progress: SyncProgress } | { report: SyncReport } | { error: string; code?: string }
+
+/**
+ * A sync that uses what the machine has: a little is done here and now; for much, one thread reads and another stores,
+ * and this one stays free to show how far they are. The threads' heaps are kept small, so that memory stays bounded
+ * whatever there is to read.
+ */
+export async function syncWithThreads(
+  deps: SyncDeps,
+  indexPath: string,
+  options: SyncOptions = {},
+): Promise<SyncReport> {
+  const done = await sync(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
+  if (!("largestUnitBytes" in done)) return done
+  const order = { machine: deps.machine, home: { ...deps.home, index: indexPath }, options: plain(options) }
+  return inThread(order, done.largestUnitBytes, options)
+}
+
+function plain(options: SyncOptions): ThreadOrder["options"] {
+  const { signal: _, onProgress: __, ...rest } = options
+  return rest
+}
+
+function inThread(
+  order: ThreadOrder,
+  largestUnitBytes: number,
+  { signal, onProgress }: SyncOptions,
+): Promise<SyncReport> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(threadFile("store"), {
+      workerData: order,
+      resourceLimits: heapLimits(largestUnitBytes),
+    })
+    const stop = () => worker.postMessage("stop")
+    signal?.addEventListener("abort", stop)
+    worker.on("message", (message: ThreadReport) => {
+      if ("progress" in message) onProgress?.(message.progress)
+      else if ("report" in message) resolve(message.report)
+      else reject(message.code === undefined ? new Error(message.error) : new DexError(message.code, message.error))
+    })
+    worker.on("error", reject)
+    worker.on("exit", () => {
+      signal?.removeEventListener("abort", stop)
+      reject(new Error("The storing thread ended early"))
+    })
+  })
+}

@@ -1,0 +1,16 @@
+/** Source files run as they are in development; the bundle has the threads beside its first file. */
+export function threadFile(name: "read" | "store"): URL {
+  const development = import.meta.url.endsWith(".ts")
+  return new URL(development ? `./${name}-thread.ts` : `../${name}-thread.js`, import.meta.url)
+}
+
+/**
+ * A thread's heap. Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks; it needs room for the
+ * largest unit, which is in memory several times over while it is read, parsed and stored.
+ */
+export function heapLimits(largestUnitBytes: number): {
+  maxYoungGenerationSizeMb: number
+  maxOldGenerationSizeMb: number
+} {
+  return { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 64 + Math.ceil((largestUnitBytes * 12) / 1e6) }
+}
