@@ -4,7 +4,7 @@ import { bundle } from "./bundle.mjs"
 
 const { version } = JSON.parse(readFileSync("package.json", "utf8"))
 rmSync("dist", { recursive: true, force: true })
-const { outputs } = await bundle({ outdir: "dist", version })
+const outputs = await bundle({ outdir: "dist", version })
 chmodSync("dist/dex.js", 0o755)
 writeFileSync("dist/THIRD_PARTY_LICENSES.txt", licences(outputs))
 const bytes = Object.values(outputs).reduce((sum, output) => sum + output.bytes, 0)

@@ -1,32 +1,79 @@
+import { basename } from "node:path"
 import { build } from "esbuild"
 
+// Node takes longer to find twenty small modules than to run a search. So what reading commands need is one file,
+// dist/main.js, and everything else stays in pieces that are loaded when a command asks for them.
+
+/** Asked for by `import()` only, and not by a search, a list or a show. */
+const COLD = [
+  "src/cli/completions.ts",
+  "src/cli/help.ts",
+  "src/cli/home.ts",
+  "src/cli/progress.ts",
+  "src/connectors/index.ts",
+  "src/ingest/sync-thread.ts",
+  "src/store/forget.ts",
+  "src/store/write-unit.ts",
+  "src/tools/doctor.run.ts",
+  "src/tools/forget.run.ts",
+  "src/tools/reindex.run.ts",
+  "src/tools/sources.run.ts",
+]
+const coldName = (path) => `cold/${basename(path, ".ts")}${path.includes("/store/") ? "-store" : ""}`
+
 /**
- * One bundle of small pieces: `dex search` loads what a search needs and nothing else. The database is not bundled: it
- * is the one package that npm installs on a user's machine.
  * @param {{ outdir: string, version: string, plugins?: import("esbuild").Plugin[] }} options
+ * @returns the outputs of all bundles, as esbuild describes them
  */
 export async function bundle({ outdir, version, plugins = [] }) {
-  const { metafile } = await build({
-    entryPoints: {
-      dex: "src/cli/dex.ts",
-      "read-thread": "src/ingest/read-thread.ts",
-      "store-thread": "src/ingest/store-thread.ts",
-    },
+  const common = {
     outdir,
-    plugins,
     bundle: true,
-    splitting: true,
-    format: "esm",
-    platform: "node",
+    format: /** @type {const} */ ("esm"),
+    platform: /** @type {const} */ ("node"),
     target: "node22",
+    // The one package that npm installs on a user's machine.
     external: ["better-sqlite3"],
     define: { DEX_VERSION: JSON.stringify(version) },
-    chunkNames: "chunks/[name]-[hash]",
     minifySyntax: true,
     minifyWhitespace: true,
-    legalComments: "none",
-    metafile: true,
-    logLevel: "warning",
+    legalComments: /** @type {const} */ ("none"),
+    metafile: /** @type {const} */ (true),
+    logLevel: /** @type {const} */ ("warning"),
+  }
+  const pieces = await build({
+    ...common,
+    plugins,
+    splitting: true,
+    chunkNames: "cold/[name]-[hash]",
+    entryPoints: {
+      "read-thread": "src/ingest/read-thread.ts",
+      "store-thread": "src/ingest/store-thread.ts",
+      "cold/prompts": "@clack/prompts",
+      ...Object.fromEntries(COLD.map((path) => [coldName(path), path])),
+    },
   })
-  return metafile
+  const main = await build({ ...common, plugins: [leaveOut, ...plugins], entryPoints: { main: "src/cli/main.ts" } })
+  const first = await build({ ...common, plugins: [leaveOut], entryPoints: { dex: "src/cli/dex.ts" } })
+  return { ...pieces.metafile.outputs, ...main.metafile.outputs, ...first.metafile.outputs }
+}
+
+/** @type {import("esbuild").Plugin} */
+const leaveOut = {
+  name: "leave-out",
+  setup(bundler) {
+    bundler.onResolve({ filter: /./ }, async (asked) => {
+      if (asked.kind !== "dynamic-import" || asked.pluginData === "resolved") return undefined
+      if (asked.path === "@clack/prompts") return { path: "./cold/prompts.js", external: true }
+      const { path } = await bundler.resolve(asked.path, {
+        kind: asked.kind,
+        resolveDir: asked.resolveDir,
+        importer: asked.importer,
+        pluginData: "resolved",
+      })
+      const cold = COLD.find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
+      if (cold) return { path: `./${coldName(cold)}.js`, external: true }
+      return path.replaceAll("\\", "/").endsWith("/src/cli/main.ts") ? { path: "./main.js", external: true } : undefined
+    })
+  },
 }

@@ -2,6 +2,7 @@
 // The first file that runs, and the only one that an old Node must be able to read: so it imports nothing that could
 // load the database before the version is known. On Node 20 that ends the process without a word.
 import module from "node:module"
+import { VERSION } from "./version.ts"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 if (major < 22 || (major === 22 && minor < 18)) {
@@ -18,5 +19,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   throw error
 })
 
-const { main } = await import("./main.ts")
-process.exitCode = await main(process.argv.slice(2))
+if (process.argv[2] === "--version") process.stdout.write(`dex ${VERSION}\n`)
+else {
+  const { main } = await import("./main.ts")
+  process.exitCode = await main(process.argv.slice(2))
+}

@@ -1,7 +1,8 @@
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
-import { DexError } from "../core/error.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
+import type { SyncProgress } from "../ingest/sync.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { tools } from "../tools/index.ts"
@@ -16,7 +17,7 @@ export async function main(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv)
   } catch (error) {
-    if (error instanceof DexError) process.stderr.write(`dex: ${safe(error.message)}\n`)
+    if (isDexError(error)) process.stderr.write(`dex: ${safe(error.message)}\n`)
     else
       process.stderr.write(
         `dex: an error that should not happen. Please report it with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
@@ -27,7 +28,7 @@ export async function main(argv: string[]): Promise<number> {
 
 async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (name === undefined) return (await import("./home.ts")).showHome()
-  if (name === "--version" || name === "-V" || name === "version") return write(`dex ${VERSION}\n`)
+  if (name === "-V" || name === "version") return write(`dex ${VERSION}\n`)
   const terminal = terminalOf(process.stdout, process.env)
   if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
     return write((await import("./help.ts")).generalHelp(commands, terminal))
@@ -42,24 +43,24 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
 
 async function runTool(tool: Tool<never>, input: unknown, json: boolean): Promise<number> {
   const stop = new AbortController()
-  const view = await viewOf(tool.name, json)
+  const view = viewOf(tool.name, json)
   const dex = createDex({
     env: process.env,
     cwd: process.cwd(),
     version: VERSION,
     signal: stop.signal,
-    ...(view && { onProgress: view.show }),
+    onProgress: view.show,
   })
   const release = onInterrupt(stop, tool.name)
   try {
     const output = await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
-    view?.stop()
+    view.stop()
     const confirmed = await confirmIfNeeded(tool, input, output, dex, json)
     if (json) write(`${toJson(tool.name === "sync" ? { event: "done", ...(confirmed as object) } : confirmed)}\n`)
     else await print(tool.name, confirmed, input, dex)
     return tool.found === undefined || tool.found(confirmed as never) ? 0 : 1
   } finally {
-    view?.stop()
+    view.stop()
     release()
     dex.close()
   }
@@ -87,14 +88,28 @@ async function confirmIfNeeded(
   return (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, { ...(input as object), yes: true })
 }
 
-async function viewOf(name: string, json: boolean) {
-  if (!["sync", "search", "reindex"].includes(name)) return undefined
-  if (json)
-    return name === "sync"
-      ? { show: (progress: object) => void write(`${toJson({ event: "progress", ...progress })}\n`), stop: () => {} }
-      : undefined
-  const { progressView } = await import("./progress.ts")
-  return progressView(process.stderr, terminalOf(process.stderr, process.env))
+type View = { show(progress: SyncProgress): void; stop(): void }
+
+/** What shows progress; loaded when there is some. */
+function viewOf(name: string, json: boolean): View {
+  if (json) {
+    const show = (progress: SyncProgress) => void write(`${toJson({ event: "progress", ...progress })}\n`)
+    return { show: name === "sync" ? show : () => {}, stop: () => {} }
+  }
+  let view: View | "loading" | undefined
+  return {
+    show: (progress) => {
+      if (view === "loading") return
+      if (view) return view.show(progress)
+      view = "loading"
+      import("./progress.ts").then(async ({ progressView }) => {
+        view = await progressView(process.stderr, terminalOf(process.stderr, process.env))
+      })
+    },
+    stop: () => {
+      if (view && view !== "loading") view.stop()
+    },
+  }
 }
 
 /** The first Ctrl-C ends after the conversation at hand; what was read is kept. The second one ends at once. */

@@ -9,6 +9,11 @@ export class DexError extends Error {
   }
 }
 
+/** By name: the bundle holds this class in more than one file, and an error may come from another one than ours. */
+export function isDexError(error: unknown): error is DexError {
+  return error instanceof Error && error.name === "DexError"
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

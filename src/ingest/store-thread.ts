@@ -1,6 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads"
 import { connectors } from "../connectors/index.ts"
-import { DexError, messageOf } from "../core/error.ts"
+import { isDexError, messageOf } from "../core/error.ts"
 import { openIndex } from "../store/search-index.ts"
 import { openStore } from "../store/sqlite-store.ts"
 import { sync } from "./sync.ts"
@@ -27,6 +27,6 @@ try {
     index.close()
   }
 } catch (error) {
-  say({ error: messageOf(error), ...(error instanceof DexError && { code: error.code }) })
+  say({ error: messageOf(error), ...(isDexError(error) && { code: error.code }) })
 }
 parentPort!.close()

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
-import { DexError, messageOf } from "../core/error.ts"
+import { DexError, isDexError, messageOf } from "../core/error.ts"
 
 export type Db = Database.Database
 
@@ -139,7 +139,7 @@ function isBusy(error: unknown): boolean {
 
 /** The few ways in which a database fails a person, each with what to do next. */
 export function explained(error: unknown, path: string): Error {
-  if (error instanceof DexError) return error
+  if (isDexError(error)) return error
   const code = error instanceof Database.SqliteError ? error.code : ((error as NodeJS.ErrnoException)?.code ?? "")
   const say = (short: string, text: string) => new DexError(short, text, { cause: error })
   if (code === "SQLITE_FULL" || code === "ENOSPC") {

@@ -163,11 +163,7 @@ export function messages(db: Db, ref: Ref, numbers?: number[]): StoredMessage[] 
     .pluck()
     .get(ref.source, ref.id) as number | undefined
   if (id === undefined) return []
-  const wanted = numbers && new Set(numbers)
-  const all = db
-    .prepare("select number, position, chunk, role, flags, at from message where conversation_id = ?")
-    .all(id) as MessageRow[]
-  const rows = wanted ? all.filter((row) => wanted.has(row.number)) : all
+  const rows = numbers ? chosenRows(db, id, numbers) : (db.prepare(MESSAGE_ROWS).all(id) as MessageRow[])
   const byNumber = new Map(rows.map((row) => [row.number, row]))
   const found: { position: number; message: StoredMessage }[] = []
   for (const chunk of new Set(rows.map((row) => row.chunk))) {
@@ -181,6 +177,14 @@ export function messages(db: Db, ref: Ref, numbers?: number[]): StoredMessage[] 
     }
   }
   return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
+}
+
+const MESSAGE_ROWS = "select number, position, chunk, role, flags, at from message where conversation_id = ?"
+const MESSAGE_ROW = `${MESSAGE_ROWS} and number = ?`
+
+function chosenRows(db: Db, id: number, numbers: number[]): MessageRow[] {
+  const row = db.prepare(MESSAGE_ROW)
+  return [...new Set(numbers)].flatMap((number) => (row.get(id, number) as MessageRow | undefined) ?? [])
 }
 
 function toMessage(row: MessageRow, body: Body): StoredMessage {

@@ -1,6 +1,6 @@
 import { existsSync, renameSync, rmSync } from "node:fs"
 import type { Kind, SourceId } from "../core/conversation.ts"
-import { DexError } from "../core/error.ts"
+import { isDexError } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
 import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
 import { type Fields, fieldsOf, kindTag, projectTag, sourceTag, tagsOf } from "./index-fields.ts"
@@ -109,7 +109,7 @@ function openOrRebuild(path: string): Db {
   try {
     return openDatabase(path, MIGRATIONS)
   } catch (error) {
-    if (!(error instanceof DexError) || !["corrupt", "newer_schema"].includes(error.code)) throw error
+    if (!isDexError(error) || !["corrupt", "newer_schema"].includes(error.code)) throw error
     removeDatabase(path)
     return openDatabase(path, MIGRATIONS)
   }

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { DexError, messageOf } from "../core/error.ts"
+import { isDexError, messageOf } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/lock.ts"
 import { openIndex } from "../store/search-index.ts"
@@ -90,7 +90,7 @@ async function history(dex: Dex): Promise<Check[]> {
     }
     return [damaged(dex, problems.slice(0, 3).join("; "))]
   } catch (error) {
-    if (error instanceof DexError && error.code !== "corrupt")
+    if (isDexError(error) && error.code !== "corrupt")
       return [{ name: "history", status: "problem", message: error.message }]
     return [damaged(dex, messageOf(error))]
   }

@@ -93,7 +93,10 @@ test("every write takes its lock first: no transaction begins without IMMEDIATE"
 })
 
 test("the first file imports nothing that an old Node could not load", () => {
-  expect([...read("cli/dex.ts").matchAll(/^import .*from "(.*)"/gm)].map(([, name]) => name)).toEqual(["node:module"])
+  expect([...read("cli/dex.ts").matchAll(/^import .*from "(.*)"/gm)].map(([, name]) => name)).toEqual([
+    "node:module",
+    "./version.ts",
+  ])
 })
 
 function stringsOf(source: string): string[] {
