@@ -3,18 +3,30 @@ import { join } from "node:path"
 
 // A history of any size to measure with: Claude Code transcripts of code-like text. The vocabulary is Zipf-distributed
 // (150,000 words, English and identifiers), a message has 548 characters on average, and the same seed gives the same
-// bytes on every machine.
+// bytes on every machine. A conversation quotes itself, as real ones do when files are read again and again: how often
+// is set so that 64 kB of it compress like 64 kB of the genuine corpus (zstd 3: 0.25).
 
 export const VOCABULARY = 150_000
 
-export type CorpusOptions = { messages: number; messagesPerConversation?: number; seed?: number; meanChars?: number }
+export type CorpusOptions = {
+  messages: number
+  messagesPerConversation?: number
+  seed?: number
+  meanChars?: number
+  /** Prompts and answers only, without tools: for peers that keep nothing else. */
+  plain?: boolean
+  /** How much of the text is quoted from earlier in the same conversation. */
+  quoted?: number
+}
+
+const QUOTED = 0.72
 
 /** Writes transcripts below `claudeDir/projects` and returns how much it wrote. */
 export function generateCorpus(
   claudeDir: string,
   options: CorpusOptions,
 ): { conversations: number; messages: number; bytes: number; textBytes: number } {
-  const { messages, messagesPerConversation = 200, seed = 1, meanChars = 548 } = options
+  const { messages, messagesPerConversation = 200, seed = 1, meanChars = 548, plain = false, quoted = QUOTED } = options
   const random = generator(seed)
   const vocabulary = makeVocabulary(generator(seed + 1))
   const written = { conversations: 0, messages: 0, bytes: 0, textBytes: 0 }
@@ -27,12 +39,13 @@ export function generateCorpus(
     mkdirSync(folder, { recursive: true })
     const id = uuid(random)
     const lines: string[] = []
+    const passages: string[] = []
     let parent: string | null = null
     for (let m = 0; m < count; m++) {
       const at = started + (c * 3600 + m * 20) * 1000
-      const text = makeText(random, vocabulary, meanChars)
+      const text = makeText(random, vocabulary, meanChars, passages, quoted)
       written.textBytes += Buffer.byteLength(text)
-      const record = makeRecord(random, { id, parent, at, cwd: `/code/${project}`, m, text })
+      const record = makeRecord(random, { id, parent, at, cwd: `/code/${project}`, m, text, plain })
       parent = record.uuid
       lines.push(JSON.stringify(record))
     }
@@ -47,7 +60,7 @@ export function generateCorpus(
 
 function makeRecord(
   random: () => number,
-  turn: { id: string; parent: string | null; at: number; cwd: string; m: number; text: string },
+  turn: { id: string; parent: string | null; at: number; cwd: string; m: number; text: string; plain: boolean },
 ) {
   const common = {
     parentUuid: turn.parent,
@@ -62,7 +75,8 @@ function makeRecord(
   }
   // One prompt, then the agent works: text, a tool call, its result, and so on.
   const phase = turn.m % 10
-  if (phase === 0) return { ...common, type: "user", message: { role: "user", content: turn.text } }
+  if (phase === 0 || (turn.plain && turn.m % 2 === 0))
+    return { ...common, type: "user", message: { role: "user", content: turn.text } }
   const call = `toolu_${turn.id.slice(0, 8)}_${turn.m - (phase % 2 === 0 ? 1 : 0)}`
   if (phase % 2 === 0) {
     return {
@@ -72,10 +86,12 @@ function makeRecord(
       toolUseResult: { stdout: "", stderr: "", interrupted: false },
     }
   }
-  const content = [
-    { type: "text", text: turn.text.slice(0, turn.text.length >> 1) },
-    { type: "tool_use", id: call, name: "Bash", input: { command: turn.text.slice(turn.text.length >> 1) } },
-  ]
+  const content: object[] = turn.plain
+    ? [{ type: "text", text: turn.text }]
+    : [
+        { type: "text", text: turn.text.slice(0, turn.text.length >> 1) },
+        { type: "tool_use", id: call, name: "Bash", input: { command: turn.text.slice(turn.text.length >> 1) } },
+      ]
   return {
     ...common,
     type: "assistant",
@@ -92,14 +108,29 @@ function makeRecord(
   }
 }
 
-export function makeText(random: () => number, vocabulary: string[], meanChars: number): string {
+function makeText(
+  random: () => number,
+  vocabulary: string[],
+  meanChars: number,
+  passages: string[],
+  quoted: number,
+): string {
   // Lengths are skewed, as real ones are: many short messages, few long ones.
   const target = Math.max(20, -Math.log(1 - random()) * meanChars)
   let text = ""
   while (text.length < target) {
-    const word = vocabulary[zipf(random)]!
-    const mark = random()
-    text += mark < 0.04 ? `${word}.\n` : mark < 0.08 ? `${word}(` : mark < 0.12 ? `${word}) ` : `${word} `
+    if (passages.length > 0 && random() < quoted) {
+      text += passages[Math.floor(random() * passages.length)]!
+      continue
+    }
+    let passage = ""
+    for (let words = 6 + Math.floor(random() * 14); words > 0; words--) {
+      const word = vocabulary[zipf(random)]!
+      const mark = random()
+      passage += mark < 0.04 ? `${word}.\n` : mark < 0.08 ? `${word}(` : mark < 0.12 ? `${word}) ` : `${word} `
+    }
+    passages.push(passage)
+    text += passage
   }
   return text.trimEnd()
 }

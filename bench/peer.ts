@@ -9,8 +9,8 @@ const MESSAGES = 120_000
 const QUERIES = ["function error", "docker", "import const return", "test file", "zebra"]
 
 /**
- * agentdex 0.4.2 beside dex: the same transcripts, the same machine, the same run. Its own better-sqlite3 does not start
- * on this Node, so it gets ours.
+ * agentdex 0.4.2 beside dex: the same transcripts, the same machine, the same run. Prompts and answers only, since it
+ * keeps no tool results as messages. Its own better-sqlite3 does not start on this Node, so it gets ours.
  */
 export function benchPeer(): Row[] {
   const dir = mkdtempSync(join(tmpdir(), "dex-bench-peer-"))
@@ -24,7 +24,7 @@ export function benchPeer(): Row[] {
     const homes = { mine: join(dir, "mine"), theirs: join(dir, "theirs") }
     for (const home of Object.values(homes)) {
       mkdirSync(home)
-      generateCorpus(join(home, ".claude"), { messages: MESSAGES, seed: 21 })
+      generateCorpus(join(home, ".claude"), { messages: MESSAGES, seed: 21, plain: true })
     }
     const env = { HOME: homes.theirs, LANCEDB_LOG: "error" }
     const theirSync = time([theirs, "sync"], env)

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { parseObject } from "../src/connectors/record.ts"
-import { mayHoldSecret, redactRecord, redactText } from "../src/ingest/redact.ts"
+import { redactRecord, redactText } from "../src/ingest/redact.ts"
 import { leakOf, plant } from "../test/ingest/secrets.ts"
 
 const { values } = parseArgs({
@@ -78,19 +78,6 @@ function measureTranscripts(directory: string): void {
     for (const line of lines) redactRecord(parseObject(line)!)
   })
   report(`transcripts, ${parsed} records, without parsing`, bytes, found, recordSeconds - parseSeconds)
-  let held = 0
-  let heldBytes = 0
-  const gateSeconds = cpuSeconds(() => {
-    for (const line of lines) {
-      if (!mayHoldSecret(line)) continue
-      held++
-      heldBytes += line.length
-    }
-  })
-  report("prefilter on lines", bytes, held, gateSeconds)
-  console.log(
-    `prefilter: ${round((held / lines.length) * 100)} % of records, ${round((heldBytes / bytes) * 100)} % of bytes`,
-  )
 }
 
 function measureFloods(): void {
@@ -112,7 +99,6 @@ function measureFloods(): void {
       return {
         "1 MB of": JSON.stringify(piece),
         "MB/s": round(text.length / 1e6 / cpuSeconds(() => redactText(text))),
-        "prefilter MB/s": round(text.length / 1e6 / cpuSeconds(() => mayHoldSecret(text))),
       }
     },
   )

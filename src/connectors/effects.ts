@@ -2,7 +2,8 @@ import type { Effect, Hunk, Origin } from "../core/conversation.ts"
 
 // What tool calls did to the world, in the one shape that all agents' tools are brought to.
 
-const MAX_COMMAND = 2_000
+/** The whole command stands in the message; this is for finding it. */
+const MAX_COMMAND = 500
 const MAX_ERROR = 400
 
 /** A command and what became of it. `output` is searched for the line that says what went wrong. */

@@ -3,8 +3,8 @@ import { connectors } from "../connectors/index.ts"
 import { messageOf } from "../core/error.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { openStore } from "../store/sqlite-store.ts"
-import { readUnit, replayUnit } from "./read-unit.ts"
-import type { WorkerAnswer, WorkerJob } from "./reader.ts"
+import { takeUnit } from "./read-unit.ts"
+import type { ReadAnswer, ReadOrder } from "./reader.ts"
 
 // The reading half of a sync: files in, redacted records and parsed conversations out. It never writes.
 
@@ -12,20 +12,11 @@ const { dexDir, history } = workerData as { dexDir: string; history: string }
 const store = openStore(history)
 const projectOf = createProjectFinder()
 
-parentPort!.on("message", async ({ id, source, unit, known, replay }: WorkerJob) => {
-  let answer: WorkerAnswer
+parentPort!.on("message", async ({ id, source, unit, replay }: ReadOrder) => {
+  const connector = connectors.find((candidate) => candidate.source === source)!
+  let answer: ReadAnswer
   try {
-    const connector = connectors.find((candidate) => candidate.source === source)!
-    const context = {
-      projectOf,
-      dexDir,
-      rawLines: (key: string, kind: "live" | "left") => store.rawLines(source, key, kind),
-    }
-    const write =
-      replay && known
-        ? await replayUnit(connector, unit, known.cursor, context)
-        : await readUnit(connector, unit, known, context)
-    answer = { id, write }
+    answer = { id, write: await takeUnit(connector, unit, replay, { projectOf, dexDir, store }) }
   } catch (error) {
     answer = { id, error: messageOf(error) }
   }

@@ -2,7 +2,7 @@ import { isAbsolute, relative } from "node:path"
 import type { Connector, Cursor, RawRecord, Unit } from "../connectors/connector.ts"
 import type { Conversation } from "../core/conversation.ts"
 import { type Block, packLines } from "../store/codec.ts"
-import type { ConversationWrite, KnownUnit, MessageWrite, UnitWrite } from "../store/store.ts"
+import type { ConversationWrite, KnownUnit, MessageWrite, Store, UnitWrite } from "../store/store.ts"
 import { REDACTION_VERSION, redactRecord } from "./redact.ts"
 
 /** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */
@@ -12,7 +12,20 @@ export type ReadContext = {
   projectOf: (cwd: string) => string
   /** dex's own folder: agents that dex itself runs there are not the user's history. */
   dexDir: string
-  rawLines: (unitKey: string, kind: "live" | "left") => Promise<string[]>
+  store: Pick<Store, "knownUnit" | "rawLines">
+}
+
+/** What is to be stored of a unit: what is new in its source, or (`replay`) what its kept records say today. */
+export async function takeUnit(
+  connector: Connector,
+  unit: Unit,
+  replay: boolean,
+  context: ReadContext,
+): Promise<UnitWrite> {
+  const known = await context.store.knownUnit(connector.source, unit.key)
+  return replay && known
+    ? replayUnit(connector, unit, known.cursor, context)
+    : readUnit(connector, unit, known, context)
 }
 
 /**
@@ -20,7 +33,7 @@ export type ReadContext = {
  * all of the unit's records say. What is stored is always what a parse of all records says, so reading bit by bit and
  * reading at once cannot differ.
  */
-export async function readUnit(
+async function readUnit(
   connector: Connector,
   unit: Unit,
   known: KnownUnit | undefined,
@@ -34,8 +47,11 @@ export async function readUnit(
   const fresh = redactAll(reading.records, redactions)
   const end = reading.end()
   const appends = goOn && reading.mode === "append"
-  const before = kept ? await parsedLines(context, unit.key, "live") : []
-  const left = kept ? await parsedLines(context, unit.key, "left") : []
+  // What was kept under older rules is redacted by today's before anything new joins it.
+  const stale = kept && known.redaction_version !== REDACTION_VERSION
+  const again = (records: RawRecord[]) => (stale ? redactAll(records, redactions).records : records)
+  const before = kept ? again(await parsedLines(context, connector, unit.key, "live")) : []
+  const left = kept ? again(await parsedLines(context, connector, unit.key, "left")) : []
 
   const live = appends ? [...before, ...fresh.records] : fresh.records
   // Where the source only grew, nothing was lost, even if a newer connector keeps other parts of the same records.
@@ -50,14 +66,13 @@ export async function readUnit(
       bornAt: unit.bornAt,
       modifiedAt: unit.modifiedAt,
     },
+    seen: true,
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
-    raw: {
-      mode: appends ? "append" : "replace",
-      live: pack(fresh.lines),
-      left: pack(lost.map((record) => JSON.stringify(record))),
-    },
+    raw: stale
+      ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf([...left, ...lost])) }
+      : { mode: appends ? "append" : "replace", live: pack(fresh.lines), left: pack(linesOf(lost)) },
     conversations: told.conversations,
     skipped: end.skipped,
     unknown: told.unknown,
@@ -66,19 +81,20 @@ export async function readUnit(
 }
 
 /** Parses what is kept of a unit again: for a better connector, or new redaction rules, when the source is gone. */
-export async function replayUnit(
+async function replayUnit(
   connector: Connector,
   unit: Pick<Unit, "key" | "path" | "stamp" | "bornAt" | "modifiedAt">,
   cursor: string,
   context: ReadContext,
 ): Promise<UnitWrite> {
   const redactions: Record<string, number> = {}
-  const live = redactAll(await parsedLines(context, unit.key, "live"), redactions)
-  const left = redactAll(await parsedLines(context, unit.key, "left"), redactions)
+  const live = redactAll(await parsedLines(context, connector, unit.key, "live"), redactions)
+  const left = redactAll(await parsedLines(context, connector, unit.key, "left"), redactions)
   const told = tell(connector, live.records, left.records, unit, context)
   return {
     source: connector.source,
     unit,
+    seen: false,
     cursor,
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
@@ -90,12 +106,21 @@ export async function replayUnit(
   }
 }
 
+function linesOf(records: RawRecord[]): string[] {
+  return records.map((record) => JSON.stringify(record))
+}
+
 function pack(lines: string[]): Block[] {
   return packLines(lines, RAW_BLOCK_CHARS)
 }
 
-async function parsedLines(context: ReadContext, unitKey: string, kind: "live" | "left"): Promise<RawRecord[]> {
-  return (await context.rawLines(unitKey, kind)).map((line) => JSON.parse(line) as RawRecord)
+async function parsedLines(
+  context: ReadContext,
+  connector: Connector,
+  unitKey: string,
+  kind: "live" | "left",
+): Promise<RawRecord[]> {
+  return (await context.store.rawLines(connector.source, unitKey, kind)).map((line) => JSON.parse(line) as RawRecord)
 }
 
 function redactAll(

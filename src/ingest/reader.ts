@@ -2,8 +2,8 @@ import { Worker } from "node:worker_threads"
 import type { Unit } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
-import type { KnownUnit, UnitWrite } from "../store/store.ts"
-import { readUnit, replayUnit } from "./read-unit.ts"
+import type { UnitWrite } from "../store/store.ts"
+import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync.ts"
 import { heapLimits, threadFile } from "./threads.ts"
 
@@ -11,7 +11,7 @@ import { heapLimits, threadFile } from "./threads.ts"
 export type Reader = {
   /** How much may be under way before the first of it is stored. */
   ahead: { units: number; bytes: number }
-  read(source: SourceId, unit: Unit, known: KnownUnit | undefined, replay: boolean): Promise<UnitWrite>
+  read(source: SourceId, unit: Unit, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
 
@@ -28,23 +28,16 @@ function inlineReader(deps: SyncDeps): Reader {
   const projectOf = createProjectFinder()
   return {
     ahead: { units: 1, bytes: 0 },
-    read: (source, unit, known, replay) => {
+    read: (source, unit, replay) => {
       const connector = deps.connectors.find((candidate) => candidate.source === source)!
-      const context = {
-        projectOf,
-        dexDir: deps.home.dir,
-        rawLines: (key: string, kind: "live" | "left") => deps.store.rawLines(source, key, kind),
-      }
-      return replay && known
-        ? replayUnit(connector, unit, known.cursor, context)
-        : readUnit(connector, unit, known, context)
+      return takeUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
     },
     close: async () => {},
   }
 }
 
-export type WorkerJob = { id: number; source: SourceId; unit: Unit; known: KnownUnit | undefined; replay: boolean }
-export type WorkerAnswer = { id: number; write: UnitWrite } | { id: number; error: string }
+export type ReadOrder = { id: number; source: SourceId; unit: Unit; replay: boolean }
+export type ReadAnswer = { id: number; write: UnitWrite } | { id: number; error: string }
 
 function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
   const worker = new Worker(threadFile("read"), {
@@ -53,7 +46,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
   })
   const waiting = new Map<number, { resolve: (write: UnitWrite) => void; reject: (error: Error) => void }>()
   let next = 0
-  worker.on("message", (answer: WorkerAnswer) => {
+  worker.on("message", (answer: ReadAnswer) => {
     const asked = waiting.get(answer.id)
     waiting.delete(answer.id)
     if ("write" in answer) asked?.resolve(answer.write)
@@ -67,11 +60,11 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
   worker.on("exit", () => fail(new Error("The reading thread ended early")))
   return {
     ahead: AHEAD,
-    read: (source, unit, known, replay) =>
+    read: (source, unit, replay) =>
       new Promise((resolve, reject) => {
         const id = next++
         waiting.set(id, { resolve, reject })
-        worker.postMessage({ id, source, unit, known, replay } satisfies WorkerJob)
+        worker.postMessage({ id, source, unit, replay } satisfies ReadOrder)
       }),
     close: async () => {
       await worker.terminate()

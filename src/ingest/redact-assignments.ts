@@ -16,20 +16,6 @@ const NAMED = new RegExp(
   "gi",
 )
 
-/**
- * What is true of every text in which `findAssignments` finds something, of a record in its JSON form that holds such
- * a text, and of one that holds a secret under its name or next to it. Counts of tokens, which every answer of a model
- * reports, are not meant.
- */
-const MAY_BE_NAMED = new RegExp(
-  `(?:${WORDS.replace("token", 'token(?!s?\\\\{0,3}"?:\\s?\\d{1,15}[,}])')})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,24}(?:[ \\t]|\\\\+t){0,3}(?:[:=]|%3[AD]|\\?\\?=)|[ \\t]+(?:is|was):?[ \\t]|(?=[ \\t\\\\])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)(?:[ \\t]|\\\\+t)|\\\\{0,17}["'],)`,
-  "i",
-)
-
-export function mayBeNamed(text: string): boolean {
-  return MAY_BE_NAMED.test(text)
-}
-
 export function findAssignments(text: string, spans: Span[]): void {
   let cookiesEnd = 0
   let lastName = ""

@@ -6,7 +6,7 @@ import { isPlaceholder } from "./redact-values.ts"
 /** What every command of interest is followed by. */
 export const SHORT_FLAG = / -(?:[upUa]|-user|-proxy-user)/
 /** Stands before them. */
-export const COMMAND = /curl |sshpass |mysql(?:dump|admin)? |redis-cli |docker login /g
+const COMMAND = /curl |sshpass |mysql(?:dump|admin)? |redis-cli |docker login /g
 const FLAGS: { command: string; flag: RegExp }[] = [
   { command: "curl", flag: /\s(?:-u|--user|-U|--proxy-user)[ =]?\\*["']?([^\s:"'\\]{1,100}):([^\s"'\\]{3,200})/ },
   { command: "sshpass", flag: /^sshpass -p ?\\*["']?([^\s"'\\]{3,200})/ },

@@ -40,33 +40,6 @@ export function findTokens(text: string, spans: Span[]): void {
   }
 }
 
-/** False only if `findTokens` finds nothing, in this text and in the one whose JSON form this is. */
-export function mayHoldTokens(text: string): boolean {
-  const length = text.length
-  const found: Span[] = []
-  for (let start = nextRun(text, 0); start !== -1; ) {
-    searchEdge(text, start, found)
-    if (found.length > 0) return true
-    let end = start
-    let three = 0
-    let stop = -1
-    for (; end < length; end++) {
-      const code = text.charCodeAt(end)
-      if (isRunCode[code] === 0) break
-      three = ((three << 7) | code) & 0x1fffff
-      if (isStart[three] === 0) continue
-      if (stop < end) stop = runEnd(text, end)
-      const span = matchRules(text, end - 2, stop)
-      if (span ? span.rule !== SHOWN : mayFold(text, end - 2, stop)) return true
-      if (!span) continue
-      end = span.end - 1
-      three = 0
-    }
-    start = nextRun(text, end + 1)
-  }
-  return false
-}
-
 /** Where the next run begins: of any 20 characters in a row that are not all of the alphabet, the last such tells. */
 function nextRun(text: string, from: number): number {
   const length = text.length

@@ -1,9 +1,9 @@
 import type { RawRecord } from "../connectors/connector.ts"
-import { findAssignments, isSecretValue, mayBeNamed, ruleFor, secretKind } from "./redact-assignments.ts"
+import { findAssignments, isSecretValue, ruleFor, secretKind } from "./redact-assignments.ts"
 import { findBlocks } from "./redact-blocks.ts"
-import { COMMAND, findCommands, SHORT_FLAG } from "./redact-commands.ts"
+import { findCommands, SHORT_FLAG } from "./redact-commands.ts"
 import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./redact-rules.ts"
-import { findTokens, mayHoldTokens } from "./redact-tokens.ts"
+import { findTokens } from "./redact-tokens.ts"
 import { findSignatures, findUrls } from "./redact-urls.ts"
 
 /** Raised whenever a text may be redacted differently than before: what is stored is then redacted again. */
@@ -25,25 +25,6 @@ export function redactRecord(record: RawRecord): { record: RawRecord; redactions
   const redactions: Record<string, number> = {}
   return { record: redactObject(record, redactions) as RawRecord, redactions }
 }
-
-/**
- * False only if nothing would be redacted, so that most records need no walk. Takes a text, or a record in its JSON
- * form.
- */
-export function mayHoldSecret(text: string): boolean {
-  if ((has(text, "rivate") || has(text, "RIVATE")) && BLOCK.test(text)) return true
-  if (has(text, "\\u00") && ESCAPED_PRINTABLE.test(text)) return true
-  if (mayBeNamed(text) || mayHoldTokens(text)) return true
-  if (has(text, "%2F%2F") || (SHORT_FLAG.test(text) && text.search(COMMAND) !== -1)) return true
-  const found: Span[] = []
-  if (has(text, "://") || has(text, ":\\")) findUrls(text, found)
-  if (has(text, "&")) findSignatures(text, found)
-  return found.length > 0
-}
-
-const BLOCK = /(?:<|u003c|&lt;)\/?private|PRIVATE KEY|Private-Lines/i
-/** Some writers escape `<`, `&` or every character: such a text cannot be judged before it is parsed. */
-const ESCAPED_PRINTABLE = /\\u00[2-7]/
 
 /** No secret is shorter, and most strings of a record are: types, names, ids. */
 const MIN_TEXT = 6
@@ -70,7 +51,8 @@ function findSpans(text: string, key: string | undefined): Span[] {
   if (has(text, "&")) findSignatures(text, found)
   if (SHORT_FLAG.test(text)) findCommands(text, found)
   findAssignments(text, found)
-  const kind = key === undefined ? undefined : secretKind(key)
+  // A key that was a secret itself names a token now, but says nothing about the value under it.
+  const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
   if (kind && isSecretValue(text, kind)) found.push({ start: 0, end: text.length, rule: ruleFor(kind) })
   return found.length === 0 ? found : join(withoutMarked(text, found))
 }

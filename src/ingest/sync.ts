@@ -4,7 +4,7 @@ import { messageOf } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { tryLock } from "../store/lock.ts"
 import type { SearchIndex } from "../store/search-index.ts"
-import type { KnownUnit, Store, StoredMessage, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
+import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
 import { openReader, type Reader } from "./reader.ts"
 import { REDACTION_VERSION } from "./redact.ts"
 
@@ -116,7 +116,7 @@ async function saveOutcome(deps: SyncDeps, plan: Plan, report: SyncReport): Prom
   }
 }
 
-type Job = { connector: Connector; unit: Unit; known: KnownUnit | undefined; replay: boolean }
+type Job = { connector: Connector; unit: Unit; replay: boolean }
 type Plan = { jobs: Job[]; found: number; containers: { source: SourceId; path: string; stamp: string }[] }
 
 /** What there is to do: new and grown units, units whose connector knows more now, and the marking of what is gone. */
@@ -143,16 +143,17 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
       if (present.has(found.key)) continue
       present.add(found.key)
       const before = known.get(found.key)
-      if (isWorkFor(before, found, connector, options))
-        plan.jobs.push({ connector, unit: found, known: before, replay: false })
+      if (isWorkFor(before, found, connector, options)) plan.jobs.push({ connector, unit: found, replay: false })
     }
     const blocked = unreadable.map((file) => file.path)
     const gone: string[] = []
-    for (const unit of known.values()) {
-      if (present.has(unit.key) || skippedContainers.has(unit.path)) continue
-      if (!blocked.some((path) => unit.path.startsWith(path))) gone.push(unit.key)
-      if (needsReplay(unit, connector, options))
-        plan.jobs.push({ connector, unit: unitOf(unit), known: unit, replay: true })
+    for (const [key, unit] of known) {
+      if (present.has(key) || skippedContainers.has(unit.path)) continue
+      if (!blocked.some((path) => unit.path.startsWith(path))) gone.push(key)
+      if (needsReplay(unit, connector, options)) {
+        const kept = await keptUnit(deps.store, source, key)
+        if (kept) plan.jobs.push({ connector, unit: kept, replay: true })
+      }
     }
     report.archived += await deps.store.archiveUnits(source, gone)
     report.unreadable.push(...unreadable.map((file) => ({ source, ...file })))
@@ -173,29 +174,24 @@ function* discoverAll(connector: Connector, machine: Machine, seen: (path: strin
   }
 }
 
-function isWorkFor(known: KnownUnit | undefined, unit: Unit, connector: Connector, options: SyncOptions): boolean {
+function isWorkFor(known: UnitMark | undefined, unit: Unit, connector: Connector, options: SyncOptions): boolean {
   if (!known || known.state === "archived") return true
   if (known.stamp !== unit.stamp || known.connector_version !== connector.version) return true
   return options.redactAgain === true && known.redaction_version !== REDACTION_VERSION
 }
 
-function needsReplay(unit: KnownUnit, connector: Connector, options: SyncOptions): boolean {
-  if (unit.raw_withheld) return false
+function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions): boolean {
   return (
     unit.connector_version !== connector.version ||
     (options.redactAgain === true && unit.redaction_version !== REDACTION_VERSION)
   )
 }
 
-function unitOf(known: KnownUnit): Unit {
-  return {
-    key: known.key,
-    path: known.path,
-    stamp: known.stamp,
-    bytes: 0,
-    modifiedAt: known.modified_at,
-    bornAt: known.born_at,
-  }
+/** A unit whose source is gone, to be parsed again; undefined where its records are not kept either. */
+async function keptUnit(store: Store, source: SourceId, key: string): Promise<Unit | undefined> {
+  const known = await store.knownUnit(source, key)
+  if (!known || known.raw_withheld) return undefined
+  return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 
 function largestOf(plan: Plan): number {
@@ -289,7 +285,7 @@ async function* readAll(reader: Reader, jobs: Job[]): AsyncGenerator<{ job: Job;
     ) {
       const job = jobs[next++]!
       bytes += job.unit.bytes
-      const result = reader.read(job.connector.source, job.unit, job.known, job.replay).catch((error) => asError(error))
+      const result = reader.read(job.connector.source, job.unit, job.replay).catch((error) => asError(error))
       ahead.push({ job, result })
     }
     const { job, result } = ahead.shift()!

@@ -24,6 +24,7 @@ import type {
   SourceReport,
   Stats,
   StoredMessage,
+  UnitMark,
 } from "./store.ts"
 
 const ROW = `select c.*, p.path as project, ifnull(p.private, 0) as private, u.path as unit_path, u.state as unit_state
@@ -36,13 +37,33 @@ const LISTED = `where (@source is null or c.source = @source)
 
 type Raw = Record<string, string | number | null>
 
-export function knownUnits(db: Db, source: SourceId): Map<string, KnownUnit> {
+export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
   const rows = db
+    .prepare("select key, path, stamp, connector_version, redaction_version, state from unit where source = ?")
+    .raw()
+    .all(source)
+  const marks = new Map<string, UnitMark>()
+  for (const [key, path, stamp, connector_version, redaction_version, state] of rows as [
+    string,
+    string,
+    string,
+    number,
+    number,
+    UnitMark["state"],
+  ][]) {
+    marks.set(key, { path, stamp, connector_version, redaction_version, state })
+  }
+  return marks
+}
+
+export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | undefined {
+  const row = db
     .prepare(
-      "select key, path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld from unit where source = ?",
+      `select key, path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld
+       from unit where source = ? and key = ?`,
     )
-    .all(source) as (Omit<KnownUnit, "raw_withheld"> & { raw_withheld: number })[]
-  return new Map(rows.map((row) => [row.key, { ...row, raw_withheld: row.raw_withheld === 1 }]))
+    .get(source, key) as (Omit<KnownUnit, "raw_withheld"> & { raw_withheld: number }) | undefined
+  return row && { ...row, raw_withheld: row.raw_withheld === 1 }
 }
 
 export function knownContainers(db: Db, source: SourceId): Map<string, string> {

@@ -18,6 +18,7 @@ export function openStore(path: string): Store {
   return {
     id: async () => historyId,
     knownUnits: (source) => ask(() => read.knownUnits(db, source)),
+    knownUnit: (source, key) => ask(() => read.knownUnit(db, source, key)),
     knownContainers: (source) => ask(() => read.knownContainers(db, source)),
     saveContainer: (source, container, stamp) =>
       ask(() => {

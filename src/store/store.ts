@@ -10,7 +10,9 @@ export type Store = {
   /** Names this history. An index built from another one is of no use. */
   id(): Promise<string>
 
-  knownUnits(source: SourceId): Promise<Map<string, KnownUnit>>
+  /** Every unit of a source, with no more than is needed to see that it has not changed. */
+  knownUnits(source: SourceId): Promise<Map<string, UnitMark>>
+  knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
   knownContainers(source: SourceId): Promise<Map<string, string>>
   saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
   /** The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. */
@@ -58,31 +60,38 @@ export type Store = {
 
 export type Progress = { done: number; total: number; at: number }
 
-export type KnownUnit = {
-  key: string
+export type UnitMark = {
   path: string
   stamp: string
-  cursor: string
   connector_version: number
   redaction_version: number
+  state: "present" | "archived"
+}
+
+export type KnownUnit = UnitMark & {
+  key: string
+  cursor: string
   born_at: number
   modified_at: number
-  state: "present" | "archived"
   raw_withheld: boolean
 }
 
 export type UnitWrite = {
   source: SourceId
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
+  /** False when the unit was only parsed again: its source may be long gone. */
+  seen: boolean
   cursor: string
   connector_version: number
   redaction_version: number
   /** `append` adds to the live records, `replace` takes their place; both add to the left ones. `rewrite` replaces both. */
   raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
   conversations: ConversationWrite[]
+  /** Of what was read now; an append adds them to what was counted before. */
   skipped: { reason: string; where: string }[]
-  unknown: Record<string, number>
   redactions: Record<string, number>
+  /** Of all the unit's records. */
+  unknown: Record<string, number>
 }
 
 export type ConversationWrite = Omit<Conversation, "messages"> & {

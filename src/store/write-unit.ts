@@ -7,6 +7,7 @@ import { conversationsOf, deleteConversation, saveConversation } from "./write-c
 const RAW_LIVE = 0
 
 const RAW_LEFT = 1
+const MOST_SKIPPED = 1000
 
 /** A block smaller than this is filled up by the next append, so that a live session does not leave hundreds behind. */
 const SMALL_BLOCK_BYTES = 48 << 10
@@ -41,6 +42,7 @@ export function writeUnit(db: Db, write: UnitWrite): WriteResult {
 
 function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
   const { unit } = write
+  const before = write.raw.mode === "append" ? countsOf(db, write.source, unit.key) : { skipped: [], redactions: {} }
   return db
     .prepare(
       `insert into unit (source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version,
@@ -65,13 +67,27 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
       modifiedAt: Math.round(unit.modifiedAt),
       connector_version: write.connector_version,
       redaction_version: write.redaction_version,
-      // A unit that was only parsed again may be long gone from the disk.
-      state: write.raw.mode === "rewrite" ? null : "present",
+      state: write.seen ? "present" : null,
       withheld: withheld ? 1 : 0,
-      skipped: JSON.stringify(write.skipped.slice(0, 1000)),
+      skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MOST_SKIPPED)),
       unknown: JSON.stringify(write.unknown),
-      redactions: JSON.stringify(write.redactions),
+      redactions: JSON.stringify(added(before.redactions, write.redactions)),
     }) as number
+}
+
+function countsOf(db: Db, source: string, key: string): Pick<UnitWrite, "skipped" | "redactions"> {
+  const row = db.prepare("select skipped, redactions from unit where source = ? and key = ?").get(source, key) as
+    | { skipped: string; redactions: string }
+    | undefined
+  return row
+    ? { skipped: JSON.parse(row.skipped), redactions: JSON.parse(row.redactions) }
+    : { skipped: [], redactions: {} }
+}
+
+function added(a: Record<string, number>, b: Record<string, number>): Record<string, number> {
+  const sum = { ...a }
+  for (const [name, count] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + count
+  return sum
 }
 
 /** Which conversations a unit tells, also where another unit tells them better: forgetting one must find them all. */

@@ -6,7 +6,7 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import type { RawRecord } from "../../src/connectors/connector.ts"
 import { parseObject } from "../../src/connectors/record.ts"
-import { mayHoldSecret, redactRecord, redactText } from "../../src/ingest/redact.ts"
+import { redactRecord, redactText } from "../../src/ingest/redact.ts"
 import { type Span, TOKEN_RULES } from "../../src/ingest/redact-rules.ts"
 import { findTokens } from "../../src/ingest/redact-tokens.ts"
 import { tempDir } from "../support/temp.ts"
@@ -48,17 +48,6 @@ describe("planted secrets", () => {
       })
       const changed = redactText(p.text, p.key) !== p.text
       expect(Object.keys(result.redactions).length > 0, nameOf(p)).toBe(changed)
-    }
-  })
-
-  test("the prefilter never misses a record that would be redacted", () => {
-    for (const p of planted) {
-      const record = { a: [{ [p.key ?? "text"]: p.text, b: JSON.stringify({ c: p.text }) }] }
-      const escaped = JSON.stringify(record)
-      const go = escaped.replaceAll("<", "\\u003c").replaceAll(">", "\\u003e").replaceAll("&", "\\u0026")
-      if (Object.keys(redactRecord(record).redactions).length === 0) continue
-      expect(mayHoldSecret(escaped), nameOf(p)).toBe(true)
-      expect(mayHoldSecret(go), nameOf(p)).toBe(true)
     }
   })
 
@@ -275,7 +264,7 @@ describe("whatever the text", () => {
     )
   })
 
-  test("the prefilter is right about any record, and no record throws", () => {
+  test("a record that was redacted holds nothing more to redact, and no record throws", () => {
     const records = fc.dictionary(
       fc.oneof(fc.constantFrom("text", "password", "API_KEY", "name", "value"), texts),
       fc.oneof(texts, fc.array(texts, { maxLength: 3 }), fc.jsonValue({ maxDepth: 3 })),
@@ -283,9 +272,9 @@ describe("whatever the text", () => {
     )
     fc.assert(
       fc.property(records, (record) => {
-        const escaped = JSON.stringify(record)
-        const { redactions } = redactRecord(JSON.parse(escaped) as RawRecord)
-        return Object.keys(redactions).length === 0 || mayHoldSecret(escaped)
+        const once = redactRecord(JSON.parse(JSON.stringify(record)) as RawRecord).record
+        const twice = redactRecord(JSON.parse(JSON.stringify(once)) as RawRecord)
+        return Object.keys(twice.redactions).length === 0
       }),
       { numRuns: 3_000, seed: 2 },
     )
@@ -346,8 +335,6 @@ describe("texts made to be slow", () => {
         const speed = bestOf(4, () => text.length / 1e6 / cpuSeconds(() => (once = redactText(text))), 1)
         expect(speed, `${name}: MB/s`).toBeGreaterThanOrEqual(1)
         expect(redactText(once) === once, `${name}: redacted twice`).toBe(true)
-        const gate = bestOf(4, () => text.length / 1e6 / cpuSeconds(() => mayHoldSecret(text)), 1)
-        expect(gate, `${name}: prefilter, MB/s`).toBeGreaterThanOrEqual(1)
       }
     }
   })
@@ -435,7 +422,7 @@ function attacksOn({ keys }: { keys: string }): string[] {
 }
 
 /** Less cannot be compared. */
-const TOO_SHORT_MS = 4
+const TOO_SHORT_MS = 16
 
 /** Milliseconds, of the quickest of several runs. Whole pieces: a torn last one may be a token and cost a second pass. */
 function fastest(piece: string, length: number): number {

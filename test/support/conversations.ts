@@ -36,6 +36,7 @@ export function unit(
       bornAt: more.bornAt ?? 1_760_000_000_000,
       modifiedAt: 1_760_000_000_000,
     },
+    seen: true,
     cursor: "{}",
     connector_version: 1,
     redaction_version: 1,

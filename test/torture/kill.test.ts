@@ -98,7 +98,8 @@ async function inspect(home: string): Promise<{ stored: number; files: number; w
     const problems = [...(await store.check()), ...index.check()]
     if (problems.length > 0) return { stored: 0, files: files.length, wrong: problems.join("; ") }
     const units = await store.knownUnits("claude_code")
-    for (const unit of units.values()) {
+    for (const key of units.keys()) {
+      const unit = (await store.knownUnit("claude_code", key))!
       const { offset } = JSON.parse(unit.cursor) as { offset: number }
       const expected = readFileSync(unit.path).subarray(0, offset).toString("utf8").split("\n").length - 1
       const id = unit.key.split("/").at(-1)!.replace(".jsonl", "")

@@ -44,7 +44,8 @@ test(
         expect(await store.check()).toEqual([])
         const known = await store.knownUnits("claude_code")
         seen.add(known.size)
-        for (const unit of known.values()) {
+        for (const key of known.keys()) {
+          const unit = (await store.knownUnit("claude_code", key))!
           const { offset } = JSON.parse(unit.cursor) as { offset: number }
           const expected = readFileSync(unit.path).subarray(0, offset).toString("utf8").split("\n").length - 1
           const id = unit.key.split("/").at(-1)!.replace(".jsonl", "")
