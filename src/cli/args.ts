@@ -24,7 +24,7 @@ function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: st
 export function readArguments(tool: Tool<never>, argv: string[]): { input: unknown; json: boolean; help: boolean } {
   const flags = flagsOf(tool)
   const options: Record<string, { type: "string" | "boolean"; short?: string }> = {
-    json: { type: "boolean" },
+    json: { type: "boolean", short: "j" },
     help: { type: "boolean", short: "h" },
   }
   for (const flag of flags)

@@ -1,6 +1,6 @@
 import { createDex } from "../app/dex.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
-import { paint, terminalOf } from "../render/terminal.ts"
+import { paint, terminalOf, wrap } from "../render/terminal.ts"
 import { sources } from "../tools/sources.ts"
 import { many, seconds, shortPath } from "./print/words.ts"
 import { progressView } from "./progress.ts"
@@ -23,10 +23,11 @@ export async function showHome(): Promise<number> {
   const say = (line = "") => process.stdout.write(`${line}\n`)
   try {
     const first = !dex.hasHistory()
-    if (first)
-      say(
-        `dex ${VERSION}: the memory that your coding agents share. It stays on this machine, in ${shortPath(dex.home.dir, dex.machine.home)}.\n`,
-      )
+    if (first) {
+      const place = shortPath(dex.home.dir, dex.machine.home)
+      const intro = `dex ${VERSION}: the memory that your coding agents share. It stays on this machine, in ${place}.`
+      say(`${wrap(intro, terminal.columns).join("\n")}\n`)
+    }
     const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       onProgress: view.show,
       signal: stop.signal,

@@ -3,7 +3,7 @@ import { saveListing } from "../app/listing.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
-import { safe, terminalOf } from "../render/terminal.ts"
+import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { tools } from "../tools/index.ts"
 import { readArguments } from "./args.ts"
@@ -128,10 +128,11 @@ async function print(name: string, output: unknown, input: unknown, dex: Dex): P
   const terminal = terminalOf(process.stdout, process.env)
   const printed = await printedBy(name, output, input, { terminal, home: dex.machine.home })
   if (printed.lines.length > 0) write(`${printed.lines.join("\n").trimEnd()}\n`)
-  if (printed.notes?.length)
-    process.stderr.write(
-      `${printed.lines.length > 0 ? "\n" : ""}${printed.notes.map((note) => safe(note)).join("\n")}\n`,
-    )
+  if (printed.notes?.length) {
+    const width = terminalOf(process.stderr, process.env).columns
+    const notes = printed.notes.flatMap((note) => wrap(safe(note), width))
+    process.stderr.write(`${printed.lines.length > 0 ? "\n" : ""}${notes.join("\n")}\n`)
+  }
   if (printed.listing && terminal.interactive) saveListing(dex.home.dir, printed.listing)
 }
 

@@ -1,4 +1,5 @@
 import { messageText } from "../core/format.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
 import { cutSnippets } from "../store/snippets.ts"
 import type { Store } from "../store/store.ts"
 import type { Query } from "./query.ts"
@@ -12,10 +13,12 @@ const PAGE = 50
 export async function scan(
   store: Store,
   query: Query,
-  input: SearchInput & { excludedProjects: string[] },
+  input: SearchInput,
+  among: Ref[] | undefined,
 ): Promise<Pick<SearchOutcome, "hits" | "total" | "total_is_at_least" | "matched" | "mode" | "scanned">> {
   const deadline = Date.now() + TIME_MS
   const words = query.words.map((word) => word.toLowerCase())
+  const only = among && new Set(among.map(formatRef))
   const hits: (Omit<SearchHit, "snippet"> & { text: string })[] = []
   let total = 0
   let looked = 0
@@ -40,12 +43,11 @@ export async function scan(
     for (const row of page.rows) {
       if (Date.now() > deadline) break
       looked++
-      if (input.conversation && (row.ref.id !== input.conversation.id || row.ref.source !== input.conversation.source))
-        continue
+      if (only && !only.has(formatRef(row.ref))) continue
       let best: { number: number; at?: number; score: number; text: string } | undefined
       let count = 0
       for (const message of await store.messages(row.ref)) {
-        if (message.copied) continue
+        if (message.copied || isOutside(message.at ?? row.ended_at, input)) continue
         const text = messageText(message, "full")
         const lower = text.toLowerCase()
         const held = words.filter((word) => lower.includes(word)).length
@@ -71,4 +73,9 @@ export async function scan(
     mode: "scan",
     scanned: { conversations: looked, of },
   }
+}
+
+function isOutside(at: number | undefined, { from, to }: SearchInput): boolean {
+  if (at === undefined) return from !== undefined || to !== undefined
+  return (from !== undefined && at < from) || (to !== undefined && at > to)
 }

@@ -1,6 +1,6 @@
 import type { Kind, SourceId } from "../core/conversation.ts"
 import { messageText } from "../core/format.ts"
-import type { Ref } from "../core/ref.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
 import type { IndexHit, IndexQuery, SearchIndex } from "../store/search-index.ts"
 import { cutSnippets } from "../store/snippets.ts"
 import type { ConversationRow, Store } from "../store/store.ts"
@@ -14,6 +14,7 @@ export type SearchInput = {
   from?: number
   to?: number
   file?: string
+  model?: string
   conversation?: Ref
   kinds?: Kind[]
   /** The project in which the question is asked. */
@@ -67,12 +68,7 @@ export async function search(store: Store, index: SearchIndex | undefined, input
   const scope = await scopeOf(store, input)
   if (scope === undefined) return nothing
   if (!index)
-    return {
-      ...nothing,
-      ...(await scan(store, query, { ...input, excludedProjects: scope.filters.excludedProjects ?? [] })),
-      index_is_current: false,
-    }
-
+    return { ...nothing, ...(await scan(store, query, input, scope.filters.conversations)), index_is_current: false }
   const limit = (input.offset + input.limit) * HITS_PER_ROW
   let matched: "all" | "some" = "all"
   let match = query.all
@@ -121,11 +117,12 @@ async function scopeOf(store: Store, input: SearchInput): Promise<Scope | undefi
   if (input.kinds) filters.kinds = input.kinds
   if (input.from !== undefined) filters.from = input.from
   if (input.to !== undefined) filters.to = input.to
-  if (input.conversation) filters.conversations = [input.conversation]
-  if (input.file !== undefined) {
-    const touching = await store.touching(input.file)
-    const only = input.conversation
-    filters.conversations = only ? touching.filter((ref) => ref.id === only.id && ref.source === only.source) : touching
+  const chosen: Ref[][] = []
+  if (input.conversation) chosen.push([input.conversation])
+  if (input.file !== undefined) chosen.push(await store.touching(input.file))
+  if (input.model !== undefined) chosen.push(await store.usingModel(input.model))
+  if (chosen.length > 0) {
+    filters.conversations = inAll(chosen)
     if (filters.conversations.length === 0) return undefined
   }
   const shown =
@@ -133,16 +130,25 @@ async function scopeOf(store: Store, input: SearchInput): Promise<Scope | undefi
   return { filters, hiddenProjects: shown }
 }
 
+function inAll([first = [], ...others]: Ref[][]): Ref[] {
+  const names = others.map((refs) => new Set(refs.map(formatRef)))
+  return first.filter((ref) => names.every((set) => set.has(formatRef(ref))))
+}
+
 type Group = { best: IndexHit; more: number }
 
-/** One group for each conversation, in the order of their best messages. */
+/** What the index calls a conversation's title. */
+const TITLE = 0
+
+/** One group for each conversation, in the order of their best hits. A message tells more than the title it stands under. */
 export function groupByConversation(hits: IndexHit[]): Group[] {
   const groups = new Map<string, Group>()
   for (const hit of hits) {
     const name = `${hit.ref.source}:${hit.ref.id}`
     const group = groups.get(name)
-    if (group) group.more++
-    else groups.set(name, { best: hit, more: 0 })
+    if (!group) groups.set(name, { best: hit, more: 0 })
+    else if (group.best.number === TITLE) group.best = hit
+    else group.more++
   }
   return [...groups.values()]
 }
@@ -152,12 +158,13 @@ async function showHits(store: Store, groups: Group[], match: string, query: Que
   for (const { best, more } of groups) {
     const row = await store.conversation(best.ref)
     if (!row) continue // forgotten since it was indexed
-    const [message] = best.number === 0 ? [] : await store.messages(best.ref, [best.number])
-    if (best.number !== 0 && !message) continue
+    const number = Math.max(1, best.number)
+    const [message] = await store.messages(best.ref, [number])
+    if (!message && best.number !== TITLE) continue
     const text = message ? messageText(message, "full") : (row.title?.text ?? "")
     shown.push({
       row,
-      number: Math.max(1, best.number),
+      number,
       score: best.score,
       more,
       text,

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
+import { fileURLToPath } from "node:url"
 import Database from "better-sqlite3"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 
@@ -52,10 +53,23 @@ export function inTransaction<T>(db: Db, work: () => T): T {
 
 function connect(path: string): Db {
   try {
-    return withStatementCache(new Database(path, { timeout: BUSY_TIMEOUT_MS }))
+    return withStatementCache(new Database(path, { timeout: BUSY_TIMEOUT_MS, ...nativePart() }))
   } catch (error) {
     throw explained(error, path)
   }
+}
+
+/**
+ * The native part that fits a glibc Linux. The package finds it by itself too, but asks Node for a whole diagnostic
+ * report to learn which libc it runs on: as long as a search takes. Elsewhere it may look for itself.
+ */
+function nativePart(): { nativeBinding?: string } {
+  if (process.platform !== "linux" || existsSync(`/lib/ld-musl-${process.arch === "x64" ? "x86_64" : "aarch64"}.so.1`))
+    return {}
+  const nativeBinding = fileURLToPath(
+    new URL(`../prebuilds/linux-${process.arch}.node`, import.meta.resolve("better-sqlite3")),
+  )
+  return existsSync(nativeBinding) ? { nativeBinding } : {}
 }
 
 /** Compiling a statement costs as much as running it: one text is compiled once for each connection. */

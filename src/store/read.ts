@@ -242,6 +242,11 @@ export function touching(db: Db, file: string): Ref[] {
     .all({ file: file.replaceAll("\\", "/") }) as Ref[]
 }
 
+export function usingModel(db: Db, model: string): Ref[] {
+  const sql = "select source, native_id as id from conversation where instr(lower(models), ?) > 0"
+  return db.prepare(sql).all(model.toLowerCase()) as Ref[]
+}
+
 export function filesOf(db: Db, ref: Ref): string[] {
   return db
     .prepare(
@@ -273,13 +278,21 @@ export function madeIn(db: Db, ref: Ref): MadeRow[] {
 }
 
 export function projects(db: Db): ProjectRow[] {
+  return (db.prepare("select path, private from project order by path").all() as Raw[]).map(toProject)
+}
+
+export function busiestProjects(db: Db, limit: number): ProjectRow[] {
   const rows = db
     .prepare(
-      `select p.path, p.private, count(c.id) as conversations, max(c.ended_at) as last_at from project p
-       left join conversation c on c.project_id = p.id and c.kind <> 'subagent' group by p.id order by conversations desc, p.path`,
+      `select p.path, p.private from project p join conversation c on c.project_id = p.id and c.kind <> 'subagent'
+       group by p.id order by count(*) desc, p.path limit ?`,
     )
-    .all() as Raw[]
-  return rows.map((row) => present({ ...row, private: row.private === 1 }) as ProjectRow)
+    .all(limit) as Raw[]
+  return rows.map(toProject)
+}
+
+function toProject(row: Raw): ProjectRow {
+  return { path: row.path as string, private: row.private === 1 }
 }
 
 export function stats(db: Db): Stats {

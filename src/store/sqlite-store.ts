@@ -56,11 +56,13 @@ export function openStore(path: string): Store {
     messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers)),
     versions: (ref) => ask(() => read.versions(db, ref)),
     touching: (file) => ask(() => read.touching(db, file)),
+    usingModel: (model) => ask(() => read.usingModel(db, model)),
     filesOf: (ref) => ask(() => read.filesOf(db, ref)),
     commandsOf: (ref) => ask(() => read.commandsOf(db, ref)),
     madeIn: (ref) => ask(() => read.madeIn(db, ref)),
     stats: () => ask(() => read.stats(db)),
     projects: () => ask(() => read.projects(db)),
+    busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit)),
     setPrivate: (project, isPrivate) =>
       ask(() => {
         const sql = "update project set private = ? where path = ?"

@@ -36,12 +36,16 @@ export type Store = {
   versions(ref: Ref): Promise<MessageVersion[]>
   /** Conversations that edited, read or named a file whose path holds this text or matches its end. */
   touching(file: string): Promise<Ref[]>
+  /** Conversations in which a model answered whose name contains this, in any case. */
+  usingModel(model: string): Promise<Ref[]>
   filesOf(ref: Ref): Promise<string[]>
   commandsOf(ref: Ref): Promise<CommandRow[]>
   madeIn(ref: Ref): Promise<MadeRow[]>
   stats(): Promise<Stats>
 
   projects(): Promise<ProjectRow[]>
+  /** The projects in which most was done, most first. */
+  busiestProjects(limit: number): Promise<ProjectRow[]>
   setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
   /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
@@ -160,7 +164,7 @@ export type MadeRow = {
   subject?: string
   branch?: string
 }
-export type ProjectRow = { path: string; private: boolean; conversations: number; last_at?: number }
+export type ProjectRow = { path: string; private: boolean }
 
 export type ListFilter = {
   project?: string

@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { isoDate } from "../core/dates.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/lock.ts"
@@ -158,7 +159,9 @@ async function syncing(dex: Dex): Promise<Check[]> {
     {
       name: "sync",
       status: "ok",
-      message: progress ? `${far}, last at ${new Date(progress.at).toLocaleString()}` : "nothing was synced yet",
+      message: progress
+        ? `${far}, last at ${isoDate(progress.at).slice(0, 16).replace("T", " ")} UTC`
+        : "nothing was synced yet",
     },
   ]
 }
@@ -168,7 +171,7 @@ async function sources(dex: Dex): Promise<Check[]> {
   return (await (await dex.store()).sourceReport()).map((report) => {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
-    const parts = [`${grouped(report.conversations)} conversations`]
+    const parts = [`${grouped(report.conversations)} ${report.conversations === 1 ? "conversation" : "conversations"}`]
     if (report.archived > 0) parts.push(`${report.archived} of its files are gone and kept here`)
     if (skipped > 0) parts.push(`${skipped} damaged records`)
     if (unknown > 0) parts.push(`${unknown} records of unknown types`)

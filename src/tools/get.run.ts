@@ -5,6 +5,7 @@ import { formatRef } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import type { Dex } from "./context.ts"
+import { conversationOf } from "./fields.ts"
 import { resolveRef } from "./resolve.ts"
 
 export type GetInput = {
@@ -39,14 +40,10 @@ async function tell(dex: Dex, row: ConversationRow, format: Format, expand: GetI
   const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
   const wanted = all.slice(window.from, window.to)
   const fitting = fitInto(wanted, format, budget)
+  const { message_count: _, estimated_tokens: __, ...head } = conversationOf(row)
   const next = fitting.cut === undefined ? undefined : wanted[fitting.cut]!.number
   return {
-    id: formatRef(row.ref),
-    title: row.title?.text ?? "(no title)",
-    project: row.project ?? "",
-    source: row.ref.source,
-    date: row.ended_at === undefined ? "" : isoDate(row.ended_at),
-    kind: row.kind,
+    ...head,
     ...(row.parent && { parent: formatRef({ source: row.ref.source, id: row.parent.id }) }),
     ...(row.fork_of !== undefined && { fork_of: formatRef({ source: row.ref.source, id: row.fork_of }) }),
     ...(row.archived && { archived: true }),

@@ -22,7 +22,7 @@ export const list = defineTool({
     next_offset: optional(integer("Pass it as offset to go on.")),
   }),
   cli: {
-    short: { l: "limit", s: "source", a: "all" },
+    short: { l: "limit", s: "source", p: "project", a: "all" },
     aliases: ["index"],
     example: "dex list --project api --from 7d",
   },

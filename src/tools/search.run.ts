@@ -12,6 +12,7 @@ export type SearchToolInput = {
   from?: string
   to?: string
   file?: string
+  model?: string
   session?: string
   limit: number
   offset: number
@@ -38,6 +39,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
     ...(input.source !== undefined && { sources: [input.source] }),
     ...dateRange(input, dex.now()),
     ...(input.file !== undefined && { file: input.file }),
+    ...(input.model !== undefined && { model: input.model }),
     ...(conversation && { conversation }),
     inside: dex.project,
     limit: input.limit,

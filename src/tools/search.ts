@@ -13,6 +13,7 @@ export const search = defineTool({
     from: fromField,
     to: toField,
     file: optional(text("Only conversations that touched a file whose path contains this.")),
+    model: optional(text("Only conversations with a model whose name contains this.")),
     session: optional(text("all, current, or one conversation's ref.")),
     limit: withDefault(integer("How many conversations at the most.", { minimum: 1, maximum: 100 }), 10),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
@@ -34,7 +35,7 @@ export const search = defineTool({
   }),
   cli: {
     positional: "query",
-    short: { l: "limit", s: "source", f: "file", m: "project" },
+    short: { l: "limit", s: "source", f: "file", m: "model", p: "project" },
     example: 'dex search "refresh token race" --from 30d',
   },
   mcp: {

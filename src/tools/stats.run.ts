@@ -9,9 +9,8 @@ export async function run(dex: Dex, input: { summary?: boolean }) {
   const store = await dex.store()
   const total = await store.stats()
   const progress = await store.progress()
-  const projects = input.summary
-    ? []
-    : (await store.projects()).filter((project) => !project.private || project.path === dex.project)
+  const busiest = input.summary ? [] : await store.busiestProjects(MOST_PROJECTS)
+  const projects = busiest.filter((project) => !project.private || project.path === dex.project)
   const session = currentSession(dex)
   return {
     total_conversations: total.conversations,
@@ -22,7 +21,7 @@ export async function run(dex: Dex, input: { summary?: boolean }) {
     },
     sources: total.sources,
     kinds: total.kinds,
-    projects: projects.slice(0, MOST_PROJECTS).map((project) => project.path),
+    projects: projects.map((project) => project.path),
     avg_tokens_per_conversation:
       total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
     text_bytes: total.text_bytes,

@@ -35,7 +35,7 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   const indent = "    "
   const kind = hit.kind === "person" ? "" : ` (${hit.kind})`
   const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
-  const size = `${many(hit.message_count, "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more hits` : ""}`
+  const size = `${many(hit.message_count, "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
     indent + clip(where, terminal.columns - 4),

@@ -1,5 +1,5 @@
 import { formatCount } from "../../core/format.ts"
-import { clip, paint, safe, safeLine } from "../../render/terminal.ts"
+import { clip, paint, safe, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath, when } from "./words.ts"
 
@@ -49,7 +49,10 @@ function headLines(conversation: Conversation, { terminal, home }: PrintContext)
   const facts = [conversation.id, shortPath(safeLine(conversation.project), home), when(conversation.date)].filter(
     (fact) => fact !== "",
   )
-  const lines = [paint(terminal, "bold", safeLine(conversation.title)), paint(terminal, "dim", facts.join(" · "))]
+  const lines = [
+    paint(terminal, "bold", safeLine(conversation.title)),
+    ...wrap(facts.join(" · "), terminal.columns).map((line) => paint(terminal, "dim", line)),
+  ]
   if (conversation.parent) lines.push(paint(terminal, "dim", `a subagent of ${conversation.parent}`))
   if (conversation.fork_of) lines.push(paint(terminal, "dim", `a fork of ${conversation.fork_of}`))
   if (conversation.archived)
