@@ -7,7 +7,7 @@ import { parseArgs } from "node:util"
 import { generateCorpus } from "./corpus.ts"
 import { DEX, machine, printTable, type Row, time } from "./measure.ts"
 import { benchPeer } from "./peer.ts"
-import { benchLongest, benchSize, benchStart } from "./search.ts"
+import { benchSize, benchStart } from "./search.ts"
 import { benchGenuine, benchNothingNew } from "./sync.ts"
 
 const { values } = parseArgs({
@@ -35,14 +35,6 @@ if (wanted("start")) {
 }
 if (wanted("search")) {
   for (const size of values.sizes.split(",").map(Number)) rows.push(...benchSize(folder, size))
-}
-if (wanted("longest")) {
-  const home = join(folder, "longest")
-  rmSync(home, { recursive: true, force: true })
-  mkdirSync(home, { recursive: true })
-  generateCorpus(join(home, ".claude"), { messages: 10_000, messagesPerConversation: 10_000, seed: 4 })
-  time([DEX, "sync"], { HOME: home })
-  rows.push(...benchLongest(home))
 }
 if (wanted("peer")) rows.push(...benchPeer())
 printTable("dex, measured", rows)

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { generateCorpus } from "./corpus.ts"
 import { DEX, median, ROOT, type Row, sizeOf, time, timeWithMemory } from "./measure.ts"
+import { benchLongest } from "./search.ts"
 
 const RUNS = 5
 
@@ -64,6 +65,7 @@ export function benchGenuine(): Row[] {
         goal: "≤ 1.5 ×",
         ok: disk / stats.text_bytes <= 1.5,
       },
+      ...benchLongest(home),
     ]
   } finally {
     rmSync(dir, { recursive: true, force: true })

@@ -28,7 +28,8 @@ export async function syncWithThreads(
   const done = await sync(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
   if (!("largestUnitBytes" in done)) return done
   const order = { machine: deps.machine, home: { ...deps.home, index: indexPath }, options: plain(options) }
-  return inThread(order, done.largestUnitBytes, options)
+  const report = await inThread(order, done.largestUnitBytes, options)
+  return { ...report, archived: report.archived + done.archived }
 }
 
 function plain(options: SyncOptions): ThreadOrder["options"] {

@@ -49,11 +49,13 @@ export type SyncReport = {
   unreadable: (UnreadableFile & { source: SourceId })[]
 }
 
-export type TooMuch = { largestUnitBytes: number }
+/** `archived` was done already: it is part of looking at what there is. */
+export type TooMuch = { largestUnitBytes: number; archived: number }
 
 /** How often what was read becomes searchable during a long sync. */
 const INDEX_EVERY_MS = 1_500
 const SAVE_PROGRESS_EVERY_MS = 500
+const SAY_AGAIN_MS = 3_600_000
 
 /**
  * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
@@ -80,7 +82,7 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
   try {
     const plan = await makePlan(deps, options, report)
     if (options.mostBytes !== undefined && bytesOf(plan) > options.mostBytes)
-      return { largestUnitBytes: largestOf(plan) }
+      return { largestUnitBytes: largestOf(plan), archived: report.archived }
     await carryOut(deps, plan, options, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
@@ -206,7 +208,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
   const { store, index } = deps
   const bytesTotal = bytesOf(plan)
   const total = plan.found
-  if (plan.jobs.length === 0) return
+  if (plan.jobs.length === 0) return saveThatAllIsRead(store, total)
   const reader = await openReader(deps, bytesTotal, largestOf(plan))
   const recent = recentMessages()
   let indexedAt = 0
@@ -254,6 +256,13 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
   } finally {
     await reader.close()
   }
+}
+
+/** So that nobody is told that the history is old. Not at every sync: one with nothing to do should write nothing. */
+async function saveThatAllIsRead(store: Store, total: number): Promise<void> {
+  const last = await store.progress()
+  const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAY_AGAIN_MS
+  if (isOld) await store.saveProgress({ done: total, total, at: Date.now() })
 }
 
 /** What was written since the index last followed. The last write of a message is the one that counts. */

@@ -2,7 +2,7 @@ import { numberOfLine, packBlock, unpackBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import type { MessageWrite } from "./store.ts"
 
-const CHUNK_CHARS = 64 << 10
+const CHUNK_CHARS = 128 << 10
 
 /** A message with the chunk its body is in; -1 until it is given one. */
 export type Placed = { number: number; line: string; chunk: number; old?: { line: string } }

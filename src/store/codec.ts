@@ -47,7 +47,21 @@ function encode(lines: string[]): Buffer {
 }
 
 export function unpackBlock(data: Uint8Array): string[] {
-  return zstdDecompressSync(data, { maxOutputLength: MAX_BLOCK_BYTES }).toString("utf8").split("\n")
+  return decompress(data).toString("utf8").split("\n")
+}
+
+function decompress(data: Uint8Array): Buffer {
+  return zstdDecompressSync(data, { maxOutputLength: MAX_BLOCK_BYTES })
+}
+
+/** The line of one message in a body block, without decoding the others. */
+export function lineOfMessage(data: Uint8Array, number: number): string | undefined {
+  const plain = decompress(data)
+  const mark = `{"n":${number},`
+  const start = plain.subarray(0, mark.length).toString("latin1") === mark ? 0 : plain.indexOf(`\n${mark}`) + 1
+  if (start === 0 && plain.indexOf(mark) !== 0) return undefined
+  const end = plain.indexOf(10, start)
+  return plain.toString("utf8", start, end === -1 ? plain.length : end)
 }
 
 /** Every line of a body block begins with its message's number: `{"n":12,…`. */

@@ -47,19 +47,12 @@ function saveEffect(
       )
       return
     }
-    case "command":
-      db.prepare(
-        "insert into command (conversation_id, number, seq, command, exit_status, failed, error) values (?, ?, ?, ?, ?, ?, ?)",
-      ).run(
-        id,
-        number,
-        seq,
-        effect.command,
-        effect.exit_status ?? null,
-        effect.failed === undefined ? null : Number(effect.failed),
-        effect.error ?? null,
-      )
+    case "command": {
+      const failed = effect.failed === undefined ? null : Number(effect.failed)
+      const sql = "insert into command (conversation_id, number, seq, exit_status, failed) values (?, ?, ?, ?, ?)"
+      db.prepare(sql).run(id, number, seq, effect.exit_status ?? null, failed)
       return
+    }
     case "commit":
     case "pull_request": {
       const name = effect.type === "commit" ? effect.hash : effect.url

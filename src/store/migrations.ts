@@ -97,7 +97,7 @@ export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
     ) without rowid;
     create index message_prompt on message (key) where flags & 8;
 
-    -- The messages' parts, zstd over about 64 kB of JSON.
+    -- The messages' parts, zstd over about 128 kB of JSON.
     create table body (conversation_id integer not null, chunk integer not null, data blob not null, primary key (conversation_id, chunk)) without rowid;
 
     create table claim (native_id text not null, unit_id integer not null, primary key (native_id, unit_id)) without rowid;
@@ -117,14 +117,13 @@ export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
     ) without rowid;
     create index touch_file on touch (file_id);
 
+    -- Which commands failed, for finding them; their words stand in the message.
     create table command (
       conversation_id integer not null,
       number integer not null,
       seq integer not null,
-      command text not null,
       exit_status integer,
       failed integer,
-      error text,
       primary key (conversation_id, number, seq)
     ) without rowid;
 

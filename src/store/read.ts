@@ -9,7 +9,7 @@ import {
   type Usage,
 } from "../core/conversation.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
-import { numberOfLine, unpackBlock } from "./codec.ts"
+import { lineOfMessage, numberOfLine, unpackBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import { FLAG } from "./flags.ts"
 import type {
@@ -185,16 +185,15 @@ export function messages(db: Db, ref: Ref, numbers?: number[]): StoredMessage[] 
     .get(ref.source, ref.id) as number | undefined
   if (id === undefined) return []
   const rows = numbers ? chosenRows(db, id, numbers) : (db.prepare(MESSAGE_ROWS).all(id) as MessageRow[])
-  const byNumber = new Map(rows.map((row) => [row.number, row]))
+  const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const found: { position: number; message: StoredMessage }[] = []
-  for (const chunk of new Set(rows.map((row) => row.chunk))) {
+  for (const [chunk, members] of byChunk) {
     const data = db
       .prepare("select data from body where conversation_id = ? and chunk = ?")
       .pluck()
       .get(id, chunk) as Buffer
-    for (const line of unpackBlock(data)) {
-      const row = byNumber.get(numberOfLine(line))
-      if (row) found.push({ position: row.position ?? row.number, message: toMessage(row, JSON.parse(line) as Body) })
+    for (const [row, line] of linesOf(data, members)) {
+      found.push({ position: row.position ?? row.number, message: toMessage(row, JSON.parse(line) as Body) })
     }
   }
   return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
@@ -206,6 +205,20 @@ const MESSAGE_ROW = `${MESSAGE_ROWS} and number = ?`
 function chosenRows(db: Db, id: number, numbers: number[]): MessageRow[] {
   const row = db.prepare(MESSAGE_ROW)
   return [...new Set(numbers)].flatMap((number) => (row.get(id, number) as MessageRow | undefined) ?? [])
+}
+
+/** Each row with its body. A few are looked up one by one; many are decoded at once. */
+function linesOf(data: Buffer, rows: MessageRow[]): [MessageRow, string][] {
+  const [row] = rows
+  if (row && rows.length === 1) {
+    const line = lineOfMessage(data, row.number)
+    return line === undefined ? [] : [[row, line]]
+  }
+  const byNumber = new Map(rows.map((one) => [one.number, one]))
+  return unpackBlock(data).flatMap((line) => {
+    const one = byNumber.get(numberOfLine(line))
+    return one ? [[one, line] as [MessageRow, string]] : []
+  })
 }
 
 function toMessage(row: MessageRow, body: Body): StoredMessage {
@@ -258,13 +271,28 @@ export function filesOf(db: Db, ref: Ref): string[] {
 }
 
 export function commandsOf(db: Db, ref: Ref): CommandRow[] {
-  const rows = db
+  const numbers = db
     .prepare(
-      `select m.number, m.command, m.exit_status, m.failed, m.error from command m join conversation c on c.id = m.conversation_id
-       where c.source = ? and c.native_id = ? order by m.number, m.seq`,
+      `select distinct m.number from command m join conversation c on c.id = m.conversation_id
+       where c.source = ? and c.native_id = ? order by m.number`,
     )
-    .all(ref.source, ref.id) as Raw[]
-  return rows.map((row) => present({ ...row, failed: row.failed === null ? null : row.failed === 1 }) as CommandRow)
+    .pluck()
+    .all(ref.source, ref.id) as number[]
+  return messages(db, ref, numbers).flatMap(({ number, effects }) =>
+    effects.flatMap((effect) => {
+      if (effect.type !== "command") return []
+      const { command, exit_status, failed, error } = effect
+      return [
+        {
+          number,
+          command,
+          ...(exit_status !== undefined && { exit_status }),
+          ...(failed !== undefined && { failed }),
+          ...(error !== undefined && { error }),
+        },
+      ]
+    }),
+  )
 }
 
 export function madeIn(db: Db, ref: Ref): MadeRow[] {
