@@ -58,8 +58,9 @@ function decompress(data: Uint8Array): Buffer {
 export function lineOfMessage(data: Uint8Array, number: number): string | undefined {
   const plain = decompress(data)
   const mark = `{"n":${number},`
-  const start = plain.subarray(0, mark.length).toString("latin1") === mark ? 0 : plain.indexOf(`\n${mark}`) + 1
-  if (start === 0 && plain.indexOf(mark) !== 0) return undefined
+  const before = plain.indexOf(`\n${mark}`)
+  if (before === -1 && plain.indexOf(mark) !== 0) return undefined
+  const start = before + 1
   const end = plain.indexOf(10, start)
   return plain.toString("utf8", start, end === -1 ? plain.length : end)
 }
