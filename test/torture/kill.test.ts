@@ -43,6 +43,12 @@ test(
   CONTROL_KILLS * 4000,
 )
 
+/**
+ * Enough that the first sync reads and stores in threads; what grows later is little, and is read at once. Both ways are
+ * killed.
+ */
+const FIRST_MESSAGES = 4500
+
 /** Syncs a growing history, killed again and again; whenever one gets through, everything must be there. */
 async function campaign(base: string, program: string, kills: number, stopAtFirst = false) {
   const random = generator(42)
@@ -53,7 +59,11 @@ async function campaign(base: string, program: string, kills: number, stopAtFirs
   for (let i = 0; i < kills; i++) {
     if (home === "") {
       home = join(base, String(fresh++))
-      generateCorpus(join(home, ".claude"), { messages: 3000, messagesPerConversation: 50, seed: 100 + fresh })
+      generateCorpus(join(home, ".claude"), {
+        messages: FIRST_MESSAGES,
+        messagesPerConversation: 50,
+        seed: 100 + fresh,
+      })
     }
     const started = Date.now()
     const ended = await runAndKill(home, program, random() * baseline)

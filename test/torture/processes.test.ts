@@ -15,7 +15,7 @@ test(
     for (let round = 0; round < ROUNDS; round++) {
       const home = tempDir()
       const { messages } = generateCorpus(join(home, ".claude"), {
-        messages: 2000,
+        messages: 4500,
         messagesPerConversation: 50,
         seed: round + 1,
       })
