@@ -336,7 +336,7 @@ const WEB_PLACES: { place: string; put: (value: string) => string }[] = [
     place: "url password",
     put: (v) => `git clone https://oauth2:${encodeURIComponent(v)}@git.example.com/team/app.git`,
   },
-  { place: "npmrc", put: (v) => `//registry.npmjs.org/:_authToken=${v}\nalways-auth=true` },
+  { place: "npmrc", put: (v) => `//registry.example.org/:_authToken=${v}\nalways-auth=true` },
   { place: "netrc", put: (v) => `machine api.example.com\n  login sam\n  password ${v}\n` },
   { place: "cookie", put: (v) => `Cookie: theme=dark; session_token=${encodeURIComponent(v)}; lang=en` },
 ]
