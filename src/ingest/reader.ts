@@ -18,7 +18,7 @@ export type Reader = {
 /** Starting a thread costs as much as reading about this many bytes. */
 const THREAD_PAYS_FROM_BYTES = 4 << 20
 /** Enough to keep reading while the index catches up, little enough to hold in memory. */
-const AHEAD = { units: 256, bytes: 16 << 20 }
+const AHEAD = { units: 256, bytes: 8 << 20 }
 
 export async function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): Promise<Reader> {
   return bytes < THREAD_PAYS_FROM_BYTES ? inlineReader(deps) : threadReader(deps, largestUnitBytes)

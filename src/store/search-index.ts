@@ -64,7 +64,7 @@ const MIGRATIONS: readonly [string, string][] = [
     create index doc_conversation on doc (conversation_id, number);
     create virtual table words using fts5(said, called, returned, tags, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');
     insert into words (words, rank) values ('automerge', 8);
-    insert into words (words, rank) values ('hashsize', 16777216);
+    insert into words (words, rank) values ('hashsize', 8388608);
     `,
   ],
 ]
