@@ -80,11 +80,15 @@ export function openIndex(path: string): SearchIndex {
   }
   return {
     follow: async (store, options) => {
-      const followed = await followFeed(db, store, options)
-      if (followed !== "rebuild") return followed
-      db.close()
-      db = await rebuildBeside(path, store, options)
-      return { indexed: 0, complete: true }
+      try {
+        const followed = await followFeed(db, store, options)
+        if (followed !== "rebuild") return followed
+        db.close()
+        db = await rebuildBeside(path, store, options)
+        return { indexed: 0, complete: true }
+      } catch (error) {
+        throw explained(error, path)
+      }
     },
     isBehind: async (store) => {
       const { changes, rebuild } = await store.changes(tokenOf(db), 1)

@@ -47,49 +47,58 @@ test(
  * Enough that the first sync reads and stores in threads; what grows later is little, and is read at once. Both ways are
  * killed.
  */
-const FIRST_MESSAGES = 4500
+const FIRST = { messages: 1100, messagesPerConversation: 20, meanChars: 3500 }
 
 /** Syncs a growing history, killed again and again; whenever one gets through, everything must be there. */
 async function campaign(base: string, program: string, kills: number, stopAtFirst = false) {
   const random = generator(42)
   const outcome = { killed: 0, midway: 0, wrong: [] as string[] }
-  let home = ""
-  let fresh = 0
-  let baseline = 400
+  let made = 0
+  const freshHome = () => {
+    const home = join(base, String(made++))
+    generateCorpus(join(home, ".claude"), { ...FIRST, seed: 100 + made })
+    return home
+  }
+  // A kill must fall somewhere into the sync: so how long one takes is measured, for a whole history and for growth.
+  let home = freshHome()
+  const whole = await timed(() => runAndKill(home, program))
+  growAll(home, random)
+  const growth = await timed(() => runAndKill(home, program))
+  home = freshHome()
+  let expected = whole
   for (let i = 0; i < kills; i++) {
-    if (home === "") {
-      home = join(base, String(fresh++))
-      generateCorpus(join(home, ".claude"), {
-        messages: FIRST_MESSAGES,
-        messagesPerConversation: 50,
-        seed: 100 + fresh,
-      })
-    }
-    const started = Date.now()
-    const ended = await runAndKill(home, program, random() * baseline)
-    if (ended) baseline = Math.max(150, (baseline + (Date.now() - started)) / 2)
-    else outcome.killed++
+    const ended = await runAndKill(home, program, random() * expected)
+    if (!ended) outcome.killed++
     const state = await inspect(home)
     if (state.wrong) outcome.wrong.push(`kill ${i}: ${state.wrong}`)
     if (state.stored > 0 && state.stored < state.files) outcome.midway++
     if (outcome.wrong.length > 0 && stopAtFirst) break
-    if (ended && state.stored === state.files) {
-      if (random() < 0.5) growAll(home, random)
-      else {
-        rmSync(home, { recursive: true, force: true })
-        home = ""
-      }
+    if (state.stored < state.files) continue
+    if (random() < 0.5) {
+      growAll(home, random)
+      expected = growth
+    } else {
+      rmSync(home, { recursive: true, force: true })
+      home = freshHome()
+      expected = whole
     }
   }
   return outcome
 }
 
-function runAndKill(home: string, program: string, afterMs: number): Promise<boolean> {
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const started = Date.now()
+  await work()
+  return Date.now() - started
+}
+
+/** True when it came to its end before it was killed. */
+function runAndKill(home: string, program: string, afterMs?: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const child = startDex(home, ["sync"], program)
     let stderr = ""
     child.stderr?.on("data", (data) => (stderr += data))
-    const timer = setTimeout(() => child.kill("SIGKILL"), afterMs)
+    const timer = afterMs === undefined ? undefined : setTimeout(() => child.kill("SIGKILL"), afterMs)
     child.on("exit", (code, signal) => {
       clearTimeout(timer)
       if (signal === null && code !== 0) reject(new Error(`sync ended with ${code}: ${stderr}`))
