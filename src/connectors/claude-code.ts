@@ -9,7 +9,6 @@ import { parseHistory, stripPrompt } from "./claude-history.ts"
 import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable } from "./connector.ts"
 import { entriesOf, isAbsent } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
-import { string } from "./record.ts"
 
 export const claudeCode: Connector = {
   source: "claude_code",
@@ -18,7 +17,7 @@ export const claudeCode: Connector = {
   discover,
   read,
   parse: (records, unit) => (isHistory(unit.key) ? parseHistory(records) : parseTranscript(records, unit)),
-  identify: (record) => string(record.uuid),
+  // No `identify`: of two records with one uuid either may be the damaged one, so each counts as its content.
 }
 
 /** Claude Desktop keeps one configuration folder for each Cowork session, some levels below this one. */
