@@ -35,11 +35,15 @@ export function records(value: unknown): RawRecord[] {
   return list(value).filter(isRecord)
 }
 
+/** The last moment that a Date can hold: past it, printing one throws. */
+const LATEST_MS = 8.64e15
+
 /** Milliseconds since 1970 from an ISO string, or from a number in seconds or milliseconds. */
 export function time(value: unknown): number | undefined {
   if (typeof value === "number") {
     if (!Number.isFinite(value) || value <= 0) return undefined
-    return Math.round(value < 1e11 ? value * 1000 : value)
+    const ms = Math.round(value < 1e11 ? value * 1000 : value)
+    return ms <= LATEST_MS ? ms : undefined
   }
   if (typeof value !== "string") return undefined
   const at = Date.parse(value)

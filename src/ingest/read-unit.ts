@@ -1,4 +1,5 @@
 import { isAbsolute, relative } from "node:path"
+import { crc32 } from "node:zlib"
 import type { Connector, Cursor, RawRecord, Unit } from "../connectors/connector.ts"
 import type { Conversation } from "../core/conversation.ts"
 import { type Block, packLines } from "../store/codec.ts"
@@ -157,10 +158,10 @@ function tell(connector: Connector, live: RawRecord[], left: RawRecord[], unit: 
   if (left.length > 0) {
     for (const old of connector.parse(left, name).conversations) {
       const current = conversations.get(old.id)
-      const seen = new Set(current?.messages.map((message) => message.key))
-      const superseded = withoutRepeats(old)
-        .messages.filter((message) => !seen.has(message.key))
-        .map((message) => ({ ...message, superseded: true }))
+      const byKey = new Map(current?.messages.map((message) => [message.key, message]))
+      const superseded = withoutRepeats(old).messages.flatMap((message) =>
+        supersededBy(byKey.get(message.key), message),
+      )
       conversations.set(
         old.id,
         current ? { ...current, messages: [...current.messages, ...superseded] } : { ...old, messages: superseded },
@@ -174,6 +175,17 @@ function tell(connector: Connector, live: RawRecord[], left: RawRecord[], unit: 
     conversations: told.map((conversation) => withProject(withTimes(conversation, unit), context)),
     unknown: now.unknown,
   }
+}
+
+/**
+ * What a rewritten source no longer says of a message: all of it, or, where the same record came back with other words
+ * (a damaged copy can carry its key), the words it had before, under a key of their own.
+ */
+function supersededBy(now: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
+  if (!now) return [{ ...before, superseded: true }]
+  const texts = now.parts.map((part) => part.text)
+  if (before.parts.every((part) => texts.some((text) => text.includes(part.text)))) return []
+  return [{ ...before, key: `${before.key}~${crc32(JSON.stringify(before.parts))}`, superseded: true }]
 }
 
 /** A key is given once; a record that an agent wrote twice is told once. */

@@ -45,6 +45,18 @@ const FOUND: [Step[]][] = [
       { do: "finish", file: 1 },
     ],
   ],
+  // The same, and the damaged record is a message of its own, with other words.
+  [
+    [
+      { do: "tear", file: 1, at: 85 },
+      { do: "append", file: 0, count: 4 },
+      { do: "append", file: 0, count: 4 },
+      { do: "splice", file: 1, at: 20 },
+      { do: "sync" },
+      { do: "truncate", file: 1, at: 3747 },
+      { do: "finish", file: 1 },
+    ],
+  ],
 ]
 
 test(
