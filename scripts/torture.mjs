@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process"
 const CAMPAIGNS = {
   kill: { file: "test/torture/kill.test.ts", env: { DEX_KILLS: "1000" } },
   wal: { file: "test/torture/wal.test.ts", env: { DEX_CUTS: "1000" } },
-  model: { file: "test/ingest/model.test.ts", env: { DEX_HISTORIES: "50000" } },
+  model: { file: "test/ingest/model.test.ts", env: { DEX_HISTORIES: "50000", DEX_SEED: String(Date.now() % 2 ** 31) } },
   fuzz: { file: "test/torture/fuzz.test.ts", env: { DEX_FUZZ: "10000" } },
   processes: { file: "test/torture/processes.test.ts", env: { DEX_ROUNDS: "50" } },
   disk: { file: "test/torture/disk.test.ts", env: {} },
