@@ -1,7 +1,7 @@
 /**
  * The shape of a tool's input and output: JSON Schema as plain data, with its TypeScript type carried along. The CLI
  * reads flags from it, MCP and HTTP publish it, the reference page is made of it. A schema library would do the same
- * and cost a third of the start-up time of `dex search`.
+ * and add 25 to 35 ms to every start.
  */
 export type Schema<T = unknown> = {
   type: "string" | "integer" | "number" | "boolean" | "array" | "object"

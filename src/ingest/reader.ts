@@ -5,7 +5,7 @@ import { createProjectFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/store.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync.ts"
-import { heapLimits, threadFile } from "./threads.ts"
+import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 
 /** Reads units: in this thread when there is little to do, in a worker while this thread stores when there is much. */
 export type Reader = {
@@ -15,13 +15,11 @@ export type Reader = {
   close(): Promise<void>
 }
 
-/** Starting a thread costs as much as reading about this many bytes. */
-const THREAD_PAYS_FROM_BYTES = 4 << 20
 /** Enough to keep reading while the index catches up, little enough to hold in memory. */
 const AHEAD = { units: 256, bytes: 8 << 20 }
 
 export async function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): Promise<Reader> {
-  return bytes < THREAD_PAYS_FROM_BYTES ? inlineReader(deps) : threadReader(deps, largestUnitBytes)
+  return bytes < THREADS_PAY_FROM_BYTES ? inlineReader(deps) : threadReader(deps, largestUnitBytes)
 }
 
 function inlineReader(deps: SyncDeps): Reader {

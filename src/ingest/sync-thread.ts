@@ -3,10 +3,7 @@ import type { Machine } from "../connectors/connector.ts"
 import { DexError } from "../core/error.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync.ts"
 import { sync } from "./sync.ts"
-import { heapLimits, threadFile } from "./threads.ts"
-
-/** Starting threads costs as much as reading about this many bytes. */
-const THREADS_PAY_FROM_BYTES = 4 << 20
+import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 
 export type ThreadOrder = {
   machine: Machine

@@ -1,3 +1,6 @@
+/** Starting threads costs as much as reading about this many bytes. */
+export const THREADS_PAY_FROM_BYTES = 4 << 20
+
 /** Source files run as they are in development; the bundle has the threads beside its first file. */
 export function threadFile(name: "read" | "store"): URL {
   const development = import.meta.url.endsWith(".ts")

@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync } from "node:fs"
+import { renameSync, rmSync } from "node:fs"
 import type { Kind, SourceId } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
@@ -133,10 +133,6 @@ async function rebuildBeside(path: string, store: Store, options: FollowOptions 
 
 export function removeDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
-}
-
-export function indexExists(path: string): boolean {
-  return existsSync(path)
 }
 
 async function followFeed(

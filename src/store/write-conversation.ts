@@ -154,7 +154,7 @@ function rowDiffers({ old, message, position, number, flags }: Numbered): boolea
 }
 
 /** Short enough to keep for every message, long enough never to collide. */
-export function hashKey(key: string): Buffer {
+function hashKey(key: string): Buffer {
   return createHash("sha1").update(key).digest().subarray(0, 12)
 }
 

@@ -69,7 +69,7 @@ describe("dex sync", () => {
     expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })
   })
 
-  test("goes on where it was stopped", async () => {
+  test("reads every one of many conversations", async () => {
     const home = tempDir()
     for (let i = 0; i < 40; i++)
       claudeSession(home, {

@@ -65,6 +65,6 @@ test("links between documents lead somewhere", () => {
   expect(broken).toEqual([])
 })
 
-test("the history tells no secret way of building: no file that is ignored is tracked", () => {
+test("no file that is ignored is tracked", () => {
   expect(execFileSync("git", ["ls-files", "-ci", "--exclude-standard"], { cwd: ROOT, encoding: "utf8" })).toBe("")
 })
