@@ -32,8 +32,8 @@ export async function bundle({ outdir, version, plugins = [] }) {
     format: /** @type {const} */ ("esm"),
     platform: /** @type {const} */ ("node"),
     target: "node22",
-    // The one package that npm installs on a user's machine.
-    external: ["better-sqlite3"],
+    // The database driver is CommonJS and asks for Node's modules by `require`.
+    banner: { js: "import{createRequire as dexRequire}from'node:module';const require=dexRequire(import.meta.url);" },
     define: { DEX_VERSION: JSON.stringify(version) },
     minifySyntax: true,
     minifyWhitespace: true,

@@ -1,10 +1,9 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
-import { fileURLToPath } from "node:url"
-import Database from "better-sqlite3"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
+import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
 
-export type Db = Database.Database
+export type { Db } from "./engine.ts"
 
 /** Another process may hold the write lock for as long as one transaction takes; nobody should ever see SQLITE_BUSY. */
 const BUSY_TIMEOUT_MS = 30_000
@@ -22,6 +21,8 @@ export function openDatabase(path: string, migrations: readonly [name: string, s
     // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
     db.pragma("synchronous = normal")
     db.pragma("cache_size = -16000")
+    // Keys are hashes, so every checkpoint writes pages from all over the file: 32 MB at a time, not 4.
+    db.pragma("wal_autocheckpoint = 8000")
     db.pragma("journal_size_limit = 67108864")
     db.pragma("secure_delete = on")
     db.pragma("temp_store = memory")
@@ -40,29 +41,16 @@ export function inTransaction<T>(db: Db, work: () => T): T {
 
 function connect(path: string): Db {
   try {
-    return withStatementCache(new Database(path, { timeout: BUSY_TIMEOUT_MS, ...nativePart() }))
+    return withStatementCache(openSqlite(path, { timeout: BUSY_TIMEOUT_MS }))
   } catch (error) {
     throw explained(error, path)
   }
 }
 
-/**
- * The native part that fits a glibc Linux. The package finds it by itself too, but asks Node for a whole diagnostic
- * report to learn which libc it runs on, which takes about 4 ms of every start. Elsewhere it may look for itself.
- */
-function nativePart(): { nativeBinding?: string } {
-  if (process.platform !== "linux" || existsSync(`/lib/ld-musl-${process.arch === "x64" ? "x86_64" : "aarch64"}.so.1`))
-    return {}
-  const nativeBinding = fileURLToPath(
-    new URL(`../prebuilds/linux-${process.arch}.node`, import.meta.resolve("better-sqlite3")),
-  )
-  return existsSync(nativeBinding) ? { nativeBinding } : {}
-}
-
 /** Compiling a statement costs as much as running it: one text is compiled once for each connection. */
 function withStatementCache(db: Db): Db {
   const compile = db.prepare.bind(db)
-  const cache = new Map<string, Database.Statement>()
+  const cache = new Map<string, Statement>()
   db.prepare = ((sql: string) => {
     const known = cache.get(sql)
     if (known) return known
@@ -135,13 +123,13 @@ function makePrivateFile(path: string): void {
 }
 
 function isBusy(error: unknown): boolean {
-  return error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY")
+  return codeOf(error).startsWith("SQLITE_BUSY")
 }
 
 /** The few ways in which a database fails a person, each with what to do next. */
 export function explained(error: unknown, path: string): Error {
   if (isDexError(error)) return error
-  const code = error instanceof Database.SqliteError ? error.code : ((error as NodeJS.ErrnoException)?.code ?? "")
+  const code = codeOf(error)
   const say = (short: string, text: string) => new DexError(short, text, { cause: error })
   if (code === "SQLITE_FULL" || code === "ENOSPC") {
     return say(

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
-import Database from "better-sqlite3"
 import { explained } from "./database.ts"
+import { codeOf, openSqlite } from "./engine.ts"
 
 /**
  * Takes a lock that only one process can hold, or returns undefined when somebody has it. It is an open transaction on a
@@ -11,12 +11,12 @@ export function tryLock(path: string): { release(): void } | undefined {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600))
-    const db = new Database(path, { timeout: 0 })
+    const db = openSqlite(path, { timeout: 0 })
     try {
       db.exec("begin exclusive")
     } catch (error) {
       db.close()
-      if (error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY")) return undefined
+      if (codeOf(error).startsWith("SQLITE_BUSY")) return undefined
       throw error
     }
     return { release: () => db.close() }

@@ -1,4 +1,4 @@
-import Database from "better-sqlite3"
+import { openSqlite } from "./engine.ts"
 
 /** About 300 characters of ordinary text. */
 const SNIPPET_WORDS = 44
@@ -13,7 +13,7 @@ export const MARK = "**"
  * just these texts again, in memory: what is marked is exactly what matched, stems included.
  */
 export function cutSnippets(texts: string[], match: string, words: string[]): string[] {
-  const db = new Database(":memory:")
+  const db = openSqlite(":memory:")
   try {
     db.exec("create virtual table t using fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
     const insert = db.prepare("insert into t (rowid, x) values (?, ?)")

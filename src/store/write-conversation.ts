@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { bodyLine, loadLines, saveBodies } from "./bodies.ts"
 import { flagCopies } from "./copies.ts"
 import type { Db } from "./database.ts"
@@ -155,7 +155,7 @@ function rowDiffers({ old, message, position, number, flags }: Numbered): boolea
 
 /** Short enough to keep for every message, long enough never to collide. */
 function hashKey(key: string): Buffer {
-  return createHash("sha1").update(key).digest().subarray(0, 12)
+  return hash("sha1", key, "buffer").subarray(0, 12)
 }
 
 function loadMessages(db: Db, id: number): Map<string, OldRow> {
