@@ -9,7 +9,8 @@ import type { ReadAnswer, ReadOrder } from "./reader.ts"
 // The reading half of a sync: files in, redacted records and parsed conversations out. It never writes.
 
 const { dexDir, history } = workerData as { dexDir: string; history: string }
-const store = openStore(history)
+// It looks up one row for each unit.
+const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
 parentPort!.on("message", async ({ id, source, unit, replay }: ReadOrder) => {

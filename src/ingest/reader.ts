@@ -16,7 +16,7 @@ export type Reader = {
 }
 
 /** Enough to keep reading while the index catches up, little enough to hold in memory. */
-const AHEAD = { units: 256, bytes: 8 << 20 }
+const AHEAD = { units: 256, bytes: 6 << 20 }
 
 export async function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): Promise<Reader> {
   return bytes < THREADS_PAY_FROM_BYTES ? inlineReader(deps) : threadReader(deps, largestUnitBytes)

@@ -14,7 +14,7 @@ const stop = new AbortController()
 parentPort!.on("message", () => stop.abort())
 
 try {
-  const store = openStore(home.history)
+  const store = openStore(home.history, { cacheKb: 8_000 })
   const index = openIndex(home.index)
   try {
     const report = await sync(

@@ -15,5 +15,5 @@ export function heapLimits(largestUnitBytes: number): {
   maxYoungGenerationSizeMb: number
   maxOldGenerationSizeMb: number
 } {
-  return { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 64 + Math.ceil((largestUnitBytes * 12) / 1e6) }
+  return { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 56 + Math.ceil((largestUnitBytes * 12) / 1e6) }
 }

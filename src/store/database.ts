@@ -7,12 +7,13 @@ export type { Db } from "./engine.ts"
 
 /** Another process may hold the write lock for as long as one transaction takes; nobody should ever see SQLITE_BUSY. */
 const BUSY_TIMEOUT_MS = 30_000
+const CACHE_KB = 16_000
 
 /**
  * Opens one of dex's own databases, brings its schema up to date, and leaves it in WAL mode. Many processes may open
  * the same new file at once: switching to WAL does not wait for locks by itself, and two may migrate together.
  */
-export function openDatabase(path: string, migrations: readonly [name: string, sql: string][]): Db {
+export function openDatabase(path: string, migrations: readonly [name: string, sql: string][], cacheKb = CACHE_KB): Db {
   makePrivateFile(path)
   const db = connect(path)
   try {
@@ -20,7 +21,7 @@ export function openDatabase(path: string, migrations: readonly [name: string, s
     enterWal(db)
     // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
     db.pragma("synchronous = normal")
-    db.pragma("cache_size = -16000")
+    db.pragma(`cache_size = -${cacheKb}`)
     // Keys are hashes, so every checkpoint writes pages from all over the file: 32 MB at a time, not 4.
     db.pragma("wal_autocheckpoint = 8000")
     db.pragma("journal_size_limit = 67108864")

@@ -4,8 +4,8 @@ import * as read from "./read.ts"
 import type { Progress, Store } from "./store.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
-export function openStore(path: string): Store {
-  const db = openDatabase(path, HISTORY_MIGRATIONS)
+export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}): Store {
+  const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
   const historyId = identity(db)
   // SQLite answers at once; the promises are for the stores that cannot.
   const ask = async <T>(work: () => T): Promise<T> => {
