@@ -8,6 +8,10 @@ const CAMPAIGNS = {
   model: { file: "test/ingest/model.test.ts", env: { DEX_HISTORIES: "50000", DEX_SEED: String(Date.now() % 2 ** 31) } },
   fuzz: { file: "test/torture/fuzz.test.ts", env: { DEX_FUZZ: "10000" } },
   processes: { file: "test/torture/processes.test.ts", env: { DEX_ROUNDS: "50" } },
+  queries: {
+    file: "test/search/search.test.ts",
+    env: { DEX_QUERIES: "100000", DEX_SEED: String(Date.now() % 2 ** 31) },
+  },
   disk: { file: "test/torture/disk.test.ts", env: {} },
 }
 

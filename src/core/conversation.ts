@@ -5,7 +5,8 @@ export type SourceId = (typeof SOURCES)[number]
 /** Whose words a part holds. `injected` is text that a hook, a skill or dex itself put there: never evidence. */
 export type Origin = "person" | "agent" | "local_tool" | "web" | "injected"
 
-export type Role = "user" | "assistant" | "tool" | "system"
+export const ROLES = ["user", "assistant", "tool", "system"] as const
+export type Role = (typeof ROLES)[number]
 
 export type Part =
   | { type: "text"; text: string; origin: Origin }

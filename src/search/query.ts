@@ -1,32 +1,104 @@
-/** Words that stand in nearly every message and tell nothing apart. Dropped unless there is nothing else. */
-const STOPWORDS = new Set(
-  (
-    "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my no not of on or our " +
-    "should so than that the their them then there these they this to was we were what when where which who why will with would you your"
-  ).split(" "),
-)
+import { cjkRuns, isStopword, pairsOfCharacters, splitIdentifier } from "../core/words.ts"
 
-/** What was typed, as FTS5 expressions in which every word is quoted: no input can be a syntax error. */
+/**
+ * What was typed. Any text is a query: what is no filter, phrase or exclusion is a word, and every word is quoted before
+ * the index sees it.
+ */
 export type Query = {
-  /** Words as typed, without their quotes; for marking them in text. */
+  /** Any of these may match; the more, and the rarer, the better. Quoted for FTS5. */
+  terms: string[]
+  /** Neighbours in the query, as phrases: text in which they stand together is closer to what was meant. */
+  pairs: string[]
+  /** Phrases in quotation marks: every one must be there. */
+  required: string[]
+  /** `-word`: none may be there. */
+  excluded: string[]
+  filters: QueryFilters
+  /** Plain words, for marking them in text and for looking through text without an index. */
   words: string[]
-  /** Every word must be there. Undefined when nothing was typed that could be searched for. */
-  all?: string
-  /** At least one must be. Undefined when that is the same as `all`. */
-  some?: string
+  /** Words that were left out on request, as typed, so that the answer can say so. */
+  without: string[]
 }
 
-export function parseQuery(text: string): Query {
-  const terms = [...text.matchAll(/"([^"]*)"?|([^\s"]+)/g)]
-    .map(([, phrase, word]) => (phrase ?? word ?? "").replaceAll("\0", " "))
-    .filter((term) => /[\p{L}\p{N}\p{Co}]/u.test(term))
-  const telling = terms.filter((term) => !STOPWORDS.has(term.toLowerCase()))
-  const kept = telling.length > 0 ? telling : terms
-  if (kept.length === 0) return { words: [] }
-  const quoted = kept.map((term) => `"${term.replaceAll('"', '""')}"`)
-  return {
-    words: kept.flatMap((term) => term.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "")),
-    all: quoted.join(" AND "),
-    ...(quoted.length > 1 && { some: quoted.join(" OR ") }),
+export type QueryFilters = Partial<Record<(typeof FILTERS)[number], string>>
+
+export const FILTERS = ["project", "source", "file", "tool", "role", "from", "to", "model"] as const
+
+const TOKEN = /(-?)(?:([a-z]+):)?"([^"]*)"?|(\S+)/gi
+const FILTER = new RegExp(`^(${FILTERS.join("|")}):(.+)$`, "i")
+const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
+const HASH = /^(?=.*\d)[0-9a-f]{7,40}$/i
+/** More than anybody types; a pasted log is still answered, by its beginning. */
+const MOST_TERMS = 40
+const LONGEST_QUERY = 4_000
+
+export function parseQuery(typed: string, accepts: (filter: string, value: string) => boolean = () => true): Query {
+  const query: Query = { terms: [], pairs: [], required: [], excluded: [], filters: {}, words: [], without: [] }
+  const text = typed.slice(0, LONGEST_QUERY).replaceAll("\0", " ")
+  const isCommandLine = /(?:^|\s)--[a-z]/i.test(text)
+  const plain: string[] = []
+  const filter = (name: string, value: string): boolean => {
+    const known = FILTERS.find((one) => one === name.toLowerCase())
+    if (known === undefined || value === "" || !accepts(known, value)) return false
+    query.filters[known] = value
+    return true
   }
+  for (const [whole, minus, name, phrase, word] of text.matchAll(TOKEN)) {
+    if (phrase !== undefined) {
+      if (name !== undefined && minus === "" && filter(name, phrase.trim())) continue
+      if (!hasWord(phrase)) continue
+      if (minus !== "") {
+        query.excluded.push(quoted(phrase))
+        query.without.push(phrase)
+      } else {
+        query.required.push(quoted(phrase))
+        plain.push(phrase)
+      }
+      if (name !== undefined) plain.push(name)
+      continue
+    }
+    const named = FILTER.exec(word ?? whole)
+    if (named && filter(named[1]!, named[2]!)) continue
+    const left = /^-([\p{L}]{2,})$/u.exec(word ?? "")?.[1]
+    if (left !== undefined && !isCommandLine) {
+      query.excluded.push(quoted(left))
+      query.without.push(left)
+    } else if (hasWord(word ?? "")) plain.push(word!)
+  }
+  addTerms(query, plain)
+  return query
+}
+
+function addTerms(query: Query, plain: string[]): void {
+  const terms = new Set<string>()
+  const words: string[] = []
+  const telling = plain.flatMap((text) => text.match(WORD) ?? []).filter((word) => !isStopword(word))
+  const keepAll = telling.length === 0
+  for (const text of plain) {
+    const parts = text.match(WORD) ?? []
+    // A path, a flag or a snake_case name: together it says more than its parts.
+    if (parts.length > 1 && parts.length <= 12) terms.add(quoted(parts.join(" ")))
+    for (const part of parts) {
+      if (!keepAll && isStopword(part)) continue
+      words.push(part)
+      terms.add(HASH.test(part) ? `${quoted(part)} *` : quoted(part))
+      const split = splitIdentifier(part)
+      if (split !== undefined) {
+        terms.add(quoted(split))
+        for (const piece of split.split(" ")) if (piece.length > 2 && !isStopword(piece)) terms.add(quoted(piece))
+      }
+      for (const run of cjkRuns(part)) terms.add(quoted(pairsOfCharacters(run)))
+    }
+  }
+  query.terms = [...terms].slice(0, MOST_TERMS)
+  query.words = [...new Set(words.map((word) => word.toLowerCase()))].slice(0, MOST_TERMS)
+  query.pairs = query.words.slice(1).map((word, i) => quoted(`${query.words[i]} ${word}`))
+}
+
+function hasWord(text: string): boolean {
+  return /[\p{L}\p{N}\p{Co}]/u.test(text)
+}
+
+function quoted(text: string): string {
+  return `"${text.toLowerCase().replaceAll('"', " ")}"`
 }

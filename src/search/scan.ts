@@ -1,7 +1,7 @@
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import { cutSnippets } from "../store/snippets.ts"
-import type { Store } from "../store/store.ts"
+import { lookAt } from "../store/snippets.ts"
+import type { Store, StoredMessage } from "../store/store.ts"
 import type { Query } from "./query.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
@@ -19,6 +19,8 @@ export async function scan(
   const deadline = Date.now() + TIME_MS
   const words = query.words.map((word) => word.toLowerCase())
   const only = among && new Set(among.map(formatRef))
+  const phrases = query.required.map(plainPhrase)
+  const without = query.without.map((word) => word.toLowerCase())
   const hits: (Omit<SearchHit, "snippet"> & { text: string })[] = []
   let total = 0
   let looked = 0
@@ -47,26 +49,26 @@ export async function scan(
       let best: { number: number; at?: number; score: number; text: string } | undefined
       let count = 0
       for (const message of await store.messages(row.ref)) {
-        if (message.copied || isOutside(message.at ?? row.ended_at, input)) continue
+        if (message.copied || isOutside(message, row.ended_at, input)) continue
         const text = messageText(message, "full")
         const lower = text.toLowerCase()
-        const held = words.filter((word) => lower.includes(word)).length
-        if (held < words.length) continue
+        const holds = (word: string) => lower.includes(word)
+        if (!words.every(holds) || !phrases.every(holds) || without.some(holds)) continue
         count++
         best ??= { number: message.number, score: 0, text, ...(message.at !== undefined && { at: message.at }) }
       }
       total += count
-      if (best) hits.push({ row, more: count - 1, ...best })
+      if (best) hits.push({ row, more: count - 1, parts: [], ...best })
     }
   }
   const shown = hits.slice(input.offset, input.offset + input.limit)
-  const snippets = cutSnippets(
+  const looks = lookAt(
     shown.map((hit) => hit.text),
-    query.all!,
+    [...query.terms, ...query.required].join(" OR "),
     query.words,
   )
   return {
-    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: snippets[i]! })),
+    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })),
     total,
     total_is_at_least: !complete,
     matched: "all",
@@ -75,7 +77,17 @@ export async function scan(
   }
 }
 
-function isOutside(at: number | undefined, { from, to }: SearchInput): boolean {
+function isOutside(message: StoredMessage, endedAt: number | undefined, input: SearchInput): boolean {
+  const { from, to, roles, tools } = input
+  if (roles && !roles.includes(message.role)) return true
+  const used = message.parts.flatMap((part) => ("tool" in part && part.tool ? [part.tool.toLowerCase()] : []))
+  if (tools && !tools.some((tool) => used.includes(tool.toLowerCase()))) return true
+  const at = message.at ?? endedAt
   if (at === undefined) return from !== undefined || to !== undefined
   return (from !== undefined && at < from) || (to !== undefined && at > to)
+}
+
+/** A quoted expression of the index as the text it was. */
+function plainPhrase(expression: string): string {
+  return expression.slice(1, -1)
 }

@@ -1,24 +1,20 @@
-import type { Kind, SourceId } from "../core/conversation.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { IndexHit, IndexQuery, SearchIndex } from "../store/search-index.ts"
-import { cutSnippets } from "../store/snippets.ts"
+import type { SearchIndex } from "../store/search-index.ts"
+import { lookAt } from "../store/snippets.ts"
 import type { ConversationRow, Store } from "../store/store.ts"
-import { parseQuery, type Query } from "./query.ts"
+import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
+import type { Plan } from "./plan.ts"
+import type { Query } from "./query.ts"
+import { type RankedConversation, type RankedMessage, rank, type ScorePart, type Weights } from "./rank.ts"
 import { scan } from "./scan.ts"
+import { type Filters, type Scope, scopeOf } from "./scope.ts"
 
-export type SearchInput = {
-  query: string
-  sources?: SourceId[]
-  project?: string
-  from?: number
-  to?: number
-  file?: string
-  model?: string
-  conversation?: Ref
-  kinds?: Kind[]
-  /** The project in which the question is asked. */
-  inside?: string
+export type SearchInput = Filters & {
+  query: Query
+  /** A row for each conversation by its best messages, or for each message. */
+  by: "conversation" | "message"
+  weights?: Weights
   limit: number
   offset: number
 }
@@ -29,17 +25,25 @@ export type SearchHit = {
   number: number
   at?: number
   score: number
+  /** What the score is made of: these add up to it. */
+  parts: ScorePart[]
   snippet: string
   /** Further messages of this conversation among the best ones. */
   more: number
 }
 
+export type Skipped = { ref: Ref; number: number; score: number; reason: SkipReason }
+export type SkipReason = "filter" | "floor" | "duplicate" | "not_top_k"
+
 export type SearchOutcome = {
   hits: SearchHit[]
+  /** Candidates that are not among the hits, best first, and why. */
+  skipped: Skipped[]
+  candidates: number
   /** Messages that match. */
   total: number
   total_is_at_least: boolean
-  /** `some`: no message holds all the words, so those are shown that hold some of them. */
+  /** `some`: none of the best messages holds all the words. */
   matched: "all" | "some"
   /** `scan`: there was no index to ask, so the history itself was read, newest first, as far as the time allowed. */
   mode: "index" | "scan"
@@ -48,133 +52,110 @@ export type SearchOutcome = {
   /** For a scan: how many conversations were looked at, and how many there are. */
   scanned?: { conversations: number; of: number }
   hidden_private: number
+  /** How much of what was asked the best of the messages holds, from 0 to 1. */
+  coverage?: number
+  /** How the work was bounded, where the words are very common. */
+  plan?: Plan
 }
 
-/** Hits are messages; several of one conversation are shown as one row, so more are fetched than are shown. */
-const HITS_PER_ROW = 6
+const NOTHING: SearchOutcome = {
+  hits: [],
+  skipped: [],
+  candidates: 0,
+  total: 0,
+  total_is_at_least: false,
+  matched: "all",
+  mode: "index",
+  index_is_current: true,
+  hidden_private: 0,
+}
 
 export async function search(store: Store, index: SearchIndex | undefined, input: SearchInput): Promise<SearchOutcome> {
-  const query = parseQuery(input.query)
-  const nothing: SearchOutcome = {
-    hits: [],
-    total: 0,
-    total_is_at_least: false,
-    matched: "all",
-    mode: "index",
-    index_is_current: true,
-    hidden_private: 0,
-  }
-  if (query.all === undefined) return nothing
+  const { query } = input
+  if (query.terms.length === 0) return NOTHING
   const scope = await scopeOf(store, input)
-  if (scope === undefined) return nothing
+  if (scope === undefined) return NOTHING
   if (!index)
-    return { ...nothing, ...(await scan(store, query, input, scope.filters.conversations)), index_is_current: false }
-  const limit = (input.offset + input.limit) * HITS_PER_ROW
-  let matched: "all" | "some" = "all"
-  let match = query.all
-  let found = index.find({ ...scope.filters, match, limit })
-  if (found.hits.length === 0 && query.some !== undefined) {
-    matched = "some"
-    match = query.some
-    found = index.find({ ...scope.filters, match, limit })
-  }
-  const hidden =
-    scope.hiddenProjects.length === 0
-      ? 0
-      : index.find({ ...scope.filters, excludedProjects: [], projects: scope.hiddenProjects, match, limit: 1 }).total
+    return { ...NOTHING, ...(await scan(store, query, input, scope.filters.conversations)), index_is_current: false }
+  const { messages, conversations, plan } = rank(index, query, scope.filters, input.weights)
+  const rows = input.by === "message" ? messages.filter((hit) => hit.number > 0).map(alone) : conversations
+  const shown = await present(store, index, rows, input)
+  const counted = shown.silent ? { total: 0, total_is_at_least: false } : count(index, query, scope, plan)
   return {
-    hits: await showHits(
-      store,
-      groupByConversation(found.hits).slice(input.offset, input.offset + input.limit),
-      match,
-      query,
-    ),
-    total: found.total,
-    total_is_at_least: found.total_is_at_least,
-    matched,
-    mode: "index",
+    ...NOTHING,
+    ...counted,
+    hits: shown.hits,
+    skipped: shown.skipped,
+    candidates: rows.length,
+    matched: shown.matched,
+    coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
-    hidden_private: hidden,
+    hidden_private: hiddenOf(index, query, scope, plan),
+    plan,
   }
 }
 
-type Scope = { filters: Omit<IndexQuery, "match" | "limit">; hiddenProjects: string[] }
-
-/** The filters as the index takes them. Undefined when one of them can match nothing. */
-async function scopeOf(store: Store, input: SearchInput): Promise<Scope | undefined> {
-  const filters: Scope["filters"] = {}
-  const wanted = input.project?.toLowerCase()
-  const projects = await store.projects()
-  const hiddenProjects = projects
-    .filter((project) => project.private && project.path !== input.inside)
-    .map((project) => project.path)
-  if (wanted !== undefined) {
-    filters.projects = projects.map((project) => project.path).filter((path) => path.toLowerCase().includes(wanted))
-    if (filters.projects.length === 0) return undefined
-  }
-  if (hiddenProjects.length > 0) filters.excludedProjects = hiddenProjects
-  if (input.sources) filters.sources = input.sources
-  if (input.kinds) filters.kinds = input.kinds
-  if (input.from !== undefined) filters.from = input.from
-  if (input.to !== undefined) filters.to = input.to
-  const chosen: Ref[][] = []
-  if (input.conversation) chosen.push([input.conversation])
-  if (input.file !== undefined) chosen.push(await store.touching(input.file))
-  if (input.model !== undefined) chosen.push(await store.usingModel(input.model))
-  if (chosen.length > 0) {
-    filters.conversations = inAll(chosen)
-    if (filters.conversations.length === 0) return undefined
-  }
-  const shown =
-    wanted === undefined ? hiddenProjects : hiddenProjects.filter((path) => path.toLowerCase().includes(wanted))
-  return { filters, hiddenProjects: shown }
+function alone(message: RankedMessage): RankedConversation {
+  return { ref: message.ref, score: message.score, parts: message.parts, best: message, more: 0 }
 }
 
-function inAll([first = [], ...others]: Ref[][]): Ref[] {
-  const names = others.map((refs) => new Set(refs.map(formatRef)))
-  return first.filter((ref) => names.every((set) => set.has(formatRef(ref))))
+function phrasesOf({ required, excluded }: Query) {
+  return { ...(required.length > 0 && { required }), ...(excluded.length > 0 && { excluded }) }
 }
 
-type Group = { best: IndexHit; more: number }
-
-/** What the index calls a conversation's title. */
-const TITLE = 0
-
-/** One group for each conversation, in the order of their best hits. A message tells more than the title it stands under. */
-export function groupByConversation(hits: IndexHit[]): Group[] {
-  const groups = new Map<string, Group>()
-  for (const hit of hits) {
-    const name = `${hit.ref.source}:${hit.ref.id}`
-    const group = groups.get(name)
-    if (!group) groups.set(name, { best: hit, more: 0 })
-    else if (group.best.number === TITLE) group.best = hit
-    else group.more++
-  }
-  return [...groups.values()]
+function count(index: SearchIndex, query: Query, { filters }: Scope, plan: Plan) {
+  return index.count({ ...filters, ...phrasesOf(query), match: plan.match })
 }
 
-async function showHits(store: Store, groups: Group[], match: string, query: Query): Promise<SearchHit[]> {
-  const shown: (Omit<SearchHit, "snippet"> & { text: string })[] = []
-  for (const { best, more } of groups) {
-    const row = await store.conversation(best.ref)
-    if (!row) continue // forgotten since it was indexed
-    const number = Math.max(1, best.number)
-    const [message] = await store.messages(best.ref, [number])
-    if (!message && best.number !== TITLE) continue
-    const text = message ? messageText(message, "full") : (row.title?.text ?? "")
-    shown.push({
-      row,
-      number,
-      score: best.score,
-      more,
-      text,
-      ...(best.at !== undefined && { at: best.at }),
-    })
+function hiddenOf(index: SearchIndex, query: Query, { filters, hiddenProjects }: Scope, plan: Plan): number {
+  if (hiddenProjects.length === 0) return 0
+  const { excludedProjects: _, ...rest } = filters
+  return index.count({ ...rest, ...phrasesOf(query), projects: hiddenProjects, match: plan.match }).total
+}
+
+/** Reads the best rows and shows why they are here; when even the best hold too little of what was asked, none. */
+async function present(store: Store, index: SearchIndex, rows: RankedConversation[], input: SearchInput) {
+  const { query, limit, offset } = input
+  const texts = new Set<string>()
+  const read: { hit: Omit<SearchHit, "snippet">; text: string }[] = []
+  const skipped: Skipped[] = []
+  for (const row of rows) {
+    if (read.length >= offset + limit) {
+      skipped.push({ ...toSkipped(row), reason: "not_top_k" })
+      continue
+    }
+    const found = await readBest(store, row)
+    if (!found) continue // forgotten since it was indexed
+    if (texts.has(found.text)) skipped.push({ ...toSkipped(row), reason: "duplicate" })
+    else read.push(found)
+    texts.add(found.text)
   }
-  const snippets = cutSnippets(
-    shown.map((hit) => hit.text),
+  const match = [...query.terms, ...query.required].join(" OR ")
+  const looks = lookAt(
+    read.map(({ text }) => text),
     match,
     query.words,
   )
-  return shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: snippets[i]! }))
+  const weights = wordWeights(index, query)
+  const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
+  if (read.length > 0 && isBelowFloor(query, best)) {
+    const floored = rows.map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
+    return { hits: [], skipped: floored, silent: true, matched: "some" as const, coverage: best }
+  }
+  const hits = read.map(({ hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })).slice(offset)
+  const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
+  return { hits, skipped, silent: false, matched, coverage: best }
+}
+
+function toSkipped({ ref, best, score }: RankedConversation): Omit<Skipped, "reason"> {
+  return { ref, number: best.number, score }
+}
+
+async function readBest(store: Store, { ref, best, score, parts, more }: RankedConversation) {
+  const row = await store.conversation(ref)
+  const number = Math.max(1, best.number)
+  const [message] = row ? await store.messages(ref, [number]) : []
+  if (!row || (!message && best.number > 0)) return undefined
+  const text = message ? messageText(message, "full") : (row.title?.text ?? formatRef(ref))
+  return { hit: { row, number, score, parts, more, ...(best.at !== undefined && { at: best.at }) }, text }
 }

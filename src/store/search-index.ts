@@ -1,9 +1,22 @@
 import { renameSync, rmSync } from "node:fs"
-import type { Kind, SourceId } from "../core/conversation.ts"
+import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
 import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
-import { type Fields, fieldsOf, kindTag, projectTag, sourceTag, tagsOf } from "./index-fields.ts"
+import {
+  COLUMNS,
+  type Column,
+  cardOf,
+  type Fields,
+  fieldsOf,
+  kindTag,
+  messageTags,
+  projectTag,
+  roleTag,
+  sourceTag,
+  tagsOf,
+  toolTag,
+} from "./index-fields.ts"
 import type { Change, ConversationRow, Store, StoredMessage } from "./store.ts"
 
 /**
@@ -15,7 +28,11 @@ export type SearchIndex = {
   follow(store: Store, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** True when the history has changed since the index last followed it. */
   isBehind(store: Store): Promise<boolean>
-  find(query: IndexQuery): { hits: IndexHit[]; total: number; total_is_at_least: boolean }
+  find(query: IndexQuery): IndexHit[]
+  /** How many messages match, counted to a limit. */
+  count(query: Omit<IndexQuery, "limit">): { total: number; total_is_at_least: boolean }
+  /** How many messages there are, and which share of a sample of the newest holds each expression. */
+  sizes(expressions: string[]): { messages: number; sample: number; shares: number[] }
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
   purge(): void
   check(): string[]
@@ -30,39 +47,65 @@ export type FollowOptions = {
   recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
 }
 
+/** What is looked for: FTS5 expressions over words and phrases, every one of them quoted. */
 export type IndexQuery = {
-  /** An FTS5 expression over words and phrases, every one of them quoted. */
   match: string
+  /** Every one of these must be there too, without counting for the score. */
+  required?: string[]
+  excluded?: string[]
   sources?: SourceId[]
   projects?: string[]
   excludedProjects?: string[]
   kinds?: Kind[]
+  roles?: Role[]
+  tools?: string[]
   from?: number
   to?: number
   conversations?: Ref[]
+  excludedConversations?: Ref[]
+  /** Only about so many of the newest messages. */
+  newest?: number
   limit: number
 }
 
-/** A number of 0 is the conversation's title. Smaller scores are better. */
+/** A number of 0 is the conversation's card: its title, branch and the files it changed. Greater scores are better. */
 export type IndexHit = { ref: Ref; number: number; at?: number; score: number }
 
 /** A total is counted to here; beyond it is said to be a lower bound. */
 const COUNT_LIMIT = 10_000
 const BATCH = 64
-/** Said, called, returned, tags: a tool's output is two thirds of the text and seldom what is looked for. */
-const WEIGHTS = "2.0, 1.0, 0.6, 0.0"
+const CARD = 0
+/** More files than this tell nothing more of what a conversation was about. */
+const CARD_FILES = 40
+/** Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
+const WEIGHTS: Record<Column, number> = {
+  asked: 2,
+  answered: 2,
+  thought: 0.9,
+  edited: 1.2,
+  called: 1,
+  returned: 0.5,
+  injected: 0.8,
+  hidden: 0.5,
+}
+const RELEVANCE = `bm25(words, ${[...COLUMNS.map((column) => WEIGHTS[column].toFixed(2)), "0.0"].join(", ")})`
+const COLUMN_NAMES = COLUMNS.join(", ")
+const COLUMN_VALUES = COLUMNS.map((name) => `@${name}`).join(", ")
+
+/** The first document's number. Older ones found later go below it, so that a greater number is about newer. */
+const FIRST_ID = 1_000_000_000
 
 const MIGRATIONS: readonly [string, string][] = [
   [
     "001-index",
     `
     create table meta (key text primary key, value text not null) without rowid;
-    create table conversation (id integer primary key, name text not null unique, source text not null, native_id text not null, tags text not null, title text);
+    create table conversation (id integer primary key, name text not null unique, source text not null, native_id text not null, tags text not null, card text);
     create unique index conversation_ref on conversation (source, native_id);
     create table project (id integer primary key, path text not null unique);
     create table doc (id integer primary key, conversation_id integer not null, number integer not null, at integer, version integer not null);
     create index doc_conversation on doc (conversation_id, number);
-    create virtual table words using fts5(said, called, returned, tags, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');
+    create virtual table words using fts5(${COLUMN_NAMES}, tags, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2');
     insert into words (words, rank) values ('automerge', 8);
     insert into words (words, rank) values ('hashsize', 8388608);
     `,
@@ -95,6 +138,8 @@ export function openIndex(path: string): SearchIndex {
       return rebuild || changes.length > 0
     },
     find: (query) => guard(() => find(db, query)),
+    count: (query) => guard(() => count(db, query)),
+    sizes: (expressions) => guard(() => sizes(db, expressions)),
     purge: () =>
       guard(() => {
         db.exec("insert into words (words) values ('optimize')")
@@ -173,11 +218,12 @@ function saveTokenIfNew(db: Db, token: string): void {
   if (tokenOf(db) !== token) inTransaction(db, () => saveToken(db, token))
 }
 
-type Known = { id: number; tags: string; title: string | null; docs: Map<number, { id: number; version: number }> }
+type Known = { id: number; tags: string; card: string | null; docs: Map<number, { id: number; version: number }> }
 type Loaded = {
   change: Change
   known: Known | undefined
   row?: ConversationRow
+  card?: Fields
   gone: number[]
   fresh: StoredMessage[]
   versions: Map<number, number>
@@ -197,17 +243,18 @@ async function load(db: Db, store: Store, change: Change, { recent }: FollowOpti
   const fresh = isNew
     ? [...versions.keys()]
     : [...versions].filter(([number, version]) => known.docs.get(number)?.version !== version).map(([number]) => number)
+  const card = cardOf(row, await store.editedFiles(row.ref, CARD_FILES))
   const gone = [...(known?.docs.keys() ?? [])].filter((number) =>
-    number === 0 ? titleOf(row) === null : !versions.has(number),
+    number === CARD ? card === undefined : !versions.has(number),
   )
   const written = recent?.(row.ref)
   const given = fresh.map((number) => written?.get(number))
   const messages = given.includes(undefined) ? await store.messages(row.ref, fresh) : (given as StoredMessage[])
-  return { change, known, row, gone, fresh: messages, versions }
+  return { change, known, row, gone, fresh: messages, versions, ...(card && { card }) }
 }
 
 function knownConversation(db: Db, name: string): Known | undefined {
-  const row = db.prepare("select id, tags, title from conversation where name = ?").get(name) as
+  const row = db.prepare("select id, tags, card from conversation where name = ?").get(name) as
     | Omit<Known, "docs">
     | undefined
   if (!row) return undefined
@@ -219,10 +266,10 @@ function knownConversation(db: Db, name: string): Known | undefined {
   return { ...row, docs: new Map(docs.map((doc) => [doc.number, doc])) }
 }
 
-type Doc = { id: number | bigint; fields?: Fields; tags?: string }
+type Doc = { id: number; fields?: Fields; tags?: string }
 
 /** Writes the rows of one conversation, and returns the documents whose words are to be added or (without fields) removed. */
-function indexConversation(db: Db, { change, known, row, gone, fresh, versions }: Loaded): Doc[] {
+function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
   const docs: Doc[] = []
   const remove = (number: number) => {
     const old = known?.docs.get(number)
@@ -236,44 +283,53 @@ function indexConversation(db: Db, { change, known, row, gone, fresh, versions }
     return docs
   }
   const tags = tagsOf(row, row.project === undefined ? undefined : projectId(db, row.project))
-  const title = titleOf(row)
-  const id = saveConversation(db, change.conversation, row.ref, tags, title)
-  const put = (number: number, at: number | undefined, version: number, fields: Fields) => {
+  const cardText = card === undefined ? null : `${card.asked}\n${card.called}`
+  const id = saveConversation(db, change.conversation, row.ref, tags, cardText)
+  const hasNewCard = card !== undefined && (known?.card !== cardText || known.tags !== tags)
+  let next = firstId(db, row.ended_at, fresh.length + (hasNewCard ? 1 : 0))
+  const put = (number: number, at: number | undefined, version: number, fields: Fields, ownTags: string) => {
     remove(number)
-    const sql = "insert into doc (conversation_id, number, at, version) values (?, ?, ?, ?)"
-    docs.push({
-      id: db.prepare(sql).run(id, number, at ?? row.ended_at ?? null, version).lastInsertRowid,
-      fields,
-      tags,
-    })
+    const doc = next++
+    const sql = "insert into doc (id, conversation_id, number, at, version) values (?, ?, ?, ?, ?)"
+    db.prepare(sql).run(doc, id, number, at ?? row.ended_at ?? null, version)
+    docs.push({ id: doc, fields, tags: `${tags} ${ownTags}` })
   }
-  if (title !== null && (known?.title !== title || known.tags !== tags))
-    put(0, row.ended_at, 0, { said: title, called: "", returned: "" })
-  for (const message of fresh) put(message.number, message.at, versions.get(message.number)!, fieldsOf(message))
+  if (hasNewCard) put(CARD, row.ended_at, 0, card, "")
+  for (const message of fresh)
+    put(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
   return docs
+}
+
+/** A block of numbers above all others; below all others for what is older than all that was read so far. */
+function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
+  const lowest = db.prepare("select id, at from doc order by id limit 1").get() as
+    | { id: number; at: number | null }
+    | undefined
+  if (!lowest) return FIRST_ID
+  if (endedAt !== undefined && lowest.at !== null && endedAt <= lowest.at) return lowest.id - wanted
+  return (db.prepare("select max(id) from doc").pluck().get() as number) + 1
 }
 
 function saveWords(db: Db, docs: Doc[]): void {
   const remove = db.prepare("delete from words where rowid = ?")
-  const add = db.prepare("insert into words (rowid, said, called, returned, tags) values (?, ?, ?, ?, ?)")
+  const add = db.prepare(INSERT_WORDS)
   for (const { id, fields } of docs) if (!fields) remove.run(id)
-  for (const { id, fields, tags } of docs) if (fields) add.run(id, fields.said, fields.called, fields.returned, tags)
+  // In the order of their numbers: FTS5 writes out what it holds whenever a number is smaller than the one before.
+  const added = docs.filter((doc) => doc.fields !== undefined).sort((a, b) => a.id - b.id)
+  for (const { id, fields, tags } of added) add.run({ ...fields, id, tags })
 }
 
-/** A title that repeats the first prompt is found in the prompt itself. */
-function titleOf(row: ConversationRow): string | null {
-  return row.title && row.title.from !== "first_prompt" ? row.title.text : null
-}
+const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`
 
-function saveConversation(db: Db, name: string, ref: Ref, tags: string, title: string | null): number {
+function saveConversation(db: Db, name: string, ref: Ref, tags: string, card: string | null): number {
   db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(ref.source, ref.id, name)
   return db
     .prepare(
-      `insert into conversation (name, source, native_id, tags, title) values (?, ?, ?, ?, ?)
-       on conflict (name) do update set source = excluded.source, native_id = excluded.native_id, tags = excluded.tags, title = excluded.title returning id`,
+      `insert into conversation (name, source, native_id, tags, card) values (?, ?, ?, ?, ?)
+       on conflict (name) do update set source = excluded.source, native_id = excluded.native_id, tags = excluded.tags, card = excluded.card returning id`,
     )
     .pluck()
-    .get(name, ref.source, ref.id, tags, title) as number
+    .get(name, ref.source, ref.id, tags, card) as number
 }
 
 function knownProject(db: Db, path: string | undefined): number | undefined {
@@ -289,45 +345,89 @@ function projectId(db: Db, path: string): number {
   )
 }
 
-function find(db: Db, query: IndexQuery): { hits: IndexHit[]; total: number; total_is_at_least: boolean } {
-  const conversations = query.conversations && conversationIds(db, query.conversations)
-  const match = matchExpression(db, query)
-  if (match === undefined || conversations?.length === 0) return { hits: [], total: 0, total_is_at_least: false }
-  const bounded = query.from !== undefined || query.to !== undefined || conversations !== undefined
-  const values = { match, limit: query.limit, most: COUNT_LIMIT + 1 }
-  const limits = {
-    from: query.from ?? null,
-    to: query.to ?? null,
-    conversations: conversations ? JSON.stringify(conversations) : null,
-  }
-  const rows = (
-    bounded ? db.prepare(FIND_BOUNDED).all({ ...values, ...limits }) : db.prepare(FIND).all(values)
-  ) as HitRow[]
-  const total = (
+function find(db: Db, query: IndexQuery): IndexHit[] {
+  const prepared = prepare(db, query)
+  if (!prepared) return []
+  const { match, bounded, values } = prepared
+  const rows = bounded
+    ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...values })
+    : db.prepare(FIND).all({ match, limit: query.limit })
+  return (rows as HitRow[]).map(toHit)
+}
+
+function count(db: Db, query: Omit<IndexQuery, "limit">): { total: number; total_is_at_least: boolean } {
+  const prepared = prepare(db, query)
+  if (!prepared) return { total: 0, total_is_at_least: false }
+  const { match, bounded, values } = prepared
+  const most = COUNT_LIMIT + 1
+  const found = (
     bounded
       ? db
           .prepare(COUNT_BOUNDED)
           .pluck()
-          .get({ match, most: values.most, ...limits })
-      : db.prepare(COUNT).pluck().get({ match, most: values.most })
+          .get({ match, most, ...values })
+      : db.prepare(COUNT).pluck().get({ match, most })
   ) as number
-  return { hits: rows.map(toHit), total: Math.min(total, COUNT_LIMIT), total_is_at_least: total > COUNT_LIMIT }
+  return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
+}
+
+/** Undefined when a filter can match nothing. */
+function prepare(db: Db, query: Omit<IndexQuery, "limit">) {
+  const conversations = query.conversations && conversationIds(db, query.conversations)
+  const excluded = conversationIds(db, query.excludedConversations ?? [])
+  const match = matchExpression(db, query)
+  if (match === undefined || conversations?.length === 0) return undefined
+  const values = {
+    from: query.from ?? null,
+    to: query.to ?? null,
+    conversations: conversations ? JSON.stringify(conversations) : null,
+    excluded: excluded.length > 0 ? JSON.stringify(excluded) : null,
+    lowest: query.newest === undefined ? 0 : lowestOfNewest(db, query.newest),
+  }
+  const bounded =
+    query.from !== undefined ||
+    query.to !== undefined ||
+    conversations !== undefined ||
+    excluded.length > 0 ||
+    query.newest !== undefined
+  return { match, bounded, values }
+}
+
+function lowestOfNewest(db: Db, newest: number): number {
+  const highest = (db.prepare("select max(id) from doc").pluck().get() as number | null) ?? 0
+  return highest - newest + 1
 }
 
 type HitRow = { source: SourceId; native_id: string; number: number; at: number | null; score: number }
 
 // A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
 const FIND = `select c.source, c.native_id, d.number, d.at, f.score from
-    (select rowid, bm25(words, ${WEIGHTS}) as score from words where words match @match order by score limit @limit) f
+    (select rowid, -${RELEVANCE} as score from words where words match @match order by score desc limit @limit) f
   join doc d on d.id = f.rowid join conversation c on c.id = d.conversation_id
-  order by f.score, d.at desc, c.native_id, d.number`
-const BOUNDS = `(@from is null or d.at >= @from) and (@to is null or d.at <= @to)
-  and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))`
-const FIND_BOUNDED = `select c.source, c.native_id, d.number, d.at, bm25(words, ${WEIGHTS}) as score
+  order by f.score desc, d.at desc, c.native_id, d.number`
+const BOUNDS = `words.rowid >= @lowest and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
+  and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
+  and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
+const FIND_BOUNDED = `select c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score
   from words join doc d on d.id = words.rowid join conversation c on c.id = d.conversation_id
-  where words match @match and ${BOUNDS} order by score, d.at desc, c.native_id, d.number limit @limit`
+  where words match @match and ${BOUNDS} order by score desc, d.at desc, c.native_id, d.number limit @limit`
 const COUNT = "select count(*) from (select 1 from words where words match @match limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
+
+/** How many of the newest messages stand for all of them. */
+const SAMPLE = 20_000
+
+function sizes(db: Db, expressions: string[]): ReturnType<SearchIndex["sizes"]> {
+  const messages = (db.prepare("select max(id) - min(id) + 1 from doc").pluck().get() as number | null) ?? 0
+  const sample = Math.min(messages, SAMPLE)
+  const lowest = lowestOfNewest(db, sample)
+  const held = db.prepare("select count(*) from words where words match ? and rowid >= ?").pluck()
+  return {
+    messages,
+    sample,
+    shares: expressions.map((match) => (held.get(match, lowest) as number) / Math.max(1, sample)),
+  }
+}
 
 function toHit(row: HitRow): IndexHit {
   return {
@@ -344,19 +444,24 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
 }
 
 /** Undefined when a filter can match nothing. */
-function matchExpression(db: Db, query: IndexQuery): string | undefined {
-  const clauses = [`{said called returned} : (${query.match})`]
+function matchExpression(db: Db, query: Omit<IndexQuery, "limit">): string | undefined {
+  const text = `{${COLUMNS.join(" ")}}`
+  const clauses = [`${text} : (${query.match})`, ...(query.required ?? []).map((phrase) => `${text} : ${phrase}`)]
   const tag = (names: string[]) => `tags : (${names.map((name) => `"${name}"`).join(" OR ")})`
-  if (query.sources) clauses.push(tag(query.sources.map((source) => sourceTag(source))))
-  if (query.kinds) clauses.push(tag(query.kinds.map((kind) => kindTag(kind))))
+  if (query.sources) clauses.push(tag(query.sources.map(sourceTag)))
+  if (query.kinds) clauses.push(tag(query.kinds.map(kindTag)))
+  if (query.roles) clauses.push(tag(query.roles.map(roleTag)))
+  if (query.tools) clauses.push(tag(query.tools.map(toolTag)))
   if (query.projects) {
     const ids = projectIds(db, query.projects)
     if (ids.length === 0) return undefined
     clauses.push(tag(ids.map(projectTag)))
   }
+  const not = (query.excluded ?? []).map((phrase) => `${text} : ${phrase}`)
   const hidden = projectIds(db, query.excludedProjects ?? [])
+  if (hidden.length > 0) not.push(tag(hidden.map(projectTag)))
   const all = clauses.join(" AND ")
-  return hidden.length > 0 ? `(${all}) NOT ${tag(hidden.map(projectTag))}` : all
+  return not.length > 0 ? `(${all}) NOT (${not.join(" OR ")})` : all
 }
 
 function projectIds(db: Db, paths: string[]): number[] {

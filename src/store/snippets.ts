@@ -8,11 +8,18 @@ const WINDOW_CHARS = 20_000
 /** Stands on both sides of a matched word, as in Markdown. Stars of the text itself are taken out, so it means one thing. */
 export const MARK = "**"
 
+export type Look = {
+  /** The passage that shows the matched words, marked. */
+  snippet: string
+  /** For each of the words, whether it stands in the text. */
+  holds: boolean[]
+}
+
 /**
- * The passage of each text that shows the matched words, marked. The index holds no text, so its own tokenizer looks at
- * just these texts again, in memory: what is marked is exactly what matched, stems included.
+ * Looks at texts as the index does. The index holds no text, so its own tokenizer looks at just these texts again, in
+ * memory: what is marked is exactly what matched, stems included.
  */
-export function cutSnippets(texts: string[], match: string, words: string[]): string[] {
+export function lookAt(texts: string[], match: string, words: string[]): Look[] {
   const db = openSqlite(":memory:")
   try {
     db.exec("create virtual table t using fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
@@ -23,10 +30,19 @@ export function cutSnippets(texts: string[], match: string, words: string[]): st
     )
     const found = cut.all({ mark: MARK, words: SNIPPET_WORDS, match }) as { rowid: number; snippet: string }[]
     const byRow = new Map(found.map((row) => [row.rowid, row.snippet]))
-    return texts.map((text, i) => tidy(byRow.get(i + 1) ?? windowOf(withoutMarks(text), words).slice(0, 300)))
+    const having = db.prepare("select rowid from t where t match ?").pluck()
+    const rowsOf = words.map((word) => new Set(having.all(`"${word}"`) as number[]))
+    return texts.map((text, i) => ({
+      snippet: tidy(byRow.get(i + 1) ?? windowOf(withoutMarks(text), words).slice(0, 300)),
+      holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
+    }))
   } finally {
     db.close()
   }
+}
+
+function isBeyondWindow(text: string, word: string): boolean {
+  return text.length > WINDOW_CHARS && text.toLowerCase().includes(word)
 }
 
 /** The part of a long text around the first of the words. */

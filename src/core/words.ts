@@ -1,0 +1,51 @@
+// Words as developers write them, and as a full-text index needs them.
+
+/** Words that stand in nearly every message and tell nothing apart. */
+const STOPWORDS = new Set(
+  (
+    "a about an and are as at be been but by can could did do does for from had has have he her him his how i if in into is it its " +
+    "many me more much my no not of on or our she should so than that the their them then there these they this to was we were " +
+    "what when where which who whom whose why will with would you your"
+  ).split(" "),
+)
+
+export function isStopword(word: string): boolean {
+  return STOPWORDS.has(word.toLowerCase())
+}
+
+const IDENTIFIER = /[A-Za-z][A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*/g
+const LONGEST_IDENTIFIER = 64
+
+/** `readFileSync` is `read File Sync`. Undefined where there is nothing to split. */
+export function splitIdentifier(word: string): string | undefined {
+  if (word.length > LONGEST_IDENTIFIER) return undefined
+  const parts = word.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
+  return parts === word ? undefined : parts
+}
+
+const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー]+/gu
+
+/** Text without spaces between its words, as overlapping pairs of characters: 東京都 is 東京 京都. */
+export function pairsOfCharacters(run: string): string {
+  const characters = [...run]
+  if (characters.length < 2) return run
+  return characters
+    .slice(1)
+    .map((character, i) => characters[i]! + character)
+    .join(" ")
+}
+
+export function cjkRuns(text: string): string[] {
+  return text.match(CJK) ?? []
+}
+
+/** What stands in a text but no tokenizer would see: the parts of identifiers, each one once, and pairs of CJK characters. */
+export function hiddenWords(text: string): string {
+  const found = new Set<string>()
+  for (const word of text.match(IDENTIFIER) ?? []) {
+    const parts = splitIdentifier(word)
+    if (parts !== undefined) found.add(parts)
+  }
+  for (const run of cjkRuns(text)) found.add(pairsOfCharacters(run))
+  return [...found].join("\n")
+}

@@ -1,0 +1,111 @@
+import { formatRef, type Ref } from "../core/ref.ts"
+import type { IndexHit, IndexQuery, SearchIndex } from "../store/search-index.ts"
+import { type Plan, planQuery } from "./plan.ts"
+import type { Query } from "./query.ts"
+
+/** A message that matched, with what its score is made of: the parts add up to it. */
+export type RankedMessage = { ref: Ref; number: number; at?: number; score: number; parts: ScorePart[] }
+export type ScorePart = { name: "words" | "pairs" | "neighbours" | "others"; value: number }
+
+/** A conversation by its messages; `best` is the one to show. */
+export type RankedConversation = { ref: Ref; score: number; parts: ScorePart[]; best: RankedMessage; more: number }
+
+export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: Plan }
+
+/** Messages that take part in ranking. More change nothing near the top. */
+const CANDIDATES = 300
+/** What the index calls a conversation's card. */
+const CARD = 0
+
+/** The ranking's few numbers. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
+export type Weights = {
+  /** Two words of the query side by side are worth this much of what they would be worth as one word. */
+  pairs: number
+  /** A message next to another hit gets a part of that hit's score. */
+  neighbours: number
+  /** A conversation is its best messages, each counting less than the one before. */
+  decay: number
+  counted: number
+}
+export const WEIGHTS: Weights = { pairs: 0.3, neighbours: 0.2, decay: 0.5, counted: 8 }
+
+export function rank(
+  index: SearchIndex,
+  query: Query,
+  filters: Omit<IndexQuery, "match" | "limit">,
+  weights = WEIGHTS,
+): Ranking {
+  const plan = planQuery(index, query)
+  if (plan.match === "") return { messages: [], conversations: [], plan }
+  const scope = {
+    ...filters,
+    ...(query.required.length > 0 && { required: query.required }),
+    ...(query.excluded.length > 0 && { excluded: query.excluded }),
+    ...(plan.newest !== undefined && { newest: plan.newest }),
+    limit: CANDIDATES,
+  }
+  const hits = new Map<string, RankedMessage>()
+  collect(hits, "words", 1, index.find({ ...scope, match: plan.match }))
+  if (plan.pairs !== "" && weights.pairs > 0)
+    collect(hits, "pairs", weights.pairs, index.find({ ...scope, match: plan.pairs }))
+  addNeighbours(hits, weights.neighbours)
+  const messages = [...hits.values()].sort(byScore)
+  return { messages, conversations: groupByConversation(messages, weights), plan }
+}
+
+function nameOf({ ref, number }: { ref: Ref; number: number }): string {
+  return `${ref.source}:${ref.id}#${number}`
+}
+
+function collect(hits: Map<string, RankedMessage>, name: ScorePart["name"], weight: number, found: IndexHit[]): void {
+  for (const hit of found) {
+    const known = hits.get(nameOf(hit))
+    // The pairs of a message whose words did not make it into the list would be all that is known of it.
+    if (!known && name !== "words") continue
+    const value = weight * hit.score
+    if (known) addPart(known, name, value)
+    else hits.set(nameOf(hit), { ...hit, score: value, parts: [{ name, value }] })
+  }
+}
+
+function addPart(message: RankedMessage, name: ScorePart["name"], value: number): void {
+  message.parts.push({ name, value })
+  message.score += value
+}
+
+function addNeighbours(hits: Map<string, RankedMessage>, weight: number): void {
+  const earned: [RankedMessage, number][] = []
+  for (const hit of hits.values()) {
+    if (hit.number === CARD) continue
+    const beside = [hit.number - 1, hit.number + 1].filter((number) => number > CARD)
+    const value = beside.reduce((sum, number) => sum + (hits.get(nameOf({ ref: hit.ref, number }))?.score ?? 0), 0)
+    if (value > 0) earned.push([hit, weight * value])
+  }
+  for (const [hit, value] of earned) addPart(hit, "neighbours", value)
+}
+
+/** The best first; of equals the newest, then by name: two runs give the same order. */
+function byScore(a: Candidate, b: Candidate): number {
+  return (
+    b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(formatRef(a.ref), formatRef(b.ref)) || a.number - b.number
+  )
+}
+type Candidate = { ref: Ref; number: number; at?: number; score: number }
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function groupByConversation(messages: RankedMessage[], { decay, counted }: Weights): RankedConversation[] {
+  const groups = Map.groupBy(messages, (message) => formatRef(message.ref))
+  const conversations = [...groups.values()].map((group): RankedConversation => {
+    const first = group[0]!
+    const others = group.slice(1, counted).reduce((sum, message, i) => sum + message.score * decay ** (i + 1), 0)
+    const parts: ScorePart[] = [...first.parts, ...(others > 0 ? [{ name: "others" as const, value: others }] : [])]
+    // A message tells more than the card it stands under.
+    const best = first.number === CARD ? (group[1] ?? first) : first
+    const more = group.filter((message) => message.number !== CARD && message !== best).length
+    return { ref: first.ref, score: first.score + others, parts, best, more }
+  })
+  return conversations.sort((a, b) => byScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))
+}

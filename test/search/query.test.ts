@@ -1,0 +1,97 @@
+import { describe, expect, test } from "vitest"
+import { hiddenWords, pairsOfCharacters, splitIdentifier } from "../../src/core/words.ts"
+import { parseQuery } from "../../src/search/query.ts"
+
+describe("what was typed", () => {
+  test("words are looked for, the commonest only when there is nothing else", () => {
+    expect(parseQuery("where did we fix the flaky hook").terms).toEqual(['"fix"', '"flaky"', '"hook"'])
+    expect(parseQuery("what is it").terms).toEqual(['"what"', '"is"', '"it"'])
+  })
+
+  test("a quoted phrase must be there, as it stands", () => {
+    expect(parseQuery('"shadow branch" migration')).toMatchObject({
+      required: ['"shadow branch"'],
+      terms: ['"shadow branch"', '"shadow"', '"branch"', '"migration"'],
+    })
+    expect(parseQuery('an "open end').required).toEqual(['"open end"'])
+  })
+
+  test("-word is left out, and a command's flags are not", () => {
+    expect(parseQuery("mutex -deadlock")).toMatchObject({
+      terms: ['"mutex"'],
+      excluded: ['"deadlock"'],
+      without: ["deadlock"],
+    })
+    expect(parseQuery('mutex -"dead lock"').excluded).toEqual(['"dead lock"'])
+    expect(parseQuery("go test -race --count 1").excluded).toEqual([])
+    expect(parseQuery("what does -count=1 do").excluded).toEqual([])
+    expect(parseQuery("ls -l").excluded).toEqual([])
+  })
+
+  test("filters stand in the query as they do in flags, and what is no filter is a word", () => {
+    expect(
+      parseQuery('race project:api source:codex file:src/a.ts tool:Bash role:user from:7d to:"2026-11-03"').filters,
+    ).toEqual({
+      project: "api",
+      source: "codex",
+      file: "src/a.ts",
+      tool: "Bash",
+      role: "user",
+      from: "7d",
+      to: "2026-11-03",
+    })
+    const refused = parseQuery("from:nowhere error:timeout", (name) => name !== "from")
+    expect(refused.filters).toEqual({})
+    expect(refused.words).toEqual(["nowhere", "error", "timeout"])
+    expect(parseQuery('project:"my app" x').filters).toEqual({ project: "my app" })
+  })
+
+  test("paths, flags, versions and snake_case are looked for as a whole and in their parts", () => {
+    expect(parseQuery("strategy/common.go").terms).toEqual(['"strategy common go"', '"strategy"', '"common"', '"go"'])
+    expect(parseQuery("--local-dev").terms).toEqual(['"local dev"', '"local"', '"dev"'])
+    expect(parseQuery("go_1.25.6").terms[0]).toBe('"go 1 25 6"')
+  })
+
+  test("camelCase is looked for as it is, as words, and in its parts", () => {
+    expect(parseQuery("HasUncommittedChanges").terms).toEqual([
+      '"hasuncommittedchanges"',
+      '"has uncommitted changes"',
+      '"uncommitted"',
+      '"changes"',
+    ])
+  })
+
+  test("the beginning of a hash finds the whole of it", () => {
+    expect(parseQuery("83c840a").terms).toEqual(['"83c840a" *'])
+    expect(parseQuery("defaced").terms).toEqual(['"defaced"'])
+  })
+
+  test("CJK text is looked for in pairs of characters", () => {
+    expect(parseQuery("認証エラー").terms).toContain('"認証 証エ エラ ラー"')
+  })
+
+  test("neighbours in the query are pairs", () => {
+    expect(parseQuery("refresh token race").pairs).toEqual(['"refresh token"', '"token race"'])
+  })
+
+  test("a pasted log is cut, and nothing but signs is nothing", () => {
+    expect(parseQuery("word ".repeat(50_000)).terms).toEqual(['"word"'])
+    expect(parseQuery(Array.from({ length: 500 }, (_, i) => `w${i}x`).join(" ")).terms).toHaveLength(40)
+    expect(parseQuery('"" -- ?! ()').terms).toEqual([])
+  })
+})
+
+describe("words that no tokenizer sees", () => {
+  test("identifiers are split where their case changes", () => {
+    expect(splitIdentifier("readFileSync")).toBe("read File Sync")
+    expect(splitIdentifier("HTTPServerError")).toBe("HTTP Server Error")
+    expect(splitIdentifier("plain")).toBeUndefined()
+    expect(splitIdentifier(`a${"Bc".repeat(60)}`)).toBeUndefined()
+  })
+
+  test("each is listed once", () => {
+    expect(hiddenWords("readFile readFile parseJSON x")).toBe("read File\nparse JSON")
+    expect(hiddenWords("設定を読む")).toBe("設定 定を を読 読む")
+    expect(pairsOfCharacters("字")).toBe("字")
+  })
+})

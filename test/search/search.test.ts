@@ -1,0 +1,290 @@
+import { join } from "node:path"
+import fc from "fast-check"
+import { describe, expect, onTestFinished, test } from "vitest"
+import type { Part, Role } from "../../src/core/conversation.ts"
+import { formatRef } from "../../src/core/ref.ts"
+import { parseQuery } from "../../src/search/query.ts"
+import { rank } from "../../src/search/rank.ts"
+import type { Filters } from "../../src/search/scope.ts"
+import { search } from "../../src/search/search.ts"
+import { openIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import type { ConversationWrite, MessageWrite } from "../../src/store/store.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+import { tempDir } from "../support/temp.ts"
+
+const DAY = 86_400_000
+const START = Date.UTC(2026, 0, 1)
+
+async function history(conversations: ConversationWrite[], source: "claude_code" | "codex" = "claude_code") {
+  const dir = tempDir()
+  const store = openStore(join(dir, "history.db"))
+  const index = openIndex(join(dir, "index.db"))
+  onTestFinished(() => {
+    store.close()
+    index.close()
+  })
+  for (const one of conversations) await store.writeUnit(unit(`${one.id}.jsonl`, [one], { source }))
+  await index.follow(store)
+  const ask = (query: string, more: Partial<Filters> & { by?: "message" | "conversation"; limit?: number } = {}) =>
+    search(store, index, { by: "conversation", limit: 10, offset: 0, ...more, query: parseQuery(query) })
+  return { store, index, ask }
+}
+
+const called = (key: string, tool: string, text: string): MessageWrite =>
+  said(key, "", { role: "assistant", parts: [{ type: "tool_call", text, origin: "agent", tool }] })
+const returned = (key: string, text: string): MessageWrite =>
+  said(key, "", {
+    role: "tool",
+    parts: [{ type: "tool_result", text, origin: "local_tool", tool: "Bash", is_error: false }],
+  })
+const ids = (outcome: Awaited<ReturnType<typeof search>>) => outcome.hits.map((hit) => hit.row.ref.id)
+
+describe("ranking", () => {
+  test("what a person asked counts for more than what a tool printed", async () => {
+    const { ask } = await history([
+      conversation("printed", [returned("p1", "the retry budget is exhausted"), said("p2", "unrelated words here")]),
+      conversation("asked", [said("a1", "the retry budget is exhausted"), said("a2", "unrelated words here")]),
+    ])
+    expect(ids(await ask("retry budget exhausted"))).toEqual(["asked", "printed"])
+  })
+
+  test("words side by side count for more than words apart", async () => {
+    const { ask } = await history([
+      conversation("apart", [said("a1", "token of the user, then we refresh the page and look again")]),
+      conversation("together", [said("t1", "the page, then we look again and user refresh token of it")]),
+    ])
+    expect(ids(await ask("refresh token"))).toEqual(["together", "apart"])
+  })
+
+  test("a conversation that speaks of it often goes before one that mentions it once", async () => {
+    const filler = (name: string) =>
+      Array.from({ length: 6 }, (_, i) => said(`${name}f${i}`, `filler number ${i} of ${name}`))
+    const { ask } = await history([
+      conversation("once", [said("o1", "we saw a deadlock in the scheduler"), ...filler("o")]),
+      conversation("often", [
+        said("m1", "we saw a deadlock in the scheduler again"),
+        said("m2", "the deadlock comes from the scheduler lock"),
+        said("m3", "scheduler deadlock is fixed"),
+        ...filler("m"),
+      ]),
+    ])
+    expect(ids(await ask("scheduler deadlock"))).toEqual(["often", "once"])
+  })
+
+  test("camelCase is found by its parts, and its parts by camelCase", async () => {
+    const { ask } = await history([
+      conversation("camel", [said("c1", "look at HasUncommittedChanges in that file")]),
+      conversation("plain", [said("p1", "it has uncommitted changes in the tree")]),
+      conversation("other", [said("o1", "nothing of the kind")]),
+    ])
+    expect(ids(await ask("uncommitted changes")).sort()).toEqual(["camel", "plain"])
+    expect(ids(await ask("HasUncommittedChanges"))[0]).toBe("camel")
+    expect(ids(await ask("HasUncommittedChanges"))).toContain("plain")
+  })
+
+  test("CJK text is found by a part of it", async () => {
+    const { ask } = await history([
+      conversation("ja", [said("j1", "ログイン時の認証エラーを直す")]),
+      conversation("zh", [said("z1", "数据库连接池已满")]),
+    ])
+    expect(ids(await ask("認証エラー"))).toEqual(["ja"])
+    expect(ids(await ask("连接池"))).toEqual(["zh"])
+  })
+
+  test("the beginning of a hash finds it", async () => {
+    const { ask } = await history([
+      conversation("hash", [returned("h1", "HEAD is now at 83c840a2c85fe3fda5a25cc24d5669040a42c9c2")]),
+    ])
+    expect(ids(await ask("83c840a2c"))).toEqual(["hash"])
+  })
+
+  test("a conversation is found by its branch and by a file it changed", async () => {
+    const edit = called("e2", "Edit", "{}")
+    edit.effects = [{ type: "file", action: "edited", path: "/code/api/src/quota/limiter.ts" }]
+    const { ask } = await history([
+      conversation("work", [said("e1", "please go on"), edit], { git_branch: "feature/invoice-export" }),
+      conversation("none", [said("n1", "please go on")]),
+    ])
+    expect(ids(await ask("invoice export"))).toEqual(["work"])
+    expect(ids(await ask("limiter"))).toEqual(["work"])
+  })
+
+  test("the same text in two conversations is one result", async () => {
+    const { ask } = await history([
+      conversation("a", [said("a1", "run the nightly vacuum job on the replica")]),
+      conversation("b", [said("b1", "run the nightly vacuum job on the replica")]),
+    ])
+    const outcome = await ask("nightly vacuum")
+    expect(outcome.hits).toHaveLength(1)
+    expect(outcome.skipped).toMatchObject([{ reason: "duplicate" }])
+  })
+
+  test("three words of which hardly anything is there find nothing, and say what came near", async () => {
+    const { ask } = await history(
+      Array.from({ length: 40 }, (_, i) =>
+        conversation(`c${i}`, [said(`k${i}`, `message number ${i} about the server`)]),
+      ),
+    )
+    const outcome = await ask("hydration mismatch kubernetes server")
+    expect(outcome.hits).toEqual([])
+    expect(outcome.skipped[0]).toMatchObject({ reason: "floor" })
+  })
+
+  test("the parts of every score add up to it, for messages and conversations", async () => {
+    const { index } = await history([
+      conversation("a", [
+        said("a1", "refresh token race"),
+        said("a2", "the token race again"),
+        said("a3", "refresh it"),
+      ]),
+      conversation("b", [said("b1", "a race of tokens"), said("b2", "other")]),
+    ])
+    const { messages, conversations } = rank(index, parseQuery("refresh token race"), {})
+    for (const { score, parts } of [...messages, ...conversations])
+      expect(parts.reduce((sum, part) => sum + part.value, 0)).toBeCloseTo(score, 9)
+    expect(messages.length).toBeGreaterThan(3)
+  })
+
+  test("equals are told apart by time, newest first, then by name", async () => {
+    const same = (id: string, at: number) => conversation(id, [said(`${id}1`, `identical words ${id}`, { at })])
+    const { ask } = await history([same("m", START), same("n", START + DAY), same("l", START)])
+    expect(ids(await ask("identical words"))).toEqual(["n", "l", "m"])
+  })
+})
+
+describe("filters", () => {
+  const ROLES: Role[] = ["user", "assistant", "tool"]
+  const TOOLS = ["Bash", "Edit", "mcp__github__create_issue"]
+  const PROJECTS = ["/code/api", "/code/web", "/srv/api-gateway"]
+  const WORDS = ["mutex", "token", "race", "server", "schema", "readFile", "naïve", "日本語"]
+  const message = (n: number): MessageWrite => {
+    const role = ROLES[n % 3]!
+    const text = `${WORDS[n % 8]} ${WORDS[(n * 3 + 1) % 8]} number${n}`
+    const tool = TOOLS[n % 2]!
+    const parts: Part[] =
+      role === "tool"
+        ? [{ type: "tool_result", text, origin: "local_tool", tool, is_error: false }]
+        : role === "assistant" && n % 4 === 1
+          ? [{ type: "tool_call", text, origin: "agent", tool: TOOLS[2]! }]
+          : [{ type: "text", text, origin: role === "user" ? "person" : "agent" }]
+    return { key: `k${n}`, role, at: START + n * DAY, parts }
+  }
+  const all = Array.from({ length: 12 }, (_, c) =>
+    conversation(
+      `c${c}`,
+      Array.from({ length: 6 }, (_, m) => message(c * 6 + m)),
+      { project: PROJECTS[c % 3]! },
+    ),
+  )
+
+  const anything = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 60 }),
+    fc.string({ unit: "grapheme", maxLength: 60 }),
+    fc
+      .array(
+        fc.constantFrom(
+          ...WORDS,
+          '"',
+          "-",
+          "*",
+          "(",
+          ")",
+          ":",
+          "NEAR",
+          "AND",
+          "OR",
+          "NOT",
+          "{a b}:",
+          "^",
+          "+",
+          "words",
+          "tags:x",
+          "xxsource0",
+          "xxkind0",
+          '"token race"',
+          "-mutex",
+          "from:7d",
+          "role:user",
+          "from:",
+          "project:",
+          "source:zzz",
+          "\0",
+          "'; drop table doc; --",
+          "((((",
+          "\ud800",
+          "%",
+          "--flag",
+          "a\u0301",
+          "\u202e",
+        ),
+        { maxLength: 8 },
+      )
+      .map((list) => list.join(" ")),
+  )
+  const QUERIES = Number(process.env["DEX_QUERIES"] ?? 2_000)
+
+  test(`${QUERIES} random and hostile queries: no exception, and no hit outside its filters`, async () => {
+    const { store, index } = await history(all)
+    const at = (n: number) => START + n * DAY
+    await fc.assert(
+      fc.asyncProperty(
+        anything,
+        fc.record(
+          {
+            project: fc.constantFrom("api", "web", "gateway", "nowhere"),
+            from: fc.integer({ min: 0, max: 72 }).map(at),
+            to: fc.integer({ min: 0, max: 72 }).map(at),
+            roles: fc.constantFrom<Role[]>(["user"], ["assistant"], ["tool"]),
+            tools: fc.constantFrom<string[]>(["bash"], ["Edit"], ["mcp__github__create_issue"], ["None"]),
+            conversation: fc.constantFrom("c1", "c5").map((id) => ({ source: "claude_code" as const, id })),
+            excludedConversations: fc.constantFrom("c1", "c2").map((id) => [{ source: "claude_code" as const, id }]),
+          },
+          { requiredKeys: [] },
+        ),
+        fc.constantFrom("message" as const, "conversation" as const),
+        async (text, filters, by) => {
+          const query = parseQuery(text)
+          const outcome = await search(store, index, { ...filters, by, limit: 20, offset: 0, query })
+          for (const { row, number } of outcome.hits) {
+            const [found] = await store.messages(row.ref, [number])
+            const name = `${formatRef(row.ref)}#${number}`
+            if (filters.project) expect([name, row.project]).toEqual([name, expect.stringContaining(filters.project)])
+            if (filters.from) expect(found!.at).toBeGreaterThanOrEqual(filters.from)
+            if (filters.to) expect(found!.at).toBeLessThanOrEqual(filters.to)
+            if (filters.roles) expect(filters.roles).toContain(found!.role)
+            if (filters.conversation) expect(row.ref.id).toBe(filters.conversation.id)
+            if (filters.excludedConversations) expect(row.ref.id).not.toBe(filters.excludedConversations[0]!.id)
+            if (filters.tools)
+              expect(
+                found!.parts.some(
+                  (part) => "tool" in part && part.tool?.toLowerCase() === filters.tools![0]!.toLowerCase(),
+                ),
+              ).toBe(true)
+            const plain = found!.parts
+              .map((part) => part.text)
+              .join("\n")
+              .toLowerCase()
+            for (const word of query.without) if (WORDS.includes(word)) expect(plain).not.toContain(word)
+          }
+        },
+      ),
+      { numRuns: QUERIES, ...(process.env["DEX_SEED"] && { seed: Number(process.env["DEX_SEED"]) }) },
+    )
+  }, 3_600_000)
+
+  test("a filter that matches everything changes nothing", async () => {
+    const { ask } = await history(all)
+    const plain = await ask("mutex token", { by: "message", limit: 100 })
+    const filtered = await ask("mutex token", {
+      by: "message",
+      limit: 100,
+      from: START - DAY,
+      roles: [...ROLES, "system"],
+    })
+    expect(filtered.hits.map((hit) => `${hit.row.ref.id}#${hit.number}`).sort()).toEqual(
+      plain.hits.map((hit) => `${hit.row.ref.id}#${hit.number}`).sort(),
+    )
+    expect(plain.hits.length).toBeGreaterThan(10)
+  })
+})
