@@ -23,13 +23,14 @@ function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: st
 /** What was typed, read by the tool's own schema. Throws a DexError that says what is wrong and what to type. */
 export function readArguments(tool: Tool<never>, argv: string[]): { input: unknown; json: boolean; help: boolean } {
   const flags = flagsOf(tool)
-  const options: Record<string, { type: "string" | "boolean"; short?: string }> = {
+  const options: Options = {
     json: { type: "boolean", short: "j" },
     help: { type: "boolean", short: "h" },
   }
   for (const flag of flags)
     options[flag.name] = {
       type: flag.schema.type === "boolean" ? "boolean" : "string",
+      ...(flag.schema.type === "array" && { multiple: true }),
       ...(flag.short !== undefined && { short: flag.short }),
     }
   const { values, positionals } = parse(tool, argv, options)
@@ -46,11 +47,9 @@ export function readArguments(tool: Tool<never>, argv: string[]): { input: unkno
   return { input: result.ok, json: values.json === true, help }
 }
 
-function parse(
-  tool: Tool<never>,
-  argv: string[],
-  options: Record<string, { type: "string" | "boolean"; short?: string }>,
-) {
+type Options = Record<string, { type: "string" | "boolean"; short?: string; multiple?: boolean }>
+
+function parse(tool: Tool<never>, argv: string[], options: Options) {
   try {
     return parseArgs({ args: argv, options, allowPositionals: true, strict: true })
   } catch (error) {
@@ -64,7 +63,9 @@ function parse(
   }
 }
 
-function convert(flag: Flag, value: string | boolean): unknown {
+function convert(flag: Flag, value: string | boolean | (string | boolean)[]): unknown {
+  // Told several times, or once with commas.
+  if (Array.isArray(value)) return value.flatMap((item) => String(item).split(",").filter(Boolean))
   if (flag.schema.type !== "integer") return value
   const number = Number(value)
   if (value === "" || !Number.isInteger(number))
@@ -90,7 +91,11 @@ function takePositionals(tool: Tool<never>, words: string[], input: Record<strin
   }
   const schema = tool.input.properties![field]!
   if (schema.type === "array") input[field] = words
-  else if (words.length > 0) input[field] = words.join(" ")
+  else if (tool.cli.rest !== undefined) {
+    const [first, ...rest] = words
+    if (first !== undefined) input[field] = first
+    if (rest.length > 0) input[tool.cli.rest] = rest.join(",")
+  } else if (words.length > 0) input[field] = words.join(" ")
 }
 
 function sayField(tool: Tool<never>, wrong: string): string {

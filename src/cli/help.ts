@@ -35,13 +35,14 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
         : needed
           ? ` <${positional}>`
           : ` [${positional}]`
+  const more = tool.cli.rest === undefined ? "" : ` [${tool.cli.rest}]`
   const rows: [string, string][] = flags.map((flag) => [
     `${flag.short ? `-${flag.short}, ` : "    "}--${flag.name}${flag.schema.type === "boolean" ? "" : flag.schema.type === "integer" ? " N" : " …"}`,
     `${flag.schema.description ?? ""}${flag.schema.enum ? ` One of: ${flag.schema.enum.join(", ")}.` : ""}${flag.schema.default === undefined ? "" : ` Default: ${String(flag.schema.default)}.`}`.trim(),
   ])
   rows.push(["    --json", "Print JSON."])
   const width = Math.max(...rows.map(([name]) => name.length)) + 2
-  const lines = [`dex ${tool.name}${shown} [options]`, "", `${tool.summary}.`, ""]
+  const lines = [`dex ${tool.name}${shown}${more} [options]`, "", `${tool.summary}.`, ""]
   if (field?.description) lines.push(...wrap(`${positional}: ${field.description}`, terminal.columns), "")
   for (const [name, text] of rows) {
     const [first = "", ...rest] = wrap(text, Math.max(24, terminal.columns - width - 2))

@@ -10,12 +10,17 @@ const OUTLINE_CHARS = 100
 
 /**
  * A message as a reader gets it in a format. `full` is everything; `stripped` replaces tool outputs and injected text by
- * their size; `user_only` is a person's words, empty where there are none; `outline` is the first line.
+ * their size; `user_only` is a person's words, empty where there are none; `outline` is the first line. Parts that
+ * `whole` chooses are given in full whatever the format.
  */
-export function messageText(message: Pick<Message, "parts">, format: Format): string {
+export function messageText(
+  message: Pick<Message, "parts">,
+  format: Format,
+  whole: (part: Part) => boolean = () => false,
+): string {
   if (format === "outline") return outlineOf(message)
-  const pieces = message.parts.map((part) => partText(part, format)).filter((text) => text !== "")
-  return pieces.join("\n\n")
+  const pieces = message.parts.map((part) => partText(part, whole(part) ? "full" : format))
+  return pieces.filter((text) => text !== "").join("\n\n")
 }
 
 export function messageTokens(message: Pick<Message, "parts">, format: Format): number {
@@ -45,8 +50,9 @@ function partText(part: Part, format: Exclude<Format, "outline">): string {
 
 /** The first line that says something: a person's or the agent's words before a tool's. */
 function outlineOf(message: Pick<Message, "parts">): string {
-  const spoken = message.parts.find((part) => part.type === "text" && part.origin !== "injected")
-  const first = spoken ?? message.parts.find((part) => part.type !== "thinking") ?? message.parts[0]
+  const parts = message.parts.filter((part) => partText(part, "stripped").trim() !== "")
+  const spoken = parts.find((part) => part.type === "text" && part.origin !== "injected")
+  const first = spoken ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
   if (!first) return ""
   return clip(partText(first, "stripped").trim().split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
 }

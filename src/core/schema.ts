@@ -42,6 +42,7 @@ export const integer = (description?: string, more: { minimum?: number; maximum?
   ...said(description),
   ...more,
 })
+export const number = (description?: string): Schema<number> => ({ type: "number", ...said(description) })
 export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...said(description) })
 export const choice = <const C extends readonly string[]>(of: C, description?: string): Schema<C[number]> => ({
   type: "string",

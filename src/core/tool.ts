@@ -1,4 +1,5 @@
 import type { Infer, Schema } from "./schema.ts"
+import type { TraceCommand, TraceFacts } from "./trace.ts"
 
 /**
  * One thing dex can do, declared once. The command, the MCP tool, the HTTP route and the reference page are readings of
@@ -17,11 +18,15 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   run(context: Context, input: Infer<I>): Promise<Infer<O>>
   /** False makes the command exit with 1: it worked, and there was nothing. */
   found?(output: Infer<O>): boolean
+  /** Every run is recorded under this name, with what input and output tell of it. */
+  trace?: { command: TraceCommand; facts?(input: Infer<I>, output: Infer<O>): TraceFacts }
 }
 
 export type CliForm = {
   /** The input field that words without a flag go to; a list takes all of them. */
   positional?: string
+  /** The input field for the words after the first one, joined by commas; it is a flag as well. */
+  rest?: string
   /** Flags for fields inside an object: `{ before: "expand.before" }`. */
   nested?: Record<string, string>
   /** One letter for a flag. */

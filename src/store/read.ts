@@ -25,13 +25,15 @@ import type {
   Stats,
   StoredMessage,
   UnitMark,
+  Work,
 } from "./store.ts"
 
 const ROW = `select c.*, p.path as project, ifnull(p.private, 0) as private, u.path as unit_path, u.state as unit_state
   from conversation c join unit u on u.id = c.unit_id left join project p on p.id = c.project_id`
 
 const LISTED = `where (@source is null or c.source = @source)
-  and (@project is null or instr(lower(p.path), @project) > 0)
+  and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path = @in_project)
+  and (@of_source is null or (c.source = @of_source and (c.native_id = @of_id or c.parent_id = @of_id)))
   and (@from is null or c.ended_at >= @from) and (@to is null or c.started_at <= @to)
   and (ifnull(p.private, 0) = 0 or p.path = @inside)`
 
@@ -83,12 +85,19 @@ export function rawLines(db: Db, source: SourceId, unitKey: string, kind: "live"
   return rows.flatMap((row) => unpackBlock(row.data))
 }
 
+export function revision(db: Db, historyId: string): string {
+  return `${historyId}@${latestChange(db)}`
+}
+
+function latestChange(db: Db): number {
+  return Number(db.prepare("select value from meta where key = 'change_seq'").pluck().get() ?? 0)
+}
+
 /** What changed after a token. Deletions are changes too; a token from another history, or the future, means rebuild. */
 export function changes(db: Db, historyId: string, after: string | undefined, limit: number): Changes {
   const [id, seqText] = after?.split("@") ?? [historyId, "0"]
-  const latest = Number(db.prepare("select value from meta where key = 'change_seq'").pluck().get() ?? 0)
   const seq = Number(seqText)
-  if (id !== historyId || !Number.isInteger(seq) || seq > latest)
+  if (id !== historyId || !Number.isInteger(seq) || seq > latestChange(db))
     return { changes: [], token: `${historyId}@0`, more: true, rebuild: true }
   const rows = db
     .prepare(
@@ -143,6 +152,9 @@ export function list(
     from: filter.from ?? null,
     to: filter.to ?? null,
     inside: filter.inside ?? null,
+    in_project: filter.in_project ?? null,
+    of_source: filter.conversation?.source ?? null,
+    of_id: filter.conversation?.id ?? null,
   }
   const counts = db
     .prepare(
@@ -270,6 +282,16 @@ export function filesOf(db: Db, ref: Ref): string[] {
     .all(ref.source, ref.id) as string[]
 }
 
+export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
+  return db
+    .prepare(
+      `select f.path from touch t join file f on f.id = t.file_id join conversation c on c.id = t.conversation_id
+       where c.source = ? and c.native_id = ? and t.action = 'edited' group by f.id order by count(*) desc, f.path limit ?`,
+    )
+    .pluck()
+    .all(ref.source, ref.id, limit) as string[]
+}
+
 export function commandsOf(db: Db, ref: Ref): CommandRow[] {
   const numbers = db
     .prepare(
@@ -303,6 +325,23 @@ export function madeIn(db: Db, ref: Ref): MadeRow[] {
     )
     .all(ref.source, ref.id) as Raw[]
   return rows.map((row) => present(row) as MadeRow)
+}
+
+const COUNTED = `join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
+  where t.conversation_id = @id`
+
+export function work(db: Db, refs: Ref[]): Work[] {
+  const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
+  const edits = db.prepare(
+    `select ifnull(sum(t.added), 0) as lines_added, ifnull(sum(t.removed), 0) as lines_removed, count(distinct t.file_id) as files
+     from touch t ${COUNTED} and t.action = 'edited'`,
+  )
+  const commits = db.prepare(`select count(distinct t.name) from made t ${COUNTED} and t.kind = 'commit'`).pluck()
+  const uncounted = FLAG.superseded | FLAG.copied
+  return refs.map((ref) => {
+    const values = { id: idOf.get(ref.source, ref.id) ?? null, uncounted }
+    return { ...(edits.get(values) as Omit<Work, "commits">), commits: commits.get(values) as number }
+  })
 }
 
 export function projects(db: Db): ProjectRow[] {

@@ -49,6 +49,7 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
     sourceReport: () => ask(() => read.sourceReport(db)),
+    revision: () => ask(() => read.revision(db, historyId)),
     changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
     resolve: (query) => ask(() => read.resolve(db, query)),
     conversation: (ref) => ask(() => read.conversation(db, ref)),
@@ -58,8 +59,14 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     touching: (file) => ask(() => read.touching(db, file)),
     usingModel: (model) => ask(() => read.usingModel(db, model)),
     filesOf: (ref) => ask(() => read.filesOf(db, ref)),
+    editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
     commandsOf: (ref) => ask(() => read.commandsOf(db, ref)),
     madeIn: (ref) => ask(() => read.madeIn(db, ref)),
+    work: (refs) => ask(() => read.work(db, refs)),
+    around: async (ref, before, after) => {
+      const { around } = await import("./around.ts")
+      return ask(() => around(db, ref, before, after))
+    },
     stats: () => ask(() => read.stats(db)),
     projects: () => ask(() => read.projects(db)),
     busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit)),

@@ -24,6 +24,8 @@ export type Store = {
   saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
   sourceReport(): Promise<SourceReport[]>
 
+  /** The token of the newest change: equal tokens mean an equal history. */
+  revision(): Promise<string>
   /** Everything that changed after a token, oldest change first. The token is opaque; undefined means the beginning. */
   changes(after: string | undefined, limit: number): Promise<Changes>
 
@@ -39,8 +41,17 @@ export type Store = {
   /** Conversations in which a model answered whose name contains this, in any case. */
   usingModel(model: string): Promise<Ref[]>
   filesOf(ref: Ref): Promise<string[]>
+  /** The files it changed, the most changed first. */
+  editedFiles(ref: Ref, limit: number): Promise<string[]>
   commandsOf(ref: Ref): Promise<CommandRow[]>
   madeIn(ref: Ref): Promise<MadeRow[]>
+  /** What was done in each of these, in their order. Copies in forks and what was superseded do not count. */
+  work(refs: Ref[]): Promise<Work[]>
+  /**
+   * The messages of a project just before and just after one of its messages, that one included, in order of time. Those
+   * without a time, copies and what was superseded are not among them.
+   */
+  around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
   stats(): Promise<Stats>
 
   projects(): Promise<ProjectRow[]>
@@ -164,6 +175,8 @@ export type MadeRow = {
   subject?: string
   branch?: string
 }
+/** `files` counts those that were edited. */
+export type Work = { lines_added: number; lines_removed: number; files: number; commits: number }
 export type ProjectRow = { path: string; private: boolean }
 
 export type ListFilter = {
@@ -172,6 +185,10 @@ export type ListFilter = {
   from?: number
   to?: number
   kinds?: Kind[]
+  /** Exactly this project, where `project` is a part of its path. */
+  in_project?: string
+  /** Only this conversation and its subagents. */
+  conversation?: Ref
   limit: number
   offset: number
   /** The project in which the question is asked: its private conversations may be shown there. */

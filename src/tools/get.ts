@@ -2,6 +2,16 @@ import { FORMATS } from "../core/format.ts"
 import { choice, flag, integer, list, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
+import { readingFacts } from "./reading-facts.ts"
+import {
+  estimatedTokens,
+  hiddenParts,
+  hideField,
+  maxTokensField,
+  sessionField,
+  showField,
+  truncated,
+} from "./view-fields.ts"
 
 export const get = defineTool({
   name: "show",
@@ -9,7 +19,7 @@ export const get = defineTool({
   input: object({
     ids: list(
       text(),
-      "Refs, unique prefixes of ids, or row numbers of the last listing. claude_code:1f3c#12 means around message 12.",
+      "Refs, unique prefixes of ids, row numbers of the last listing, or current. claude_code:1f3c#12 means around message 12.",
     ),
     format: withDefault(
       choice(
@@ -25,7 +35,10 @@ export const get = defineTool({
         after: withDefault(integer("Messages after it.", { minimum: 0 }), 2),
       }),
     ),
-    max_tokens: optional(integer("Cut from the end to stay below this (an estimate).", { minimum: 1 })),
+    max_tokens: maxTokensField,
+    show: showField,
+    hide: hideField,
+    session: sessionField,
   }),
   output: object({
     conversations: list(
@@ -53,17 +66,23 @@ export const get = defineTool({
                 "abandoned: a branch that was left; superseded: no longer in the agent's file; copied: from the conversation this is a fork of.",
               ),
             ),
+            cut: optional(
+              object({ characters_left_out: integer(), continue_with: text() }, "It is longer than the whole budget."),
+            ),
           }),
         ),
         files: list(text(), "Files it edited or read, edited ones first; at most 50."),
         total_tokens: integer("Of the messages shown; an estimate."),
         has_more_before: optional(flag()),
         has_more_after: optional(flag()),
-        truncated: optional(
-          object({ messages_left_out: integer(), next_message_index: integer(), continue_with: text() }),
-        ),
+        hidden_parts: hiddenParts,
+        truncated,
       }),
     ),
+    left_out: optional(
+      object({ conversations: integer(), continue_with: text() }, "Conversations that found no room."),
+    ),
+    estimated_tokens: estimatedTokens,
   }),
   cli: {
     positional: "ids",
@@ -78,4 +97,5 @@ export const get = defineTool({
   },
   run: async (dex: Dex, input) => (await import("./get.run.ts")).run(dex, input),
   found: (output) => output.conversations.length > 0,
+  trace: { command: "get", facts: (_, output) => readingFacts(output.conversations) },
 })

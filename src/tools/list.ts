@@ -1,7 +1,8 @@
-import { flag, integer, list as listOf, map, object, optional, withDefault } from "../core/schema.ts"
+import { flag, integer, list as listOf, map, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
-import { conversationShape, fromField, projectField, sourceField, toField } from "./fields.ts"
+import { conversationFields, fromField, projectField, sourceField, toField } from "./fields.ts"
+import { estimatedTokens, maxTokensField } from "./view-fields.ts"
 
 export const list = defineTool({
   name: "list",
@@ -12,14 +13,26 @@ export const list = defineTool({
     from: fromField,
     to: toField,
     all: optional(flag("Also subagents and automated runs.")),
+    session: optional(text("current, or a ref: only that conversation and its subagents.")),
     limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 1000 }), 20),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
+    max_tokens: maxTokensField,
   }),
   output: object({
-    conversations: listOf(conversationShape),
+    conversations: listOf(
+      object({
+        ...conversationFields,
+        lines_added: integer("Lines that its edits added, as far as the agent told."),
+        lines_removed: integer(),
+        files: integer("Files it edited."),
+        commits: integer("Commits it made."),
+      }),
+    ),
     total: integer(),
     left_out: map(integer(), "Conversations of other kinds that match too; all shows them."),
     next_offset: optional(integer("Pass it as offset to go on.")),
+    continue_with: optional(text("The call that goes on, where max_tokens cut the list.")),
+    estimated_tokens: estimatedTokens,
   }),
   cli: {
     short: { l: "limit", s: "source", p: "project", a: "all" },

@@ -1,3 +1,4 @@
+import { statSync } from "node:fs"
 import { DexError } from "../core/error.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow } from "../store/store.ts"
@@ -46,17 +47,31 @@ function notFound(typed: string): DexError {
   )
 }
 
-/** `--session current` is the conversation the caller is in; the agent says so in its environment. */
+/** What `--session` narrows to: `all` and nothing narrow to nothing; `current` is the conversation the caller is in. */
 export async function resolveSession(dex: Dex, session: string | undefined): Promise<Ref | undefined> {
   if (session === undefined || session === "all") return undefined
-  if (session !== "current") return (await resolveRef(dex, session)).row.ref
-  const current = currentSession(dex)
-  if (current === undefined)
-    throw new DexError(
-      "no_session",
-      "No current session is known here: the agent did not say which one it is. Name one: --session <ref>.",
-    )
-  return (await resolveRef(dex, current)).row.ref
+  return (await resolveConversation(dex, { id: session })).row.ref
+}
+
+/** As resolveRef, where `current` is a name too, and `session` may stand in for the id or must agree with it. */
+export async function resolveConversation(
+  dex: Dex,
+  input: { id?: string; session?: string },
+): Promise<{ row: ConversationRow; number?: number }> {
+  const session = input.session === "all" ? undefined : input.session
+  const id = input.id ?? session
+  if (id === undefined)
+    throw new DexError("no_ref", "Which conversation? Give a ref, a row number or `current`. `dex list` shows them.")
+  const current = /^current(#\d+)?$/.exec(id.trim())
+  const found = await resolveRef(dex, current ? `${await currentRef(dex)}${current[1] ?? ""}` : id)
+  if (input.id === undefined || session === undefined) return found
+  const { ref } = (await resolveConversation(dex, { id: session })).row
+  const belongs = [found.row.ref.id, found.row.parent?.id].includes(ref.id) && found.row.ref.source === ref.source
+  if (belongs) return found
+  throw new DexError(
+    "not_in_session",
+    `${formatRef(found.row.ref)} is not part of the session ${formatRef(ref)}. Leave --session out to read it.`,
+  )
 }
 
 /** Agents that tell their children which session they are. */
@@ -65,4 +80,42 @@ export function currentSession(dex: Pick<Dex, "machine">): string | undefined {
   if (env.CLAUDE_CODE_SESSION_ID) return `claude_code:${env.CLAUDE_CODE_SESSION_ID}`
   if (env.CODEX_THREAD_ID) return `codex:${env.CODEX_THREAD_ID}`
   return undefined
+}
+
+async function currentRef(dex: Dex): Promise<string> {
+  const told = currentSession(dex)
+  if (told !== undefined) return told
+  const live = await newestLive(dex)
+  if (live) return formatRef(live.ref)
+  throw new DexError(
+    "no_session",
+    "No current session is known here: no agent said which one it is, and no conversation of this project went on in the last hour. Name one: --session <ref>.",
+  )
+}
+
+const LIVE_MS = 3_600_000
+const CANDIDATES = 50
+
+/** The conversation of this project that was written to last, if that was within the hour: most likely the caller's own. */
+async function newestLive(dex: Dex): Promise<ConversationRow | undefined> {
+  if (!dex.hasHistory()) return undefined
+  const filter = {
+    in_project: dex.project,
+    inside: dex.project,
+    kinds: ["person" as const],
+    limit: CANDIDATES,
+    offset: 0,
+  }
+  const { rows } = await (await dex.store()).list(filter)
+  const paths = new Set(rows.map((row) => row.path).filter((path, i, all) => all.indexOf(path) !== i))
+  const [newest] = rows
+    .filter((row) => !row.archived)
+    // A database that several conversations share tells nothing of any one of them.
+    .map((row) => ({ row, at: Math.max(row.ended_at ?? 0, paths.has(row.path) ? 0 : writtenAt(row.path)) }))
+    .sort((a, b) => b.at - a.at)
+  return newest && dex.now() - newest.at < LIVE_MS ? newest.row : undefined
+}
+
+function writtenAt(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }

@@ -180,6 +180,68 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       expect(await store.touching("nowhere.ts")).toEqual([])
     })
 
+    test("counts the work of each conversation once: not a fork's copies, not what was superseded", async () => {
+      const store = await open()
+      const edit = (path: string, added: number, removed: number) =>
+        ({ type: "file", path: `/code/api/${path}`, action: "edited", added, removed }) as const
+      const commit = (hash: string) => ({ type: "commit", hash, subject: "x" }) as const
+      const shared = said("k1", "one", { effects: [edit("a.ts", 5, 1), edit("b.ts", 2, 0), commit("1a2b3c4")] })
+      await store.writeUnit(
+        unit(
+          "a",
+          [
+            conversation("a", [
+              shared,
+              said("k2", "two", { effects: [edit("a.ts", 1, 1), commit("1a2b3c4"), commit("5d6e7f8")] }),
+              said("k3", "gone", { superseded: true, effects: [edit("z.ts", 100, 100)] }),
+              said("k4", "only read", { effects: [{ type: "file", path: "/code/api/c.ts", action: "read" }] }),
+            ]),
+          ],
+          { bornAt: 1 },
+        ),
+      )
+      await store.writeUnit(unit("f", [conversation("f", [shared, said("f2", "own")])], { bornAt: 2 }))
+      expect(await store.work([ref("f"), ref("a"), ref("nowhere")])).toEqual([
+        { lines_added: 0, lines_removed: 0, files: 0, commits: 0 },
+        { lines_added: 8, lines_removed: 2, files: 2, commits: 2 },
+        { lines_added: 0, lines_removed: 0, files: 0, commits: 0 },
+      ])
+    })
+
+    test("tells what a project's conversations said around one message, in order of time", async () => {
+      const store = await open()
+      const at = (id: string, times: number[], more: object = {}) =>
+        unit(id, [
+          conversation(
+            id,
+            times.map((time, i) => said(`${id}${i}`, `${time}`, { at: time })),
+            more,
+          ),
+        ])
+      await store.writeUnit(at("long", [10, 50, 60, 100]))
+      await store.writeUnit(at("early", [20, 30]))
+      await store.writeUnit(at("late", [55, 70, 80]))
+      await store.writeUnit(at("after", [200]))
+      await store.writeUnit(at("elsewhere", [51, 59, 61], { project: "/code/web" }))
+      const around = async (number: number, before: number, after: number) =>
+        (await store.around({ ...ref("long"), number }, before, after)).map(({ id, number }) => `${id}#${number}`)
+      expect(await around(3, 3, 2)).toEqual(["early#2", "long#2", "late#1", "long#3", "late#2", "late#3"])
+      expect(await around(3, 100, 100)).toEqual([
+        "long#1",
+        "early#1",
+        "early#2",
+        "long#2",
+        "late#1",
+        "long#3",
+        "late#2",
+        "late#3",
+        "long#4",
+        "after#1",
+      ])
+      expect(await around(1, 5, 0)).toEqual(["long#1"])
+      expect(await around(99, 5, 5)).toEqual([])
+    })
+
     test("keeps raw records: appended, replaced, and those that a rewrite lost", async () => {
       const store = await open()
       const told = [conversation("a", [said("k1", "one")])]
@@ -189,6 +251,19 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       await store.writeUnit(unit("a", told, { mode: "replace", raw: ['{"r":9}'], left: ['{"r":1}'] }))
       expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":9}'])
       expect(await store.rawLines("claude_code", "a", "left")).toEqual(['{"r":1}'])
+    })
+
+    test("its revision is the token of the newest change", async () => {
+      const store = await open()
+      const empty = await store.revision()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      const written = await store.revision()
+      expect(written).not.toBe(empty)
+      expect(written).toBe((await store.changes(undefined, 100)).token)
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      expect(await store.revision()).toBe(written)
+      await store.forget([ref("a")])
+      expect(await store.revision()).toBe((await store.changes(written, 100)).token)
     })
 
     test("feeds every change once, deletions included, and asks for a rebuild when it does not know the token", async () => {
@@ -285,6 +360,12 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       expect(await listed({ from: 2 * day, to: 4 * day })).toEqual(["c4", "c3", "c2"])
       expect((await store.list({ limit: 2, offset: 1 })).rows.map((row) => row.ref.id)).toEqual(["c4", "c3"])
       expect((await store.list({ limit: 2, offset: 1 })).total).toBe(5)
+      expect(await listed({ in_project: "/code/api" })).toEqual(["c5", "c3", "c1"])
+      expect(await listed({ in_project: "/code/ap" })).toEqual([])
+      await store.writeUnit(
+        unit("s", [conversation("sub", [said("s1", "one")], { kind: "subagent", parent: { id: "c2" } })]),
+      )
+      expect((await listed({ conversation: ref("c2") })).sort()).toEqual(["c2", "sub"])
     })
 
     test("shows a private project's conversations only to those who ask from inside it", async () => {

@@ -12,8 +12,18 @@ type Row = {
   kind: string
   message_count: number
   estimated_tokens: number
+  lines_added: number
+  lines_removed: number
+  files: number
+  commits: number
 }
-type Output = { conversations: Row[]; total: number; left_out: Record<string, number>; next_offset?: number }
+type Output = {
+  conversations: Row[]
+  total: number
+  left_out: Record<string, number>
+  next_offset?: number
+  continue_with?: string
+}
 
 const LEFT_OUT_WORDS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 
@@ -28,31 +38,66 @@ export function printList(output: Output, { terminal }: PrintContext): Printed {
     )
   else
     notes.push(
-      `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: dex show 1${output.next_offset === undefined ? "" : `. More: --offset ${output.next_offset}`}`,
+      `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: dex show 1${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
     )
+  if (output.conversations.some((row) => workOf(row) !== ""))
+    notes.push("+ and - are lines changed, f files edited, c commits made.")
+  if (output.continue_with !== undefined)
+    notes.push(`Cut to stay within the budget. Go on with: ${output.continue_with}`)
   if (leftOut.length > 0) notes.push(`Not shown: ${leftOut.join(", ")}; show with --all`)
-  const lines = output.conversations.flatMap((row, i) => rowLines(row, i + 1, terminal))
+  const columns = columnsOf(output.conversations)
+  const lines = output.conversations.flatMap((row, i) => rowLines(row, i + 1, columns, terminal))
   return { lines, notes, listing: output.conversations.map((row) => row.id) }
 }
 
-function rowLines(row: Row, number: number, terminal: PrintContext["terminal"]): string[] {
-  const wide = terminal.columns >= 100
+/** What tells rows apart: a column in which all are the same is not shown. */
+type Columns = { id: (row: Row) => string; source: boolean; project: boolean }
+
+function columnsOf(rows: Row[]): Columns {
+  const differ = (of: (row: Row) => string) => new Set(rows.map(of)).size > 1
+  const ids = rows.map(nativeId)
+  const length = [8, 12, 16, 24].find((n) => new Set(ids.map((id) => id.slice(0, n))).size === ids.length) ?? 36
+  return {
+    id: (row) => nativeId(row).slice(0, length),
+    source: differ((row) => row.source),
+    project: differ((row) => projectName(row.project)),
+  }
+}
+
+function rowLines(row: Row, number: number, columns: Columns, terminal: PrintContext["terminal"]): string[] {
   const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date)}  `
-  const size = `${row.message_count} msg, ${formatCount(row.estimated_tokens)} tok`
+  const room = terminal.columns - 23
   const kind = row.kind === "person" ? "" : ` (${row.kind})`
   const title = safeLine(row.title) + kind
-  if (!wide) {
-    return [
-      head + clip(title, terminal.columns - 23),
-      `     ${paint(terminal, "dim", clip(`${row.source} · ${projectName(safeLine(row.project))} · ${size} · ${row.id.split(":")[1]?.slice(0, 8)}`, terminal.columns - 5))}`,
-    ]
+  const id = columns.id(row)
+  const project = projectName(safeLine(row.project))
+  const size = `${row.message_count} msg, ${formatCount(row.estimated_tokens)} tok`
+  if (terminal.columns < 100) {
+    const facts = [id, row.source, project, size, workOf(row)].filter((fact) => fact !== "")
+    return [head + clip(title, room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
   }
-  const titleWidth = terminal.columns - 23 - 14 - 18 - 20
-  const columns = [
-    padEnd(clip(title, titleWidth - 2), titleWidth),
-    padEnd(row.source, 14),
-    padEnd(clip(projectName(safeLine(row.project)), 16), 18),
-    size,
+  const right = [
+    padEnd(id, id.length + 2),
+    columns.source ? padEnd(row.source, 13) : "",
+    columns.project ? padEnd(clip(project, 14), 16) : "",
+    padEnd(size, 19),
+    padEnd(workOf(row), 17),
+  ].join("")
+  return [
+    `${head}${padEnd(clip(title, room - right.length - 2), room - right.length)}${paint(terminal, "dim", right.trimEnd())}`,
   ]
-  return [head + columns.join("")]
+}
+
+/** +120 -8 3f 1c: lines, files and commits. */
+function workOf(row: Row): string {
+  const lines = row.lines_added + row.lines_removed > 0
+  return [
+    ...(lines ? [`+${formatCount(row.lines_added)} -${formatCount(row.lines_removed)}`] : []),
+    ...(row.files > 0 ? [`${row.files}f`] : []),
+    ...(row.commits > 0 ? [`${row.commits}c`] : []),
+  ].join(" ")
+}
+
+function nativeId(row: Row): string {
+  return row.id.slice(row.id.indexOf(":") + 1)
 }

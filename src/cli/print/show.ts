@@ -11,8 +11,10 @@ type Message = {
   content: string
   tokens: number
   state?: string
+  cut?: { characters_left_out: number; continue_with: string }
 }
-type Conversation = {
+/** What stands above every view of a conversation. */
+export type Head = {
   id: string
   title: string
   project: string
@@ -21,14 +23,17 @@ type Conversation = {
   parent?: string
   fork_of?: string
   archived?: boolean
+  files?: string[]
+}
+type Conversation = Head & {
   messages: Message[]
-  files: string[]
   total_tokens: number
   has_more_before?: boolean
   has_more_after?: boolean
+  hidden_parts?: number
   truncated?: { messages_left_out: number; continue_with: string }
 }
-type Output = { conversations: Conversation[] }
+type Output = { conversations: Conversation[]; left_out?: { conversations: number; continue_with: string } }
 
 const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
 
@@ -42,10 +47,14 @@ export function printShow(output: Output, context: PrintContext, format: string)
     if (format === "outline") lines.push("")
     notes.push(...endNotes(conversation))
   }
+  if (output.left_out)
+    notes.push(
+      `${many(output.left_out.conversations, "conversation")} left out to stay within the budget. Go on with: ${output.left_out.continue_with}`,
+    )
   return { lines, notes }
 }
 
-function headLines(conversation: Conversation, { terminal, home }: PrintContext): string[] {
+export function headLines(conversation: Head, { terminal, home }: PrintContext): string[] {
   const facts = [conversation.id, shortPath(safeLine(conversation.project), home), when(conversation.date)].filter(
     (fact) => fact !== "",
   )
@@ -57,12 +66,12 @@ function headLines(conversation: Conversation, { terminal, home }: PrintContext)
   if (conversation.fork_of) lines.push(paint(terminal, "dim", `a fork of ${conversation.fork_of}`))
   if (conversation.archived)
     lines.push(paint(terminal, "dim", "the agent has deleted its own file; this is the only copy"))
-  if (conversation.files.length > 0)
+  if (conversation.files && conversation.files.length > 0)
     lines.push(paint(terminal, "dim", clip(`files: ${conversation.files.map(safeLine).join(", ")}`, terminal.columns)))
   return lines
 }
 
-function speaker(message: Message): string {
+function speaker(message: { role: string; origin: string }): string {
   const name = NAMES[message.role] ?? message.role
   return message.role === "user" && !message.origin.includes("person") ? `${name}, injected` : name
 }
@@ -74,22 +83,28 @@ function outlineLine(message: Message, { terminal }: PrintContext): string {
   return `${paint(terminal, "cyan", head)}${clip(safeLine(message.content), terminal.columns - head.length - size.length)}${paint(terminal, "dim", size)}`
 }
 
-function messageLines(message: Message, { terminal }: PrintContext): string[] {
+function messageLines(message: Message, context: PrintContext): string[] {
+  return [messageHead(message, context), safe(message.content), ""]
+}
+
+export function messageHead(
+  message: { index: number; role: string; origin: string; date?: string; state?: string },
+  { terminal }: PrintContext,
+): string {
   const state = message.state ? `, ${message.state}` : ""
   const head = `#${message.index} ${speaker(message)}`
   const rest = `${message.date ? `, ${when(message.date)}` : ""}${state}`
-  return [
-    paint(terminal, message.role === "user" ? "green" : "cyan", head) + paint(terminal, "dim", rest),
-    safe(message.content),
-    "",
-  ]
+  return paint(terminal, message.role === "user" ? "green" : "cyan", head) + paint(terminal, "dim", rest)
 }
 
 function endNotes(conversation: Conversation): string[] {
   const notes: string[] = []
+  for (const { index, cut } of conversation.messages)
+    if (cut) notes.push(`Message ${index} is longer than the budget. All of it: ${cut.continue_with}`)
+  if (conversation.hidden_parts) notes.push(`${many(conversation.hidden_parts, "part")} hidden.`)
   if (conversation.truncated)
     notes.push(
-      `${many(conversation.truncated.messages_left_out, "message")} left out to stay below the limit. Go on with: ${conversation.truncated.continue_with}`,
+      `${many(conversation.truncated.messages_left_out, "message")} left out to stay within the budget. Go on with: ${conversation.truncated.continue_with}`,
     )
   if (conversation.has_more_before || conversation.has_more_after) {
     const sides = [conversation.has_more_before && "before", conversation.has_more_after && "after"]

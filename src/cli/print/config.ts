@@ -1,0 +1,59 @@
+import { padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { shortPath } from "./words.ts"
+
+type ConfigOutput = {
+  file: string
+  settings: { name: string; value?: string; origin: string; variable: string; about: string }[]
+  changed?: boolean
+  sends_text_to?: string
+  keys: { server: string; from: string; place: string }[]
+  problems: string[]
+}
+
+export function printConfig(output: ConfigOutput, context: PrintContext, words: string[]): Printed {
+  const { terminal, home } = context
+  const file = shortPath(output.file, home)
+  const [one] = output.settings
+  const leaves = `The text of conversations is sent to ${output.sends_text_to}. Stop that with: dex config set embed.provider none`
+  const sent = output.sends_text_to === undefined ? [] : [leaves]
+  if (words[0] === "get") {
+    const notes = one!.value === undefined ? [`${one!.name} is not set.`] : []
+    return { lines: one!.value === undefined ? [] : [safeLine(one!.value)], notes }
+  }
+  if (output.changed) {
+    const wins = ["environment", "project"].includes(one!.origin) ? [overruled(one!, file)] : []
+    return { lines: [line(one!, home)], notes: [...wins, ...sent, ...output.problems] }
+  }
+  const width = Math.max(...output.settings.map((setting) => setting.name.length)) + 2
+  const lines = output.settings.flatMap((setting) => [
+    `${paint(terminal, "cyan", padEnd(setting.name, width))}${shownValue(setting, home)}${setting.value === undefined ? "" : from(setting, terminal)}`,
+    ...wrap(setting.about, terminal.columns - 2).map((text) => `  ${paint(terminal, "dim", text)}`),
+  ])
+  const keys = output.keys.map(
+    ({ server, from, place }) =>
+      `The key for ${server} is taken from ${from === "file" ? shortPath(place, home) : `$${place}`}.`,
+  )
+  return { lines, notes: [`Your choices are kept in ${file}.`, ...keys, ...sent, ...output.problems] }
+}
+
+type Setting = ConfigOutput["settings"][number]
+
+function line(setting: Setting, home: string): string {
+  return `${setting.name} is ${setting.value === undefined ? "not set" : shownValue(setting, home)}${setting.origin === "default" && setting.value !== undefined ? " (default)" : ""}.`
+}
+
+function shownValue({ value }: Setting, home: string): string {
+  return value === undefined ? "not set" : shortPath(safeLine(value), home)
+}
+
+function from({ origin, variable }: Setting, terminal: Terminal): string {
+  const places: Record<string, string> = { config: "config.json", project: ".dex.json", environment: `$${variable}` }
+  return paint(terminal, "dim", `  (${places[origin] ?? origin})`)
+}
+
+function overruled({ origin, variable }: Setting, file: string): string {
+  return origin === "environment"
+    ? `${file} was changed, but $${variable} is set and counts for more.`
+    : `${file} was changed, but this project's .dex.json counts for more here.`
+}

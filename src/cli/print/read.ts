@@ -1,0 +1,46 @@
+import type { Message } from "../../core/conversation.ts"
+import { messageText } from "../../core/format.ts"
+import { paint, safe } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { type Head, headLines, messageHead } from "./show.ts"
+import { many } from "./words.ts"
+
+type Part = Message["parts"][number] & { patch?: string }
+type Entry = {
+  index: number
+  role: string
+  origin: string
+  date?: string
+  state?: string
+  parts: Part[]
+  cut?: { from: number; to: number; of: number }
+}
+type Output = Head & {
+  messages: Entry[]
+  not_found?: string
+  hidden_parts?: number
+  truncated?: { messages_left_out: number; continue_with: string }
+}
+
+export function printRead(output: Output, context: PrintContext): Printed {
+  const lines = [...headLines(output, context), ""]
+  const notes: string[] = []
+  for (const message of output.messages) {
+    lines.push(messageHead(message, context))
+    if (message.cut && message.cut.from > 0) lines.push(paint(context.terminal, "dim", `… from ${message.cut.from}`))
+    for (const part of message.parts) {
+      lines.push(safe(messageText({ parts: [part] }, "full")))
+      if (part.patch !== undefined) lines.push(safe(part.patch))
+      lines.push("")
+    }
+    if (message.cut && message.cut.to < message.cut.of)
+      notes.push(`Message ${message.index} is shown to character ${message.cut.to} of ${message.cut.of}.`)
+  }
+  if (output.not_found !== undefined) notes.push(`No message has the number ${output.not_found}.`)
+  if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
+  if (output.truncated)
+    notes.push(
+      `${many(output.truncated.messages_left_out, "message")} not read to the end. Go on with: ${output.truncated.continue_with}`,
+    )
+  return { lines, notes }
+}

@@ -1,0 +1,218 @@
+import { grouped } from "../../core/format.ts"
+import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
+import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import type { Replay } from "../../tools/replay.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, seconds, shortPath, when } from "./words.ts"
+
+type Line = {
+  trace_id: string
+  ts: string
+  command: string
+  about: string
+  hits: number
+  messages?: number
+  duration_ms: number
+  error?: string
+}
+type TracesOutput = { traces: Line[]; hidden_private: number; unreadable: number }
+
+/** Enough of an id to be found again. */
+const SHORT_ID = 10
+
+export function printTraces(output: TracesOutput, { terminal }: PrintContext): Printed {
+  const notes: string[] = []
+  if (output.traces.length === 0)
+    notes.push(
+      "Nothing is traced yet. Every search, show and reindex leaves a trace, unless the setting traces is off.",
+    )
+  else
+    notes.push(
+      `The last ${many(output.traces.length, "trace")}, newest last. See one: dex trace ${output.traces.at(-1)!.trace_id.slice(0, SHORT_ID)}`,
+    )
+  if (output.hidden_private > 0)
+    notes.push(`${grouped(output.hidden_private)} of the last ones were made in private projects and are not shown.`)
+  if (output.unreadable > 0) notes.push(`${many(output.unreadable, "line")} could not be read.`)
+  return { lines: output.traces.map((line) => lineFor(line, terminal)), notes }
+}
+
+function lineFor(line: Line, terminal: Terminal): string {
+  const wide = terminal.columns >= 100
+  const id = wide ? line.trace_id : line.trace_id.slice(0, SHORT_ID)
+  const time = wide ? when(line.ts) : when(line.ts).slice(5)
+  const end = `${padStart(countOf(line), 9)}${padStart(seconds(line.duration_ms), 8)}`
+  const room = terminal.columns - id.length - time.length - 8 - end.length - 8
+  const about = line.error === undefined ? safeLine(line.about) : `${safeLine(line.about)} (${safeLine(line.error)})`
+  return `${paint(terminal, "cyan", id)}  ${time}  ${padEnd(line.command, 8)}  ${padEnd(clip(about, room), room)}${paint(terminal, line.error === undefined ? "dim" : "red", end)}`
+}
+
+function countOf(line: Line): string {
+  if (line.error !== undefined) return "error"
+  if (line.command === "search") return many(line.hits, "hit")
+  return line.messages === undefined ? "" : `${grouped(line.messages)} msg`
+}
+
+type TraceOutput = { trace: Trace; adds_up: boolean; replay?: Replay; notes: string[] }
+
+export function printTrace(output: TraceOutput, context: PrintContext): Printed {
+  const { trace, replay } = output
+  const lines = [...headLines(trace, context), ""]
+  if (replay) lines.push(...replayLines(trace, replay, context.terminal))
+  else {
+    lines.push(...explainRows(trace.ranking, context.terminal))
+    lines.push(...explainSkipped(trace, context.terminal))
+  }
+  const notes = [...output.notes]
+  if (!output.adds_up) notes.push("The parts of a score do not add up to it. That is a bug in dex: please report it.")
+  if (!replay && trace.error === undefined && trace.ranking.length > 0)
+    notes.push(`Run it again and see what changed: dex trace ${trace.trace_id.slice(0, SHORT_ID)} --replay`)
+  return { lines, notes }
+}
+
+function headLines(trace: Trace, { terminal, home }: PrintContext): string[] {
+  const { inputs } = trace
+  const query = trace.query === undefined ? "" : ` "${safeLine(trace.query)}"`
+  const facts = [
+    when(trace.ts),
+    seconds(trace.duration_ms),
+    ...(trace.mode === undefined ? [] : [`by ${safeLine(trace.mode)}`]),
+    ...(inputs.index_is_current === false ? ["the index was behind"] : []),
+    ...(inputs.candidates === undefined ? [] : [many(inputs.candidates, "candidate")]),
+    ...(inputs.conversations === undefined ? [] : [many(inputs.conversations, "conversation")]),
+    ...(inputs.messages === undefined ? [] : [many(inputs.messages, "message")]),
+    `asked in ${shortPath(safeLine(trace.project), home)}`,
+    `history ${safeLine(shortRevision(trace.state_revision))}`,
+  ]
+  const asked = [...Object.entries(trace.args), ...Object.entries(trace.budgets)].map(said)
+  const cut = Object.entries(trace.truncation ?? {}).map(said)
+  const dim = (text: string) => wrap(text, terminal.columns).map((line) => paint(terminal, "dim", line))
+  return [
+    paint(terminal, "bold", clip(`${trace.trace_id}  ${trace.command}${query}`, terminal.columns)),
+    ...dim(facts.join(" · ")),
+    ...(asked.length > 0 ? dim(`with ${[...new Set(asked)].join(" · ")}`) : []),
+    ...(cut.length > 0 ? dim(`cut: ${cut.join(" · ")}`) : []),
+    ...(trace.error
+      ? wrap(`${safeLine(trace.error.code)}: ${safeLine(trace.error.message)}`, terminal.columns).map((line) =>
+          paint(terminal, "red", line),
+        )
+      : []),
+  ]
+}
+
+function said([name, value]: [string, unknown]): string {
+  const text = Array.isArray(value) ? value.join(", ") : typeof value === "string" ? value : JSON.stringify(value)
+  return `${name} ${safeLine(text)}`
+}
+
+/** Each row of an answer with the parts of its score, as a sum. */
+export function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
+  const indent = "     "
+  return rows.flatMap((row) => {
+    const decimals = decimalsFor(row)
+    const source = row.rank_source === undefined ? "" : ` (${safeLine(row.rank_source)})`
+    const lines = [
+      `${paint(terminal, "cyan", padStart(String(row.rank), 3))}  ${clip(safeLine(row.ref) + source, terminal.columns - 5)}`,
+    ]
+    if (row.summary !== "") lines.push(indent + clip(safeLine(row.summary), terminal.columns - 5))
+    if (row.terms.length > 0)
+      lines.push(
+        ...wrap(sumOf(row, decimals), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)),
+      )
+    return lines
+  })
+}
+
+function sumOf(row: TraceRow, decimals: number): string {
+  const parts = row.terms.map(({ name, value }, i) => {
+    const sign = value < 0 ? "− " : i === 0 ? "" : "+ "
+    return `${sign}${safeLine(name)} ${Math.abs(value).toFixed(decimals)}`
+  })
+  return `${parts.join(" ")} ${addsUp(row) ? "=" : "≠"} ${row.score_final.toFixed(decimals)}`
+}
+
+/** Four digits that tell something, whatever the scale: bm25 counts in tens, fused ranks in hundredths. */
+function decimalsFor({ score_final, terms }: Pick<TraceRow, "score_final" | "terms">): number {
+  const largest = Math.max(...[score_final, ...terms.map((term) => term.value)].map(Math.abs))
+  return largest === 0 ? 0 : Math.min(9, Math.max(2, 3 - Math.floor(Math.log10(largest))))
+}
+
+const REASONS: Record<string, string> = {
+  filter: "outside what was asked for",
+  floor: "too weak",
+  duplicate: "the same text as another",
+  budget: "no room left",
+  not_top_k: "others were better",
+}
+
+/** What lost, by the reason. */
+export function explainSkipped(trace: Pick<Trace, "skipped" | "skipped_total">, terminal: Terminal): string[] {
+  if (trace.skipped_total === 0) return []
+  const shown = trace.skipped.length < trace.skipped_total ? `, ${grouped(trace.skipped.length)} of them here` : ""
+  const lines = ["", paint(terminal, "bold", `Not in the answer: ${many(trace.skipped_total, "candidate")}${shown}`)]
+  for (const reason of [...new Set(trace.skipped.map((row) => row.skipped_reason))]) {
+    const rows = trace.skipped.filter((row) => row.skipped_reason === reason)
+    lines.push(`  ${paint(terminal, "yellow", reason)}  ${REASONS[reason] ?? ""}`.trimEnd())
+    for (const row of rows) {
+      const score = row.score === undefined ? "" : row.score.toPrecision(4)
+      lines.push(`    ${padEnd(score, 9)} ${clip(safeLine(row.ref), terminal.columns - 14)}`)
+    }
+  }
+  return lines
+}
+
+function replayLines(trace: Trace, replay: Replay, terminal: Terminal): string[] {
+  const then = shortRevision(trace.state_revision)
+  const now = shortRevision(replay.state_revision)
+  const history = then === now ? "from the same history" : `from history ${now}, not ${then}`
+  const verdict = `Run again: ${replay.same ? "the same rows" : "other rows"}`
+  const lines = [
+    `${paint(terminal, "bold", verdict)} ${history}, in ${seconds(replay.duration_ms)} (${seconds(trace.duration_ms)} then).`,
+    ...replay.counts.map(({ name, before, now }) => `${name}: ${grouped(before)} then, ${grouped(now)} now`),
+  ]
+  if (replay.error) lines.push(paint(terminal, "red", safeLine(`${replay.error.code}: ${replay.error.message}`)))
+  const titles = new Map(trace.ranking.map((row) => [row.ref, row.summary]))
+  const row = (mark: string, ranks: string, scores: string, ref: string, more = "") => [
+    `${padEnd(mark, 6)}${padEnd(ranks, 11)}${clip(safeLine(ref), terminal.columns - 17)}`,
+    ...[clip(safeLine(titles.get(ref) ?? ""), terminal.columns - 17), scores, more]
+      .filter((text) => text !== "")
+      .map((text) => " ".repeat(17) + paint(terminal, "dim", text)),
+  ]
+  for (const { ref, rank, score_final } of replay.came)
+    lines.push(...row("came", `at ${rank}`, scored(score_final), ref))
+  for (const { ref, rank, score_final, skipped_reason } of replay.went)
+    lines.push(...row("went", `from ${rank}`, scored(score_final), ref, skipped_reason && REASONS[skipped_reason]))
+  for (const moved of replay.moved) {
+    const terms = moved.terms.map(
+      ({ name, change }) => `${safeLine(name)} ${change < 0 ? "−" : "+"}${digits(Math.abs(change))}`,
+    )
+    const ranks =
+      moved.rank_before === moved.rank_now ? `at ${moved.rank_now}` : `${moved.rank_before} → ${moved.rank_now}`
+    const scores =
+      moved.score_before === moved.score_now
+        ? scored(moved.score_now)
+        : `score ${digits(moved.score_before)} → ${digits(moved.score_now)}`
+    lines.push(
+      ...row(moved.rank_before === moved.rank_now ? "score" : "moved", ranks, scores, moved.ref, terms.join(", ")),
+    )
+  }
+  if (replay.unchanged > 0) lines.push(`${many(replay.unchanged, "row")} as before.`)
+  return lines
+}
+
+function scored(score: number): string {
+  return score === 0 ? "" : `score ${digits(score)}`
+}
+
+function digits(value: number): string {
+  return String(Number(value.toPrecision(5)))
+}
+
+/** The history's own id says nothing to a person; how far it had come does. */
+function shortRevision(revision: string): string {
+  const [id = "", change] = revision.split("@")
+  return change === undefined ? "unknown" : `${id.slice(0, 4)}@${change}`
+}
+
+function padStart(text: string, columns: number): string {
+  return text.padStart(columns)
+}

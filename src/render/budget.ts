@@ -1,0 +1,67 @@
+import { DexError } from "../core/error.ts"
+import { charactersWithin, estimateTokens } from "../core/tokens.ts"
+import { toJson } from "./json.ts"
+
+// What a budget counts: the whole answer as an agent gets it, JSON with its names, quotes and escapes. What a terminal
+// shows of the same answer is shorter.
+
+export type Sized<A> = A & { estimated_tokens: number }
+
+/** The answer with its own size in it. */
+export function sized<A extends object>(answer: A): Sized<A> {
+  let tokens = 0
+  for (;;) {
+    const told = { ...answer, estimated_tokens: tokens }
+    const now = estimateTokens(`${toJson(told)}\n`)
+    if (now <= tokens) return told
+    tokens = now // one more digit may be one more token; it grows, so this ends
+  }
+}
+
+/**
+ * The answer with as many items, from the first on, as `maxTokens` hold. `build` is told how many; the answer says what
+ * it leaves out. `least[i]` is a size that item i cannot be below, in characters. Undefined: not even none of them fit.
+ */
+export function fitted<A extends object>(
+  count: number,
+  build: (kept: number) => A,
+  maxTokens: number | undefined,
+  least: (item: number) => number = () => 1,
+): { answer: Sized<A>; kept: number } | undefined {
+  if (maxTokens === undefined) return { answer: sized(build(count)), kept: count }
+  const most = reachable(count, charactersWithin(maxTokens), least)
+  const within = (kept: number) => sized(build(kept)).estimated_tokens <= maxTokens
+  if (most === count && within(count)) return { answer: sized(build(count)), kept: count }
+  const kept = largest(0, Math.min(most, count - 1), within)
+  return kept === undefined ? undefined : { answer: sized(build(kept)), kept }
+}
+
+/** The largest whole number of a range that passes, where each that passes has only passing ones below it. */
+export function largest(from: number, to: number, passes: (n: number) => boolean): number | undefined {
+  if (to < from || !passes(from)) return undefined
+  let [low, high] = [from, to]
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2)
+    if (passes(middle)) low = middle
+    else high = middle - 1
+  }
+  return low
+}
+
+/** How many items could fit at all: what is far too long need not be built to be found too long. */
+function reachable(count: number, characters: number, least: (item: number) => number): number {
+  let sum = 0
+  for (let item = 0; item < count; item++) {
+    sum += least(item)
+    if (sum > characters) return item
+  }
+  return count
+}
+
+export function tooSmall(maxTokens: number, smallest: object): DexError {
+  const needed = sized(smallest).estimated_tokens
+  return new DexError(
+    "budget",
+    `${maxTokens} tokens are too few: the smallest answer takes about ${needed}. Try --max-tokens ${Math.ceil((needed + 200) / 100) * 100}.`,
+  )
+}

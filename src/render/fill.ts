@@ -1,0 +1,27 @@
+import { largest, type Sized, sized, tooSmall } from "./budget.ts"
+import { LEAST_TOKENS_PER_MSG } from "./limits.ts"
+import { type Line, wholeFrom } from "./line.ts"
+
+/** Which lines, from one to before another. */
+export type Span = { from: number; to: number }
+
+/**
+ * One limit for all lines, solved from their real lengths: the most of each that lets all of them fit into the budget.
+ * Where even the least of all is too much, the lines that `near` puts first when only so many can be shown.
+ */
+export function filled<A extends object>(
+  lines: Line[],
+  maxTokens: number,
+  near: (count: number) => Span,
+  answer: (span: Span, tokensPerMsg: number) => A,
+): Sized<A> {
+  const fits = (span: Span, tokensPerMsg: number) => sized(answer(span, tokensPerMsg)).estimated_tokens <= maxTokens
+  const all = { from: 0, to: lines.length }
+  const whole = Math.max(Math.ceil(wholeFrom(lines)), LEAST_TOKENS_PER_MSG)
+  // In tenths: between two whole numbers there can be many tokens for a long conversation.
+  const tenths = largest(10 * LEAST_TOKENS_PER_MSG, 10 * whole, (n) => fits(all, n / 10))
+  if (tenths !== undefined) return sized(answer(all, tenths / 10))
+  const count = largest(1, lines.length - 1, (n) => fits(near(n), LEAST_TOKENS_PER_MSG))
+  if (count === undefined) throw tooSmall(maxTokens, answer(near(Math.min(1, lines.length)), LEAST_TOKENS_PER_MSG))
+  return sized(answer(near(count), LEAST_TOKENS_PER_MSG))
+}

@@ -1,0 +1,35 @@
+import { DexError } from "../core/error.ts"
+
+/** Inclusive. */
+export type Range = { from: number; to: number }
+
+/** `5`, `5-10`, `1,5,10-15`; `10-` is from 10 on. */
+export function readIndices(text: string): Range[] {
+  return text
+    .split(",")
+    .map((piece) => piece.trim())
+    .filter((piece) => piece !== "")
+    .map((piece) => {
+      const match = /^#?(\d{1,9})(?:\s*(-)\s*(\d{1,9})?)?$/.exec(piece)
+      const from = Number(match?.[1])
+      const to = match?.[3] !== undefined ? Number(match[3]) : match?.[2] ? Number.MAX_SAFE_INTEGER : from
+      if (!match || from < 1 || to < from)
+        throw new DexError("bad_messages", `"${piece}" names no messages. Write 5, 5-10 or 1,5,10-15.`)
+      return { from, to }
+    })
+}
+
+export function isIn(ranges: Range[], number: number): boolean {
+  return ranges.some(({ from, to }) => number >= from && number <= to)
+}
+
+/** As short as it can be said: 1,5,10-15. */
+export function formatIndices(numbers: number[]): string {
+  const ranges: Range[] = []
+  for (const number of [...new Set(numbers)].sort((a, b) => a - b)) {
+    const last = ranges.at(-1)
+    if (last && last.to === number - 1) last.to = number
+    else ranges.push({ from: number, to: number })
+  }
+  return ranges.map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`)).join(",")
+}

@@ -1,0 +1,40 @@
+/** What a line shows of a message, by how much of it is worth showing. */
+export type Shown =
+  | "user"
+  | "command_output"
+  | "found_files"
+  | "edited_text"
+  | "web_output"
+  | "task_output"
+  | "other_output"
+  | "answer"
+  | "thinking"
+  | "call"
+  | "system"
+
+/** Characters at 50 tokens a message. They grow and shrink with it. */
+const BASE: Record<Shown, number> = {
+  user: 200,
+  command_output: 150,
+  found_files: 100,
+  edited_text: 80,
+  web_output: 100,
+  task_output: 100,
+  other_output: 100,
+  answer: 80,
+  thinking: 50,
+  call: 60,
+  system: 80,
+}
+export const DEFAULT_TOKENS_PER_MSG = 50
+/** Below this a line says nothing; a budget that is smaller shows fewer messages instead. */
+export const LEAST_TOKENS_PER_MSG = 5
+
+export function limitOf(shown: Shown, tokensPerMsg: number): number {
+  return Math.floor((BASE[shown] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
+}
+
+/** From how many tokens a message on a text of this length is not cut. */
+export function tokensPerMsgFor(shown: Shown, length: number): number {
+  return (length * DEFAULT_TOKENS_PER_MSG) / BASE[shown]
+}

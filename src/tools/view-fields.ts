@@ -1,0 +1,36 @@
+import { integer, list, object, optional, text } from "../core/schema.ts"
+
+// Fields that the views of a conversation share: show, scan, read and timeline.
+
+export const showField = optional(
+  list(
+    text(),
+    "Only these parts, whole: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
+  ),
+)
+export const hideField = optional(list(text(), "Not these parts, named in the same way. Stronger than show."))
+export const maxTokensField = optional(
+  integer("The whole answer stays within this (an estimate); what is cut is said.", { minimum: 1 }),
+)
+export const conversationField = optional(
+  text("A ref, a unique prefix of an id, a row number of the last listing, or current."),
+)
+export const sessionField = optional(text("current, or a ref: in place of the id, or to make sure of it."))
+
+export const headFields = {
+  id: text("The ref."),
+  title: text(),
+  project: text(),
+  source: text(),
+  date: text("When it ended."),
+  kind: text("person, subagent, automation or dex."),
+}
+export const hiddenParts = optional(integer("Parts left out by show and hide."))
+export const estimatedTokens = integer("Of this answer; an estimate.")
+export const truncated = optional(
+  object({
+    messages_left_out: integer(),
+    next_message_index: integer(),
+    continue_with: text("The call that goes on."),
+  }),
+)
