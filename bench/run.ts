@@ -1,4 +1,4 @@
-// npm run bench [-- --only sync,search,start,peer] [--sizes 100000,1000000,3000000]
+// npm run bench [-- --only sync,search,start,vectors,peer] [--sizes 100000,1000000,3000000]
 // Every figure stands beside its floor, measured in the same run on the same machine.
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -9,6 +9,7 @@ import { DEX, machine, printTable, type Row, time } from "./measure.ts"
 import { benchPeer } from "./peer.ts"
 import { benchSize, benchStart } from "./search.ts"
 import { benchGenuine, benchNothingNew } from "./sync.ts"
+import { benchVectors } from "./vectors.ts"
 
 const { values } = parseArgs({
   options: {
@@ -36,6 +37,7 @@ if (wanted("start")) {
 if (wanted("search")) {
   for (const size of values.sizes.split(",").map(Number)) rows.push(...benchSize(folder, size))
 }
+if (wanted("vectors")) for (const size of [100_000, 1_000_000]) rows.push(...(await benchVectors(folder, size)))
 if (wanted("peer")) rows.push(...benchPeer())
 printTable("dex, measured", rows)
 if (!values.keep) rmSync(folder, { recursive: true, force: true })

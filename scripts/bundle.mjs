@@ -9,15 +9,19 @@ const COLD = [
   "src/cli/completions.ts",
   "src/cli/help.ts",
   "src/cli/home.ts",
+  "src/cli/print/trace.ts",
   "src/cli/progress.ts",
   "src/connectors/index.ts",
   "src/ingest/sync-thread.ts",
   "src/store/forget.ts",
   "src/store/write-unit.ts",
+  "src/tools/config.run.ts",
   "src/tools/doctor.run.ts",
   "src/tools/forget.run.ts",
   "src/tools/reindex.run.ts",
   "src/tools/sources.run.ts",
+  "src/tools/trace.run.ts",
+  "src/tools/traces.run.ts",
 ]
 const coldName = (path) => `cold/${basename(path, ".ts")}${path.includes("/store/") ? "-store" : ""}`
 

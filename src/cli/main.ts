@@ -1,8 +1,10 @@
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
+import { runTool } from "../app/run.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
+import { toJson } from "../render/json.ts"
 import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { tools } from "../tools/index.ts"
@@ -38,10 +40,10 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (!tool) throw unknownCommand(name)
   const { input, json, help } = readArguments(tool, rest)
   if (help) return write((await import("./help.ts")).toolHelp(tool, terminal))
-  return runTool(tool, input, json)
+  return runCommand(tool, input, json)
 }
 
-async function runTool(tool: Tool<never>, input: unknown, json: boolean): Promise<number> {
+async function runCommand(tool: Tool<never>, input: unknown, json: boolean): Promise<number> {
   const stop = new AbortController()
   const view = viewOf(tool.name, json)
   const dex = createDex({
@@ -53,11 +55,12 @@ async function runTool(tool: Tool<never>, input: unknown, json: boolean): Promis
   })
   const release = onInterrupt(stop, tool.name)
   try {
-    const output = await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
+    const answer = await runTool(tool, dex, input)
     view.stop()
-    const confirmed = await confirmIfNeeded(tool, input, output, dex, json)
+    const confirmed = await confirmIfNeeded(tool, input, answer.output, dex, json)
     if (json) write(`${toJson(tool.name === "sync" ? { event: "done", ...(confirmed as object) } : confirmed)}\n`)
     else await print(tool.name, confirmed, input, dex)
+    await answer.record()
     return tool.found === undefined || tool.found(confirmed as never) ? 0 : 1
   } finally {
     view.stop()
@@ -146,6 +149,17 @@ async function printedBy(
   if (name === "list") return (await import("./print/list.ts")).printList(output as never, context)
   if (name === "show")
     return (await import("./print/show.ts")).printShow(output as never, context, (input as { format: string }).format)
+  if (name === "read") return (await import("./print/read.ts")).printRead(output as never, context)
+  if (name === "scan") return (await import("./print/lines.ts")).printScan(output as never, context)
+  if (name === "timeline") return (await import("./print/lines.ts")).printTimeline(output as never, context)
+  if (name === "traces") return (await import("./print/trace.ts")).printTraces(output as never, context)
+  if (name === "trace") return (await import("./print/trace.ts")).printTrace(output as never, context)
+  if (name === "config")
+    return (await import("./print/config.ts")).printConfig(
+      output as never,
+      context,
+      (input as { words: string[] }).words,
+    )
   const keeping = await import("./print/keeping.ts")
   if (name === "resume") return openOrPrint(output as never, keeping.printResume(output as never))
   const printers: Record<string, (output: never, context: never) => Printed> = {
@@ -185,14 +199,6 @@ function unknownCommand(name: string): DexError {
   return new DexError(
     "usage",
     `There is no command "${name}".${hint} \`dex --help\` lists them. To search: dex search "${name}"`,
-  )
-}
-
-/** JSON in which nothing can steer a terminal: what JSON itself does not escape is escaped here. */
-function toJson(value: unknown): string {
-  return JSON.stringify(value).replace(
-    /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   )
 }
 

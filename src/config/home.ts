@@ -3,7 +3,7 @@ import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 
 /** Where dex keeps everything. `DEX_HOME` moves it. */
-export type Home = { dir: string; history: string; index: string; lock: string }
+export type Home = { dir: string; history: string; index: string; lock: string; traces: string; config: string }
 
 export function dexHome(env: Record<string, string | undefined>): Home {
   const user = env.DEX_HOME ? undefined : (env.HOME ?? env.USERPROFILE ?? safeHomedir())
@@ -14,7 +14,14 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     )
   }
   const dir = env.DEX_HOME ? resolve(env.DEX_HOME) : join(user!, ".dex")
-  return { dir, history: join(dir, "history.db"), index: join(dir, "index.db"), lock: join(dir, "sync.lock") }
+  return {
+    dir,
+    history: join(dir, "history.db"),
+    index: join(dir, "index.db"),
+    lock: join(dir, "sync.lock"),
+    traces: join(dir, "traces"),
+    config: join(dir, "config.json"),
+  }
 }
 
 function safeHomedir(): string | undefined {

@@ -1,5 +1,6 @@
 import type { Home } from "../config/home.ts"
 import type { Machine } from "../connectors/connector.ts"
+import type { TraceFacts } from "../core/trace.ts"
 import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
@@ -22,6 +23,8 @@ export type Dex = {
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void
   signal?: AbortSignal
+  /** Takes what the output does not hold and the trace should: scores, candidates that lost. Absent when nobody records. */
+  trace?: (facts: TraceFacts) => void
   /** What the numbers 1, 2, 3 of the last listing in this terminal stand for. */
   lastListing(): string[]
   /** Forgotten conversations must not live on in the last listings. */

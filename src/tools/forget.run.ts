@@ -1,6 +1,7 @@
 import { resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
+import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
 import { resolveRef } from "./resolve.ts"
 
@@ -23,6 +24,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
     await index.follow(store)
     index.purge()
   }
+  forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
   return { forgotten, count: refs.length }
 }
 

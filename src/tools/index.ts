@@ -1,21 +1,32 @@
 import type { Tool } from "../core/tool.ts"
+import { config } from "./config.ts"
 import type { Dex } from "./context.ts"
 import { doctor } from "./doctor.ts"
 import { forget, makePrivate } from "./forget.ts"
 import { get } from "./get.ts"
 import { list } from "./list.ts"
+import { read } from "./read.ts"
 import { resume } from "./resume.ts"
+import { scan } from "./scan.ts"
 import { search } from "./search.ts"
 import { sources } from "./sources.ts"
 import { stats } from "./stats.ts"
 import { reindex, sync } from "./sync.ts"
+import { timeline } from "./timeline.ts"
+import { trace } from "./trace.ts"
+import { traces } from "./traces.ts"
 
 /** Everything dex can do, in the order in which help shows it. */
 export const tools: readonly Tool<Dex>[] = [
   search,
   list,
   get,
+  timeline,
+  scan,
+  read,
   resume,
+  traces,
+  trace,
   stats,
   sync,
   sources,
@@ -23,4 +34,5 @@ export const tools: readonly Tool<Dex>[] = [
   forget,
   makePrivate,
   reindex,
+  config,
 ]

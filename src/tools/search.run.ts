@@ -1,9 +1,13 @@
-import type { SourceId } from "../core/conversation.ts"
+import { ROLES, type Role, SOURCES, type SourceId } from "../core/conversation.ts"
+import { parseDate } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
+import { parseQuery, type QueryFilters } from "../search/query.ts"
+import type { Filters } from "../search/scope.ts"
 import { search } from "../search/search.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf, dateRange } from "./fields.ts"
 import { resolveSession } from "./resolve.ts"
+import { searchFacts } from "./search-facts.ts"
 
 export type SearchToolInput = {
   query: string
@@ -12,8 +16,12 @@ export type SearchToolInput = {
   from?: string
   to?: string
   file?: string
+  tool?: string
+  role?: Role
   model?: string
   session?: string
+  by: "conversation" | "message"
+  explain: boolean
   limit: number
   offset: number
 }
@@ -33,18 +41,17 @@ export async function run(dex: Dex, input: SearchToolInput) {
   }
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
+  const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, dex.now()))
   const outcome = await search(store, await dex.index(), {
-    query: input.query,
-    ...(input.project !== undefined && { project: input.project }),
-    ...(input.source !== undefined && { sources: [input.source] }),
-    ...dateRange(input, dex.now()),
-    ...(input.file !== undefined && { file: input.file }),
-    ...(input.model !== undefined && { model: input.model }),
+    ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
     ...(conversation && { conversation }),
+    query,
     inside: dex.project,
+    by: input.by,
     limit: input.limit,
     offset: input.offset,
   })
+  dex.trace?.(searchFacts(outcome, input.offset, conversation))
   const notes: string[] = []
   const progress = await store.progress()
   if (progress && progress.done < progress.total) {
@@ -62,8 +69,20 @@ export async function run(dex: Dex, input: SearchToolInput) {
     )
   } else if (!outcome.index_is_current)
     notes.push("The index is catching up: the newest messages may be missing. `dex sync` completes it.")
+  if (outcome.hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
+    notes.push("What came nearest holds too little of what was asked to be shown. `dex trace` says what it was.")
   if (outcome.matched === "some" && outcome.hits.length > 0)
     notes.push("No message holds all of these words; these hold some of them.")
+  if (query.without.length > 0)
+    notes.push(
+      `Without ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
+    )
+  if (outcome.plan && outcome.plan.dropped.length > 0)
+    notes.push(`Left out, since nearly every message holds them: ${outcome.plan.dropped.map(plain).join(", ")}.`)
+  if (outcome.plan?.newest !== undefined)
+    notes.push(
+      `These words are so common that only the newest ${count(outcome.plan.newest)} messages were looked at. Add a rarer word to search everything.`,
+    )
   if (outcome.hidden_private > 0) notes.push(`${count(outcome.hidden_private)} hits in private projects, not shown.`)
   return {
     results: outcome.hits.map((hit) => ({
@@ -71,6 +90,10 @@ export async function run(dex: Dex, input: SearchToolInput) {
       snippet: hit.snippet,
       message_index: hit.number,
       more_matches: hit.more,
+      rank_source: "lexical" as const,
+      score_lex: hit.score,
+      score_final: hit.score,
+      ...(input.explain && { score_parts: hit.parts }),
     })),
     total: outcome.total,
     ...(outcome.total_is_at_least && { total_is_at_least: true }),
@@ -78,6 +101,41 @@ export async function run(dex: Dex, input: SearchToolInput) {
     mode: outcome.mode,
     notes,
   }
+}
+
+/** What the flags say; it goes before what the query says. */
+function given({ project, source, from, to, file, tool, role, model }: SearchToolInput): QueryFilters {
+  const flags = { project, source, from, to, file, tool, role, model }
+  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
+}
+
+function filtersOf({ project, source, from, to, file, tool, role, model }: QueryFilters, now: number): Filters {
+  return {
+    ...(project !== undefined && { project }),
+    ...(source !== undefined && { sources: [source as SourceId] }),
+    ...dateRange({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) }, now),
+    ...(file !== undefined && { file }),
+    ...(tool !== undefined && { tools: [tool] }),
+    ...(role !== undefined && { roles: [role as Role] }),
+    ...(model !== undefined && { model }),
+  }
+}
+
+/** `from:nowhere` is no date, so it is two words. */
+function isFilterValue(name: string, value: string, now: number): boolean {
+  if (name === "source") return SOURCES.some((source) => source === value)
+  if (name === "role") return ROLES.some((role) => role === value)
+  if (name !== "from" && name !== "to") return true
+  try {
+    parseDate(value, name, now)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function plain(expression: string): string {
+  return expression.replaceAll('"', "")
 }
 
 function count(n: number): string {

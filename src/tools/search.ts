@@ -1,4 +1,5 @@
-import { choice, flag, integer, list, object, optional, text, withDefault } from "../core/schema.ts"
+import { ROLES } from "../core/conversation.ts"
+import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "./fields.ts"
@@ -7,15 +8,24 @@ export const search = defineTool({
   name: "search",
   summary: "Find past conversations by what was said in them",
   input: object({
-    query: text('Words, or "a phrase".', { minLength: 1 }),
+    query: text('Words, "a phrase", -without; project:, source:, file:, tool:, role:, from:, to: narrow it.', {
+      minLength: 1,
+    }),
     project: projectField,
     source: sourceField,
     from: fromField,
     to: toField,
     file: optional(text("Only conversations that touched a file whose path contains this.")),
+    tool: optional(text("Only messages that call this tool or hold its result: Bash, Edit, …")),
+    role: optional(choice(ROLES, "Only messages of this role.")),
     model: optional(text("Only conversations with a model whose name contains this.")),
     session: optional(text("all, current, or one conversation's ref.")),
-    limit: withDefault(integer("How many conversations at the most.", { minimum: 1, maximum: 100 }), 10),
+    by: withDefault(
+      choice(["conversation", "message"], "A row for each conversation, or for each message."),
+      "conversation",
+    ),
+    explain: withDefault(flag("Say what each score is made of."), false),
+    limit: withDefault(integer("How many rows at the most.", { minimum: 1, maximum: 100 }), 10),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
   }),
   output: object({
@@ -25,6 +35,12 @@ export const search = defineTool({
         snippet: text("About 300 characters around the match."),
         message_index: integer("The best message; get it with expand."),
         more_matches: integer("Further matching messages of this conversation among the best."),
+        rank_source: choice(["lexical", "vector", "both"], "What found it."),
+        score_lex: number("By its words."),
+        score_final: number("What it is ranked by."),
+        score_parts: optional(
+          list(object({ name: text(), value: number() }), "With explain: these add up to score_final."),
+        ),
       }),
     ),
     total: integer("Messages that match."),
@@ -45,4 +61,5 @@ export const search = defineTool({
   },
   run: async (dex: Dex, input) => (await import("./search.run.ts")).run(dex, input),
   found: (output) => output.results.length > 0,
+  trace: { command: "search" },
 })

@@ -40,4 +40,5 @@ export const reindex = defineTool({
   output: object({ conversations: integer(), duration_ms: integer() }),
   cli: { example: "dex reindex" },
   run: async (dex: Dex) => (await import("./reindex.run.ts")).run(dex),
+  trace: { command: "reindex", facts: (_, output) => ({ inputs: { conversations: output.conversations } }) },
 })

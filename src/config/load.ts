@@ -1,0 +1,122 @@
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { messageOf } from "../core/error.ts"
+import {
+  isSetting,
+  readTextValue,
+  readValue,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingName,
+  type Settings,
+  type Value,
+  variableOf,
+} from "./settings.ts"
+
+/** Where a value comes from, weakest first. */
+export type Origin = "default" | "config" | "project" | "environment" | "flag"
+
+export type Loaded = {
+  settings: Settings
+  origins: Record<SettingName, Origin>
+  /** What was not taken, and why, in words for a person. dex works without it. */
+  problems: string[]
+}
+
+export type LoadOptions = {
+  /** The user's own file; see `dexHome`. */
+  file: string
+  env: Record<string, string | undefined>
+  /** The folder of the project at hand, whose `.dex.json` may narrow. */
+  project?: string
+  flags?: Partial<Record<SettingName, Value>>
+}
+
+const PROJECT_FILE = ".dex.json"
+const MOST_BYTES = 256 << 10
+
+/** defaults < the user's file < the project's (narrowing only) < environment < flags. Never throws. */
+export function loadSettings({ file, env, project, flags = {} }: LoadOptions): Loaded {
+  const problems: string[] = []
+  const values: Record<string, Value | undefined> = {}
+  const origins: Record<string, Origin> = {}
+  const put = (name: SettingName, read: { ok: Value } | { wrong: string }, origin: Origin, where: string) => {
+    if ("wrong" in read) return void problems.push(`${where}: ${read.wrong}. It was not taken.`)
+    values[name] = read.ok
+    origins[name] = origin
+  }
+  for (const name of SETTING_NAMES) {
+    values[name] = SETTINGS[name].default
+    origins[name] = "default"
+  }
+  for (const [name, value] of Object.entries(readObject(file, problems))) {
+    if (isSetting(name)) put(name, readValue(name, value), "config", file)
+    else problems.push(`${file}: there is no setting ${printable(name)}. It was not taken.`)
+  }
+  if (project !== undefined) {
+    const own = join(project, PROJECT_FILE)
+    for (const [name, value] of Object.entries(readObject(own, problems))) {
+      const narrowest = isSetting(name) ? SETTINGS[name].narrowest : undefined
+      if (isSetting(name) && narrowest !== undefined && value === narrowest)
+        put(name, { ok: narrowest }, "project", own)
+      else problems.push(`${own}: ${printable(name)} ${whyNot(narrowest)}`)
+    }
+  }
+  for (const name of SETTING_NAMES) {
+    const value = env[variableOf(name)]
+    if (value) put(name, readTextValue(name, value), "environment", variableOf(name))
+  }
+  for (const [name, value] of Object.entries(flags))
+    if (isSetting(name) && value !== undefined) put(name, readValue(name, value), "flag", name)
+  problems.push(...misspelt(env))
+  return { settings: values as Settings, origins: origins as Record<SettingName, Origin>, problems }
+}
+
+/** A repository that somebody cloned must not be able to send their conversations to its own server. */
+function whyNot(narrowest: Value | undefined): string {
+  return narrowest === undefined
+    ? "is not for a project to choose. Set it for yourself with `dex config set`."
+    : `may only be ${narrowest} in a project's file.`
+}
+
+/** Variables that look like settings and are none. The keys' own are not settings. */
+function misspelt(env: LoadOptions["env"]): string[] {
+  const known = new Set([...SETTING_NAMES.map(variableOf), "DEX_EMBED_API_KEY", "DEX_RERANK_API_KEY"])
+  return Object.keys(env)
+    .filter((name) => /^DEX_(EMBED|SEARCH|RERANK)_/.test(name) && !known.has(name))
+    .map((name) => `${printable(name)}: there is no such setting. \`dex config list\` names them all.`)
+}
+
+/** What a file of settings holds; nothing when it is not there. */
+export function readObject(path: string, problems: string[]): Record<string, unknown> {
+  const say = (what: string) => {
+    problems.push(`${path}: ${what} None of it was taken.`)
+    return {}
+  }
+  let text: string
+  try {
+    const fd = openSync(path, "r")
+    try {
+      const stat = fstatSync(fd)
+      if (!stat.isFile() || stat.size > MOST_BYTES) return say("It is not a small file.")
+      if (process.platform !== "win32" && stat.mode & 0o002) return say("Anybody can write it: chmod 600 it.")
+      text = readFileSync(fd, "utf8")
+    } finally {
+      closeSync(fd)
+    }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    return code === "ENOENT" || code === "ENOTDIR" ? {} : say(`It cannot be read (${messageOf(error)}).`)
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {
+    // said below, as for JSON that is no object
+  }
+  return say("It is not a JSON object.")
+}
+
+function printable(name: string): string {
+  return JSON.stringify(name.slice(0, 60))
+}

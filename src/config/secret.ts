@@ -1,0 +1,54 @@
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { DexError, messageOf } from "../core/error.ts"
+import type { Settings } from "./settings.ts"
+
+export type KeyFor = "embed" | "rerank"
+export type KeyPlace = { from: "environment" | "file"; place: string }
+
+/** `home`: what ~ stands for. */
+export type Where = { env: Record<string, string | undefined>; home: string }
+
+/** Where a server's key is, without reading more than is needed to say so; undefined when there is none. */
+export function keyPlace(of: KeyFor, settings: Settings, { env, home }: Where): KeyPlace | undefined {
+  const variable = settings[`${of}.api_key_env`]
+  if (env[variable]) return { from: "environment", place: variable }
+  const file = settings[`${of}.api_key_file`]
+  return file === undefined ? undefined : { from: "file", place: inHome(file, home) }
+}
+
+/** The key itself: from the environment, else from its file. Errors name the place, never the key. */
+export function readKey(of: KeyFor, settings: Settings, where: Where): string | undefined {
+  const found = keyPlace(of, settings, where)
+  if (!found) return undefined
+  const key = (found.from === "environment" ? where.env[found.place]! : readPrivate(of, found.place)).trim()
+  if (!/^[!-~]+$/.test(key))
+    throw new DexError("key", `What ${found.place} holds is not a key: one line of letters, digits and signs is.`)
+  return key
+}
+
+function readPrivate(of: KeyFor, file: string): string {
+  try {
+    const fd = openSync(file, "r")
+    try {
+      const stat = fstatSync(fd)
+      if (!stat.isFile() || stat.size > 64 << 10) throw new DexError("key", `${file} is not a file with a key in it.`)
+      if (process.platform !== "win32" && stat.mode & 0o077)
+        throw new DexError("key", `Others can read the key in ${file}, so it is not used. Run: chmod 600 ${file}`)
+      return readFileSync(fd, "utf8")
+    } finally {
+      closeSync(fd)
+    }
+  } catch (error) {
+    if (error instanceof DexError) throw error
+    throw new DexError(
+      "key",
+      `The key file ${file} cannot be read (${messageOf(error)}). Make it, or: dex config unset ${of}.api_key_file`,
+      { cause: error },
+    )
+  }
+}
+
+function inHome(file: string, home: string): string {
+  return file === "~" || file.startsWith("~/") ? join(home, file.slice(1)) : file
+}

@@ -1,0 +1,132 @@
+import { isAbsolute } from "node:path"
+import { choice, flag, type Infer, integer, read, type Schema, text } from "../core/schema.ts"
+
+/**
+ * Every setting, declared once: what it is called, what it may be, what it is when nobody chose, what it does. Its
+ * variable in the environment is its name in capitals: `DEX_EMBED_MODEL` for `embed.model`.
+ */
+export const SETTINGS = {
+  "embed.provider": setting(
+    choice(
+      ["none", "openai", "ollama"],
+      "Who turns text into vectors, so that search also finds what is said in other words. openai: any server that speaks /v1/embeddings.",
+    ),
+    { default: "none", narrowest: "none" },
+  ),
+  "embed.url": setting(
+    text(
+      "Where the embedding server is. Usual: https://api.openai.com/v1 for openai, http://127.0.0.1:11434 for ollama.",
+    ),
+    { check: url },
+  ),
+  "embed.model": setting(text("The embedding model's name, as the server knows it.", { minLength: 1 })),
+  "embed.dims": setting(
+    integer("How many numbers a vector has. Left out, the server is asked once.", { minimum: 16, maximum: 3968 }),
+  ),
+  "embed.api_key_env": setting(text("The environment variable that holds the embedding server's key."), {
+    default: "DEX_EMBED_API_KEY",
+    check: variableName,
+  }),
+  "embed.api_key_file": setting(
+    text("A file that holds the embedding server's key, readable by you alone (chmod 600)."),
+    { check: wholePath },
+  ),
+  "embed.timeout_ms": setting(
+    integer("How long a search waits for its query's vector before it answers by words alone.", {
+      minimum: 10,
+      maximum: 60_000,
+    }),
+    { default: 150 },
+  ),
+  traces: setting(flag("Record how every retrieval got to its answer, for `dex trace`."), {
+    default: true,
+    narrowest: false,
+  }),
+  "search.rerank": setting(flag("Let a reranking model order the best 20 hits again."), {
+    default: false,
+    narrowest: false,
+  }),
+  "search.rewrite": setting(flag("Let a configured model put the query into other words first."), {
+    default: false,
+    narrowest: false,
+  }),
+  "rerank.url": setting(text("Where the reranking server is: any that speaks /rerank."), { check: url }),
+  "rerank.model": setting(text("The reranking model's name, as the server knows it.", { minLength: 1 })),
+  "rerank.api_key_env": setting(text("The environment variable that holds the reranking server's key."), {
+    default: "DEX_RERANK_API_KEY",
+    check: variableName,
+  }),
+  "rerank.api_key_file": setting(
+    text("A file that holds the reranking server's key, readable by you alone (chmod 600)."),
+    { check: wholePath },
+  ),
+}
+
+export type SettingName = keyof typeof SETTINGS
+export type Settings = { [N in SettingName]: (typeof SETTINGS)[N]["default"] }
+export type Value = string | number | boolean
+
+type Setting<T> = {
+  schema: Schema
+  default: T
+  /** What is wrong with a value of the right type. Never repeats the value: it may be a key in the wrong place. */
+  check?: (value: string) => string | undefined
+  /** The one value that a project's own file may choose. */
+  narrowest?: Value
+}
+
+type Chosen<S extends Schema> = { default: Infer<S>; check?: (value: string) => string | undefined; narrowest?: Value }
+
+function setting<S extends Schema>(schema: S, chosen: Chosen<S>): Setting<Infer<S>>
+function setting<S extends Schema>(schema: S, chosen?: Omit<Chosen<S>, "default">): Setting<Infer<S> | undefined>
+function setting(schema: Schema, chosen: Partial<Chosen<Schema>> = {}): Setting<unknown> {
+  return { schema, default: undefined, ...chosen }
+}
+
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
+
+export function isSetting(name: string): name is SettingName {
+  return Object.hasOwn(SETTINGS, name)
+}
+
+export function variableOf(name: SettingName): string {
+  return `DEX_${name.toUpperCase().replaceAll(".", "_")}`
+}
+
+/** A value as it must be, or what is wrong with it; the value itself is not repeated. */
+export function readValue(name: SettingName, value: unknown): { ok: Value } | { wrong: string } {
+  const { schema, check } = SETTINGS[name] as Setting<unknown>
+  const result = read(schema, value)
+  if ("wrong" in result) return { wrong: result.wrong.replace(/^input /, `${name} `) }
+  const problem = check?.(result.ok as string)
+  return problem === undefined ? { ok: result.ok as Value } : { wrong: `${name} ${problem}` }
+}
+
+/** The same for a value that came as text: from the environment or a command line. */
+export function readTextValue(name: SettingName, value: string): { ok: Value } | { wrong: string } {
+  const { type } = SETTINGS[name].schema
+  if (type === "integer") return readValue(name, /^-?\d+$/.test(value.trim()) ? Number(value) : value)
+  if (type !== "boolean") return readValue(name, value.trim())
+  const word = value.trim().toLowerCase()
+  if (["1", "true", "on", "yes"].includes(word)) return { ok: true }
+  return ["0", "false", "off", "no"].includes(word) ? { ok: false } : { wrong: `${name} must be on or off` }
+}
+
+function url(value: string): string | undefined {
+  if (!URL.canParse(value)) return "must be an address, like http://127.0.0.1:11434"
+  const { protocol, username, password, search, hash } = new URL(value)
+  if (protocol !== "http:" && protocol !== "https:") return "must begin with http:// or https://"
+  if (username || password || search || hash)
+    return "must hold no password and nothing after a ? or #: addresses are printed. A key goes into a file or the environment"
+  return undefined
+}
+
+function wholePath(value: string): string | undefined {
+  return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a whole path: /… or ~/…"
+}
+
+function variableName(value: string): string | undefined {
+  return /^[A-Z_][A-Z0-9_]{0,63}$/.test(value)
+    ? undefined
+    : "must be the name of an environment variable (capitals), not the key itself"
+}

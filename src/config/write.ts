@@ -1,0 +1,51 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rmSync, writeSync } from "node:fs"
+import { dirname } from "node:path"
+import { DexError, messageOf } from "../core/error.ts"
+import { readObject } from "./load.ts"
+import { SETTINGS, type SettingName, type Value } from "./settings.ts"
+
+/**
+ * Keeps one choice of the user's in their file, or takes it out again (undefined, or the default). What else stands
+ * there stays. The file is whole at every moment, and only its owner can read it.
+ */
+export function writeSetting(file: string, name: SettingName, value: Value | undefined): void {
+  const problems: string[] = []
+  const { [name]: _, ...others } = readObject(file, problems)
+  if (problems.length > 0)
+    throw new DexError("config", `${problems[0]!.replace(" None of it was taken.", "")} Mend or remove it first.`)
+  const chosen = value === undefined || value === SETTINGS[name].default ? others : { ...others, [name]: value }
+  replace(file, `${JSON.stringify(chosen, undefined, 2)}\n`)
+}
+
+function replace(path: string, content: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    const target = followed(path)
+    const beside = `${target}.${process.pid}.new`
+    try {
+      const fd = openSync(beside, "w", 0o600)
+      try {
+        writeSync(fd, content)
+        fsyncSync(fd)
+      } finally {
+        closeSync(fd)
+      }
+      renameSync(beside, target)
+    } finally {
+      rmSync(beside, { force: true })
+    }
+  } catch (error) {
+    throw new DexError("config", `${path} cannot be written (${messageOf(error)}). Nothing was changed.`, {
+      cause: error,
+    })
+  }
+}
+
+/** People keep such files in one folder and link to them: the link stays. */
+function followed(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path // not there yet
+  }
+}

@@ -1,0 +1,43 @@
+import { DexError } from "../core/error.ts"
+import type { Reranker } from "./embedder.ts"
+import { askServer, wrongAnswer } from "./post.ts"
+
+export type RerankSettings = { url?: string; model?: string; apiKey?: string }
+
+/** Any server that speaks `/rerank` as Cohere, Jina, vLLM and llama.cpp do. `url` ends before `/rerank`. */
+export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
+  if (!url || !model)
+    throw new DexError(
+      "embed_settings",
+      "Reranking needs a server and a model: dex config set rerank.url … and dex config set rerank.model …",
+    )
+  const base = url.replace(/\/+$/, "")
+  const place = base.endsWith("/rerank") ? base : `${base}/rerank`
+  return {
+    id: `rerank:${model}`,
+    rerank: async (query, documents, { signal } = {}) => {
+      if (documents.length === 0) return []
+      const answer = await askServer({
+        url: place,
+        body: { model, query, documents, top_n: documents.length },
+        ...(apiKey !== undefined && { apiKey }),
+        ...(signal && { signal }),
+      })
+      const scores = readScores(answer, documents.length)
+      if (!scores) throw wrongAnswer({ url: place }, `did not score all of the ${documents.length} texts`)
+      return scores
+    },
+  }
+}
+
+function readScores(answer: unknown, count: number): number[] | undefined {
+  const results = (answer as { results?: unknown } | null)?.results
+  if (!Array.isArray(results)) return undefined
+  const scores = new Map<number, number>()
+  for (const result of results as { index?: unknown; relevance_score?: unknown }[]) {
+    const { index, relevance_score: score } = result ?? {}
+    if (typeof index === "number" && typeof score === "number" && Number.isFinite(score)) scores.set(index, score)
+  }
+  const ordered = Array.from({ length: count }, (_, i) => scores.get(i))
+  return ordered.includes(undefined) ? undefined : (ordered as number[])
+}

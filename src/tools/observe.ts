@@ -1,0 +1,158 @@
+import { isDexError, messageOf } from "../core/error.ts"
+import type { Schema } from "../core/schema.ts"
+import type { Tool } from "../core/tool.ts"
+import type { Trace, TraceCommand, TraceFacts, TraceRow } from "../core/trace.ts"
+import type { Dex } from "./context.ts"
+
+/** How a tool's run ended, and its trace for whoever wants it. The trace is made when it is asked for. */
+export type Observed = { ended: { output: unknown } | { error: unknown }; trace(): Promise<Trace> }
+
+export type TracedTool = Tool<never> & { trace: { command: TraceCommand } }
+
+export function isTraced(tool: Tool<never>): tool is TracedTool {
+  return tool.trace !== undefined
+}
+
+/** Runs a tool and watches it. Never throws: an error is an end like another. */
+export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promise<Observed> {
+  const started = performance.now()
+  const ts = new Date().toISOString()
+  const asked = argsOf(tool, dex, input as Record<string, unknown>)
+  const told: TraceFacts[] = []
+  // Inherits, so that what is worked out on first use stays so.
+  const watched: Dex = Object.create(dex, { trace: { value: (facts: TraceFacts) => void told.push(facts) } })
+  let ended: Observed["ended"]
+  try {
+    ended = { output: await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(watched, input) }
+  } catch (error) {
+    ended = { error }
+  }
+  const duration_ms = Math.round((performance.now() - started) * 10) / 10
+  const trace = async (): Promise<Trace> => {
+    const shown = "output" in ended ? (tool.trace.facts as FactsOf | undefined)?.(input, ended.output) : undefined
+    const {
+      args,
+      ranking = [],
+      skipped = [],
+      skipped_total,
+      inputs,
+      budgets,
+      mode,
+      truncation,
+    } = merged([...(shown ? [shown] : []), ...told])
+    const error = "error" in ended ? { error: errorOf(ended.error) } : {}
+    return {
+      trace_id: newId(),
+      ts,
+      command: tool.trace.command,
+      ...(await redacted({ args: { ...withCurrentNamed(asked.args, ranking), ...args }, ...asked.query, ...error })),
+      ...(mode !== undefined && { mode }),
+      project: dex.project,
+      inputs: inputs ?? {},
+      ranking,
+      ranking_total: ranking.length,
+      skipped,
+      skipped_total: skipped_total ?? skipped.length,
+      budgets: { ...asked.budgets, ...budgets },
+      ...(truncation && { truncation }),
+      state_revision: await revisionOf(dex),
+      duration_ms,
+    }
+  }
+  return { ended, trace }
+}
+
+type FactsOf = (input: unknown, output: unknown) => TraceFacts
+
+/** What is told later says more. */
+function merged(told: TraceFacts[]): TraceFacts {
+  const inner = (field: "args" | "inputs" | "budgets" | "truncation") =>
+    Object.assign({}, ...told.map((facts) => facts[field])) as never
+  const truncation = told.some((facts) => facts.truncation) ? { truncation: inner("truncation") } : {}
+  return {
+    ...(Object.assign({}, ...told) as TraceFacts),
+    args: inner("args"),
+    inputs: inner("inputs"),
+    budgets: inner("budgets"),
+    ...truncation,
+  }
+}
+
+/** Inputs that limit the answer. */
+const BUDGETS = ["limit", "max_tokens", "tokens_per_msg", "before", "after"]
+/** Inputs that name conversations; a row number among them means something else after the next listing. */
+const REFS = ["id", "ids", "ref", "conversation", "session"]
+
+function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, unknown>) {
+  const named = Object.entries(withoutDefaults(tool.input, input) ?? {}).map(([key, value]) => [
+    key,
+    REFS.includes(key) ? withRowsResolved(dex, value) : value,
+  ])
+  const budgets = Object.entries(input).filter(([key, value]) => BUDGETS.includes(key) && typeof value === "number")
+  return {
+    args: Object.fromEntries(named) as Record<string, unknown>,
+    budgets: Object.fromEntries(budgets) as Record<string, number>,
+    query: typeof query === "string" ? { query } : {},
+  }
+}
+
+/** Undefined when nothing is left. */
+function withoutDefaults(schema: Schema, value: Record<string, unknown>): Record<string, unknown> | undefined {
+  const kept = Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
+    const field = schema.properties?.[key]
+    if (inner === undefined || JSON.stringify(inner) === JSON.stringify(field?.default)) return []
+    if (field?.properties === undefined) return [[key, inner]]
+    const rest = withoutDefaults(field, inner as Record<string, unknown>)
+    return rest === undefined ? [] : [[key, rest]]
+  })
+  return kept.length === 0 ? undefined : Object.fromEntries(kept)
+}
+
+function withRowsResolved(dex: Dex, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((item) => withRowsResolved(dex, item))
+  const row = typeof value === "string" && /^\s*\d{1,3}\s*$/.test(value) ? Number(value) : 0
+  return (row > 0 ? dex.lastListing()[row - 1] : undefined) ?? value
+}
+
+/** Which conversation is the current one changes from hour to hour; what was read says which it was. */
+function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): Record<string, unknown> {
+  const [only, ...others] = ranking
+  if (!only || others.length > 0) return args
+  const conversation = only.ref.replace(/#\d+$/, "")
+  const name = (value: unknown): unknown =>
+    typeof value === "string"
+      ? value.replace(/^current(?=#|$)/, conversation)
+      : Array.isArray(value)
+        ? value.map(name)
+        : value
+  return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, REFS.includes(key) ? name(value) : value]))
+}
+
+type Typed = Pick<Trace, "args" | "query" | "error">
+
+/** People paste secrets into searches. */
+async function redacted(typed: Typed): Promise<Typed> {
+  const { redactRecord } = await import("../ingest/redact.ts")
+  return redactRecord(JSON.parse(JSON.stringify(typed))).record as Typed
+}
+
+function errorOf(error: unknown): { code: string; message: string } {
+  return { code: isDexError(error) ? error.code : "unexpected", message: messageOf(error) }
+}
+
+/** Of a history that is not there, or cannot be read, nothing can be said. */
+async function revisionOf(dex: Dex): Promise<string> {
+  try {
+    return dex.hasHistory() ? await (await dex.store()).revision() : ""
+  } catch {
+    return ""
+  }
+}
+
+function newId(): string {
+  const quarter = () =>
+    Math.floor(Math.random() * 0x10000)
+      .toString(16)
+      .padStart(4, "0")
+  return `T-${quarter()}${quarter()}${quarter()}${quarter()}`
+}

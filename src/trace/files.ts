@@ -1,0 +1,32 @@
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+
+// Traces are kept in numbered files, 000001.ndjson and on. The highest number is written to. A full file is left and the
+// next number begun; nothing is ever renamed, so a line is never in two files or between them.
+
+export const LIMITS: Limits = { lineBytes: 16_384, fileBytes: 4 << 20, files: 4 }
+export type Limits = {
+  /** One append is one write of at most this much: short enough to be whole among others'. */
+  lineBytes: number
+  /** Each of several writers at once may pass this by its one line. */
+  fileBytes: number
+  files: number
+}
+
+/** In ascending order. Empty when there is no folder yet. */
+export function fileNumbers(dir: string): number[] {
+  let names: string[]
+  try {
+    names = readdirSync(dir)
+  } catch {
+    return [] // nothing was ever traced here
+  }
+  return names
+    .flatMap((name) => /^(\d{6,12})\.ndjson$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b)
+}
+
+export function filePath(dir: string, number: number): string {
+  return join(dir, `${String(number).padStart(6, "0")}.ndjson`)
+}

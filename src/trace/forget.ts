@@ -1,0 +1,76 @@
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs"
+import { formatRef, parseRef, type Ref } from "../core/ref.ts"
+import { fileNumbers, filePath } from "./files.ts"
+
+const NEWLINE = 10
+const SPACE = 32
+/** A prefix shorter than this names nothing. */
+const SHORTEST_PREFIX = 4
+
+/**
+ * Takes every trace that names one of these conversations out of the files; returns how many there were. The line is
+ * overwritten where it stands, not the file replaced: who appends meanwhile is not in the way, and neither is another
+ * that forgets.
+ */
+export function forgetTraces(dir: string, refs: Ref[]): number {
+  const names = refs.map((ref) => JSON.stringify(formatRef(ref)).slice(1, -1))
+  let forgotten = 0
+  for (const number of fileNumbers(dir))
+    forgotten += blankLines(filePath(dir, number), (line) => tells(line, names, refs))
+  return forgotten
+}
+
+function blankLines(path: string, isMeant: (line: string) => boolean): number {
+  const fd = openIfThere(path)
+  if (fd === undefined) return 0
+  try {
+    const bytes = readFileSync(fd)
+    let blanked = 0
+    for (let start = 0; start < bytes.length; ) {
+      const newline = bytes.indexOf(NEWLINE, start)
+      const end = newline === -1 ? bytes.length : newline
+      if (end > start && isMeant(bytes.toString("utf8", start, end))) {
+        writeSync(fd, Buffer.alloc(end - start, SPACE), 0, end - start, start)
+        blanked++
+      }
+      start = end + 1
+    }
+    if (blanked > 0) fsyncSync(fd)
+    return blanked
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Named in full anywhere in the line, torn or whole, or by the beginning of its id among the arguments. */
+function tells(line: string, names: string[], refs: Ref[]): boolean {
+  if (names.some((name) => line.includes(name))) return true
+  let args: unknown
+  try {
+    args = (JSON.parse(line) as { args?: unknown } | null)?.args
+  } catch {
+    return false // blank, or torn: what is left of it names nobody
+  }
+  return textsIn(args).some((text) => {
+    const typed = parseRef(text)
+    return (
+      typed !== undefined &&
+      typed.prefix.length >= SHORTEST_PREFIX &&
+      refs.some((ref) => ref.id.startsWith(typed.prefix) && (typed.source ?? ref.source) === ref.source)
+    )
+  })
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value]
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : []
+}
+
+function openIfThere(path: string): number | undefined {
+  try {
+    return openSync(path, "r+")
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined
+    throw error
+  }
+}

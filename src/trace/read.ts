@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs"
+import { TRACE_COMMANDS, type Trace } from "../core/trace.ts"
+import { fileNumbers, filePath } from "./files.ts"
+
+/** The last traces, newest last. `unreadable` counts the lines on the way that were torn or are not traces. */
+export function readTraces(dir: string, { tail }: { tail: number }): { traces: Trace[]; unreadable: number } {
+  const traces: Trace[] = []
+  let unreadable = 0
+  for (const line of linesBackwards(dir)) {
+    if (traces.length >= tail) break
+    const trace = traceIn(line)
+    if (trace) traces.push(trace)
+    else unreadable++
+  }
+  return { traces: traces.reverse(), unreadable }
+}
+
+/** The traces whose id begins like this, newest first: one, unless the prefix is too short. */
+export function findTrace(dir: string, idOrPrefix: string): Trace[] {
+  const prefix = `T-${idOrPrefix.trim().replace(/^T-/i, "").toLowerCase()}`
+  const found: Trace[] = []
+  for (const line of linesBackwards(dir)) {
+    const trace = line.includes(prefix) ? traceIn(line) : undefined
+    if (trace?.trace_id.startsWith(prefix)) found.push(trace)
+  }
+  return found
+}
+
+/** The newest line first. A file that is removed meanwhile held the oldest ones. */
+function* linesBackwards(dir: string): Generator<string> {
+  for (const number of fileNumbers(dir).reverse()) {
+    let text: string
+    try {
+      text = readFileSync(filePath(dir, number), "utf8")
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") continue
+      throw error
+    }
+    for (let end = text.length; end > 0; ) {
+      const start = text.lastIndexOf("\n", end - 1) + 1
+      const line = text.slice(start, end).trim()
+      if (line !== "") yield line
+      end = start - 1
+    }
+  }
+}
+
+/** Undefined for what is torn, or was never a trace. Fields of a newer dex are kept. */
+function traceIn(line: string): Trace | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return undefined
+  }
+  return isTrace(value) ? value : undefined
+}
+
+function isTrace(value: unknown): value is Trace {
+  if (!isObject(value)) return false
+  const texts = [value.trace_id, value.ts, value.project, value.state_revision]
+  const numbers = [value.duration_ms, value.ranking_total, value.skipped_total]
+  return (
+    texts.every((text) => typeof text === "string") &&
+    numbers.every((number) => typeof number === "number") &&
+    [value.args, value.inputs, value.budgets].every(isObject) &&
+    (TRACE_COMMANDS as readonly unknown[]).includes(value.command) &&
+    (value.query === undefined || typeof value.query === "string") &&
+    (value.error === undefined || (isObject(value.error) && typeof value.error.message === "string")) &&
+    Array.isArray(value.ranking) &&
+    value.ranking.every(isRow) &&
+    Array.isArray(value.skipped) &&
+    value.skipped.every((row) => isObject(row) && typeof row.ref === "string" && typeof row.skipped_reason === "string")
+  )
+}
+
+function isRow(row: unknown): boolean {
+  return (
+    isObject(row) &&
+    typeof row.ref === "string" &&
+    typeof row.rank === "number" &&
+    typeof row.score_final === "number" &&
+    typeof row.summary === "string" &&
+    Array.isArray(row.terms) &&
+    row.terms.every((term) => isObject(term) && typeof term.name === "string" && typeof term.value === "number")
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,285 @@
+import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { type LoadOptions, loadSettings } from "../../src/config/load.ts"
+import { keyPlace, readKey } from "../../src/config/secret.ts"
+import { embedSettings, rerankSettings } from "../../src/config/servers.ts"
+import { readTextValue, SETTING_NAMES, SETTINGS, variableOf } from "../../src/config/settings.ts"
+import { writeSetting } from "../../src/config/write.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+type Files = { config?: unknown; project?: unknown; env?: LoadOptions["env"]; flags?: LoadOptions["flags"] }
+
+function load({ config, project, env = {}, flags = {} }: Files) {
+  const dir = tempDir()
+  const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value))
+  if (config !== undefined) writeFileSync(join(dir, "config.json"), text(config), { mode: 0o600 })
+  if (project !== undefined) writeFileSync(join(dir, ".dex.json"), text(project), { mode: 0o600 })
+  return loadSettings({ file: join(dir, "config.json"), env, project: dir, flags })
+}
+
+describe("where a value comes from", () => {
+  const config = { "embed.provider": "ollama", "embed.model": "from the file", "embed.timeout_ms": 1 }
+
+  test("defaults stand where nobody chose", () => {
+    const { settings, origins, problems } = load({})
+    expect(problems).toEqual([])
+    for (const name of SETTING_NAMES) {
+      expect(settings[name]).toBe(SETTINGS[name].default)
+      expect(origins[name]).toBe("default")
+    }
+    expect(settings).toMatchObject({ "embed.provider": "none", "embed.timeout_ms": 150, "search.rerank": false })
+  })
+
+  test("a flag beats the environment, the environment the file, the file the default", () => {
+    const all = { config: { "embed.model": "file" }, env: { DEX_EMBED_MODEL: "env" }, flags: { "embed.model": "flag" } }
+    expect(load(all)).toMatchObject({ settings: { "embed.model": "flag" }, origins: { "embed.model": "flag" } })
+    expect(load({ ...all, flags: {} })).toMatchObject({
+      settings: { "embed.model": "env" },
+      origins: { "embed.model": "environment" },
+    })
+    expect(load({ config: all.config })).toMatchObject({
+      settings: { "embed.model": "file" },
+      origins: { "embed.model": "config" },
+    })
+  })
+
+  test("a wrong value is left out and said, and the next weaker one stands", () => {
+    const { settings, problems } = load({ config, env: { DEX_EMBED_PROVIDER: "pinecone" } })
+    expect(settings).toMatchObject({ "embed.provider": "ollama", "embed.timeout_ms": 150 })
+    expect(problems).toEqual([
+      expect.stringMatching(/config\.json: embed\.timeout_ms must be at least 10/),
+      expect.stringMatching(/DEX_EMBED_PROVIDER: embed\.provider must be one of: none, openai, ollama/),
+    ])
+  })
+
+  test.each(["{", "[]", "null", '"text"'])("a file that holds %s is said and not taken", (text) => {
+    const { settings, problems } = load({ config: text })
+    expect(settings["embed.provider"]).toBe("none")
+    expect(problems).toEqual([expect.stringMatching(/not a JSON object/)])
+  })
+
+  test("names that nobody knows are said, in the file and in the environment", () => {
+    const { problems } = load({ config: { "embed.modle": "x" }, env: { DEX_EMBED_MODLE: "x", DEX_EMBED_API_KEY: "k" } })
+    expect(problems).toEqual([expect.stringMatching(/"embed\.modle"/), expect.stringMatching(/"DEX_EMBED_MODLE"/)])
+  })
+
+  test("a file that anybody can write is not read", () => {
+    const dir = tempDir()
+    const file = join(dir, "config.json")
+    writeFileSync(file, '{"embed.provider":"openai"}')
+    chmodSync(file, 0o666)
+    const { settings, problems } = loadSettings({ file, env: {} })
+    expect(settings["embed.provider"]).toBe("none")
+    expect(problems[0]).toMatch(/chmod 600/)
+  })
+})
+
+describe("a project's own file", () => {
+  test("may turn things off", () => {
+    const { settings, origins, problems } = load({
+      config: { "embed.provider": "ollama", "search.rerank": true },
+      project: { "embed.provider": "none", "search.rerank": false },
+    })
+    expect(settings).toMatchObject({ "embed.provider": "none", "search.rerank": false })
+    expect(origins).toMatchObject({ "embed.provider": "project", "search.rerank": "project" })
+    expect(problems).toEqual([])
+  })
+
+  test("may not turn anything on, nor point anything anywhere", () => {
+    const wanted: Record<string, unknown> = {
+      "embed.provider": "openai",
+      "embed.url": "https://evil.example/v1",
+      "embed.model": "x",
+      "embed.dims": 64,
+      "embed.api_key_env": "AWS_SECRET_ACCESS_KEY",
+      "embed.api_key_file": "/etc/passwd",
+      "embed.timeout_ms": 60000,
+      "search.rerank": true,
+      "search.rewrite": true,
+      "rerank.url": "https://evil.example/v1",
+      "rerank.model": "x",
+      "rerank.api_key_env": "AWS_SECRET_ACCESS_KEY",
+      "rerank.api_key_file": "/etc/passwd",
+    }
+    const { settings, origins, problems } = load({ project: wanted })
+    expect(settings).toEqual(load({}).settings)
+    expect(Object.values(origins).filter((origin) => origin === "project")).toEqual([])
+    expect(problems).toHaveLength(Object.keys(wanted).length)
+  })
+
+  test("may not choose any setting's value but its narrowest", () => {
+    for (const name of SETTING_NAMES) {
+      const { narrowest } = SETTINGS[name]
+      for (const value of ["none", "on", "x", true, false, 0, 99, null, "http://127.0.0.1", "A_B", "/a"]) {
+        const { settings } = load({ project: { [name]: value } })
+        if (value !== narrowest) expect(settings[name]).toBe(SETTINGS[name].default)
+      }
+    }
+  })
+
+  test("yields to the environment, which is the person's own", () => {
+    const { settings } = load({ project: { "embed.provider": "none" }, env: { DEX_EMBED_PROVIDER: "ollama" } })
+    expect(settings["embed.provider"]).toBe("ollama")
+  })
+})
+
+test("every setting says what it does, and has a variable of its own", () => {
+  expect(SETTING_NAMES.filter((name) => !SETTINGS[name].schema.description?.endsWith("."))).toEqual([])
+  expect(new Set(SETTING_NAMES.map(variableOf)).size).toBe(SETTING_NAMES.length)
+})
+
+test.each([
+  ["embed.url", "ftp://x.example", /http/],
+  ["embed.url", "nonsense", /address/],
+  ["embed.url", "https://user:hunter2@x.example", /no password/],
+  ["embed.url", "https://x.example/v1?key=hunter2", /no password/],
+  ["embed.api_key_env", "sk-hunter2", /not the key itself/],
+  ["embed.api_key_file", "embed.key", /whole path/],
+  ["embed.dims", "hunter2", /whole number/],
+  ["embed.dims", "1e3", /whole number/],
+  ["search.rerank", "hunter2", /on or off/],
+] as const)("%s cannot be %s, and what was typed is not repeated", (name, value, message) => {
+  const result = readTextValue(name, value)
+  expect(result).toEqual({ wrong: expect.stringMatching(message) })
+  expect(JSON.stringify(result)).not.toContain("hunter2")
+})
+
+describe("writing", () => {
+  test("keeps what else stands in the file, and only what was chosen", () => {
+    const file = join(tempDir(), "deep", "config.json")
+    writeSetting(file, "embed.model", "a")
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), "later.setting": 1 }))
+    writeSetting(file, "embed.timeout_ms", 300)
+    writeSetting(file, "embed.provider", "none")
+    writeSetting(file, "embed.model", undefined)
+    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({ "later.setting": 1, "embed.timeout_ms": 300 })
+  })
+
+  test("leaves a file that only its owner can read, whatever it was before", () => {
+    const file = join(tempDir(), "config.json")
+    writeFileSync(file, "{}", { mode: 0o644 })
+    writeSetting(file, "embed.model", "a")
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+  })
+
+  test("writes through a link and keeps it", () => {
+    const dir = tempDir()
+    writeFileSync(join(dir, "mine.json"), "{}", { mode: 0o600 })
+    symlinkSync(join(dir, "mine.json"), join(dir, "config.json"))
+    writeSetting(join(dir, "config.json"), "embed.model", "a")
+    expect(lstatSync(join(dir, "config.json")).isSymbolicLink()).toBe(true)
+    expect(readFileSync(join(dir, "mine.json"), "utf8")).toContain("embed.model")
+  })
+
+  test("does not write over a file that it cannot read", () => {
+    const file = join(tempDir(), "config.json")
+    writeFileSync(file, '{ "embed.model": "mine", ', { mode: 0o600 })
+    expect(() => writeSetting(file, "embed.dims", 64)).toThrow(/not a JSON object\. Mend or remove it first/)
+    expect(readFileSync(file, "utf8")).toBe('{ "embed.model": "mine", ')
+  })
+})
+
+describe("keys", () => {
+  const settingsWith = (config: object) => load({ config }).settings
+
+  test("come from the variable that is named, else from the file", () => {
+    const home = tempDir()
+    writeFileSync(join(home, "key"), "  from-the-file\n", { mode: 0o600 })
+    const settings = settingsWith({ "embed.api_key_env": "MY_KEY", "embed.api_key_file": "~/key" })
+    expect(readKey("embed", settings, { env: { MY_KEY: "from-env" }, home })).toBe("from-env")
+    expect(readKey("embed", settings, { env: {}, home })).toBe("from-the-file")
+    expect(keyPlace("embed", settings, { env: {}, home })).toEqual({ from: "file", place: join(home, "key") })
+    expect(readKey("embed", settingsWith({}), { env: { OPENAI_API_KEY: "x" }, home })).toBeUndefined()
+  })
+
+  test.each([0o640, 0o604, 0o644])("are not taken from a file with mode %o", (mode) => {
+    const home = tempDir()
+    writeFileSync(join(home, "key"), "hunter2", { mode: 0o600 })
+    chmodSync(join(home, "key"), mode)
+    const settings = settingsWith({ "embed.api_key_file": "~/key" })
+    expect(() => readKey("embed", settings, { env: {}, home })).toThrow(/Others can read.*chmod 600/)
+  })
+
+  test("that cannot be keys are refused without being repeated", () => {
+    const where = { env: { DEX_EMBED_API_KEY: "hunter2\nX-Evil: 1" }, home: tempDir() }
+    expect(() => readKey("embed", settingsWith({}), where)).toThrow(/^What DEX_EMBED_API_KEY holds is not a key/)
+  })
+
+  test("are not looked for when nothing needs them", () => {
+    const where = { env: {}, home: tempDir() }
+    const settings = settingsWith({ "embed.api_key_file": "~/missing", "rerank.api_key_file": "~/missing" })
+    expect(embedSettings(settings, where)).toEqual({ provider: "none" })
+    expect(rerankSettings(settings, where)).toBeUndefined()
+  })
+})
+
+describe("dex config", () => {
+  test("sets, shows where a value comes from, and unsets", async () => {
+    const home = tempDir()
+    expect(await dex(home, ["config", "set", "embed.provider", "ollama"])).toMatchObject({
+      code: 0,
+      stdout: "embed.provider is ollama.\n",
+      stderr: expect.stringMatching(/no model is chosen: dex config set embed\.model/),
+    })
+    await dex(home, ["config", "set", "embed.model", "nomic-embed-text"])
+    const env = { DEX_EMBED_MODEL: "other" }
+    const listed = JSON.parse((await dex(home, ["config", "list", "--json"], env)).stdout)
+    const origin = (name: string) => listed.settings.find((one: { name: string }) => one.name === name)
+    expect(origin("embed.provider")).toMatchObject({ value: "ollama", origin: "config", default: "none" })
+    expect(origin("embed.model")).toMatchObject({ value: "other", origin: "environment", variable: "DEX_EMBED_MODEL" })
+    expect(origin("embed.timeout_ms")).toMatchObject({ value: "150", origin: "default" })
+    expect((await dex(home, ["config", "unset", "embed.provider"])).stdout).toBe("embed.provider is none (default).\n")
+    expect(await dex(home, ["config", "get", "embed.model"])).toMatchObject({ code: 0, stdout: "nomic-embed-text\n" })
+    expect(await dex(home, ["config", "get", "embed.url"])).toMatchObject({ code: 1, stdout: "" })
+  })
+
+  test("says so when the environment counts for more than what was set", async () => {
+    const run = await dex(tempDir(), ["config", "set", "embed.model", "a"], { DEX_EMBED_MODEL: "b" })
+    expect(run).toMatchObject({
+      stdout: "embed.model is b.\n",
+      stderr: expect.stringMatching(/\$DEX_EMBED_MODEL is set/),
+    })
+  })
+
+  test("says where text is sent when it leaves the machine, and nothing when it does not", async () => {
+    const sends = async (provider: string, url?: string) => {
+      const env = { DEX_EMBED_PROVIDER: provider, ...(url && { DEX_EMBED_URL: url }) }
+      return JSON.parse((await dex(tempDir(), ["config", "--json"], env)).stdout).sends_text_to
+    }
+    expect(await sends("openai")).toBe("api.openai.com")
+    expect(await sends("ollama", "http://gpu.local:11434")).toBe("gpu.local:11434")
+    expect(await sends("ollama")).toBeUndefined()
+    expect(await sends("none", "https://api.example")).toBeUndefined()
+  })
+
+  test("never prints a key", async () => {
+    const home = tempDir()
+    mkdirSync(join(home, ".dex"))
+    writeFileSync(join(home, ".dex", "embed.key"), "sk-in-the-file", { mode: 0o600 })
+    const env = { DEX_RERANK_API_KEY: "sk-in-the-env" }
+    await dex(home, ["config", "set", "embed.api_key_file", "~/.dex/embed.key"], env)
+    const plain = await dex(home, ["config"], env)
+    const json = await dex(home, ["config", "--json"], env)
+    const typed = await dex(home, ["config", "set", "embed.api_key", "sk-typed"], env)
+    expect(plain.stderr).toMatch(/The key for embed is taken from ~\/\.dex\/embed\.key/)
+    expect(plain.stderr).toMatch(/The key for rerank is taken from \$DEX_RERANK_API_KEY/)
+    expect(typed).toMatchObject({ code: 2, stderr: expect.stringMatching(/never taken from a command line/) })
+    expect(JSON.stringify([plain, json, typed])).not.toMatch(/sk-(in|typed)/)
+    expect(readFileSync(join(home, ".dex", "config.json"), "utf8")).not.toContain("sk-")
+  })
+
+  test.each([
+    [["set", "embed.modle", "x"], /There is no setting "embed\.modle"/],
+    [["set", "model", "x"], /Did you mean embed\.model or rerank\.model/],
+    [["set", "embed.dims", "many"], /embed\.dims must be a whole number\. Nothing was changed/],
+    [["set", "embed.dims"], /What should embed\.dims be/],
+    [["delete"], /dex config list \| get NAME/],
+    [["get"], /dex config list \| get NAME/],
+  ])("dex config %j says what to type", async (words, message) => {
+    const home = tempDir()
+    const run = await dex(home, ["config", ...words])
+    expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(message) })
+  })
+})

@@ -1,0 +1,376 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { type Db, openDatabase } from "../../src/store/database.ts"
+import { createHamming } from "../../src/store/hamming.ts"
+import {
+  checkVectors,
+  compactVectors,
+  createVectorCache,
+  deleteVectors,
+  dropOtherVectors,
+  goldenVector,
+  missingVectors,
+  saveGolden,
+  saveVectors,
+  scanVectors,
+  VECTOR_SCHEMA,
+  vectorStats,
+} from "../../src/store/vectors.ts"
+import { hashedVector } from "../support/embedding-server.ts"
+import { tempDir } from "../support/temp.ts"
+
+const MIGRATIONS: readonly [string, string][] = [
+  ["001-docs", "create table doc (id integer primary key autoincrement)"],
+  ["002-vectors", VECTOR_SCHEMA],
+]
+const A = "openai:words@-:64:p0"
+const B = "ollama:words@0123:96:p0"
+
+function open(docs = 0, path = join(tempDir(), "index.db")): { db: Db; path: string } {
+  const db = openDatabase(path, MIGRATIONS)
+  for (let i = 0; i < docs; i++) db.prepare("insert into doc default values").run()
+  return { db, path }
+}
+
+function remove(db: Db, docs: number[]): void {
+  db.transaction(() => {
+    for (const doc of docs) db.prepare("delete from doc where id = ?").run(doc)
+    deleteVectors(db, docs)
+  })()
+}
+
+function random(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32 - 0.5
+  }
+}
+
+const vectorFrom = (next: () => number, dims = 64) => Float32Array.from({ length: dims }, next)
+const words = (text: string, dims = 64) => Float32Array.from(hashedVector(text, dims))
+const cosine = (a: Float32Array, b: Float32Array) => {
+  const dot = (x: Float32Array, y: Float32Array) => x.reduce((sum, value, i) => sum + value * y[i]!, 0)
+  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))
+}
+
+describe("counting bits that differ", () => {
+  const bytes = (next: () => number, length: number) =>
+    Uint8Array.from({ length }, () => Math.floor((next() + 0.5) * 256))
+
+  test.each([16, 48, 96, 192, 496])("gives the same in WebAssembly and in JavaScript for %i bytes", (stride) => {
+    const next = random(stride)
+    const [fast, plain] = [createHamming(stride, 40), createHamming(stride, 40, true)]
+    const query = bytes(next, stride)
+    const chunks = Array.from({ length: 3 }, () => bytes(next, stride * 40))
+    for (const engine of [fast, plain]) {
+      engine.setQuery(query)
+      engine.room(3)
+      for (const [i, chunk] of chunks.entries()) engine.chunk(i).set(chunk)
+    }
+    for (const [index, chunk] of chunks.entries()) {
+      const expected = Array.from({ length: 40 }, (_, v) =>
+        query.reduce((sum, byte, i) => sum + onesOf(byte ^ chunk[v * stride + i]!), 0),
+      )
+      expect([...fast.distances(index, 40)]).toEqual(expected)
+      expect([...plain.distances(index, 40)]).toEqual(expected)
+    }
+  })
+
+  test("counts every bit of the longest vector without overflow", () => {
+    const engine = createHamming(496, 2)
+    engine.setQuery(new Uint8Array(496))
+    engine.chunk(0).fill(255)
+    expect([...engine.distances(0, 2)]).toEqual([3968, 3968])
+  })
+
+  const onesOf = (byte: number) => byte.toString(2).replaceAll("0", "").length
+})
+
+describe("scanning", () => {
+  test("finds the text that shares the words, with the cosine as its score", () => {
+    const { db } = open(3)
+    const texts = ["the refresh token race", "sidebar theme flickers", "postgres migration order"]
+    saveVectors(
+      db,
+      A,
+      texts.map((text, i) => ({ doc: i + 1, vector: words(text) })),
+    )
+    const query = words("two refresh tokens race")
+    const [best] = scanVectors(db, A, query, { k: 1 })
+    expect(best!.doc).toBe(1)
+    expect(best!.score).toBeCloseTo(cosine(query, words(texts[0]!)), 2)
+  })
+
+  test("property: the best of a small set is the exact best, or scores within a quantisation step of it", () => {
+    const { db } = open(200)
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 200 }),
+        fc.integer({ min: 1, max: 2 ** 31 }),
+        fc.integer({ min: 16, max: 200 }),
+        (count, seed, dims) => {
+          const next = random(seed)
+          const id = `test:words@${seed}:${dims}:p0`
+          const rows = Array.from({ length: count }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next, dims) }))
+          saveVectors(db, id, rows)
+          const query = vectorFrom(next, dims)
+          const exact = rows.map((row) => cosine(query, row.vector))
+          const hits = scanVectors(db, id, query, { k: 5 })
+          expect(hits).toHaveLength(Math.min(5, count))
+          expect(exact[hits[0]!.doc - 1]).toBeGreaterThan(Math.max(...exact) - 0.02)
+          for (const hit of hits) expect(Math.abs(hit.score - exact[hit.doc - 1]!)).toBeLessThan(0.02)
+          expect(hits.map((hit) => hit.score)).toEqual(hits.map((hit) => hit.score).sort((a, b) => b - a))
+          dropOtherVectors(db)
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  test("finds a planted neighbour among more vectors than are looked at closely", () => {
+    const { db } = open(5000)
+    const next = random(5)
+    const rows = Array.from({ length: 5000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next, 128) }))
+    saveVectors(db, A, rows)
+    for (const doc of [1, 1024, 1025, 3000, 5000]) {
+      const query = rows[doc - 1]!.vector.map((value) => value + next() * 0.4)
+      expect(scanVectors(db, A, query, { k: 1 })[0]!.doc).toBe(doc)
+      expect(scanVectors(db, A, query, { k: 1, allowed: (one) => one !== doc })[0]!.doc).not.toBe(doc)
+    }
+  })
+
+  test("a filter is kept to, however few it lets through, and costs no result", () => {
+    const { db } = open(3000)
+    const next = random(6)
+    saveVectors(
+      db,
+      A,
+      Array.from({ length: 3000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next) })),
+    )
+    const allowed = (doc: number) => doc % 1000 === 7
+    const hits = scanVectors(db, A, vectorFrom(next), { k: 10, allowed })
+    expect(hits.map((hit) => hit.doc).sort((a, b) => a - b)).toEqual([7, 1007, 2007])
+  })
+
+  test("of equal vectors the newest come first, every time, and no more than asked for", () => {
+    const { db } = open(1500)
+    const same = words("yes")
+    saveVectors(
+      db,
+      A,
+      Array.from({ length: 1500 }, (_, i) => ({ doc: i + 1, vector: same })),
+    )
+    const docs = scanVectors(db, A, same, { k: 3 }).map((hit) => hit.doc)
+    expect(docs).toEqual([1500, 1499, 1498])
+    expect(scanVectors(db, A, same, { k: 3, cache: createVectorCache() }).map((hit) => hit.doc)).toEqual(docs)
+  })
+
+  test("an unknown embedder has nothing, and a query of another size is a mistake", () => {
+    const { db } = open(1)
+    expect(scanVectors(db, A, words("x"), { k: 3 })).toEqual([])
+    saveVectors(db, A, [{ doc: 1, vector: words("x") }])
+    expect(() => scanVectors(db, A, words("x", 32), { k: 3 })).toThrow(/32 numbers cannot be compared/)
+  })
+})
+
+describe("keeping", () => {
+  test("two embedders' vectors stay apart, also in what is missing", () => {
+    const { db } = open(3)
+    saveVectors(db, A, [{ doc: 1, vector: words("one") }])
+    saveVectors(db, B, [
+      { doc: 2, vector: words("one", 96) },
+      { doc: 3, vector: words("three", 96) },
+    ])
+    expect(scanVectors(db, A, words("one"), { k: 9 }).map((hit) => hit.doc)).toEqual([1])
+    expect(scanVectors(db, B, words("one", 96), { k: 9 }).map((hit) => hit.doc)).toEqual([2, 3])
+    expect([missingVectors(db, A, 9), missingVectors(db, B, 9), missingVectors(db, "new", 9)]).toEqual([
+      [3, 2],
+      [1],
+      [3, 2, 1],
+    ])
+    dropOtherVectors(db, B)
+    expect(vectorStats(db).map((space) => [space.embedder, space.vectors])).toEqual([[B, 2]])
+    expect(checkVectors(db)).toEqual([])
+  })
+
+  test("what is missing comes newest first, in steps, without what there is nothing to embed in", () => {
+    const { db } = open(10)
+    saveVectors(db, A, [{ doc: 9, vector: words("nine") }, { doc: 7 }])
+    expect(missingVectors(db, A, 3)).toEqual([10, 8, 6])
+    expect(missingVectors(db, A, 3, 6)).toEqual([5, 4, 3])
+    expect(vectorStats(db)).toMatchObject([{ vectors: 1, empty: 1, dead: 0 }])
+    saveVectors(db, A, [{ doc: 7, vector: words("seven") }])
+    expect(vectorStats(db)).toMatchObject([{ vectors: 2, empty: 0 }])
+  })
+
+  test("documents with nothing to embed may come first", () => {
+    const { db } = open(2)
+    expect(saveVectors(db, A, [{ doc: 1 }])).toEqual({ saved: 1, gone: 0 })
+    expect(scanVectors(db, A, words("x"), { k: 1 })).toEqual([])
+    saveVectors(db, A, [{ doc: 2, vector: words("two") }])
+    expect(scanVectors(db, A, words("two"), { k: 1 })).toMatchObject([{ doc: 2 }])
+  })
+
+  test("a document that went while it was embedded gets no vector", () => {
+    const { db } = open(2)
+    remove(db, [1])
+    const rows = [1, 2].map((doc) => ({ doc, vector: words("x") }))
+    expect(saveVectors(db, A, rows)).toEqual({ saved: 1, gone: 1 })
+    expect(scanVectors(db, A, words("x"), { k: 9 }).map((hit) => hit.doc)).toEqual([2])
+  })
+
+  test("a vector of another size is a mistake, and nothing of that save stays", () => {
+    const { db } = open(2)
+    saveVectors(db, A, [{ doc: 1, vector: words("x") }])
+    const bad = [
+      { doc: 2, vector: words("y") },
+      { doc: 1, vector: words("y", 32) },
+    ]
+    expect(() => saveVectors(db, A, bad)).toThrow(/32 numbers does not belong/)
+    expect(vectorStats(db)).toMatchObject([{ vectors: 1 }])
+  })
+
+  test("a deleted document's numbers are gone from the file", () => {
+    const { db, path } = open(1200)
+    const next = random(9)
+    saveVectors(
+      db,
+      A,
+      Array.from({ length: 1200 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next, 256) })),
+    )
+    const data = db.prepare("select data from vector where doc = 700").pluck().get() as Buffer
+    const place = (db.prepare("select slot from vector where doc = 700").pluck().get() as number) % 1024
+    const all = db.prepare("select bits from vector_bits order by id limit 1").pluck().get() as Buffer
+    const bits = Buffer.from(all.subarray(place * 32, place * 32 + 32))
+    const onDisk = () => {
+      db.pragma("wal_checkpoint(truncate)")
+      const file = readFileSync(path)
+      return [file.includes(data), file.includes(bits)]
+    }
+    expect(onDisk()).toEqual([true, true])
+    remove(db, [700])
+    expect(onDisk()).toEqual([false, false])
+    expect(vectorStats(db)).toMatchObject([{ vectors: 1199, dead: 1 }])
+  })
+
+  test("compacting gives back the places of the deleted and changes no answer", () => {
+    const { db } = open(3000)
+    const next = random(10)
+    const rows = Array.from({ length: 3000 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next) }))
+    saveVectors(db, A, rows)
+    remove(
+      db,
+      rows.map((row) => row.doc).filter((doc) => doc <= 2000 && doc % 3 > 0),
+    )
+    const query = vectorFrom(next)
+    const before = scanVectors(db, A, query, { k: 20, candidates: 3000 })
+    const { dead } = vectorStats(db)[0]!
+    expect(compactVectors(db)).toBe(dead)
+    expect(scanVectors(db, A, query, { k: 20, candidates: 3000 })).toEqual(before)
+    expect(vectorStats(db)).toMatchObject([{ dead: 0 }])
+    expect(checkVectors(db)).toEqual([])
+    expect(compactVectors(db)).toBe(0)
+  })
+
+  test("a check notices vectors whose document was deleted behind their back", () => {
+    const { db } = open(2)
+    saveVectors(db, A, [{ doc: 1, vector: words("x") }])
+    db.prepare("delete from doc where id = 1").run()
+    expect(checkVectors(db)).toEqual(["1 vectors belong to messages that are gone"])
+  })
+
+  test("the golden vector comes back as it was, with its embedder only", () => {
+    const { db } = open()
+    expect(goldenVector(db, A)).toBeUndefined()
+    saveGolden(db, A, words("golden"))
+    expect(goldenVector(db, A)).toEqual(words("golden"))
+    expect(goldenVector(db, B)).toBeUndefined()
+  })
+})
+
+describe("a cache", () => {
+  test("sees what another process saved, deleted and compacted", () => {
+    const { db, path } = open(2500)
+    const { db: other } = open(0, path)
+    const next = random(11)
+    const rows = Array.from({ length: 2500 }, (_, i) => ({ doc: i + 1, vector: vectorFrom(next) }))
+    const cache = createVectorCache()
+    const query = vectorFrom(next)
+    const same = () => {
+      const cached = scanVectors(db, A, query, { k: 10, candidates: 2500, cache })
+      expect(cached).toEqual(scanVectors(db, A, query, { k: 10, candidates: 2500 }))
+      return cached
+    }
+    saveVectors(other, A, rows.slice(0, 1500))
+    const first = same()[0]!.doc
+    saveVectors(other, A, rows.slice(1500))
+    same()
+    remove(other, [first])
+    expect(same()[0]!.doc).not.toBe(first)
+    remove(
+      other,
+      rows.map((row) => row.doc).filter((doc) => doc < 1400 && doc !== first),
+    )
+    same()
+    compactVectors(other)
+    same()
+    saveVectors(other, A, [{ doc: 2000, vector: query }])
+    expect(same()[0]).toMatchObject({ doc: 2000 })
+    other.close()
+  })
+
+  test("starts anew for another embedder or database", () => {
+    const cache = createVectorCache()
+    for (const id of [A, `${A}2`]) {
+      for (const doc of [1, 2]) {
+        const { db } = open(2)
+        saveVectors(db, id, [{ doc, vector: words("x") }])
+        expect(scanVectors(db, id, words("x"), { k: 5, cache }).map((hit) => hit.doc)).toEqual([doc])
+      }
+    }
+  })
+})
+
+test("property: whatever is saved, deleted and compacted, a scan gives exactly what is there", () => {
+  const action = fc.oneof(
+    fc.record({
+      type: fc.constant("save" as const),
+      docs: fc.uniqueArray(fc.integer({ min: 1, max: 60 }), { minLength: 1 }),
+    }),
+    fc.record({ type: fc.constant("delete" as const), docs: fc.uniqueArray(fc.integer({ min: 1, max: 60 })) }),
+    fc.record({ type: fc.constant("compact" as const) }),
+  )
+  fc.assert(
+    fc.property(fc.array(action, { maxLength: 15 }), fc.integer({ min: 1, max: 1e9 }), (actions, seed) => {
+      const { db } = open(60)
+      const next = random(seed)
+      const model = new Map<number, Float32Array>()
+      const gone = new Set<number>()
+      const cache = createVectorCache()
+      for (const step of actions) {
+        if (step.type === "save") {
+          const rows = step.docs.map((doc) => ({ doc, vector: vectorFrom(next) }))
+          saveVectors(db, A, rows)
+          for (const { doc, vector } of rows) if (!gone.has(doc)) model.set(doc, vector)
+        } else if (step.type === "delete") {
+          remove(db, step.docs)
+          for (const doc of step.docs) {
+            gone.add(doc)
+            model.delete(doc)
+          }
+        } else compactVectors(db)
+        const query = vectorFrom(next)
+        const hits = scanVectors(db, A, query, { k: 100, cache })
+        expect(hits).toEqual(scanVectors(db, A, query, { k: 100 }))
+        expect(hits.map((hit) => hit.doc).sort((a, b) => a - b)).toEqual([...model.keys()].sort((a, b) => a - b))
+        for (const { doc, score } of hits) expect(Math.abs(score - cosine(query, model.get(doc)!))).toBeLessThan(0.02)
+        expect(checkVectors(db)).toEqual([])
+      }
+      db.close()
+    }),
+    { numRuns: 40 },
+  )
+})

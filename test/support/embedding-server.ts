@@ -1,0 +1,115 @@
+import { createHash } from "node:crypto"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { onTestFinished } from "vitest"
+
+// A real server with a real, if weak, model: words and their beginnings, hashed. The same text gives the same vector on
+// every machine, and texts that share words give similar ones.
+
+export function hashedVector(text: string, dims: number, seed = ""): number[] {
+  const vector = new Array<number>(dims).fill(0)
+  for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? ["nothing"])
+    for (const [piece, weight] of [
+      [word, 1],
+      [word.slice(0, 4), 0.5],
+    ] as const) {
+      const hash = createHash("sha256").update(`${seed}${piece}`).digest()
+      for (let i = 0; i < 8; i++) vector[hash.readUInt16LE(i * 2) % dims]! += hash[16 + i]! & 1 ? weight : -weight
+    }
+  return vector
+}
+
+export type Asked = {
+  path: string
+  model: string
+  texts: string[]
+  authorization?: string
+  body: Record<string, unknown>
+}
+
+export type EmbeddingServer = {
+  url: string
+  asked: Asked[]
+  /** What to do with the next requests instead of answering them; then it answers again. */
+  next: Misbehaviour[]
+  /** When the other side gave up a request that was left hanging. */
+  closed: Promise<void>
+}
+
+export type Misbehaviour =
+  | { status: number; headers?: Record<string, string>; body?: string }
+  | { hang: true }
+  | { vectors: (vectors: number[][]) => unknown[] }
+  | { json: unknown }
+
+type Options = { dims?: number; seed?: string; digest?: string; longest?: number }
+
+export async function embeddingServer(options: Options = {}): Promise<EmbeddingServer> {
+  const { dims = 64, seed = "", digest = "sha256:0123456789abcdef", longest = Number.POSITIVE_INFINITY } = options
+  const gone = Promise.withResolvers<void>()
+  const state: EmbeddingServer = { url: "", asked: [], next: [], closed: gone.promise }
+  const server = createServer(async (request, response) => {
+    if (request.url === "/api/tags")
+      return send(response, 200, {
+        models: [
+          { name: "words:latest", digest },
+          { name: "other", digest: "ff" },
+        ],
+      })
+    const body = await readBody(request)
+    const texts = (body.input ?? body.documents) as string[]
+    const authorization = request.headers.authorization
+    state.asked.push({
+      path: request.url!,
+      model: String(body.model),
+      texts,
+      body,
+      ...(authorization && { authorization }),
+    })
+    const odd = state.next.shift()
+    if (odd && "hang" in odd) return void response.once("close", () => gone.resolve())
+    if (odd && "status" in odd) {
+      response.writeHead(odd.status, { "retry-after": "0", ...odd.headers })
+      return void response.end(odd.body ?? "")
+    }
+    if (odd && "json" in odd) return send(response, 200, odd.json)
+    if (texts.some((text) => text.length > longest))
+      return send(response, 400, { error: { message: `This model's maximum context length is ${longest} tokens` } })
+    const real = texts.map((text) => hashedVector(text, dims, seed))
+    const vectors = odd && "vectors" in odd ? odd.vectors(real) : real
+    if (request.url === "/v1/embeddings") {
+      // Backwards: the order is what `index` says, not how they come.
+      const data = vectors.map((embedding, index) => ({ object: "embedding", index, embedding })).reverse()
+      return send(response, 200, { object: "list", data, model: body.model })
+    }
+    if (request.url === "/api/embed") return send(response, 200, { model: body.model, embeddings: vectors })
+    send(response, 404, { error: "no such address" })
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return state
+}
+
+/** An address at which nobody listens any more. */
+export async function closedUrl(): Promise<string> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
+
+async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return JSON.parse(Buffer.concat(chunks).toString("utf8") || "{}") as Record<string, unknown>
+}
+
+function send(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" })
+  response.end(JSON.stringify(value))
+}
