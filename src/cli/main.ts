@@ -117,14 +117,19 @@ function viewOf(name: string, json: boolean): View {
 
 /** The first Ctrl-C ends after the conversation at hand; what was read is kept. The second one ends at once. */
 function onInterrupt(stop: AbortController, name: string): () => void {
-  if (name !== "sync") return () => {}
+  if (name !== "sync" && name !== "eval") return () => {}
   const handler = () => {
     if (stop.signal.aborted) process.exit(130)
-    process.stderr.write("\nStopping. What was read is kept; Ctrl-C again stops at once.\n")
+    const kept = name === "sync" ? "What was read is kept; " : ""
+    process.stderr.write(`\nStopping. ${kept}Ctrl-C again stops at once.\n`)
     stop.abort()
   }
-  process.on("SIGINT", handler)
-  return () => process.off("SIGINT", handler)
+  // A measure has a folder to remove, whoever ends it.
+  const signals = name === "eval" ? (["SIGINT", "SIGTERM", "SIGHUP"] as const) : (["SIGINT"] as const)
+  for (const signal of signals) process.on(signal, handler)
+  return () => {
+    for (const signal of signals) process.off(signal, handler)
+  }
 }
 
 async function print(name: string, output: unknown, input: unknown, dex: Dex): Promise<void> {
@@ -154,6 +159,7 @@ async function printedBy(
   if (name === "timeline") return (await import("./print/lines.ts")).printTimeline(output as never, context)
   if (name === "traces") return (await import("./print/trace.ts")).printTraces(output as never, context)
   if (name === "trace") return (await import("./print/trace.ts")).printTrace(output as never, context)
+  if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
   if (name === "config")
     return (await import("./print/config.ts")).printConfig(
       output as never,
@@ -170,6 +176,7 @@ async function printedBy(
     forget: keeping.printForget,
     private: keeping.printPrivate,
     reindex: keeping.printReindex,
+    gc: keeping.printGc,
   }
   return printers[name]!(output as never, context as never)
 }

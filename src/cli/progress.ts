@@ -18,10 +18,11 @@ async function bar(stream: NodeJS.WriteStream, terminal: Terminal): Promise<Prog
   // In the bundle this CommonJS package asks for Node's own modules by a require that ES modules do not have.
   globalThis.require ??= createRequire(import.meta.url)
   const { default: library } = await import("cli-progress")
-  const started = Date.now()
+  let started = Date.now()
+  let phase: SyncProgress["phase"] | undefined
   const single = new library.SingleBar({
     stream,
-    format: "{phase} {bar} {done} of {total_units} · {rate} · {left} left",
+    format: "{phase} {bar} {done} of {total_units}{rate} · {left} left",
     barsize: Math.max(10, Math.min(30, terminal.columns - 60)),
     barCompleteChar: "█",
     barIncompleteChar: "░",
@@ -34,6 +35,11 @@ async function bar(stream: NodeJS.WriteStream, terminal: Terminal): Promise<Prog
   let running = false
   return {
     show: (progress) => {
+      if (running && !inBytes(progress) && phase !== progress.phase) {
+        started = Date.now()
+        single.setTotal(progress.bytesTotal)
+      }
+      phase = progress.phase
       const elapsed = Date.now() - started
       if (!running && elapsed < QUIET_MS) return
       const payload = payloadOf(progress, elapsed)
@@ -52,14 +58,19 @@ async function bar(stream: NodeJS.WriteStream, terminal: Terminal): Promise<Prog
   }
 }
 
+/** Questions and messages are counted one by one. */
+function inBytes({ phase }: SyncProgress): boolean {
+  return phase === "reading" || phase === "indexing"
+}
+
 function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, string> {
   const perMs = progress.bytes / Math.max(1, elapsedMs)
   const left = perMs > 0 ? (progress.bytesTotal - progress.bytes) / perMs : 0
   return {
-    phase: progress.phase === "reading" ? "Reading" : "Indexing",
+    phase: { reading: "Reading", indexing: "Indexing", asking: "Asking", embedding: "Embedding" }[progress.phase],
     done: grouped(progress.done),
     total_units: grouped(progress.total),
-    rate: `${(perMs / 1000).toFixed(0)} MB/s`,
+    rate: inBytes(progress) ? ` · ${(perMs / 1000).toFixed(0)} MB/s` : "",
     left: `${Math.ceil(left / 1000)} s`,
   }
 }
@@ -70,7 +81,10 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
     show: (progress) => {
       if (Date.now() - saidAt < LINE_EVERY_MS) return
       saidAt = Date.now()
-      stream.write(`${progress.phase} ${grouped(progress.done)} of ${grouped(progress.total)} conversations\n`)
+      const units = { reading: "conversations", indexing: "conversations", asking: "questions", embedding: "messages" }[
+        progress.phase
+      ]
+      stream.write(`${progress.phase} ${grouped(progress.done)} of ${grouped(progress.total)} ${units}\n`)
     },
     stop: () => {},
   }

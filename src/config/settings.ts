@@ -46,12 +46,33 @@ export const SETTINGS = {
     default: false,
     narrowest: false,
   }),
-  "search.rewrite": setting(flag("Let a configured model put the query into other words first."), {
-    default: false,
-    narrowest: false,
-  }),
+  "search.pairs": setting(
+    integer("In percent: how much words that stand together, as in the query, count beside the words themselves.", {
+      minimum: 0,
+      maximum: 100,
+    }),
+    { default: 30 },
+  ),
+  "search.neighbours": setting(
+    integer("In percent: how much of its neighbours' score a message gets.", { minimum: 0, maximum: 60 }),
+    { default: 20 },
+  ),
+  "search.decay": setting(
+    integer("In percent: how much each further message of a conversation counts beside the one before.", {
+      minimum: 0,
+      maximum: 90,
+    }),
+    { default: 50 },
+  ),
   "rerank.url": setting(text("Where the reranking server is: any that speaks /rerank."), { check: url }),
   "rerank.model": setting(text("The reranking model's name, as the server knows it.", { minLength: 1 })),
+  "rerank.timeout_ms": setting(
+    integer("How long a search waits for the reranking server before it answers in its own order.", {
+      minimum: 10,
+      maximum: 60_000,
+    }),
+    { default: 1_000 },
+  ),
   "rerank.api_key_env": setting(text("The environment variable that holds the reranking server's key."), {
     default: "DEX_RERANK_API_KEY",
     check: variableName,

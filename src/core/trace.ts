@@ -31,7 +31,14 @@ export type Trace = {
 export const TRACE_COMMANDS = ["search", "timeline", "get", "scan", "read", "reindex", "gc"] as const
 export type TraceCommand = (typeof TRACE_COMMANDS)[number]
 
-export type TraceInputs = { conversations?: number; messages?: number; index_is_current?: boolean; candidates?: number }
+export type TraceInputs = {
+  conversations?: number
+  messages?: number
+  index_is_current?: boolean
+  candidates?: number
+  /** Why it was less than what is set up. */
+  degraded?: string[]
+}
 
 /** `terms` add up to `score_final`. A row that was asked for by name has neither: no terms, and a score of 0. */
 export type TraceRow = {

@@ -11,11 +11,12 @@ export type Embedder = {
   /** One vector for each text, in the same order, or a DexError; never some of them. */
   embed(texts: string[], options: { role: Role; signal?: AbortSignal }): Promise<Float32Array[]>
   /** Embeds the golden text. `golden`: the answer that was kept from before; another one now means another model. */
-  probe(golden?: Float32Array): Promise<Probe>
+  probe(golden?: Float32Array, signal?: AbortSignal): Promise<Probe>
   dispose?(): Promise<void>
 }
 
-export type Probe = { ok: boolean; reason?: string; ms: number; vector?: Float32Array }
+/** `changed`: the server answers, but as another model would. */
+export type Probe = { ok: boolean; reason?: string; changed?: boolean; ms: number; vector?: Float32Array }
 
 /** Scores documents against a query, in the order given; higher is better. */
 export type Reranker = {

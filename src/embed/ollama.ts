@@ -16,11 +16,15 @@ export function ollamaWire(url: string, model: string, dims: number | undefined)
 }
 
 /** What the model's name stands for at the moment: `ollama pull` may change it. Undefined where the server does not tell. */
-export async function ollamaRevision(url: string, model: string, apiKey?: string): Promise<string | undefined> {
+export async function ollamaRevision(
+  url: string,
+  model: string,
+  how: { apiKey?: string; signal?: AbortSignal },
+): Promise<string | undefined> {
   try {
     const answer = await askServer({
       url: `${url.replace(/\/+$/, "")}/api/tags`,
-      ...(apiKey !== undefined && { apiKey }),
+      ...how,
     })
     const models = (answer as { models?: unknown } | null)?.models
     if (!Array.isArray(models)) return undefined
@@ -29,7 +33,7 @@ export async function ollamaRevision(url: string, model: string, apiKey?: string
     )
     return typeof named?.digest === "string" ? named.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12) : undefined
   } catch (error) {
-    if (isDexError(error) && error.code !== "embed_unreachable") return undefined // an older or partial server
+    if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined // an older or partial server
     throw error
   }
 }

@@ -16,7 +16,11 @@ export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "ur
  * same model spares a question to the server, as a search wants it; leave it out to embed documents, so that a model
  * that changed under its name gets a new id.
  */
-export async function openEmbedder(settings: EmbedSettings, known: string[] = []): Promise<Embedder | undefined> {
+export async function openEmbedder(
+  settings: EmbedSettings,
+  known: string[] = [],
+  signal?: AbortSignal,
+): Promise<Embedder | undefined> {
   const { provider, model } = settings
   const url = embedUrl(settings)
   if (provider === "none" || url === undefined) return undefined
@@ -29,15 +33,26 @@ export async function openEmbedder(settings: EmbedSettings, known: string[] = []
   const shorter = family.shortens ? settings.dims : undefined
   const wire = (provider === "openai" ? openaiWire : ollamaWire)(url, model, shorter)
   const apiKey = settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }
+  const stop = signal ? { signal } : {}
   const named = `${provider}:${model}@`
-  const before = known.map((id) => readId(id, named, family.prompts)).findLast((one) => fits(one, settings.dims))
+  const kept = keptId(settings, known)
+  const before = kept === undefined ? undefined : readId(kept, named, family.prompts)
   const revision =
-    before?.revision ?? (provider === "ollama" ? await ollamaRevision(url, model, settings.apiKey) : undefined) ?? "-"
+    before?.revision ??
+    (provider === "ollama" ? await ollamaRevision(url, model, { ...apiKey, ...stop }) : undefined) ??
+    "-"
   const dims =
     settings.dims ??
     before?.dims ??
-    (await askForVectors(wire, [preparedText(GOLDEN_TEXT, "document", family)], apiKey))[0]!.length
+    (await askForVectors(wire, [preparedText(GOLDEN_TEXT, "document", family)], { ...apiKey, ...stop }))[0]!.length
   return remoteEmbedder({ wire, id: `${named}${revision}:${dims}:${family.prompts}`, dims, family, ...apiKey })
+}
+
+/** Of the vectors that are kept, which are the configured embedder's: the newest. Nothing is asked for. */
+export function keptId({ provider, model, dims }: EmbedSettings, known: string[]): string | undefined {
+  if (provider === "none" || !model) return undefined
+  const { prompts } = familyOf(model)
+  return known.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))
 }
 
 type Before = { revision: string; dims: number }

@@ -36,14 +36,15 @@ export function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embe
     maxTokens: family.maxTokens,
     normalized: true,
     embed,
-    probe: async (golden) => {
+    probe: async (golden, signal) => {
       const started = performance.now()
       const ms = () => Math.round(performance.now() - started)
       try {
-        const [vector] = await embed([GOLDEN_TEXT], { role: "document" })
+        const [vector] = await embed([GOLDEN_TEXT], { role: "document", ...(signal && { signal }) })
         if (golden && !isSame(vector!, golden))
           return {
             ok: false,
+            changed: true,
             reason: `The model behind ${id} answers otherwise than when the vectors were made. Make them again: dex reindex --vectors`,
             ms: ms(),
             vector: vector!,

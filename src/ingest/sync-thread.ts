@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads"
 import type { Machine } from "../connectors/connector.ts"
 import { DexError } from "../core/error.ts"
+import type { EmbedSettings } from "../embed/embedder.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync.ts"
 import { sync } from "./sync.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
@@ -8,7 +9,7 @@ import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 export type ThreadOrder = {
   machine: Machine
   home: SyncDeps["home"] & { index: string }
-  options: Omit<SyncOptions, "signal" | "onProgress">
+  options: Omit<SyncOptions, "signal" | "onProgress" | "embed">
 }
 export type ThreadReport = { progress: SyncProgress } | { report: SyncReport } | { error: string; code?: string }
 
@@ -22,6 +23,26 @@ export async function syncWithThreads(
   indexPath: string,
   options: SyncOptions = {},
 ): Promise<SyncReport> {
+  const report = await readAndStore(deps, indexPath, options)
+  if (!options.embed || report.busy) return report
+  // After the lock is given back: others may sync while a server takes its time.
+  const embedding = await embed(deps, options, options.embed)
+  return embedding ? { ...report, embedding } : report
+}
+
+async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptions, settings: () => EmbedSettings) {
+  const { embedMessages } = await import("./embed-messages.ts")
+  return embedMessages(deps, {
+    settings,
+    ...(deadline !== undefined && { deadline }),
+    ...(signal && { signal }),
+    ...(onProgress && {
+      onProgress: (done, total) => onProgress({ phase: "embedding", done, total, bytes: done, bytesTotal: total }),
+    }),
+  })
+}
+
+async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
   const done = await sync(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
   if (!("largestUnitBytes" in done)) return done
   const order = { machine: deps.machine, home: { ...deps.home, index: indexPath }, options: plain(options) }
@@ -30,7 +51,7 @@ export async function syncWithThreads(
 }
 
 function plain(options: SyncOptions): ThreadOrder["options"] {
-  const { signal: _, onProgress: __, ...rest } = options
+  const { signal: _, onProgress: __, embed: ___, ...rest } = options
   return rest
 }
 

@@ -2,9 +2,11 @@ import { type Connector, isUnreadable, type Machine, type Unit } from "../connec
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
+import type { EmbedSettings } from "../embed/embedder.ts"
 import { tryLock } from "../store/lock.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
+import type { EmbedReport } from "./embed-messages.ts"
 import { openReader, type Reader } from "./reader.ts"
 import { REDACTION_VERSION } from "./redact.ts"
 
@@ -22,12 +24,14 @@ export type SyncOptions = {
   /** Do nothing, and say how large the largest unit is, when there is more than this to read. */
   mostBytes?: number
   redactAgain?: boolean
+  /** Set when messages are to get vectors at the end. Throws a DexError where the settings are not complete. */
+  embed?: () => EmbedSettings
   signal?: AbortSignal
   onProgress?: (progress: SyncProgress) => void
 }
 
 export type SyncProgress = {
-  phase: "reading" | "indexing"
+  phase: "reading" | "indexing" | "asking" | "embedding"
   done: number
   total: number
   bytes: number
@@ -47,6 +51,8 @@ export type SyncReport = {
   bytes: number
   duration_ms: number
   unreadable: (UnreadableFile & { source: SourceId })[]
+  /** What became of the vectors, where an embedder is set. */
+  embedding?: EmbedReport
 }
 
 /** `archived` was done already: it is part of looking at what there is. */

@@ -2,44 +2,73 @@ import type { SearchIndex } from "../store/search-index.ts"
 import type { Query } from "./query.ts"
 
 /**
- * What is asked of the index for a query. Scoring costs time for every message that holds any of the words, so where
- * the words are so common that this would be hundreds of thousands, the work is bounded, and the answer says so.
+ * What is asked of the index for a query. FTS5 reads every message that holds any of the words, twice: to learn how
+ * rare each word is, and to score. Where that would be hundreds of thousands, the work is bounded, and the answer says so.
  */
 export type Plan = {
   /** An FTS5 expression; empty when there is nothing to look for. */
   match: string
   pairs: string
-  /** Words that stand nearly everywhere and were left out, since others tell more. */
-  dropped: string[]
+  /** Words that stand nearly everywhere, and pairs of them: they bring no message into the list, but count in it. */
+  common: { term: string; name: "words" | "pairs"; weight: number }[]
   /** Only about so many of the newest messages were looked at. */
   newest?: number
 }
 
-/** Up to here everything is looked at. */
-const SMALL_HISTORY = 200_000
-/** Messages that may be scored. */
-const BUDGET = 150_000
+/** Messages that may be scored where some word is telling, and where every word is common. */
+const BUDGET = 200_000
+const COMMON_BUDGET = 25_000
 /** A word in more than this share of the messages tells little beside one that is not. */
-const COMMON = 0.05
+const COMMON = 0.1
+/** Of common words only, so many are looked for: the rarest of them. */
+const MOST_COMMON = 2
 
 export function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Plan {
   const all = terms.length > 0 ? terms : required
-  const exact: Plan = { match: anyOf(all), pairs: anyOf(pairs), dropped: [] }
-  if (all.length === 0) return exact
-  if (index.sizes([]).messages <= SMALL_HISTORY) return exact
-  const { messages, shares } = index.sizes(all)
-  return bounded(exact, all, messages, shares)
+  const exact: Plan = { match: anyOf(all), pairs: anyOf(pairs), common: [] }
+  const { messages } = index.sizes([])
+  // Every word in every message would still be within the budget.
+  if (all.length * messages <= BUDGET) return exact
+  const { shares } = index.sizes(all)
+  const share = new Map(all.map((term, i) => [term, shares[i]!]))
+  const cost = (kept: string[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
+  const rarestFirst = [...all].sort((a, b) => share.get(a)! - share.get(b)!)
+  const telling = rarestFirst.filter(
+    (term, i) => share.get(term)! <= COMMON && cost(rarestFirst.slice(0, i + 1)) <= BUDGET,
+  )
+  const isTold = telling.some((term) => share.get(term)! > 0)
+  if (isTold ? telling.length === all.length : cost(all) <= COMMON_BUDGET) return exact
+  const kept = isTold ? telling : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
+  const common = all.filter((term) => !telling.includes(term))
+  const rest = all.filter((term) => !kept.includes(term))
+  const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => holdsWord(pair, term)))
+  const pairShares = index.sizes(commonPairs)
+  const plan: Plan = {
+    match: anyOf(kept),
+    pairs: anyOf(rarePairs),
+    common: [
+      ...rest.map((term) => ({ term, name: "words" as const, weight: rarity(share.get(term)!) })),
+      ...commonPairs.map((term, i) => {
+        const least = 0.5 / Math.max(1, pairShares.sample)
+        return { term, name: "pairs" as const, weight: rarity(Math.max(pairShares.shares[i]!, least)) }
+      }),
+    ],
+  }
+  if (isTold || cost(kept) <= COMMON_BUDGET) return plan
+  return { ...plan, newest: Math.floor((messages * COMMON_BUDGET) / cost(kept)) }
 }
 
-function bounded(exact: Plan, terms: string[], messages: number, shares: number[]): Plan {
-  const cost = (kept: boolean[]) => shares.reduce((sum, share, i) => sum + (kept[i] ? share : 0), 0) * messages
-  if (cost(shares.map(() => true)) <= BUDGET) return exact
-  const rare = shares.map((share) => share <= COMMON)
-  const kept = rare.some((is, i) => is && shares[i]! > 0) ? rare : shares.map(() => true)
-  const dropped = terms.filter((_, i) => !kept[i])
-  const plan: Plan = { ...exact, match: anyOf(terms.filter((_, i) => kept[i])), dropped }
-  if (cost(kept) <= BUDGET) return plan
-  return { ...plan, newest: Math.floor((messages * BUDGET) / cost(kept)) }
+/** What bm25 gives a word that stands once in an ordinary message. */
+function rarity(share: number): number {
+  return Math.max(0, Math.log((1 - share) / share))
+}
+
+function split<T>(list: T[], isFirst: (item: T) => boolean): [T[], T[]] {
+  return [list.filter(isFirst), list.filter((item) => !isFirst(item))]
+}
+
+function holdsWord(pair: string, term: string): boolean {
+  return pair.slice(1, -1).split(" ").includes(term.slice(1, -1))
 }
 
 function anyOf(expressions: string[]): string {

@@ -14,6 +14,8 @@ export type Query = {
   /** `-word`: none may be there. */
   excluded: string[]
   filters: QueryFilters
+  /** What was typed, without filters and exclusions: for whoever reads sentences. */
+  text: string
   /** Plain words, for marking them in text and for looking through text without an index. */
   words: string[]
   /** Words that were left out on request, as typed, so that the answer can say so. */
@@ -33,7 +35,16 @@ const MOST_TERMS = 40
 const LONGEST_QUERY = 4_000
 
 export function parseQuery(typed: string, accepts: (filter: string, value: string) => boolean = () => true): Query {
-  const query: Query = { terms: [], pairs: [], required: [], excluded: [], filters: {}, words: [], without: [] }
+  const query: Query = {
+    terms: [],
+    pairs: [],
+    required: [],
+    excluded: [],
+    filters: {},
+    text: "",
+    words: [],
+    without: [],
+  }
   const text = typed.slice(0, LONGEST_QUERY).replaceAll("\0", " ")
   const isCommandLine = /(?:^|\s)--[a-z]/i.test(text)
   const plain: string[] = []
@@ -65,6 +76,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
       query.without.push(left)
     } else if (hasWord(word ?? "")) plain.push(word!)
   }
+  query.text = plain.join(" ")
   addTerms(query, plain)
   return query
 }

@@ -1,11 +1,15 @@
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { IndexHit, IndexQuery, SearchIndex } from "../store/search-index.ts"
+import type { Column } from "../store/index-fields.ts"
+import type { IndexFilter, IndexHit, SearchIndex } from "../store/search-index.ts"
 import { type Plan, planQuery } from "./plan.ts"
 import type { Query } from "./query.ts"
 
 /** A message that matched, with what its score is made of: the parts add up to it. */
-export type RankedMessage = { ref: Ref; number: number; at?: number; score: number; parts: ScorePart[] }
-export type ScorePart = { name: "words" | "pairs" | "neighbours" | "others"; value: number }
+export type RankedMessage = { doc: number; ref: Ref; number: number; at?: number; score: number; parts: ScorePart[] }
+export type ScorePart = {
+  name: "words" | "common" | "pairs" | "neighbours" | "others" | "vector" | "rerank"
+  value: number
+}
 
 /** A conversation by its messages; `best` is the one to show. */
 export type RankedConversation = { ref: Ref; score: number; parts: ScorePart[]; best: RankedMessage; more: number }
@@ -14,6 +18,8 @@ export type Ranking = { messages: RankedMessage[]; conversations: RankedConversa
 
 /** Messages that take part in ranking. More change nothing near the top. */
 const CANDIDATES = 300
+/** Of them, so many are asked for each common word. */
+const LOOKED_UP = 200
 /** What the index calls a conversation's card. */
 const CARD = 0
 
@@ -26,13 +32,16 @@ export type Weights = {
   /** A conversation is its best messages, each counting less than the one before. */
   decay: number
   counted: number
+  /** How much a word counts by who wrote it. */
+  columns: Record<Column, number>
 }
-export const WEIGHTS: Weights = { pairs: 0.3, neighbours: 0.2, decay: 0.5, counted: 8 }
+const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
+export const WEIGHTS: Weights = { columns: COLUMN_WEIGHTS, pairs: 0.3, neighbours: 0.2, decay: 0.5, counted: 8 }
 
 export function rank(
   index: SearchIndex,
   query: Query,
-  filters: Omit<IndexQuery, "match" | "limit">,
+  filters: Omit<IndexFilter, "match">,
   weights = WEIGHTS,
 ): Ranking {
   const plan = planQuery(index, query)
@@ -42,18 +51,20 @@ export function rank(
     ...(query.required.length > 0 && { required: query.required }),
     ...(query.excluded.length > 0 && { excluded: query.excluded }),
     ...(plan.newest !== undefined && { newest: plan.newest }),
+    weights: weights.columns,
     limit: CANDIDATES,
   }
   const hits = new Map<string, RankedMessage>()
   collect(hits, "words", 1, index.find({ ...scope, match: plan.match }))
   if (plan.pairs !== "" && weights.pairs > 0)
     collect(hits, "pairs", weights.pairs, index.find({ ...scope, match: plan.pairs }))
+  addCommon(index, hits, plan, weights)
   addNeighbours(hits, weights.neighbours)
   const messages = [...hits.values()].sort(byScore)
   return { messages, conversations: groupByConversation(messages, weights), plan }
 }
 
-function nameOf({ ref, number }: { ref: Ref; number: number }): string {
+export function nameOf({ ref, number }: { ref: Ref; number: number }): string {
   return `${ref.source}:${ref.id}#${number}`
 }
 
@@ -73,6 +84,17 @@ function addPart(message: RankedMessage, name: ScorePart["name"], value: number)
   message.score += value
 }
 
+/** Words that brought nothing into the list still count where they stand. */
+function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: Plan, weights: Weights): void {
+  const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
+  const docs = best.map((hit) => hit.doc)
+  for (const { term, name, weight } of common) {
+    const holding = index.holding(term, docs)
+    const value = weight * (name === "pairs" ? weights.pairs : 1)
+    for (const hit of best) if (holding.has(hit.doc)) addPart(hit, "common", value)
+  }
+}
+
 function addNeighbours(hits: Map<string, RankedMessage>, weight: number): void {
   const earned: [RankedMessage, number][] = []
   for (const hit of hits.values()) {
@@ -85,7 +107,7 @@ function addNeighbours(hits: Map<string, RankedMessage>, weight: number): void {
 }
 
 /** The best first; of equals the newest, then by name: two runs give the same order. */
-function byScore(a: Candidate, b: Candidate): number {
+export function byScore(a: Candidate, b: Candidate): number {
   return (
     b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(formatRef(a.ref), formatRef(b.ref)) || a.number - b.number
   )
@@ -96,7 +118,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function groupByConversation(messages: RankedMessage[], { decay, counted }: Weights): RankedConversation[] {
+export function groupByConversation(messages: RankedMessage[], { decay, counted }: Weights): RankedConversation[] {
   const groups = Map.groupBy(messages, (message) => formatRef(message.ref))
   const conversations = [...groups.values()].map((group): RankedConversation => {
     const first = group[0]!

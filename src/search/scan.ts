@@ -58,7 +58,7 @@ export async function scan(
         best ??= { number: message.number, score: 0, text, ...(message.at !== undefined && { at: message.at }) }
       }
       total += count
-      if (best) hits.push({ row, more: count - 1, parts: [], ...best })
+      if (best) hits.push({ row, more: count - 1, parts: [], evidence: { rank_source: "lexical" }, ...best })
     }
   }
   const shown = hits.slice(input.offset, input.offset + input.limit)

@@ -1,6 +1,6 @@
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { IndexQuery } from "../store/search-index.ts"
+import type { IndexFilter } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
 
 /** Where to look. Every filter narrows; together they must all hold. */
@@ -21,7 +21,7 @@ export type Filters = {
 }
 
 export type Scope = {
-  filters: Omit<IndexQuery, "match" | "limit">
+  filters: Omit<IndexFilter, "match">
   /** Private projects that the filters would otherwise let in. */
   hiddenProjects: string[]
 }

@@ -4,9 +4,19 @@ import type { SearchIndex } from "../store/search-index.ts"
 import { lookAt } from "../store/snippets.ts"
 import type { ConversationRow, Store } from "../store/store.ts"
 import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
+import type { Evidence, Meaning } from "./hybrid.ts"
 import type { Plan } from "./plan.ts"
 import type { Query } from "./query.ts"
-import { type RankedConversation, type RankedMessage, rank, type ScorePart, type Weights } from "./rank.ts"
+import {
+  type RankedConversation,
+  type RankedMessage,
+  type Ranking,
+  rank,
+  type ScorePart,
+  WEIGHTS,
+  type Weights,
+} from "./rank.ts"
+import type { Rerank } from "./rerank.ts"
 import { scan } from "./scan.ts"
 import { type Filters, type Scope, scopeOf } from "./scope.ts"
 
@@ -15,6 +25,10 @@ export type SearchInput = Filters & {
   /** A row for each conversation by its best messages, or for each message. */
   by: "conversation" | "message"
   weights?: Weights
+  /** Set when vectors are to be asked as well. */
+  meaning?: Meaning
+  /** Set when a model is to order the best rows again. */
+  rerank?: Rerank
   limit: number
   offset: number
 }
@@ -27,6 +41,7 @@ export type SearchHit = {
   score: number
   /** What the score is made of: these add up to it. */
   parts: ScorePart[]
+  evidence: Evidence
   snippet: string
   /** Further messages of this conversation among the best ones. */
   more: number
@@ -45,8 +60,15 @@ export type SearchOutcome = {
   total_is_at_least: boolean
   /** `some`: none of the best messages holds all the words. */
   matched: "all" | "some"
-  /** `scan`: there was no index to ask, so the history itself was read, newest first, as far as the time allowed. */
-  mode: "index" | "scan"
+  /**
+   * What was done, whatever was set up. `hybrid`: by words and by vectors. `scan`: there was no index to ask, so the
+   * history itself was read, newest first, as far as the time allowed.
+   */
+  mode: "lexical" | "hybrid" | "scan"
+  /** A model ordered the best rows again. */
+  reranked: boolean
+  /** Why it is less than what is set up; empty when it is not. */
+  degraded: string[]
   /** False while the index has not yet seen all that is in the history. */
   index_is_current: boolean
   /** For a scan: how many conversations were looked at, and how many there are. */
@@ -65,7 +87,9 @@ const NOTHING: SearchOutcome = {
   total: 0,
   total_is_at_least: false,
   matched: "all",
-  mode: "index",
+  mode: "lexical",
+  reranked: false,
+  degraded: [],
   index_is_current: true,
   hidden_private: 0,
 }
@@ -75,11 +99,15 @@ export async function search(store: Store, index: SearchIndex | undefined, input
   if (query.terms.length === 0) return NOTHING
   const scope = await scopeOf(store, input)
   if (scope === undefined) return NOTHING
-  if (!index)
-    return { ...NOTHING, ...(await scan(store, query, input, scope.filters.conversations)), index_is_current: false }
-  const { messages, conversations, plan } = rank(index, query, scope.filters, input.weights)
-  const rows = input.by === "message" ? messages.filter((hit) => hit.number > 0).map(alone) : conversations
-  const shown = await present(store, index, rows, input)
+  if (!index) {
+    const scanned = await scan(store, query, input, scope.filters.conversations)
+    const degraded = input.meaning || input.rerank ? ["Without an index there is no search by meaning."] : []
+    return { ...NOTHING, ...scanned, degraded, index_is_current: false }
+  }
+  const lexical = rank(index, query, scope.filters, input.weights)
+  const { plan } = lexical
+  const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input)
+  const shown = await present(store, index, rows, input, hybrid?.isNear === true)
   const counted = shown.silent ? { total: 0, total_is_at_least: false } : count(index, query, scope, plan)
   return {
     ...NOTHING,
@@ -92,11 +120,34 @@ export async function search(store: Store, index: SearchIndex | undefined, input
     index_is_current: !(await index.isBehind(store)),
     hidden_private: hiddenOf(index, query, scope, plan),
     plan,
+    mode: hybrid?.fused ? "hybrid" : "lexical",
+    reranked,
+    degraded,
   }
 }
 
-function alone(message: RankedMessage): RankedConversation {
-  return { ref: message.ref, score: message.score, parts: message.parts, best: message, more: 0 }
+type Row = RankedConversation & Partial<Evidence>
+
+/** What is found by words, with what vectors and a reranker make of it where they are set up. */
+async function allRows(store: Store, index: SearchIndex, lexical: Ranking, scope: Scope, input: SearchInput) {
+  const { query, meaning, rerank } = input
+  const hybrid =
+    meaning &&
+    (await (
+      await import("./hybrid.ts")
+    ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, input.weights ?? WEIGHTS))
+  const { messages, conversations } = hybrid?.fused ?? lexical
+  const rows: Row[] = input.by === "message" ? messages.filter((hit) => hit.number > 0).map(alone) : conversations
+  const degraded = [...(hybrid?.degraded ?? [])]
+  if (!rerank) return { hybrid, rows, reranked: false, degraded }
+  const again = await (await import("./rerank.ts")).rerankTop(store, rows, rerank)
+  if (again.degraded !== undefined) degraded.push(again.degraded)
+  return { hybrid, rows: again.rows, reranked: again.reranked, degraded }
+}
+
+function alone(message: RankedMessage & Partial<Evidence>): Row {
+  const { ref, score, parts, number: _, at: __, ...evidence } = message
+  return { ref, score, parts, best: message, more: 0, ...evidence }
 }
 
 function phrasesOf({ required, excluded }: Query) {
@@ -113,9 +164,32 @@ function hiddenOf(index: SearchIndex, query: Query, { filters, hiddenProjects }:
   return index.count({ ...rest, ...phrasesOf(query), projects: hiddenProjects, match: plan.match }).total
 }
 
-/** Reads the best rows and shows why they are here; when even the best hold too little of what was asked, none. */
-async function present(store: Store, index: SearchIndex, rows: RankedConversation[], input: SearchInput) {
-  const { query, limit, offset } = input
+/**
+ * Reads the best rows and shows why they are here. When even the best hold too little of what was asked, only those are
+ * left that vectors found, where these found something near; else none.
+ */
+async function present(store: Store, index: SearchIndex, rows: Row[], input: SearchInput, isNear: boolean) {
+  const shown = await readRows(store, rows, input)
+  const { looks, read, skipped } = shown
+  const weights = wordWeights(index, input.query)
+  const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
+  const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
+  const done = { silent: false, matched, coverage: best }
+  if (read.length === 0 || !isBelowFloor(input.query, best)) return { ...done, hits: hitsOf(shown, input), skipped }
+  const kept = isNear ? rows.filter((row) => row.rank_source !== "lexical") : []
+  const weak = rows.filter((row) => !kept.includes(row)).map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
+  if (kept.length === 0) return { ...done, hits: [], skipped: weak, silent: true, matched: "some" as const }
+  const near = await readRows(store, kept, input)
+  return { ...done, hits: hitsOf(near, input), skipped: [...near.skipped, ...weak], matched: "some" as const }
+}
+
+type ReadRows = Awaited<ReturnType<typeof readRows>>
+
+function hitsOf({ read, looks }: ReadRows, { offset }: SearchInput): SearchHit[] {
+  return read.map(({ hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })).slice(offset)
+}
+
+async function readRows(store: Store, rows: Row[], { query, limit, offset }: SearchInput) {
   const texts = new Set<string>()
   const read: { hit: Omit<SearchHit, "snippet">; text: string }[] = []
   const skipped: Skipped[] = []
@@ -130,32 +204,36 @@ async function present(store: Store, index: SearchIndex, rows: RankedConversatio
     else read.push(found)
     texts.add(found.text)
   }
-  const match = [...query.terms, ...query.required].join(" OR ")
   const looks = lookAt(
     read.map(({ text }) => text),
-    match,
+    [...query.terms, ...query.required].join(" OR "),
     query.words,
   )
-  const weights = wordWeights(index, query)
-  const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
-  if (read.length > 0 && isBelowFloor(query, best)) {
-    const floored = rows.map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
-    return { hits: [], skipped: floored, silent: true, matched: "some" as const, coverage: best }
-  }
-  const hits = read.map(({ hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })).slice(offset)
-  const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
-  return { hits, skipped, silent: false, matched, coverage: best }
+  return { read, looks, skipped }
 }
 
 function toSkipped({ ref, best, score }: RankedConversation): Omit<Skipped, "reason"> {
   return { ref, number: best.number, score }
 }
 
-async function readBest(store: Store, { ref, best, score, parts, more }: RankedConversation) {
-  const row = await store.conversation(ref)
+async function readBest(store: Store, row: Row) {
+  const { ref, best, score, parts, more, rank_source = "lexical", score_lex, score_vec } = row
+  const conversation = await store.conversation(ref)
   const number = Math.max(1, best.number)
-  const [message] = row ? await store.messages(ref, [number]) : []
-  if (!row || (!message && best.number > 0)) return undefined
-  const text = message ? messageText(message, "full") : (row.title?.text ?? formatRef(ref))
-  return { hit: { row, number, score, parts, more, ...(best.at !== undefined && { at: best.at }) }, text }
+  const [message] = conversation ? await store.messages(ref, [number]) : []
+  if (!conversation || (!message && best.number > 0)) return undefined
+  const text = message ? messageText(message, "full") : (conversation.title?.text ?? formatRef(ref))
+  const evidence: Evidence = {
+    rank_source,
+    ...(score_lex !== undefined && { score_lex }),
+    ...(score_vec !== undefined && { score_vec }),
+    // Without vectors, a row's score is what its words are worth.
+    ...(rank_source === "lexical" && score_lex === undefined && { score_lex: scoreByWords(row) }),
+  }
+  const at = best.at === undefined ? {} : { at: best.at }
+  return { hit: { row: conversation, number, score, parts, evidence, more, ...at }, text }
+}
+
+function scoreByWords({ score, parts }: RankedConversation): number {
+  return score - parts.reduce((sum, part) => sum + (part.name === "rerank" ? part.value : 0), 0)
 }

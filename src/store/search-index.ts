@@ -1,4 +1,4 @@
-import { renameSync, rmSync } from "node:fs"
+import { existsSync, renameSync, rmSync } from "node:fs"
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
@@ -18,6 +18,8 @@ import {
   toolTag,
 } from "./index-fields.ts"
 import type { Change, ConversationRow, Store, StoredMessage } from "./store.ts"
+import type { PreparedFilter, VectorFilter, VectorIndex } from "./vector-index.ts"
+import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
 
 /**
  * The full-text index: derived from the history, safe to delete, comes back by itself. It holds no text (contentless),
@@ -29,10 +31,14 @@ export type SearchIndex = {
   /** True when the history has changed since the index last followed it. */
   isBehind(store: Store): Promise<boolean>
   find(query: IndexQuery): IndexHit[]
+  /** Which of these documents hold the expression. */
+  holding(expression: string, docs: number[]): Set<number>
   /** How many messages match, counted to a limit. */
-  count(query: Omit<IndexQuery, "limit">): { total: number; total_is_at_least: boolean }
+  count(query: IndexFilter): { total: number; total_is_at_least: boolean }
   /** How many messages there are, and which share of a sample of the newest holds each expression. */
   sizes(expressions: string[]): { messages: number; sample: number; shares: number[] }
+  /** What search by meaning needs; loaded when it is asked for. */
+  vectors(): Promise<VectorIndex>
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
   purge(): void
   check(): string[]
@@ -50,6 +56,8 @@ export type FollowOptions = {
 /** What is looked for: FTS5 expressions over words and phrases, every one of them quoted. */
 export type IndexQuery = {
   match: string
+  /** How much a word counts by who wrote it. */
+  weights: Record<Column, number>
   /** Every one of these must be there too, without counting for the score. */
   required?: string[]
   excluded?: string[]
@@ -68,8 +76,11 @@ export type IndexQuery = {
   limit: number
 }
 
+/** Which messages, without their order. */
+export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
+
 /** A number of 0 is the conversation's card: its title, branch and the files it changed. Greater scores are better. */
-export type IndexHit = { ref: Ref; number: number; at?: number; score: number }
+export type IndexHit = { doc: number; ref: Ref; number: number; at?: number; score: number }
 
 /** A total is counted to here; beyond it is said to be a lower bound. */
 const COUNT_LIMIT = 10_000
@@ -77,23 +88,12 @@ const BATCH = 64
 const CARD = 0
 /** More files than this tell nothing more of what a conversation was about. */
 const CARD_FILES = 40
-/** Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
-const WEIGHTS: Record<Column, number> = {
-  asked: 2,
-  answered: 2,
-  thought: 0.9,
-  edited: 1.2,
-  called: 1,
-  returned: 0.5,
-  injected: 0.8,
-  hidden: 0.5,
-}
-const RELEVANCE = `bm25(words, ${[...COLUMNS.map((column) => WEIGHTS[column].toFixed(2)), "0.0"].join(", ")})`
 const COLUMN_NAMES = COLUMNS.join(", ")
 const COLUMN_VALUES = COLUMNS.map((name) => `@${name}`).join(", ")
+const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 
-/** The first document's number. Older ones found later go below it, so that a greater number is about newer. */
-const FIRST_ID = 1_000_000_000
+/** The first document's number. What is found later and is newer goes below it: a smaller number is about newer. */
+const FIRST_ID = 100_000_000
 
 const MIGRATIONS: readonly [string, string][] = [
   [
@@ -110,10 +110,12 @@ const MIGRATIONS: readonly [string, string][] = [
     insert into words (words, rank) values ('hashsize', 8388608);
     `,
   ],
+  ["002-vectors", VECTOR_SCHEMA],
 ]
 
 export function openIndex(path: string): SearchIndex {
   let db = openOrRebuild(path)
+  let vectors: VectorIndex | undefined
   const guard = <T>(work: () => T): T => {
     try {
       return work()
@@ -138,8 +140,17 @@ export function openIndex(path: string): SearchIndex {
       return rebuild || changes.length > 0
     },
     find: (query) => guard(() => find(db, query)),
+    holding: (expression, docs) => guard(() => holding(db, expression, docs)),
     count: (query) => guard(() => count(db, query)),
     sizes: (expressions) => guard(() => sizes(db, expressions)),
+    vectors: async () => {
+      const { openVectors } = await import("./vector-index.ts")
+      vectors ??= openVectors(
+        () => db,
+        (filter) => prepareFilter(db, filter),
+      )
+      return vectors
+    },
     purge: () =>
       guard(() => {
         db.exec("insert into words (words) values ('optimize')")
@@ -164,11 +175,25 @@ function openOrRebuild(path: string): Db {
   }
 }
 
+/** Builds the index anew beside the one that is there, which nobody may write to meanwhile, and puts it in its place. */
+export async function rebuildIndex(
+  path: string,
+  store: Store,
+  options: Pick<FollowOptions, "onProgress"> = {},
+): Promise<void> {
+  try {
+    ;(await rebuildBeside(path, store, options)).close()
+  } catch (error) {
+    throw explained(error, path)
+  }
+}
+
 async function rebuildBeside(path: string, store: Store, options: FollowOptions | undefined): Promise<Db> {
   const building = `${path}.building`
   removeDatabase(building)
   const db = openDatabase(building, MIGRATIONS)
   await followFeed(db, store, options?.onProgress ? { onProgress: options.onProgress } : {})
+  if (existsSync(path)) (await import("./vectors.ts")).carryVectors(db, path)
   db.pragma("journal_mode = delete")
   db.close()
   removeDatabase(path)
@@ -190,12 +215,18 @@ async function followFeed(
     const feed = await store.changes(tokenOf(db), BATCH)
     if (feed.rebuild) return "rebuild"
     if (feed.changes.length > 0) {
+      const { deleteVectors } = await import("./vectors.ts")
       const loaded: Loaded[] = []
       for (const change of feed.changes) loaded.push(await load(db, store, change, options))
       inTransaction(db, () => {
         // FTS5 writes out what it holds in memory whenever another statement could fail, so its rows go in together.
         const docs = loaded.flatMap((conversation) => indexConversation(db, conversation))
         saveToken(db, feed.token)
+        // A document's number may be given again, so nothing of it may stay.
+        deleteVectors(
+          db,
+          docs.filter((doc) => !doc.fields).map((doc) => doc.id),
+        )
         saveWords(db, docs)
       })
       indexed += feed.changes.length
@@ -283,7 +314,7 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
     return docs
   }
   const tags = tagsOf(row, row.project === undefined ? undefined : projectId(db, row.project))
-  const cardText = card === undefined ? null : `${card.asked}\n${card.called}`
+  const cardText = card === undefined ? null : `${card.said}\n${card.called}`
   const id = saveConversation(db, change.conversation, row.ref, tags, cardText)
   const hasNewCard = card !== undefined && (known?.card !== cardText || known.tags !== tags)
   let next = firstId(db, row.ended_at, fresh.length + (hasNewCard ? 1 : 0))
@@ -300,14 +331,17 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
   return docs
 }
 
-/** A block of numbers above all others; below all others for what is older than all that was read so far. */
+/**
+ * A block of numbers for a conversation's documents: above all others for what is older than all that was read so far,
+ * below them for what is newer. A first sync reads the newest first, so it only ever appends.
+ */
 function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
-  const lowest = db.prepare("select id, at from doc order by id limit 1").get() as
+  const oldest = db.prepare("select id, at from doc order by id desc limit 1").get() as
     | { id: number; at: number | null }
     | undefined
-  if (!lowest) return FIRST_ID
-  if (endedAt !== undefined && lowest.at !== null && endedAt <= lowest.at) return lowest.id - wanted
-  return (db.prepare("select max(id) from doc").pluck().get() as number) + 1
+  if (!oldest) return FIRST_ID
+  if (endedAt !== undefined && oldest.at !== null && endedAt <= oldest.at) return oldest.id + 1
+  return (db.prepare("select min(id) from doc").pluck().get() as number) - wanted
 }
 
 function saveWords(db: Db, docs: Doc[]): void {
@@ -350,12 +384,22 @@ function find(db: Db, query: IndexQuery): IndexHit[] {
   if (!prepared) return []
   const { match, bounded, values } = prepared
   const rows = bounded
-    ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...values })
-    : db.prepare(FIND).all({ match, limit: query.limit })
+    ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...query.weights, ...values })
+    : db.prepare(FIND).all({ match, limit: query.limit, highest: values.highest, ...query.weights })
   return (rows as HitRow[]).map(toHit)
 }
 
-function count(db: Db, query: Omit<IndexQuery, "limit">): { total: number; total_is_at_least: boolean } {
+function holding(db: Db, expression: string, docs: number[]): Set<number> {
+  const rows = db
+    .prepare(
+      "select words.rowid from json_each(?) d cross join words on words.rowid = cast(d.value as integer) where words match ?",
+    )
+    .pluck()
+    .all(JSON.stringify(docs), `{${COLUMNS.join(" ")}} : ${expression}`)
+  return new Set(rows as number[])
+}
+
+function count(db: Db, query: IndexFilter): { total: number; total_is_at_least: boolean } {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, bounded, values } = prepared
@@ -366,71 +410,76 @@ function count(db: Db, query: Omit<IndexQuery, "limit">): { total: number; total
           .prepare(COUNT_BOUNDED)
           .pluck()
           .get({ match, most, ...values })
-      : db.prepare(COUNT).pluck().get({ match, most })
+      : db.prepare(COUNT).pluck().get({ match, most, highest: values.highest })
   ) as number
   return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
 }
 
 /** Undefined when a filter can match nothing. */
-function prepare(db: Db, query: Omit<IndexQuery, "limit">) {
+function prepare(db: Db, query: IndexFilter) {
+  const match = matchExpression(db, query)
+  const bounds = boundsOf(db, query)
+  if (match === undefined || bounds.conversations === NONE) return undefined
+  const highest = query.newest === undefined ? Number.MAX_SAFE_INTEGER : oldestOfNewest(db, query.newest)
+  const bounded = query.newest !== undefined || Object.values(bounds).some((value) => value !== null)
+  return { match, bounded, values: { ...bounds, highest } }
+}
+
+const NONE = "[]"
+
+/** What is checked row by row; null where nothing was asked for. */
+function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
   const conversations = query.conversations && conversationIds(db, query.conversations)
   const excluded = conversationIds(db, query.excludedConversations ?? [])
-  const match = matchExpression(db, query)
-  if (match === undefined || conversations?.length === 0) return undefined
-  const values = {
+  return {
     from: query.from ?? null,
     to: query.to ?? null,
     conversations: conversations ? JSON.stringify(conversations) : null,
     excluded: excluded.length > 0 ? JSON.stringify(excluded) : null,
-    lowest: query.newest === undefined ? 0 : lowestOfNewest(db, query.newest),
   }
-  const bounded =
-    query.from !== undefined ||
-    query.to !== undefined ||
-    conversations !== undefined ||
-    excluded.length > 0 ||
-    query.newest !== undefined
-  return { match, bounded, values }
 }
 
-function lowestOfNewest(db: Db, newest: number): number {
-  const highest = (db.prepare("select max(id) from doc").pluck().get() as number | null) ?? 0
-  return highest - newest + 1
+function oldestOfNewest(db: Db, newest: number): number {
+  return ((db.prepare("select min(id) from doc").pluck().get() as number | null) ?? 0) + newest - 1
 }
 
-type HitRow = { source: SourceId; native_id: string; number: number; at: number | null; score: number }
+type HitRow = { doc: number; source: SourceId; native_id: string; number: number; at: number | null; score: number }
 
+// A number is bound as a real, which FTS5 does not take as a bound of its scan: hence the casts.
 // A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
-const FIND = `select c.source, c.native_id, d.number, d.at, f.score from
-    (select rowid, -${RELEVANCE} as score from words where words match @match order by score desc limit @limit) f
+const FIND = `select d.id as doc, c.source, c.native_id, d.number, d.at, f.score from
+    (select rowid, -${RELEVANCE} as score from words where words match @match and rowid <= cast(@highest as integer) order by score desc limit @limit) f
   join doc d on d.id = f.rowid join conversation c on c.id = d.conversation_id
   order by f.score desc, d.at desc, c.native_id, d.number`
-const BOUNDS = `words.rowid >= @lowest and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
+const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
   and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
-const FIND_BOUNDED = `select c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score
+const FIND_BOUNDED = `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score
   from words join doc d on d.id = words.rowid join conversation c on c.id = d.conversation_id
   where words match @match and ${BOUNDS} order by score desc, d.at desc, c.native_id, d.number limit @limit`
-const COUNT = "select count(*) from (select 1 from words where words match @match limit @most)"
+const COUNT =
+  "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
 
 /** How many of the newest messages stand for all of them. */
 const SAMPLE = 20_000
 
 function sizes(db: Db, expressions: string[]): ReturnType<SearchIndex["sizes"]> {
-  const messages = (db.prepare("select max(id) - min(id) + 1 from doc").pluck().get() as number | null) ?? 0
+  const messages =
+    (db.prepare("select (select max(id) from doc) - (select min(id) from doc) + 1").pluck().get() as number | null) ?? 0
   const sample = Math.min(messages, SAMPLE)
-  const lowest = lowestOfNewest(db, sample)
-  const held = db.prepare("select count(*) from words where words match ? and rowid >= ?").pluck()
+  const highest = oldestOfNewest(db, sample)
+  const held = db.prepare("select count(*) from words where words match ? and rowid <= cast(? as integer)").pluck()
   return {
     messages,
     sample,
-    shares: expressions.map((match) => (held.get(match, lowest) as number) / Math.max(1, sample)),
+    shares: expressions.map((match) => (held.get(match, highest) as number) / Math.max(1, sample)),
   }
 }
 
 function toHit(row: HitRow): IndexHit {
   return {
+    doc: row.doc,
     ref: { source: row.source, id: row.native_id },
     number: row.number,
     score: row.score,
@@ -444,24 +493,49 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
 }
 
 /** Undefined when a filter can match nothing. */
-function matchExpression(db: Db, query: Omit<IndexQuery, "limit">): string | undefined {
-  const text = `{${COLUMNS.join(" ")}}`
-  const clauses = [`${text} : (${query.match})`, ...(query.required ?? []).map((phrase) => `${text} : ${phrase}`)]
+function matchExpression(db: Db, query: IndexFilter): string | undefined {
+  const clauses = clausesOf(db, query)
+  if (!clauses) return undefined
+  return without([`${TEXT} : (${query.match})`, ...clauses.must], clauses.not)
+}
+
+function without(must: string[], not: string[]): string {
+  const all = must.join(" AND ")
+  return not.length > 0 ? `(${all}) NOT (${not.join(" OR ")})` : all
+}
+
+const TEXT = `{${COLUMNS.join(" ")}}`
+
+/** A filter's conditions as FTS5 expressions. Undefined when it can match nothing. */
+function clausesOf(db: Db, query: VectorFilter): { must: string[]; not: string[] } | undefined {
+  const must = (query.required ?? []).map((phrase) => `${TEXT} : ${phrase}`)
   const tag = (names: string[]) => `tags : (${names.map((name) => `"${name}"`).join(" OR ")})`
-  if (query.sources) clauses.push(tag(query.sources.map(sourceTag)))
-  if (query.kinds) clauses.push(tag(query.kinds.map(kindTag)))
-  if (query.roles) clauses.push(tag(query.roles.map(roleTag)))
-  if (query.tools) clauses.push(tag(query.tools.map(toolTag)))
+  if (query.sources) must.push(tag(query.sources.map(sourceTag)))
+  if (query.kinds) must.push(tag(query.kinds.map(kindTag)))
+  if (query.roles) must.push(tag(query.roles.map(roleTag)))
+  if (query.tools) must.push(tag(query.tools.map(toolTag)))
   if (query.projects) {
     const ids = projectIds(db, query.projects)
     if (ids.length === 0) return undefined
-    clauses.push(tag(ids.map(projectTag)))
+    must.push(tag(ids.map(projectTag)))
   }
-  const not = (query.excluded ?? []).map((phrase) => `${text} : ${phrase}`)
+  const not = (query.excluded ?? []).map((phrase) => `${TEXT} : ${phrase}`)
   const hidden = projectIds(db, query.excludedProjects ?? [])
   if (hidden.length > 0) not.push(tag(hidden.map(projectTag)))
-  const all = clauses.join(" AND ")
-  return not.length > 0 ? `(${all}) NOT (${not.join(" OR ")})` : all
+  return { must, not }
+}
+
+/** Undefined when the filter can match nothing. */
+function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | undefined {
+  const clauses = clausesOf(db, filter)
+  const values = boundsOf(db, filter)
+  if (!clauses || values.conversations === NONE) return undefined
+  const { must, not } = clauses
+  return {
+    ...(must.length > 0 && { match: without(must, not) }),
+    ...(must.length === 0 && not.length > 0 && { not: not.join(" OR ") }),
+    values,
+  }
 }
 
 function projectIds(db: Db, paths: string[]): number[] {
@@ -479,5 +553,5 @@ function check(db: Db): string[] {
   const docs = db.prepare("select count(*) from doc").pluck().get() as number
   const rows = db.prepare("select count(*) from words_docsize").pluck().get() as number
   if (docs !== rows) found.push(`${docs} messages are listed but ${rows} are indexed`)
-  return found
+  return [...found, ...checkVectors(db)]
 }

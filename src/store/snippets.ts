@@ -61,3 +61,29 @@ function withoutMarks(text: string): string {
 function tidy(snippet: string): string {
   return snippet.replace(/\s+/g, " ").trim()
 }
+
+/** A part of a snippet as JSON would write it, around its first marked word, without half a mark. */
+export function clipSnippet(snippet: string, chars: number): string {
+  if (JSON.stringify(snippet).length - 2 <= chars) return snippet
+  const words = snippet.split(" ")
+  const first = Math.max(
+    0,
+    words.findIndex((word) => word.includes(MARK)),
+  )
+  const length = (from: number, to: number) => JSON.stringify(words.slice(from, to).join(" ")).length
+  let from = first
+  let to = first + 1
+  for (;;) {
+    const canGrowRight = to < words.length && length(from, to + 1) <= chars
+    if (canGrowRight) to++
+    const canGrowLeft = from > 0 && first - from < LEAD_WORDS && length(from - 1, to) <= chars
+    if (canGrowLeft) from--
+    if (!canGrowRight && !canGrowLeft) break
+  }
+  const cut = words.slice(from, to).join(" ").slice(0, chars)
+  const whole = cut.split(MARK).length % 2 === 1 ? cut : `${cut}${MARK}`
+  return `${from > 0 && !whole.startsWith("…") ? "…" : ""}${whole}${to < words.length && !whole.endsWith("…") ? "…" : ""}`
+}
+
+/** Words that are kept before the first marked one. */
+const LEAD_WORDS = 8

@@ -1,4 +1,5 @@
 import { type Db, inTransaction } from "./database.ts"
+import { codeOf } from "./engine.ts"
 import { createHamming, type Hamming, MAX_BITS } from "./hamming.ts"
 
 // Vectors of documents, kept in the index: one sign bit a dimension, in chunks that a scan reads as a whole, and one
@@ -64,16 +65,19 @@ export function deleteVectors(db: Db, docs: number[]): void {
   inTransaction(db, () => removeDocs(db, docs))
 }
 
-/** Newest first. `before`: the last one of the previous call, so that a long job does not look at the same ones again. */
-export function missingVectors(db: Db, embedder: string, limit: number, before = Number.MAX_SAFE_INTEGER): number[] {
+/**
+ * Newest first, which are the smallest numbers. `after`: the last one of the previous call, so that a long job does not
+ * look at the same ones again.
+ */
+export function missingVectors(db: Db, embedder: string, limit: number, after = 0): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0
-  return db.prepare(MISSING).pluck().all({ space, before, limit }) as number[]
+  return db.prepare(MISSING).pluck().all({ space, after, limit }) as number[]
 }
 
-const MISSING = `select d.id from doc d where d.id < @before
+const MISSING = `select d.id from doc d where d.id > @after
   and not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
   and not exists (select 1 from vector_none n where n.doc = d.id and n.space = @space)
-  order by d.id desc limit @limit`
+  order by d.id limit @limit`
 
 export type ScanOptions = {
   k: number
@@ -97,7 +101,32 @@ export function scanVectors(db: Db, embedder: string, query: Float32Array, optio
     const data = row.get(slot, doc) as Buffer | undefined // gone since, by another process
     return data ? [{ doc, score: cosine(unit, data) }] : []
   })
-  return hits.sort((a, b) => b.score - a.score || b.doc - a.doc).slice(0, options.k)
+  return hits.sort((a, b) => b.score - a.score || a.doc - b.doc).slice(0, options.k)
+}
+
+/** How near vectors from all over the space are, the same ones each time: what is not nearer than they are is not near. */
+export function sampleCosines(db: Db, embedder: string, query: Float32Array, count: number): number[] {
+  const space = spaceNamed(db, embedder)
+  if (!space || query.length !== space.dims) return []
+  const chunks = db.prepare("select id, size from vector_bits where space = ? order by id").all(space.id) as {
+    id: number
+    size: number
+  }[]
+  const places = chunks.reduce((sum, { size }) => sum + size, 0)
+  const step = Math.max(1, places / count)
+  const wanted: number[] = []
+  let before = 0
+  for (const { id, size } of chunks) {
+    for (let at = Math.ceil(wanted.length * step); at < before + size; at = Math.ceil(wanted.length * step))
+      wanted.push(id * CHUNK + at - before)
+    before += size
+  }
+  const unit = normalized(query)
+  const row = db.prepare("select data from vector where slot = ?").pluck()
+  return wanted.flatMap((slot) => {
+    const data = row.get(slot) as Buffer | undefined // a deleted one's place
+    return data ? [cosine(unit, data)] : []
+  })
 }
 
 export type VectorStats = {
@@ -131,6 +160,60 @@ export function dropOtherVectors(db: Db, embedder?: string): void {
     db.prepare("delete from vector_none where space <> ?").run(keep)
     db.prepare("delete from vector_space where id <> ?").run(keep)
   })
+}
+
+/**
+ * Takes over the vectors of messages that are still as they were, from an index that this one is about to replace. A
+ * damaged one is no loss: what it had is made again.
+ */
+export function carryVectors(db: Db, from: string): void {
+  try {
+    db.prepare("attach database ? as old").run(from)
+    try {
+      if (db.prepare("select 1 from old.sqlite_master where name = 'vector_space'").get() === undefined) return
+      inTransaction(db, () => carrySpaces(db))
+    } finally {
+      db.exec("detach database old")
+    }
+  } catch (error) {
+    if (!/^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(codeOf(error))) throw error
+  }
+}
+
+const SAME_DOC = `select n.id from old.doc o join old.conversation oc on oc.id = o.conversation_id
+  join conversation c on c.name = oc.name
+  join doc n on n.conversation_id = c.id and n.number = o.number and n.version = o.version where o.id = ?`
+
+function carrySpaces(db: Db): void {
+  db.exec("insert or ignore into meta select key, value from old.meta where key = 'distrusted'")
+  const sameDoc = db.prepare(SAME_DOC).pluck()
+  const spaces = db.prepare("select id, embedder, dims, golden from old.vector_space order by id").all() as (Space & {
+    embedder: string
+  })[]
+  for (const { id, embedder, dims, golden } of spaces) {
+    const space = openSpace(db, embedder, dims)
+    db.prepare("update vector_space set golden = ? where id = ?").run(golden, space.id)
+    const chunks = db.prepare("select id from old.vector_bits where space = ? order by id").pluck().all(id) as number[]
+    for (const chunk of chunks) {
+      const { size, bits } = db.prepare("select size, bits from old.vector_bits where id = ?").get(chunk) as ChunkRow
+      const rows = db
+        .prepare("select slot, doc, data from old.vector where slot >= ? and slot < ? order by slot")
+        .all(chunk * CHUNK, (chunk + 1) * CHUNK) as { slot: number; doc: number; data: Buffer }[]
+      const stride = bits.length / size
+      const entries = rows.flatMap(({ slot, doc, data }) => {
+        const place = slot % CHUNK
+        const now = sameDoc.get(doc) as number | undefined
+        return now === undefined ? [] : [{ doc: now, data, bits: bits.subarray(place * stride, (place + 1) * stride) }]
+      })
+      append(db, space, entries)
+    }
+    const none = db.prepare("insert into vector_none (doc, space) values (?, ?)")
+    const empty = db.prepare("select doc from old.vector_none where space = ?").pluck().all(id) as number[]
+    for (const doc of empty) {
+      const now = sameDoc.get(doc)
+      if (now !== undefined) none.run(now, space.id)
+    }
+  }
 }
 
 /** Moves what is left of chunks with many deletions together. Returns how many places it gave back. */
@@ -374,7 +457,8 @@ function nearestByBits(
   }
   const inside = found.filter(({ distance }) => distance < limit)
   const border = found.filter(({ distance }) => distance === limit)
-  return [...inside, ...border.slice(Math.max(0, border.length - (most - inside.length)))]
+  border.sort((a, b) => a.doc - b.doc)
+  return [...inside, ...border.slice(0, Math.max(0, most - inside.length))]
 }
 
 function signBits(vector: Float32Array): Uint8Array {

@@ -2,7 +2,9 @@ import type { Tool } from "../core/tool.ts"
 import { config } from "./config.ts"
 import type { Dex } from "./context.ts"
 import { doctor } from "./doctor.ts"
+import { evaluate } from "./eval.ts"
 import { forget, makePrivate } from "./forget.ts"
+import { gc } from "./gc.ts"
 import { get } from "./get.ts"
 import { list } from "./list.ts"
 import { read } from "./read.ts"
@@ -34,5 +36,7 @@ export const tools: readonly Tool<Dex>[] = [
   forget,
   makePrivate,
   reindex,
+  gc,
+  evaluate,
   config,
 ]

@@ -12,14 +12,14 @@ export function searchFacts(outcome: SearchOutcome, offset: number, conversation
     inputs: {
       candidates: outcome.candidates,
       index_is_current: outcome.index_is_current,
+      ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
       ...(outcome.scanned && { conversations: outcome.scanned.of }),
     },
     ranking: outcome.hits.map((hit, i) => ({
       rank: offset + i + 1,
       ref: formatRef({ ...hit.row.ref, number: hit.number }),
       score_final: hit.score,
-      score_lex: hit.score,
-      rank_source: "lexical",
+      ...hit.evidence,
       terms: hit.parts,
       summary: hit.row.title?.text ?? "",
     })),

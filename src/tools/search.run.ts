@@ -1,9 +1,14 @@
+import { loadSettings } from "../config/load.ts"
+import type { Settings } from "../config/settings.ts"
 import { ROLES, type Role, SOURCES, type SourceId } from "../core/conversation.ts"
 import { parseDate } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
+import { charactersWithin } from "../core/tokens.ts"
 import { parseQuery, type QueryFilters } from "../search/query.ts"
 import type { Filters } from "../search/scope.ts"
-import { search } from "../search/search.ts"
+import { type SearchInput, search } from "../search/search.ts"
+import { fittedOf, weightsOf } from "../search/weights.ts"
+import { clipSnippet } from "../store/snippets.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf, dateRange } from "./fields.ts"
 import { resolveSession } from "./resolve.ts"
@@ -28,6 +33,13 @@ export type SearchToolInput = {
 
 /** On a machine where nothing was ever read, the first search reads the newest conversations for this long. */
 const FIRST_READ_MS = 3_500
+const TITLE_CHARS = 72
+/** Ten rows must not fill an agent's context: the more rows, the shorter their snippets. */
+const ANSWER_TOKENS = 1_600
+const ENVELOPE_CHARS = 180
+const SNIPPET_KEY_CHARS = '"snippet":"",'.length
+const MOST_SNIPPET = 300
+const LEAST_SNIPPET = 140
 const STALE_MS = 3 * 86_400_000
 
 export async function run(dex: Dex, input: SearchToolInput) {
@@ -41,11 +53,14 @@ export async function run(dex: Dex, input: SearchToolInput) {
   }
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, dex.now()))
   const outcome = await search(store, await dex.index(), {
     ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
     ...(conversation && { conversation }),
     query,
+    weights: weightsOf(fittedOf(settings)),
+    ...(await modelsFor(dex, settings, query.text)),
     inside: dex.project,
     by: input.by,
     limit: input.limit,
@@ -72,34 +87,81 @@ export async function run(dex: Dex, input: SearchToolInput) {
   if (outcome.hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
     notes.push("What came nearest holds too little of what was asked to be shown. `dex trace` says what it was.")
   if (outcome.matched === "some" && outcome.hits.length > 0)
-    notes.push("No message holds all of these words; these hold some of them.")
+    notes.push(
+      outcome.mode === "hybrid"
+        ? "No message holds all of these words; these hold some of them, or mean something like them."
+        : "No message holds all of these words; these hold some of them.",
+    )
   if (query.without.length > 0)
     notes.push(
       `Without ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
     )
-  if (outcome.plan && outcome.plan.dropped.length > 0)
-    notes.push(`Left out, since nearly every message holds them: ${outcome.plan.dropped.map(plain).join(", ")}.`)
+  const common = outcome.plan?.common.filter(({ name }) => name === "words") ?? []
+  if (common.length > 0)
+    notes.push(
+      `Very common words only order what the others find: ${common.map(({ term }) => plain(term)).join(", ")}.`,
+    )
   if (outcome.plan?.newest !== undefined)
     notes.push(
       `These words are so common that only the newest ${count(outcome.plan.newest)} messages were looked at. Add a rarer word to search everything.`,
     )
   if (outcome.hidden_private > 0) notes.push(`${count(outcome.hidden_private)} hits in private projects, not shown.`)
+  const rows = outcome.hits.map((hit) => ({
+    ...briefly(conversationOf(hit.row)),
+    message_index: hit.number,
+    more_matches: hit.more,
+    ...(outcome.mode === "hybrid" || input.explain ? hit.evidence : {}),
+    score_final: input.explain ? hit.score : rounded(hit.score),
+    ...(input.explain && { score_parts: hit.parts }),
+  }))
+  const room = charactersWithin(ANSWER_TOKENS) - JSON.stringify({ rows, notes }).length - ENVELOPE_CHARS
+  const snippetChars = Math.max(
+    LEAST_SNIPPET,
+    Math.min(MOST_SNIPPET, Math.floor(room / Math.max(1, rows.length)) - SNIPPET_KEY_CHARS),
+  )
   return {
-    results: outcome.hits.map((hit) => ({
-      ...conversationOf(hit.row),
-      snippet: hit.snippet,
-      message_index: hit.number,
-      more_matches: hit.more,
-      rank_source: "lexical" as const,
-      score_lex: hit.score,
-      score_final: hit.score,
-      ...(input.explain && { score_parts: hit.parts }),
-    })),
+    results: outcome.hits.map((hit, i) => ({ ...rows[i]!, snippet: clipSnippet(hit.snippet, snippetChars) })),
     total: outcome.total,
     ...(outcome.total_is_at_least && { total_is_at_least: true }),
     matched: outcome.matched,
     mode: outcome.mode,
+    ...(outcome.reranked && { reranked: true }),
+    ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
     notes,
+  }
+}
+
+/** A long title says in its first words what it says. */
+function briefly<T extends { title: string; date: string }>(conversation: T): T {
+  const { title, date } = conversation
+  const short = title.length > TITLE_CHARS ? `${title.slice(0, TITLE_CHARS - 1).trimEnd()}…` : title
+  return { ...conversation, title: short, date: date.replace(/\.\d+Z$/, "Z") }
+}
+
+function rounded(score: number): number {
+  return Number(score.toPrecision(4))
+}
+
+/** The model servers that are set up, with what they are told: people paste secrets into searches. */
+async function modelsFor(
+  dex: Dex,
+  settings: Settings,
+  asked: string,
+): Promise<Pick<SearchInput, "meaning" | "rerank">> {
+  const byMeaning = settings["embed.provider"] !== "none"
+  const rerank = settings["search.rerank"]
+  if (!byMeaning && !rerank) return {}
+  const { embedSettings, rerankSettings } = await import("../config/servers.ts")
+  const { redactRecord } = await import("../ingest/redact.ts")
+  const text = String(redactRecord({ query: asked }).record.query)
+  const where = { env: dex.machine.env, home: dex.machine.home }
+  return {
+    ...(byMeaning && {
+      meaning: { settings: () => embedSettings(settings, where), timeoutMs: settings["embed.timeout_ms"], text },
+    }),
+    ...(rerank && {
+      rerank: { settings: () => rerankSettings(settings, where) ?? {}, timeoutMs: settings["rerank.timeout_ms"], text },
+    }),
   }
 }
 

@@ -32,11 +32,12 @@ export const search = defineTool({
     results: list(
       object({
         ...conversationFields,
-        snippet: text("About 300 characters around the match."),
+        snippet: text("Up to 300 characters around the match, fewer where there are many rows."),
         message_index: integer("The best message; get it with expand."),
         more_matches: integer("Further matching messages of this conversation among the best."),
-        rank_source: choice(["lexical", "vector", "both"], "What found it."),
-        score_lex: number("By its words."),
+        rank_source: optional(choice(["lexical", "vector", "both"], "What found it, in hybrid mode or with explain.")),
+        score_lex: optional(number("By its words.")),
+        score_vec: optional(number("By its meaning: the cosine of its nearest message.")),
         score_final: number("What it is ranked by."),
         score_parts: optional(
           list(object({ name: text(), value: number() }), "With explain: these add up to score_final."),
@@ -46,7 +47,12 @@ export const search = defineTool({
     total: integer("Messages that match."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
     matched: choice(["all", "some"], "some: no message holds all the words."),
-    mode: choice(["index", "scan"], "scan: there was no index, so the history itself was read."),
+    mode: choice(
+      ["lexical", "hybrid", "scan"],
+      "What was done: by words; by words and meaning; or, without an index, by reading the history itself.",
+    ),
+    reranked: optional(flag("A model ordered the best again.")),
+    degraded: optional(list(text(), "Why it is less than what is set up.")),
     notes: list(text(), "What is hidden, incomplete or degraded."),
   }),
   cli: {

@@ -2,6 +2,17 @@ import { flag, integer, list, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
 
+const embeddingShape = object(
+  {
+    embedder: text(),
+    embedded: integer("Messages that were given to the embedder, or had nothing to give."),
+    left: integer("Messages that have no vector yet."),
+    duration_ms: integer(),
+    problem: optional(text("Why it is not more.")),
+  },
+  "What became of the vectors, where an embedder is set.",
+)
+
 export const sync = defineTool({
   name: "sync",
   summary: "Read what the agents have written since last time",
@@ -20,15 +31,19 @@ export const sync = defineTool({
     bytes: integer("Bytes of source that were looked at."),
     duration_ms: integer(),
     unreadable: list(object({ source: text(), path: text(), reason: text() })),
+    embedding: optional(embeddingShape),
   }),
   cli: { example: "dex sync" },
   run: async (dex: Dex, input) => {
     const { syncWithThreads } = await import("../ingest/sync-thread.ts")
+    const { embedderOf } = await import("./embedder.ts")
+    const embed = embedderOf(dex)
     return syncWithThreads(await dex.syncDeps(), dex.home.index, {
       ...(input.redact_again && { redactAgain: true }),
       ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
       ...(dex.onProgress && { onProgress: dex.onProgress }),
       ...(dex.signal && { signal: dex.signal }),
+      ...(embed && { embed }),
     })
   },
 })
@@ -36,9 +51,11 @@ export const sync = defineTool({
 export const reindex = defineTool({
   name: "reindex",
   summary: "Build the search index again from the history",
-  input: object({}),
-  output: object({ conversations: integer(), duration_ms: integer() }),
+  input: object({
+    vectors: optional(flag("Make the vectors again too. Without it, those of unchanged messages are kept.")),
+  }),
+  output: object({ conversations: integer(), duration_ms: integer(), embedding: optional(embeddingShape) }),
   cli: { example: "dex reindex" },
-  run: async (dex: Dex) => (await import("./reindex.run.ts")).run(dex),
+  run: async (dex: Dex, input) => (await import("./reindex.run.ts")).run(dex, input),
   trace: { command: "reindex", facts: (_, output) => ({ inputs: { conversations: output.conversations } }) },
 })

@@ -89,7 +89,7 @@ describe("dex search", () => {
     expect(run.code).toBe(0)
     expect(run.stdout).toContain("Refresh token race")
     const found = await json(home, ["search", "mutex"])
-    expect(found).toMatchObject({ total: 1, matched: "all", mode: "index" })
+    expect(found).toMatchObject({ total: 1, matched: "all", mode: "lexical" })
     expect(found.results[0]).toMatchObject({
       id: AUTH,
       source: "claude_code",
@@ -171,7 +171,7 @@ describe("dex search", () => {
     expect((await json(home, ["search", "mutex", "--from", "2026-11-09"])).results).toEqual([])
     expect(found.notes.join()).toMatch(/no index yet: \d of \d conversations were read one by one/)
     await dex(home, ["sync"])
-    expect(await json(home, ["search", "mutex"])).toMatchObject({ mode: "index", results: [{ id: AUTH }] })
+    expect(await json(home, ["search", "mutex"])).toMatchObject({ mode: "lexical", results: [{ id: AUTH }] })
   })
 
   test("gives the same results after the index was deleted and built again", async () => {

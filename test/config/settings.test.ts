@@ -97,7 +97,7 @@ describe("a project's own file", () => {
       "embed.api_key_file": "/etc/passwd",
       "embed.timeout_ms": 60000,
       "search.rerank": true,
-      "search.rewrite": true,
+      "rerank.timeout_ms": 60000,
       "rerank.url": "https://evil.example/v1",
       "rerank.model": "x",
       "rerank.api_key_env": "AWS_SECRET_ACCESS_KEY",

@@ -94,7 +94,7 @@ test(
             const kept = await allMarkers(world.store)
             expect([...everRead].filter((marker) => !kept.has(marker))).toEqual([])
             for (const marker of kept)
-              expect([marker, world.index.find({ match: `"${marker}"`, limit: 10 }).length]).toEqual([marker, 1])
+              expect([marker, world.index.count({ match: `"${marker}"` }).total]).toEqual([marker, 1])
           } finally {
             world.close()
             rmSync(home, { recursive: true, force: true })

@@ -21,9 +21,9 @@ export function dex(home: string, args: string[], env: Record<string, string> = 
   })
 }
 
-export function startDex(home: string, args: string[], program = DEX): ChildProcess {
+export function startDex(home: string, args: string[], program = DEX, env: Record<string, string> = {}): ChildProcess {
   return spawn(process.execPath, [program, ...args], {
-    env: environment(home, {}),
+    env: environment(home, env),
     stdio: ["ignore", "pipe", "pipe"],
     cwd: home,
   })

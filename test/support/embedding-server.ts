@@ -6,9 +6,10 @@ import { onTestFinished } from "vitest"
 // A real server with a real, if weak, model: words and their beginnings, hashed. The same text gives the same vector on
 // every machine, and texts that share words give similar ones.
 
-export function hashedVector(text: string, dims: number, seed = ""): number[] {
+export function hashedVector(text: string, dims: number, seed = "", synonyms: Record<string, string> = {}): number[] {
   const vector = new Array<number>(dims).fill(0)
-  for (const word of text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? ["nothing"])
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? ["nothing"]
+  for (const word of words.map((one) => synonyms[one] ?? one))
     for (const [piece, weight] of [
       [word, 1],
       [word.slice(0, 4), 0.5],
@@ -42,7 +43,14 @@ export type Misbehaviour =
   | { vectors: (vectors: number[][]) => unknown[] }
   | { json: unknown }
 
-type Options = { dims?: number; seed?: string; digest?: string; longest?: number }
+type Options = {
+  dims?: number
+  seed?: string
+  digest?: string
+  longest?: number
+  /** What the model has learnt: words that mean the same. */
+  synonyms?: Record<string, string>
+}
 
 export async function embeddingServer(options: Options = {}): Promise<EmbeddingServer> {
   const { dims = 64, seed = "", digest = "sha256:0123456789abcdef", longest = Number.POSITIVE_INFINITY } = options
@@ -75,7 +83,8 @@ export async function embeddingServer(options: Options = {}): Promise<EmbeddingS
     if (odd && "json" in odd) return send(response, 200, odd.json)
     if (texts.some((text) => text.length > longest))
       return send(response, 400, { error: { message: `This model's maximum context length is ${longest} tokens` } })
-    const real = texts.map((text) => hashedVector(text, dims, seed))
+    if (request.url === "/rerank") return send(response, 200, { results: reranked(texts) })
+    const real = texts.map((text) => hashedVector(text, dims, seed, options.synonyms))
     const vectors = odd && "vectors" in odd ? odd.vectors(real) : real
     if (request.url === "/v1/embeddings") {
       // Backwards: the order is what `index` says, not how they come.
@@ -92,6 +101,11 @@ export async function embeddingServer(options: Options = {}): Promise<EmbeddingS
   })
   state.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return state
+}
+
+/** A model that likes long texts. */
+function reranked(texts: string[]): { index: number; relevance_score: number }[] {
+  return texts.map((text, index) => ({ index, relevance_score: text.length / 1000 })).reverse()
 }
 
 /** An address at which nobody listens any more. */

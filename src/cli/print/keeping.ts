@@ -3,7 +3,7 @@ import { clip, padEnd, paint, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, seconds, shortPath, when } from "./words.ts"
 
-// The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, resume.
+// The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc, resume.
 
 type StatsOutput = {
   total_conversations: number
@@ -58,6 +58,20 @@ export type SyncOutput = {
   bytes: number
   duration_ms: number
   unreadable: { source: string; path: string; reason: string }[]
+  embedding?: Embedding
+}
+
+type Embedding = { embedder: string; embedded: number; left: number; duration_ms: number; problem?: string }
+
+function embeddingNotes({ embedder, embedded, left, duration_ms, problem }: Embedding): string[] {
+  const by = `by ${safeLine(embedder)} in ${seconds(duration_ms)}`
+  return [
+    ...(embedded > 0 ? [`${many(embedded, "message")} embedded ${by}.`] : []),
+    ...(problem === undefined ? [] : [problem]),
+    ...(left > 0
+      ? [`${many(left, "message")} not embedded yet: the next \`dex sync\` goes on. Search by words finds them.`]
+      : []),
+  ]
 }
 
 export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
@@ -82,6 +96,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
     notes.push(`Unreadable: ${shortPath(file.path, home)} (${safeLine(file.reason)})`)
   if (output.unreadable.length > 5)
     notes.push(`… and ${output.unreadable.length - 5} more unreadable. \`dex sources\` lists them.`)
+  if (output.embedding) notes.push(...embeddingNotes(output.embedding))
   return { lines, notes }
 }
 
@@ -185,8 +200,35 @@ export function printPrivate(output: { project: string; private: boolean; projec
   }
 }
 
-export function printReindex(output: { conversations: number; duration_ms: number }): Printed {
-  return { lines: [`Indexed ${many(output.conversations, "conversation")} in ${seconds(output.duration_ms)}.`] }
+type ReindexOutput = { conversations: number; duration_ms: number; embedding?: Embedding }
+
+export function printReindex(output: ReindexOutput): Printed {
+  return {
+    lines: [`Indexed ${many(output.conversations, "conversation")} in ${seconds(output.duration_ms)}.`],
+    notes: output.embedding ? embeddingNotes(output.embedding) : [],
+  }
+}
+
+type GcOutput = {
+  dropped: { embedder: string; vectors: number }[]
+  compacted: number
+  bytes_before: number
+  bytes_after: number
+  duration_ms: number
+  note?: string
+}
+
+export function printGc(output: GcOutput): Printed {
+  const freed = output.bytes_before - output.bytes_after
+  const size = `the index has ${megabytes(output.bytes_after)}`
+  const lines = [
+    freed > 0
+      ? `Gave back ${megabytes(freed)} in ${seconds(output.duration_ms)}; ${size}.`
+      : `Nothing to give back (${seconds(output.duration_ms)}); ${size}.`,
+    ...output.dropped.map(({ embedder, vectors }) => `Dropped ${many(vectors, "vector")} of ${safeLine(embedder)}.`),
+  ]
+  if (output.compacted > 0) lines.push(`Closed up the places of ${many(output.compacted, "deleted vector")}.`)
+  return { lines, notes: output.note === undefined ? [] : [output.note] }
 }
 
 export function printResume(output: { command: string[]; folder?: string; problem?: string }): Printed {

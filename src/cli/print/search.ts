@@ -15,18 +15,28 @@ type Hit = {
   more_matches: number
   message_count: number
   estimated_tokens: number
+  rank_source?: string
 }
-type Output = { results: Hit[]; total: number; total_is_at_least?: boolean; notes: string[] }
+type Output = {
+  results: Hit[]
+  total: number
+  total_is_at_least?: boolean
+  degraded?: string[]
+  notes: string[]
+}
 
 export function printSearch(output: Output, { terminal }: PrintContext): Printed {
-  const notes = [...output.notes]
+  const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
     return { lines: [], notes: ["Nothing found. Try fewer or other words, or `dex list` to browse.", ...notes] }
   const lines: string[] = []
   for (const [i, hit] of output.results.entries()) lines.push(...hitLines(hit, i + 1, terminal), "")
   const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, "message")}`
+  const match = output.total === 1 ? "matches" : "match"
+  const near = output.results.filter((hit) => hit.rank_source === "vector").length
+  const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
   notes.unshift(
-    `${many(output.results.length, "conversation")} shown; ${total} ${output.total === 1 ? "matches" : "match"}. Read one: dex show 1`,
+    `${many(output.results.length, "conversation")} shown${byMeaning}; ${total} ${match}. Read one: dex show 1`,
   )
   return { lines, notes, listing: output.results.map((hit) => `${hit.id}#${hit.message_index}`) }
 }

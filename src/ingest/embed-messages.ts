@@ -1,0 +1,186 @@
+import { isDexError } from "../core/error.ts"
+import { formatRef } from "../core/ref.ts"
+import type { Embedder, EmbedSettings } from "../embed/embedder.ts"
+import { keptId, openEmbedder } from "../embed/open-embedder.ts"
+import { tryLock } from "../store/lock.ts"
+import type { SearchIndex } from "../store/search-index.ts"
+import type { Store } from "../store/store.ts"
+import type { Unembedded, VectorIndex } from "../store/vector-index.ts"
+import { textToEmbed } from "./embed-text.ts"
+
+export type EmbedDeps = { store: Store; index: SearchIndex; home: { dir: string } }
+
+export type EmbedOptions = {
+  /** Throws a DexError where the settings are not complete. */
+  settings: () => EmbedSettings
+  /** Makes the vectors again that are there. */
+  again?: boolean
+  deadline?: number
+  signal?: AbortSignal
+  onProgress?: (done: number, total: number) => void
+}
+
+export type EmbedReport = {
+  embedder: string
+  /** Messages that were looked at now. */
+  embedded: number
+  /** Messages that still have no vector; the next sync goes on with them. */
+  left: number
+  duration_ms: number
+  /** Why it is not more. */
+  problem?: string
+}
+
+/** The last chunk of vectors is written anew with each save, so not too few at once. */
+const PAGE = 256
+/** As many as a server is asked for at once: what an interruption can cost. */
+const AT_ONCE = 32
+/** One text that a server cannot take must not stop the others; a server that takes none must be left alone. */
+const MOST_FAILURES = 3
+
+/**
+ * Gives vectors to the messages that have none, newest first, until all have one, the time is up or the server gives
+ * up. What is done is kept, and the next call goes on. Never throws for what a server or a setting does: it is said.
+ * Undefined when there is no embedder.
+ */
+export async function embedMessages(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
+  const started = Date.now()
+  const report = await embedWhatIsMissing(deps, options)
+  return report && { ...report, duration_ms: Date.now() - started }
+}
+
+async function embedWhatIsMissing(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
+  const vectors = await deps.index.vectors()
+  const report: EmbedReport = { embedder: "", embedded: 0, left: vectors.documents(), duration_ms: 0 }
+  try {
+    const settings = options.settings()
+    if (settings.provider === "none") return undefined
+    report.embedder = `${settings.provider}:${settings.model ?? ""}`
+    const kept = keptId(
+      settings,
+      vectors.stats().map((space) => space.embedder),
+    )
+    if (kept !== undefined) Object.assign(report, { embedder: kept, left: leftOf(vectors, kept) })
+    if (report.left === 0 && !options.again) return report
+    const stop = stopSignal(options)
+    if (stop.aborted) return report
+    const lock = tryLock(`${deps.home.dir}/embed.lock`)
+    if (!lock) return { ...report, problem: "Another dex is embedding right now; this one left it to that." }
+    try {
+      await embedAll(deps, vectors, settings, options, stop, report)
+    } finally {
+      lock.release()
+    }
+  } catch (error) {
+    if (!isDexError(error)) throw error
+    if (error.code !== "embed_stopped") report.problem = error.message
+  }
+  return report
+}
+
+async function embedAll(
+  { store, index }: EmbedDeps,
+  vectors: VectorIndex,
+  settings: EmbedSettings,
+  options: EmbedOptions,
+  stop: AbortSignal,
+  report: EmbedReport,
+): Promise<void> {
+  // Not by what is kept: a model that was changed under its name gets a new id here.
+  const embedder = (await openEmbedder(settings, [], stop))!
+  report.embedder = embedder.id
+  const golden = options.again ? undefined : vectors.golden(embedder.id)
+  const probe = await embedder.probe(golden, stop)
+  if (!probe.ok) {
+    if (probe.changed) vectors.distrust(embedder.id)
+    report.left = leftOf(vectors, embedder.id)
+    if (!stop.aborted) report.problem = probe.reason!
+    return
+  }
+  if (options.again) vectors.drop()
+  if (golden === undefined) vectors.saveGolden(embedder.id, probe.vector!)
+  report.left = leftOf(vectors, embedder.id)
+  const total = report.left
+  const failures: Failures = { inARow: 0, texts: 0 }
+  let last: Unembedded | undefined
+  while (!stop.aborted && failures.inARow < MOST_FAILURES) {
+    const page = vectors.missing(embedder.id, PAGE, last)
+    if (page.length === 0) break
+    last = page.at(-1)
+    const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, page, stop, failures))
+    report.embedded += saved
+    options.onProgress?.(report.embedded, total)
+  }
+  report.left = leftOf(vectors, embedder.id)
+  if (failures.reason !== undefined)
+    report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} passed over; the next \`dex sync\` tries again.`
+  if (report.embedded > 0) index.checkpoint()
+}
+
+type Failures = { inARow: number; texts: number; reason?: string }
+type Row = { message: Unembedded; vector?: Float32Array }
+
+/** What of a page could be embedded before it had to stop. */
+async function embedPage(
+  store: Store,
+  embedder: Embedder,
+  page: Unembedded[],
+  stop: AbortSignal,
+  failures: Failures,
+): Promise<Row[]> {
+  const { texts, empty } = await textsOf(store, page)
+  const rows: Row[] = empty.map((message) => ({ message }))
+  for (let at = 0; at < texts.length && !stop.aborted && failures.inARow < MOST_FAILURES; at += AT_ONCE) {
+    const some = texts.slice(at, at + AT_ONCE)
+    try {
+      const made = await embedder.embed(
+        some.map(({ text }) => text),
+        { role: "document", signal: stop },
+      )
+      rows.push(...some.map(({ message }, i) => ({ message, vector: made[i]! })))
+      failures.inARow = 0
+    } catch (error) {
+      if (stop.aborted) break
+      if (!isDexError(error)) throw error
+      failures.reason = error.message
+      failures.texts += some.length
+      failures.inARow = STOPS.has(error.code) ? MOST_FAILURES : failures.inARow + 1
+    }
+  }
+  return rows
+}
+
+/** What every further request would meet as well. */
+const STOPS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
+
+/** A message that is gone from the history by now is in neither. */
+async function textsOf(store: Store, page: Unembedded[]) {
+  const texts: { message: Unembedded; text: string }[] = []
+  const empty = page.filter(({ number }) => number === 0) // a conversation's card
+  for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {
+    const numbers = group.map(({ number }) => number).filter((number) => number > 0)
+    if (numbers.length === 0) continue
+    const stored = new Map((await store.messages(group[0]!.ref, numbers)).map((message) => [message.number, message]))
+    for (const message of group) {
+      const found = stored.get(message.number)
+      if (!found) continue
+      const text = textToEmbed(found)
+      if (text === undefined) empty.push(message)
+      else texts.push({ message, text })
+    }
+  }
+  return { texts, empty }
+}
+
+function leftOf(vectors: VectorIndex, embedder: string): number {
+  const space = vectors.stats().find((one) => one.embedder === embedder)
+  return Math.max(0, vectors.documents() - (space ? space.vectors + space.empty : 0))
+}
+
+function stopSignal({ deadline, signal }: EmbedOptions): AbortSignal {
+  const signals = [
+    ...(signal ? [signal] : []),
+    ...(deadline === undefined ? [] : [AbortSignal.timeout(Math.max(0, deadline - Date.now()))]),
+  ]
+  return AbortSignal.any(signals)
+}

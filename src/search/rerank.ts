@@ -1,0 +1,61 @@
+import { isDexError } from "../core/error.ts"
+import { messageText } from "../core/format.ts"
+import { openReranker, type RerankSettings } from "../embed/rerank.ts"
+import type { Store } from "../store/store.ts"
+import type { RankedConversation } from "./rank.ts"
+
+export type Rerank = {
+  /** Throws a DexError where the settings are not complete. */
+  settings: () => RerankSettings
+  timeoutMs: number
+  /** What was asked, redacted: it may leave the machine. */
+  text: string
+}
+
+export type Reranked<Row> = { rows: Row[]; reranked: boolean; degraded?: string }
+
+/** How many of the best rows a model looks at again. */
+const TOP = 20
+const MOST_CHARS = 2_000
+
+/**
+ * Lets a model order the best rows again. Each takes the score of the place that it gets, so that the others stay below
+ * and the parts still add up. Never throws for what a server or a setting does: then the order stays, and it says why.
+ */
+export async function rerankTop<Row extends RankedConversation>(
+  store: Store,
+  rows: Row[],
+  { settings, timeoutMs, text }: Rerank,
+): Promise<Reranked<Row>> {
+  const top = rows.slice(0, TOP)
+  if (top.length < 2) return { rows, reranked: false }
+  const stop = AbortSignal.timeout(timeoutMs)
+  try {
+    const reranker = openReranker(settings())
+    const texts: string[] = []
+    for (const row of top) texts.push(await textOf(store, row))
+    const judged = await reranker.rerank(text, texts, { signal: stop })
+    // Those that it cannot tell apart stay in their order.
+    const order = top.map((row, i) => ({ row, judged: judged[i]! })).sort((a, b) => b.judged - a.judged)
+    const placed = order.map(({ row }, place) => withScore(row, top[place]!.score))
+    return { rows: [...placed, ...rows.slice(TOP)], reranked: true }
+  } catch (error) {
+    if (!isDexError(error)) throw error
+    const late = `The reranking server did not answer within ${timeoutMs} ms (rerank.timeout_ms).`
+    return {
+      rows,
+      reranked: false,
+      degraded: `${stop.aborted ? late : error.message} The hits stand as they were found.`,
+    }
+  }
+}
+
+function withScore<Row extends RankedConversation>(row: Row, score: number): Row {
+  const parts = [...row.parts, { name: "rerank" as const, value: score - row.score }]
+  return { ...row, score, parts }
+}
+
+async function textOf(store: Store, { ref, best }: RankedConversation): Promise<string> {
+  const [message] = await store.messages(ref, [Math.max(1, best.number)])
+  return message ? messageText(message, "stripped").slice(0, MOST_CHARS).toWellFormed() : ""
+}

@@ -1,0 +1,52 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { estimateTokens } from "../../src/core/tokens.ts"
+import { clipSnippet, MARK } from "../../src/store/snippets.ts"
+import { dex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+test("a default search answer takes at most 1,600 tokens, whatever was found", async () => {
+  const home = tempDir()
+  for (let i = 0; i < 14; i++) {
+    claudeSession(home, {
+      id: `${String(i).padStart(8, "0")}-1111-4111-8111-111111111111`,
+      cwd: `/home/developer/workspace/a-rather-long-project-name-${i}`,
+      start: `2026-11-${String(i + 1).padStart(2, "0")}T10:00:00Z`,
+      turns: [
+        {
+          user: `${i} how do we rotate the refresh token ${`internalRefreshTokenRotationCoordinator${i} "quoted\\path" `.repeat(30)}`,
+        },
+        {
+          assistant: `Rotate the refresh token in step ${i}, then ${"explain each of the many considerations ".repeat(40)}`,
+        },
+      ],
+    })
+  }
+  await dex(home, ["sync"])
+  const { stdout } = await dex(home, ["search", "rotate refresh token", "--json"])
+  const answer = JSON.parse(stdout) as { results: { snippet: string }[] }
+  expect(answer.results).toHaveLength(10)
+  expect(estimateTokens(stdout)).toBeLessThanOrEqual(1_600)
+  for (const { snippet } of answer.results) expect(snippet).toContain(MARK)
+})
+
+test("a clipped snippet keeps its first marked word and no half mark", () => {
+  const word = fc
+    .string({ unit: "grapheme-ascii", minLength: 1, maxLength: 12 })
+    .map((text) => text.replace(/[\s*]/g, "x"))
+  fc.assert(
+    fc.property(
+      fc.array(word, { maxLength: 60 }),
+      fc.array(word, { maxLength: 60 }),
+      fc.integer({ min: 60, max: 300 }),
+      (before, after, chars) => {
+        const snippet = [...before, `${MARK}match${MARK}`, ...after].join(" ")
+        const clipped = clipSnippet(snippet, chars)
+        expect(clipped).toContain(`${MARK}match${MARK}`)
+        expect(JSON.stringify(clipped).length).toBeLessThanOrEqual(chars + 4)
+        expect(clipped.split(MARK).length % 2).toBe(1)
+      },
+    ),
+  )
+})

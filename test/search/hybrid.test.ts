@@ -1,0 +1,301 @@
+import { join } from "node:path"
+import fc from "fast-check"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { type Part, ROLES, type Role } from "../../src/core/conversation.ts"
+import { formatRef } from "../../src/core/ref.ts"
+import { addsUp } from "../../src/core/trace.ts"
+import { textToEmbed } from "../../src/ingest/embed-text.ts"
+import { fuse } from "../../src/search/hybrid.ts"
+import { parseQuery } from "../../src/search/query.ts"
+import { rank, WEIGHTS } from "../../src/search/rank.ts"
+import { type Filters, scopeOf } from "../../src/search/scope.ts"
+import { openIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import type { ConversationWrite, MessageWrite } from "../../src/store/store.ts"
+import type { VectorFilter } from "../../src/store/vector-index.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+import { hashedVector } from "../support/embedding-server.ts"
+import { tempDir } from "../support/temp.ts"
+
+const EMBEDDER = "test:words@1:64:p0"
+const DAY = 86_400_000
+const START = Date.UTC(2026, 0, 1)
+
+const vectorOf = (text: string) => Float32Array.from(hashedVector(text, 64))
+
+async function history(conversations: ConversationWrite[], source: "claude_code" | "codex" = "claude_code") {
+  const dir = tempDir()
+  const store = openStore(join(dir, "history.db"))
+  const index = openIndex(join(dir, "index.db"))
+  onTestFinished(() => {
+    store.close()
+    index.close()
+  })
+  for (const one of conversations) await store.writeUnit(unit(`${one.id}.jsonl`, [one], { source }))
+  await index.follow(store)
+  const vectors = await index.vectors()
+  const embed = async () => {
+    const waiting = vectors.missing(EMBEDDER, 1_000_000)
+    const texts = new Map<string, Map<number, string>>()
+    for (const { ref } of waiting) {
+      const name = formatRef(ref)
+      if (texts.has(name)) continue
+      const messages = await store.messages(ref)
+      texts.set(name, new Map(messages.map((message) => [message.number, textToEmbed(message) ?? ""])))
+    }
+    return vectors.save(
+      EMBEDDER,
+      waiting.map((message) => {
+        const text = texts.get(formatRef(message.ref))!.get(message.number)
+        return text ? { message, vector: vectorOf(text) } : { message }
+      }),
+    )
+  }
+  await embed()
+  return { dir, store, index, vectors, embed }
+}
+
+describe("fusion", () => {
+  const some = (i: number) => said(`m${i}`, `refresh token number ${i} of the auth service`, { at: START + i })
+  const ready = () =>
+    history([
+      conversation("a", [some(1), some(2), said("x1", "something else entirely")]),
+      conversation("b", [said("b1", "token rotation in the auth service"), said("b2", "the sidebar flickers")]),
+      conversation("c", [said("c1", "rotate credentials of the login service")]),
+    ])
+  const near = (vectors: Awaited<ReturnType<typeof history>>["vectors"], text: string, from = -1) => ({
+    hits: vectors.scan(EMBEDDER, vectorOf(text), { limit: 100, filter: {} }),
+    near: from,
+  })
+
+  test("the parts of every score add up to it, and both lists are named", async () => {
+    const { index, vectors } = await ready()
+    const fused = fuse(
+      rank(index, parseQuery("refresh token"), {}),
+      near(vectors, "rotate credentials of the login service"),
+      0.5,
+      WEIGHTS,
+    )
+    expect(fused.messages.length).toBeGreaterThan(4)
+    for (const { score, parts } of [...fused.messages, ...fused.conversations])
+      expect(addsUp({ score_final: score, terms: parts })).toBe(true)
+    const sources = new Map(fused.conversations.map((one) => [one.ref.id, one.rank_source]))
+    expect(Object.fromEntries(sources)).toEqual({ a: "both", b: "both", c: "vector" })
+  })
+
+  test("without anything near, the order is that of the words alone", async () => {
+    const { index } = await ready()
+    const lexical = rank(index, parseQuery("refresh token service"), {})
+    const fused = fuse(lexical, { hits: [], near: 0 }, 0.5, WEIGHTS)
+    expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
+    expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
+  })
+
+  test("what is not near orders what words found, and adds nothing", async () => {
+    const { index, vectors } = await ready()
+    const lexical = rank(index, parseQuery("refresh token"), {})
+    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), 0.5, WEIGHTS)
+    expect(fused.conversations.map((one) => [one.ref.id, one.rank_source])).toEqual([
+      ["a", "both"],
+      ["b", "both"],
+    ])
+    expect(fused.messages).toHaveLength(lexical.messages.length)
+    expect(fused.messages.some((one) => one.parts.some((part) => part.name === "vector"))).toBe(true)
+  })
+
+  test("equals are ordered by time, newest first, then by name: two indexes give the same", async () => {
+    const twins = ["d", "b", "a", "c"].map((id) =>
+      conversation(id, [said(`${id}1`, "exactly the same words", { at: id === "c" ? START + DAY : START })]),
+    )
+    const order = async (conversations: ConversationWrite[]) => {
+      const { index, vectors } = await history(conversations)
+      const fused = fuse(rank(index, parseQuery("same words"), {}), near(vectors, "same words"), 0.5, WEIGHTS)
+      return fused.conversations.map((one) => one.ref.id)
+    }
+    expect(await order(twins)).toEqual(["c", "a", "b", "d"])
+    expect(await order(twins.toReversed())).toEqual(["c", "a", "b", "d"])
+  })
+})
+
+describe("what is embedded", () => {
+  const part = (more: Partial<Part>): Part => ({ type: "text", text: "", origin: "person", ...more }) as Part
+  test("what was said and called, shortened; not what tools returned, hooks put in or the agent thought", () => {
+    expect(textToEmbed({ parts: [part({ text: "why?" })] })).toBe("why?")
+    const call = { type: "tool_call", origin: "agent", tool: "Bash", text: "x".repeat(5000) } as const
+    expect(textToEmbed({ parts: [call] })).toBe(`Bash: ${"x".repeat(300)}`)
+    const silent: Part[] = [
+      { type: "tool_result", text: "FAIL", origin: "local_tool", is_error: true },
+      { type: "text", text: "a reminder", origin: "injected" },
+      { type: "thinking", text: "hm", origin: "agent" },
+      { type: "text", text: " … \n", origin: "agent" },
+    ]
+    expect(textToEmbed({ parts: silent })).toBe(undefined)
+    expect(textToEmbed({ parts: [...silent, part({ text: `${"a".repeat(3999)}😀 more` })] })!.length).toBeLessThan(4001)
+  })
+})
+
+describe("filters hold for vectors", () => {
+  const PROJECTS = ["/code/api", "/code/web", "/code/secret"]
+  const WORDS = ["refresh", "token", "sidebar", "theme", "invoice", "backup"]
+  const TOOLS = ["Bash", "Edit"]
+  const message = (key: string, i: number): MessageWrite => {
+    const role = ROLES[i % 3] as Role
+    const text = `${WORDS[i % 6]} ${WORDS[(i * 7 + 1) % 6]} remark ${key}`
+    const parts: Part[] = [{ type: "text", text, origin: role === "user" ? "person" : "agent" }]
+    if (i % 4 === 0) parts.push({ type: "tool_call", text: "{}", origin: "agent", tool: TOOLS[i % 8 === 0 ? 0 : 1]! })
+    return said(key, "", { role, parts, at: START + i * DAY })
+  }
+  const all = Array.from({ length: 12 }, (_, c) =>
+    conversation(
+      `conv${c}`,
+      Array.from({ length: 10 }, (_, m) => message(`c${c}m${m}`, c * 3 + m)),
+      {
+        project: PROJECTS[c % 3]!,
+        cwds: [PROJECTS[c % 3]!],
+        kind: c % 4 === 3 ? "subagent" : "person",
+      },
+    ),
+  )
+  const ref = (id: string) => ({ source: "claude_code" as const, id })
+  const filters = fc.record(
+    {
+      sources: fc.constantFrom(
+        ["claude_code" as const],
+        ["codex" as const],
+        ["codex" as const, "claude_code" as const],
+      ),
+      projects: fc.subarray([...PROJECTS, "/nowhere"], { minLength: 1 }),
+      excludedProjects: fc.subarray(PROJECTS),
+      kinds: fc.subarray(["person" as const, "subagent" as const], { minLength: 1 }),
+      roles: fc.subarray([...ROLES], { minLength: 1 }),
+      tools: fc.subarray(["Bash", "bash", "Edit", "Nothing"], { minLength: 1 }),
+      from: fc.integer({ min: 0, max: 45 }).map((day) => START + day * DAY),
+      to: fc.integer({ min: 0, max: 45 }).map((day) => START + day * DAY),
+      conversations: fc.subarray(all.map((one) => ref(one.id))),
+      excludedConversations: fc.subarray(all.map((one) => ref(one.id))),
+      required: fc.subarray(
+        WORDS.map((word) => `"${word}"`),
+        { maxLength: 2 },
+      ),
+      excluded: fc.subarray(
+        WORDS.map((word) => `"${word}"`),
+        { maxLength: 2 },
+      ),
+    },
+    { requiredKeys: [] },
+  )
+
+  const letsIn = (filter: VectorFilter, one: ConversationWrite, said: MessageWrite): boolean => {
+    const text = said.parts.map((part) => part.text).join(" ")
+    const holds = (expression: string) => text.includes(expression.slice(1, -1))
+    const used = said.parts.flatMap((part) => (part.type === "tool_call" ? [part.tool.toLowerCase()] : []))
+    const named = (refs: { id: string }[]) => refs.some(({ id }) => id === one.id)
+    return (
+      (filter.sources?.includes("claude_code") ?? true) &&
+      (filter.projects?.includes(one.project!) ?? true) &&
+      !(filter.excludedProjects ?? []).includes(one.project!) &&
+      (filter.kinds?.includes(one.kind) ?? true) &&
+      (filter.roles?.includes(said.role) ?? true) &&
+      (filter.tools?.some((tool) => used.includes(tool.toLowerCase())) ?? true) &&
+      (filter.from === undefined || said.at! >= filter.from) &&
+      (filter.to === undefined || said.at! <= filter.to) &&
+      (filter.conversations === undefined || named(filter.conversations)) &&
+      !named(filter.excludedConversations ?? []) &&
+      (filter.required ?? []).every(holds) &&
+      !(filter.excluded ?? []).some(holds)
+    )
+  }
+
+  test("no hit is outside its filters, and none that is inside is left out", async () => {
+    const { vectors, index } = await history(all)
+    const expected = (filter: VectorFilter) =>
+      all
+        .flatMap((one) => one.messages.map((said, m) => ({ one, said, m })))
+        .filter(({ one, said }) => letsIn(filter, one, said))
+        .map(({ one, m }) => `${one.id}#${m + 1}`)
+        .sort()
+    fc.assert(
+      fc.property(filters, fc.constantFrom(...WORDS), (given, word) => {
+        const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+        const hits = vectors.scan(EMBEDDER, vectorOf(word), { limit: 200, filter })
+        expect(hits.map((hit) => `${hit.ref.id}#${hit.number}`).sort()).toEqual(expected(filter))
+        const few = vectors.scan(EMBEDDER, vectorOf(word), { limit: 3, filter })
+        expect(few.map((hit) => hit.score)).toEqual(hits.slice(0, 3).map((hit) => hit.score))
+        // The same filters, asked of the words: every message holds "remark".
+        const counted = index.count({ ...filter, match: '"remark"' })
+        expect(counted.total).toBe(hits.length)
+      }),
+      { numRuns: 400 },
+    )
+  })
+
+  test("many let in, few of them near: they are found all the same", async () => {
+    const crowd = Array.from({ length: 12 }, (_, c) =>
+      conversation(
+        `crowd${c}`,
+        Array.from({ length: 2_000 }, (_, m) =>
+          said(`q${c}m${m}`, c < 11 ? `refresh token ${m % 50}` : "refresh token", {
+            role: c < 11 ? "assistant" : "user",
+            at: START + m,
+          }),
+        ),
+      ),
+    )
+    const { vectors } = await history(crowd)
+    const query = vectorOf("refresh token")
+    // The 2,000 nearest are all a person's; the filter lets in the 22,000 others.
+    const others = { roles: ["assistant" as const] }
+    const hits = vectors.scan(EMBEDDER, query, { limit: 100, filter: others })
+    expect(hits).toHaveLength(100)
+    expect(hits.every((hit) => hit.ref.id !== "crowd11")).toBe(true)
+    const wide = vectors.scan(EMBEDDER, query, { limit: 100, filter: { from: START } })
+    expect(wide.every((hit) => hit.ref.id === "crowd11")).toBe(true)
+    const without = vectors.scan(EMBEDDER, query, { limit: 100, filter: { excluded: ['"7"'] } })
+    expect(without).toHaveLength(100)
+  }, 60_000)
+
+  test("a project that becomes private is no longer found from outside", async () => {
+    const { store, vectors } = await history(all)
+    const ask = async (more: Filters) => {
+      const scope = await scopeOf(store, more)
+      return vectors.scan(EMBEDDER, vectorOf("refresh token"), { limit: 200, filter: scope!.filters })
+    }
+    expect(await ask({})).toHaveLength(120)
+    await store.setPrivate("/code/secret", true)
+    expect(await ask({})).toHaveLength(80)
+    expect(await ask({ inside: "/code/secret" })).toHaveLength(120)
+  })
+})
+
+describe("vectors follow the messages", () => {
+  test("a number that was given to another message meanwhile gets nothing", async () => {
+    const { store, index, vectors } = await history([conversation("a", [said("a1", "the first words")])])
+    vectors.drop()
+    const [waiting] = vectors.missing(EMBEDDER, 10)
+    await store.forget([{ source: "claude_code", id: "a" }])
+    await store.writeUnit(unit("b.jsonl", [conversation("b", [said("b1", "other words")])]))
+    await index.follow(store)
+    const [now] = vectors.missing(EMBEDDER, 10)
+    expect(now!.doc).toBe(waiting!.doc) // the number is given again
+    expect(vectors.save(EMBEDDER, [{ message: waiting!, vector: vectorOf("the first words") }])).toEqual({
+      saved: 0,
+      gone: 1,
+    })
+    expect(vectors.scan(EMBEDDER, vectorOf("the first words"), { limit: 9, filter: {} })).toEqual([])
+  })
+
+  test("a message that changes loses its vector, and gets another", async () => {
+    const { store, index, vectors, embed } = await history([
+      conversation("a", [said("a1", "the first words"), said("a2", "they stay")]),
+    ])
+    const changed = conversation("a", [said("a1", "entirely others"), said("a2", "they stay")])
+    await store.writeUnit(unit("a.jsonl", [changed], { mode: "replace" }))
+    await index.follow(store)
+    expect(vectors.missing(EMBEDDER, 10).map(({ number }) => number)).toEqual([1])
+    await embed()
+    const [best] = vectors.scan(EMBEDDER, vectorOf("entirely others"), { limit: 1, filter: {} })
+    expect(best).toMatchObject({ number: 1 })
+    expect(best!.score).toBeGreaterThan(0.99)
+    expect(index.check()).toEqual([])
+  })
+})
