@@ -5,8 +5,6 @@ import Database from "better-sqlite3"
 const [path, match, limit] = process.argv.slice(2) as [string, string, string]
 const db = new Database(path, { readonly: true })
 const rows = db
-  .prepare(
-    "select rowid, bm25(words, 2.0, 1.0, 0.6, 0.0) as score from words where words match ? order by score limit ?",
-  )
+  .prepare("select rowid, bm25(words) as score from words where words match ? order by score limit ?")
   .all(match, Number(limit))
 console.log(rows.length)

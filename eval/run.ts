@@ -2,6 +2,7 @@ import { parseArgs } from "node:util"
 import { parseQuery } from "../src/search/query.ts"
 import { rank } from "../src/search/rank.ts"
 import { scopeOf } from "../src/search/scope.ts"
+import type { SearchIndex } from "../src/store/search-index.ts"
 import { openBaseline } from "./baseline.ts"
 import { type EvalHome, openHome, projectPath } from "./home.ts"
 import { type Interval, METRICS, mean, pairedDifference, type Scores, scoresOf } from "./metrics.ts"
@@ -14,7 +15,7 @@ import { questions } from "./sets/questions.ts"
 import { measureSilence, type SilenceRow } from "./silence.ts"
 
 // Retrieval quality, through the product's own ingest, store and search, beside bare FTS5 in the same run.
-//   npm run eval -- [--set NAME] [--half tune|held|all] [--json]
+//   npm run eval -- [--set NAME] [--half tune|held|all] [--as-if 1000000] [--json]
 
 const SETS: Record<string, () => EvalSet> = {
   commits,
@@ -43,6 +44,8 @@ const { values } = parseArgs({
   options: {
     set: { type: "string", multiple: true },
     half: { type: "string", default: "all" },
+    /** As if the history held so many messages: what bounding the work on common words costs. */
+    "as-if": { type: "string" },
     json: { type: "boolean", default: false },
   },
 })
@@ -104,10 +107,23 @@ async function measure(set: EvalSet): Promise<Row[]> {
 async function ranked(home: EvalHome, set: EvalSet, question: Question): Promise<string[]> {
   const { project } = question
   const scope = await scopeOf(home.store, project === undefined ? {} : { project: projectPath(project) })
-  const { messages, conversations } = rank(home.index, parseQuery(question.text), scope!.filters)
+  const { messages, conversations } = rank(asIf(home.index), parseQuery(question.text), scope!.filters)
   return set.unit === "message"
     ? messages.filter((hit) => hit.number > 0).map((hit) => home.docOf(hit.ref.id, hit.number))
     : conversations.map((hit) => home.chatOf(hit.ref.id))
+}
+
+/** The same index, told to be larger: the planner bounds its work as it would there. */
+function asIf(index: SearchIndex): SearchIndex {
+  const wanted = values["as-if"] === undefined ? undefined : Number(values["as-if"])
+  if (wanted === undefined) return index
+  const scale = wanted / Math.max(1, index.sizes([]).messages)
+  return {
+    ...index,
+    sizes: (expressions) => ({ ...index.sizes(expressions), messages: wanted }),
+    find: (query) =>
+      index.find({ ...query, ...(query.newest !== undefined && { newest: Math.ceil(query.newest / scale) }) }),
+  }
 }
 
 function toRow(set: EvalSet, half: Half | "all", category: string, answers: { ours: Scores; bare: Scores }[]): Row {

@@ -15,6 +15,7 @@ import { FLAG } from "./flags.ts"
 import type {
   Changes,
   CommandRow,
+  CommitRow,
   ConversationRow,
   KnownUnit,
   ListFilter,
@@ -325,6 +326,29 @@ export function madeIn(db: Db, ref: Ref): MadeRow[] {
     )
     .all(ref.source, ref.id) as Raw[]
   return rows.map((row) => present(row) as MadeRow)
+}
+
+export function commits(db: Db, { limit, inside }: { limit: number; inside?: string }): CommitRow[] {
+  const rows = db
+    .prepare(
+      `select c.source, c.native_id as id, t.number, t.name as hash, t.subject, m.at
+       from made t join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
+       join conversation c on c.id = t.conversation_id left join project p on p.id = c.project_id
+       where t.kind = 'commit' and t.subject is not null and (ifnull(p.private, 0) = 0 or p.path = @inside)
+       order by m.at desc nulls last, c.native_id, t.number, t.name limit @limit`,
+    )
+    .all({ limit, inside: inside ?? null, uncounted: FLAG.superseded | FLAG.copied }) as (Ref & {
+    number: number
+    hash: string
+    subject: string
+    at: number | null
+  })[]
+  return rows.map(({ source, id, number, hash, subject, at }) => ({
+    ref: { source, id, number },
+    hash,
+    subject,
+    ...(at !== null && { at }),
+  }))
 }
 
 const COUNTED = `join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted

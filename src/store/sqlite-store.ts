@@ -62,6 +62,7 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
     commandsOf: (ref) => ask(() => read.commandsOf(db, ref)),
     madeIn: (ref) => ask(() => read.madeIn(db, ref)),
+    commits: (filter) => ask(() => read.commits(db, filter)),
     work: (refs) => ask(() => read.work(db, refs)),
     around: async (ref, before, after) => {
       const { around } = await import("./around.ts")

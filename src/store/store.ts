@@ -45,6 +45,8 @@ export type Store = {
   editedFiles(ref: Ref, limit: number): Promise<string[]>
   commandsOf(ref: Ref): Promise<CommandRow[]>
   madeIn(ref: Ref): Promise<MadeRow[]>
+  /** The commits that conversations made, newest first. Copies in forks and what was superseded do not count. */
+  commits(filter: { limit: number; inside?: string }): Promise<CommitRow[]>
   /** What was done in each of these, in their order. Copies in forks and what was superseded do not count. */
   work(refs: Ref[]): Promise<Work[]>
   /**
@@ -175,6 +177,7 @@ export type MadeRow = {
   subject?: string
   branch?: string
 }
+export type CommitRow = { ref: Ref & { number: number }; hash: string; subject: string; at?: number }
 /** `files` counts those that were edited. */
 export type Work = { lines_added: number; lines_removed: number; files: number; commits: number }
 export type ProjectRow = { path: string; private: boolean }

@@ -208,6 +208,35 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       ])
     })
 
+    test("tells the newest commits first: not a fork's copies, nor what was superseded, nor another's private ones", async () => {
+      const store = await open()
+      const commit = (hash: string, at: number, more: object = {}) =>
+        said(hash, "committed", { at, effects: [{ type: "commit", hash, subject: `subject of ${hash}` }], ...more })
+      const shared = commit("1a2b3c4", 1000)
+      await store.writeUnit(
+        unit(
+          "a",
+          [conversation("a", [shared, commit("5d6e7f8", 3000), commit("9999999", 9000, { superseded: true })])],
+          {
+            bornAt: 1,
+          },
+        ),
+      )
+      await store.writeUnit(unit("f", [conversation("f", [shared, commit("abcdef0", 2000)])], { bornAt: 2 }))
+      const secret = { project: "/code/secret", cwds: ["/code/secret"] }
+      await store.writeUnit(unit("s", [conversation("s", [commit("0011223", 4000)], secret)], { bornAt: 3 }))
+      await store.setPrivate("/code/secret", true)
+      expect(await store.commits({ limit: 10 })).toEqual([
+        { ref: { ...ref("a"), number: 2 }, hash: "5d6e7f8", subject: "subject of 5d6e7f8", at: 3000 },
+        { ref: { ...ref("f"), number: 2 }, hash: "abcdef0", subject: "subject of abcdef0", at: 2000 },
+        { ref: { ...ref("a"), number: 1 }, hash: "1a2b3c4", subject: "subject of 1a2b3c4", at: 1000 },
+      ])
+      expect((await store.commits({ limit: 2, inside: "/code/secret" })).map(({ hash }) => hash)).toEqual([
+        "0011223",
+        "5d6e7f8",
+      ])
+    })
+
     test("tells what a project's conversations said around one message, in order of time", async () => {
       const store = await open()
       const at = (id: string, times: number[], more: object = {}) =>

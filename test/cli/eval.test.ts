@@ -1,0 +1,390 @@
+import { createHash } from "node:crypto"
+import { once } from "node:events"
+import { existsSync, mkdirSync, readdirSync, readFileSync, watch } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { SETTINGS } from "../../src/config/settings.ts"
+import { formatRef } from "../../src/core/ref.ts"
+import { newestWithin, questionsOf } from "../../src/search/commit-questions.ts"
+import { maskedStore, subjectMask } from "../../src/search/masked.ts"
+import { intervalOf, queryOf } from "../../src/search/measure.ts"
+import { WEIGHTS } from "../../src/search/rank.ts"
+import { fittedOf, weightsOf } from "../../src/search/weights.ts"
+import { openSqlite } from "../../src/store/engine.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+import { DEX, dex, startDex } from "../support/dex.ts"
+import { claudeSession, type Turn } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+/** A home whose temporary folder can be looked into. */
+async function synced(fill: (home: string) => void): Promise<string> {
+  const home = tempDir()
+  mkdirSync(join(home, "tmp"))
+  fill(home)
+  expect((await dex(home, ["sync"])).code).toBe(0)
+  return home
+}
+
+/** Node keeps its compile cache in the temporary folder too. */
+const ownTemp = (home: string) => ({ TMPDIR: join(home, "tmp"), NODE_DISABLE_COMPILE_CACHE: "1" })
+const measured = (home: string, args: string[] = []) => dex(home, ["eval", "--mine", ...args], ownTemp(home))
+
+async function json(home: string, args: string[] = []) {
+  const run = await measured(home, ["--json", ...args])
+  expect(run.stderr).toBe("")
+  return JSON.parse(run.stdout)
+}
+
+const idOf = (n: number) => `${String(n).padStart(8, "0")}-1111-4111-8111-111111111111`
+const startOf = (n: number) => new Date(Date.UTC(2026, 9, 1) + n * 3_600_000).toISOString()
+
+function commit(hash: string, subject: string): Turn {
+  const input = { command: `git add -A && git commit -m "${subject}"`, description: subject }
+  return { tool: { name: "Bash", input, output: `[main ${hash}] ${subject}\n 1 file changed, 2 insertions(+)` } }
+}
+
+/** A word that stands nowhere else. The letters keep the stemmer from taking anything off its end. */
+const word = (question: number, n: number) => `q${String.fromCharCode(97 + n)}${question}zk`
+const words = (question: number, ...numbers: number[]) => numbers.map((n) => word(question, n))
+const subjectOf = (question: number) => words(question, 0, 1, 2, 3, 4).join(" ")
+
+/** Commits whose words stand in the conversation that made them only where it commits, or also where it works. */
+function committing(home: string, n: number, worksOn: (question: number) => string[]): void {
+  for (let question = 0; question < n; question++) {
+    const subject = subjectOf(question)
+    claudeSession(home, {
+      id: idOf(question),
+      start: startOf(question),
+      title: `About ${subject}`,
+      turns: [
+        { user: `Please look after task number ${question}` },
+        { assistant: worksOn(question).join(" and then ") || "I did what was asked for." },
+        commit(createHash("sha1").update(subject).digest("hex").slice(0, 7), subject),
+        { tool: { name: "Bash", input: { command: "git log -1" }, output: words(question, 4, 3, 2, 1, 0).join(" ") } },
+        { assistant: `Committed as "${subject}".` },
+      ],
+    })
+  }
+}
+
+describe("dex eval --mine", () => {
+  test("finds nothing by the commit's own words: they are masked wherever they stand", async () => {
+    const home = await synced((dir) => committing(dir, 12, () => []))
+    const told = await json(home)
+    expect(told.asked).toMatchObject({ commits: 12, questions: 12 })
+    expect(told.figures).toEqual({ n: 12, hit_at_1: 0, hit_at_5: 0, mrr: 0, silent: 1 })
+  })
+
+  test("finds conversations by the work, and is silent when they are left out", async () => {
+    const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
+    const told = await json(home)
+    expect(told).toMatchObject({
+      asked: { commits: 12, questions: 12 },
+      searched: { conversations: 12, of_conversations: 12 },
+      figures: { n: 12, hit_at_1: 1, hit_at_5: 1, mrr: 1, silent: 0 },
+      silent_without_answer: 1,
+      weights: { pairs: 30, neighbours: 20, decay: 50 },
+    })
+    expect(told.hit_at_5_interval.high).toBeCloseTo(1, 9)
+    expect(told.hit_at_5_interval.low).toBeCloseTo(0.757, 2)
+    const run = await measured(home)
+    expect(run.code).toBe(0)
+    expect(run.stdout).toMatch(/^hit@5 on your work: 100 % {2}\(95 % sure: 76 % to 100 %\)\n/)
+    expect(run.stdout).toMatch(/silent, left out +100 %/)
+    expect(readdirSync(join(home, "tmp"))).toEqual([])
+  })
+
+  test("asks no server, and says that it measured by words alone", async () => {
+    const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
+    const asked: string[] = []
+    const server = createServer((request, response) => {
+      asked.push(request.url ?? "")
+      response.end("{}")
+    }).listen(0, "127.0.0.1")
+    onTestFinished(() => void server.close())
+    await once(server, "listening")
+    const { port } = server.address() as AddressInfo
+    const env = { DEX_EMBED_PROVIDER: "ollama", DEX_EMBED_URL: `http://127.0.0.1:${port}`, DEX_EMBED_MODEL: "m" }
+    const run = await dex(home, ["eval", "--mine", "--json"], { ...ownTemp(home), ...env })
+    expect(JSON.parse(run.stdout).notes.join()).toMatch(/Measured by words alone/)
+    expect(asked).toEqual([])
+  })
+
+  test("leaves the index and the history as they were", async () => {
+    const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
+    const before = readdirSync(join(home, ".dex")).sort()
+    await measured(home)
+    expect(readdirSync(join(home, ".dex")).sort()).toEqual(before)
+    expect((await dex(home, ["search", word(3, 4)])).stdout).toContain(subjectOf(3).slice(0, 10))
+  })
+
+  test("removes its folder when it is interrupted, and says that nothing was kept", async () => {
+    const home = await synced((dir) => committing(dir, 150, (question) => words(question, 4, 2, 0, 3)))
+    const made = once(watch(join(home, "tmp")), "change")
+    const child = startDex(home, ["eval", "--mine"], DEX, ownTemp(home))
+    let stderr = ""
+    child.stderr!.on("data", (text: Buffer) => {
+      stderr += text
+    })
+    const ended = once(child, "close")
+    await made
+    child.kill("SIGINT")
+    expect((await ended)[0]).toBe(2)
+    expect(stderr).toMatch(/Stopping\.[\s\S]*Stopped\. Nothing was kept or changed\./)
+    expect(readdirSync(join(home, "tmp"))).toEqual([])
+  })
+
+  test("removes its folder when it fails", async () => {
+    const home = await synced((dir) => committing(dir, 12, () => []))
+    const db = openSqlite(join(home, ".dex", "history.db"))
+    db.exec("update body set data = x'00' where conversation_id = 7")
+    db.close()
+    expect((await measured(home)).code).toBe(2)
+    expect(readdirSync(join(home, "tmp"))).toEqual([])
+    const nowhere = await dex(home, ["eval", "--mine"], { ...ownTemp(home), TMPDIR: join(home, "nowhere") })
+    expect(nowhere.code).toBe(2)
+    expect(nowhere.stderr).toMatch(/^dex: No temporary folder could be made in .*nowhere.* Set TMPDIR/)
+  })
+
+  test("says what is needed where there are too few commits", async () => {
+    const home = await synced((dir) => committing(dir, 3, () => []))
+    const run = await measured(home)
+    expect(run).toMatchObject({ code: 1, stdout: "" })
+    expect(run.stderr).toMatch(/Of 3 commits made in your conversations, 3 can be asked for; a measure needs 10/)
+    expect(run.stderr).toMatch(/dex sync/)
+    const empty = await measured(
+      await synced((dir) => claudeSession(dir, { id: idOf(0), start: startOf(0), turns: [] })),
+    )
+    expect(empty.stderr).toMatch(/No commits are known/)
+  })
+
+  test("says what to do without --mine, and before anything was read", async () => {
+    const home = tempDir()
+    expect(await dex(home, ["eval"])).toMatchObject({ code: 2, stderr: expect.stringMatching(/dex eval --mine/) })
+    expect(await dex(home, ["eval", "--mine"])).toMatchObject({ code: 2, stderr: expect.stringMatching(/dex sync/) })
+    expect(existsSync(join(home, ".dex"))).toBe(false)
+  })
+
+  test("neither asks nor tells of private projects outside of them", async () => {
+    const home = await synced((dir) => committing(dir, 12, (question) => words(question, 4, 2, 0, 3)))
+    await dex(home, ["private", "/code/api"])
+    const run = await measured(home)
+    expect(run.code).toBe(1)
+    expect(run.stderr).toMatch(/No commits are known/)
+  })
+})
+
+/** On which half a commit's question falls. */
+const isFitted = (hash: string) => createHash("sha256").update(hash).digest()[0]! % 2 === 0
+
+/**
+ * Questions that are found best by a conversation's one best message (`single`) or by its many good ones (`many`). For
+ * each there is the conversation that made the commit and another one of the other kind.
+ */
+function home(n: number, kindOf: (hash: string) => "single" | "many") {
+  return (dir: string) => {
+    for (let question = 0; question < n; question++) {
+      const subject = subjectOf(question)
+      const hash = createHash("sha1").update(subject).digest("hex").slice(0, 7)
+      const single: Turn[] = [{ user: `Task ${question}` }, { assistant: words(question, 4, 2, 0, 3, 1).join(" or ") }]
+      const many: Turn[] = Array.from({ length: 12 }, (_, i) =>
+        i % 2 === 0 ? { assistant: words(question, 3, 1, 4).join(" or ") } : { user: `Go on ${question}` },
+      )
+      const own = kindOf(hash)
+      const turns = { single, many }
+      claudeSession(dir, {
+        id: idOf(question),
+        start: startOf(question),
+        turns: [...turns[own], commit(hash, subject)],
+      })
+      const other = turns[own === "single" ? "many" : "single"]
+      claudeSession(dir, { id: idOf(question + 1000), start: startOf(question), turns: other })
+    }
+  }
+}
+
+const configOf = (dir: string) => join(dir, ".dex", "config.json")
+
+describe("dex eval --mine --fit", () => {
+  test("keeps weights that prove better, search uses them, and --reset goes back", async () => {
+    const dir = await synced(home(44, () => "single"))
+    const query = ["search", subjectOf(5), "--json"]
+    const first = async () => JSON.parse((await dex(dir, query)).stdout).results[0].id
+    const told = await json(dir, ["--fit"])
+    expect(told.fit).toMatchObject({ taken: true })
+    expect(told.fit.other_half.after.mrr).toBeGreaterThan(told.fit.other_half.before.mrr + 0.2)
+    expect(told.fit.fitted_half.after.n + told.fit.other_half.after.n).toBe(44)
+    const kept = JSON.parse(readFileSync(configOf(dir), "utf8"))
+    expect(kept["search.decay"]).toBe(told.fit.weights.decay)
+    expect(kept["search.decay"]).toBeLessThan(50)
+    expect(await first()).toBe(`claude_code:${idOf(5)}`)
+
+    const again = await json(dir)
+    expect(again.weights).toEqual(told.fit.weights)
+    expect(again.figures.n).toBe(told.fit.other_half.after.n)
+    expect(again.figures.mrr).toBeCloseTo(told.fit.other_half.after.mrr, 9)
+    expect(again.notes.join()).toMatch(/only the half of the questions was asked that a fit never sees/)
+
+    const reset = await dex(dir, ["eval", "--reset"])
+    expect(reset.stdout).toMatch(/usual weights again: pairs 30 %, neighbours 20 %, decay 50 %/)
+    expect(JSON.parse(readFileSync(configOf(dir), "utf8"))).toEqual({})
+    expect((await json(dir)).figures.n).toBe(44)
+  })
+
+  test("changes nothing when what fits one half makes the other worse", async () => {
+    const dir = await synced(home(44, (hash) => (isFitted(hash) ? "single" : "many")))
+    const run = await measured(dir, ["--fit"])
+    expect(run.stdout).toMatch(/does not hold on the other\. Nothing was changed\./)
+    expect(existsSync(configOf(dir))).toBe(false)
+  })
+
+  test("does not fit to a handful of questions", async () => {
+    const dir = await synced(home(12, () => "single"))
+    const told = await json(dir, ["--fit"])
+    expect(told.fit).toBeUndefined()
+    expect(told.notes.join()).toMatch(/Fitting needs 40 questions, and there are 12\. Nothing was changed/)
+    expect(existsSync(configOf(dir))).toBe(false)
+  })
+
+  test("a search takes its weights from the settings, the environment first", async () => {
+    const dir = await synced(home(2, () => "single"))
+    const others = async (env: Record<string, string>) => {
+      const run = await dex(dir, ["search", subjectOf(1), "--json", "--explain"], env)
+      const [best] = JSON.parse(run.stdout).results as { score_parts: { name: string }[] }[]
+      return best!.score_parts.some(({ name }) => name === "others")
+    }
+    expect(await others({})).toBe(true)
+    await dex(dir, ["config", "set", "search.decay", "0"])
+    expect(await others({})).toBe(false)
+    expect(await others({ DEX_SEARCH_DECAY: "50" })).toBe(true)
+  })
+})
+
+test("the usual settings are the ranking's own weights", () => {
+  const usual = Object.fromEntries(Object.entries(SETTINGS).map(([name, setting]) => [name, setting.default]))
+  expect(weightsOf(fittedOf(usual as never))).toEqual(WEIGHTS)
+})
+
+test("a history beyond the bound is measured by its newest conversations, and only their commits are asked for", async () => {
+  const store = openStore(join(tempDir(), "history.db"))
+  const made = (hash: string, subject: string) => said(hash, "x", { effects: [{ type: "commit", hash, subject }] })
+  for (const n of [1, 2, 3])
+    await store.writeUnit(
+      unit(`u${n}`, [
+        conversation(`c${n}`, [said(`k${n}`, "one"), made(`${n}a2b3c4`, `subject with many words ${n}`)], {
+          ended_at: n,
+        }),
+      ]),
+    )
+  const reach = await newestWithin(store, 4, "")
+  expect(reach).toMatchObject({ messages: 4, of_messages: 6, of_conversations: 3 })
+  expect([...reach.refs]).toEqual(["claude_code:c3", "claude_code:c2"])
+  const { questions, left_out } = questionsOf(await store.commits({ limit: 10 }), reach.refs, 10)
+  expect(questions.map(({ gold }) => gold[0]!.id).sort()).toEqual(["c2", "c3"])
+  expect(left_out.out_of_reach).toBe(1)
+  store.close()
+})
+
+test("what commits, shows the log or speaks to the forge is emptied with its results, whatever the agent's tools are called", async () => {
+  const store = openStore(join(tempDir(), "history.db"))
+  const call = (tool: string, input: unknown, id?: string) =>
+    said(`${tool} ${JSON.stringify(input)}`, "", {
+      role: "assistant",
+      parts: [
+        {
+          type: "tool_call",
+          tool,
+          origin: "agent",
+          text: typeof input === "string" ? input : JSON.stringify(input),
+          ...(id !== undefined && { call_id: id }),
+        },
+      ],
+    })
+  const result = (id: string, text: string) =>
+    said(`result ${id}`, "", {
+      role: "tool",
+      parts: [{ type: "tool_result", text, origin: "local_tool", call_id: id, is_error: false }],
+    })
+  const told = [
+    call("shell", { command: ["bash", "-lc", "cd api && git -c x=y commit -F -"] }, "c1"),
+    call("exec_command", { cmd: "gh pr view 12" }, "c2"),
+    call("Bash", "git show HEAD"),
+    call("mcp__github__get_commit", { sha: "1a2b3c4" }, "c3"),
+    result("c1", "what was committed"),
+    result("c2", "what was reviewed"),
+    result("c3", "what was fetched"),
+  ]
+  const kept = [
+    call("Write", { file_path: "a.md", content: "run git commit at the end" }, "k1"),
+    call("Bash", { command: "git status && npm run log" }, "k2"),
+    result("k2", "nothing to commit"),
+  ]
+  const subject = "Keep one refresh at a time"
+  await store.writeUnit(
+    unit("u", [conversation("c", [...told, ...kept], { title: { text: `Done: ${subject}`, from: "agent" } })]),
+  )
+  const ref = { source: "claude_code" as const, id: "c" }
+  const view = () => maskedStore(store, { subjects: [subject], only: new Set([formatRef(ref)]) })
+  const texts = (await view().messages(ref)).map(({ parts }) => parts[0]!.text)
+  expect(texts.slice(0, told.length)).toEqual(told.map(() => ""))
+  expect(texts.slice(told.length)).toEqual(kept.map(({ parts }) => parts[0]!.text))
+  const masked = view()
+  const [alone] = await masked.messages(ref, [5])
+  expect(alone).toMatchObject({ number: 5, parts: [{ text: "" }] })
+  expect((await masked.messages(ref, [10, 6])).map(({ number, parts }) => [number, parts[0]!.text])).toEqual([
+    [6, ""],
+    [10, "nothing to commit"],
+  ])
+  expect((await masked.conversation(ref))?.title?.text).toBe("Done: ")
+  store.close()
+})
+
+test("merges, wip, short and repeated subjects are no questions; what made any of the repeated ones is an answer", () => {
+  const row = (hash: string, subject: string, id = "a") => ({
+    ref: { source: "codex" as const, id, number: 1 },
+    hash,
+    subject,
+  })
+  const { questions, left_out } = questionsOf(
+    [
+      row("f000000", "Fix the flaky hook test"),
+      row("e000000", "fix lint"),
+      row("d000000", "WIP on the parser rewrite"),
+      row("c000000", "Merge branch 'main' into the-feature"),
+      row("b000000", "merge duplicate rows of the index"),
+      row("a000000", "fix the  flaky hook test", "b"),
+      row("9000000", "one more than was asked for"),
+    ],
+    new Set(["codex:a", "codex:b"]),
+    2,
+  )
+  expect(questions.map(({ subject, hash, gold }) => [subject, hash, gold.map(({ id }) => id)])).toEqual([
+    ["Fix the flaky hook test", "a000000", ["a", "b"]],
+    ["merge duplicate rows of the index", "b000000", ["a"]],
+  ])
+  expect(left_out).toEqual({ too_short: 1, merge_or_wip: 1 + 1, repeated: 1, out_of_reach: 0, beyond_limit: 1 })
+})
+
+test("a subject is taken out of text and of a tool's JSON, the longest first, and nothing else is", () => {
+  const mask = subjectMask(["Fix the parser", "Fix the parser of dates (#12)", 'say "yes" at once', "short"])
+  expect(mask("a Fix the parser of dates (#12) b")).toBe("a  b")
+  expect(mask("a Fix the parser of dates b")).toBe("a  b")
+  expect(mask("Fix the parserFix the parser.")).toBe(".")
+  expect(mask('{"text":"\\nsay \\"yes\\" at once"}')).toBe('{"text":"\\n"}')
+  expect(mask("fix the parser, short")).toBe("fix the parser, short")
+})
+
+test("a subject's signs mean nothing: it is asked by its words", () => {
+  const query = queryOf({ subject: 'tool:Bash add --all "to be" -x done', hash: "", gold: [] })
+  expect(query).toMatchObject({ required: [], excluded: [], filters: {} })
+  expect(query.words).toEqual(["tool", "bash", "add", "all", "x", "done"])
+})
+
+test("the interval of a share is Wilson's", () => {
+  expect(intervalOf(0.5, 100).low).toBeCloseTo(0.4038, 3)
+  expect(intervalOf(0.5, 100).high).toBeCloseTo(0.5962, 3)
+  expect(intervalOf(0, 0)).toEqual({ low: 0, high: 1 })
+})
