@@ -50,3 +50,15 @@ test("a clipped snippet keeps its first marked word and no half mark", () => {
     ),
   )
 })
+
+test("--explain prints every score as a sum", async () => {
+  const home = tempDir()
+  claudeSession(home, {
+    id: "11111111-1111-4111-8111-111111111111",
+    start: "2026-11-01T10:00:00Z",
+    turns: [{ user: "rotate the refresh token" }, { assistant: "The refresh token is rotated." }],
+  })
+  await dex(home, ["sync"])
+  const { stdout } = await dex(home, ["search", "refresh token", "--explain"])
+  expect(stdout).toMatch(/words \d+\.\d+ \+ pairs \d+\.\d+ \+ neighbours \d+\.\d+ \+ others \d+\.\d+ = \d+\.\d+/)
+})

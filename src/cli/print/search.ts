@@ -1,6 +1,7 @@
 import { formatCount } from "../../core/format.ts"
 import { clip, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
+import { sumOf } from "./sum.ts"
 import { many, projectName, when } from "./words.ts"
 
 type Hit = {
@@ -16,6 +17,8 @@ type Hit = {
   message_count: number
   estimated_tokens: number
   rank_source?: string
+  score_final: number
+  score_parts?: { name: string; value: number }[]
 }
 type Output = {
   results: Hit[]
@@ -53,6 +56,10 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
       .map((line) => indent + line)
       .join("\n")
       .split("\n"),
+    ...(hit.score_parts
+      ? wrap(sumOf({ score_final: hit.score_final, terms: hit.score_parts }), terminal.columns - 4)
+      : []
+    ).map((line) => indent + paint(terminal, "dim", line)),
     indent + paint(terminal, "dim", clip(`${hit.id}#${hit.message_index} · ${size}`, terminal.columns - 4)),
   ].map((line) => highlight(line, terminal))
 }

@@ -1,8 +1,9 @@
 import { grouped } from "../../core/format.ts"
-import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
+import type { Trace, TraceRow } from "../../core/trace.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { Replay } from "../../tools/replay.ts"
 import type { PrintContext, Printed } from "./printer.ts"
+import { sumOf } from "./sum.ts"
 import { many, seconds, shortPath, when } from "./words.ts"
 
 type Line = {
@@ -108,32 +109,15 @@ function said([name, value]: [string, unknown]): string {
 export function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
   const indent = "     "
   return rows.flatMap((row) => {
-    const decimals = decimalsFor(row)
     const source = row.rank_source === undefined ? "" : ` (${safeLine(row.rank_source)})`
     const lines = [
       `${paint(terminal, "cyan", padStart(String(row.rank), 3))}  ${clip(safeLine(row.ref) + source, terminal.columns - 5)}`,
     ]
     if (row.summary !== "") lines.push(indent + clip(safeLine(row.summary), terminal.columns - 5))
     if (row.terms.length > 0)
-      lines.push(
-        ...wrap(sumOf(row, decimals), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)),
-      )
+      lines.push(...wrap(sumOf(row), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)))
     return lines
   })
-}
-
-function sumOf(row: TraceRow, decimals: number): string {
-  const parts = row.terms.map(({ name, value }, i) => {
-    const sign = value < 0 ? "− " : i === 0 ? "" : "+ "
-    return `${sign}${safeLine(name)} ${Math.abs(value).toFixed(decimals)}`
-  })
-  return `${parts.join(" ")} ${addsUp(row) ? "=" : "≠"} ${row.score_final.toFixed(decimals)}`
-}
-
-/** Four digits that tell something, whatever the scale: bm25 counts in tens, fused ranks in hundredths. */
-function decimalsFor({ score_final, terms }: Pick<TraceRow, "score_final" | "terms">): number {
-  const largest = Math.max(...[score_final, ...terms.map((term) => term.value)].map(Math.abs))
-  return largest === 0 ? 0 : Math.min(9, Math.max(2, 3 - Math.floor(Math.log10(largest))))
 }
 
 const REASONS: Record<string, string> = {
