@@ -47,8 +47,8 @@ const NEAREST = 100
 const K = 60
 
 /**
- * How much the nearest message is worth beside the best by words, by embedder: the greatest weight at which it costs no
- * set anything on the tune halves. A weak model that counts as much as words do makes search worse, so a model that
+ * How much the nearest message is worth beside the best by words, by embedder: the weight that did best on
+ * the tune halves. A weak model that counts as much as words do makes search worse, so a model that
  * nobody has measured counts as the weakest that somebody has. See docs/embeddings.md.
  */
 const WEIGHTS: [RegExp, number][] = [[/glove/, 0.2]]
