@@ -131,7 +131,15 @@ function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): R
 type Typed = Pick<Trace, "args" | "query" | "error">
 
 /** People paste secrets into searches. */
+/** A few ordinary words, as most queries are: no rule could find a secret there, and loading the rules takes a while. */
+function isPlain(value: unknown): boolean {
+  if (typeof value === "object" && value !== null) return Object.values(value).every(isPlain)
+  if (typeof value !== "string") return true
+  return /^(?:\p{L}{1,20}(?: |$))*$/u.test(value) && !/ (?:is|was) /i.test(value)
+}
+
 async function redacted(typed: Typed): Promise<Typed> {
+  if (Object.values(typed).every(isPlain)) return typed
   const { redactRecord } = await import("../ingest/redact.ts")
   return redactRecord(JSON.parse(JSON.stringify(typed))).record as Typed
 }
