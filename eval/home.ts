@@ -10,7 +10,7 @@ import { openStore } from "../src/store/sqlite-store.ts"
 import type { Store } from "../src/store/store.ts"
 import type { Chat, EvalSet } from "./set.ts"
 
-export const CACHE_DIR = process.env["DEX_EVAL_CACHE"] ?? join(tmpdir(), "dex-eval")
+export const CACHE_DIR = process.env.DEX_EVAL_CACHE ?? join(tmpdir(), "dex-eval")
 
 export type EvalHome = {
   store: Store

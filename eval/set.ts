@@ -35,8 +35,8 @@ export type EvalSet = {
 const SHARED = fileURLToPath(new URL("../../shared/", import.meta.url))
 
 /** The public sets are other people's data: read where they are, never copied here. */
-export const BENCH_DIR = process.env["DEX_BENCH_DIR"] ?? `${SHARED}bench`
-export const CORPUS_DIR = process.env["DEX_CORPUS_DIR"] ?? `${SHARED}corpus`
+export const BENCH_DIR = process.env.DEX_BENCH_DIR ?? `${SHARED}bench`
+export const CORPUS_DIR = process.env.DEX_CORPUS_DIR ?? `${SHARED}corpus`
 
 export class Absent extends Error {}
 

@@ -20,11 +20,11 @@ export function beam(): EvalSet {
     const probing = JSON.parse(readFileSync(join(root, name, "probing_questions/probing_questions.json"), "utf8"))
     for (const [category, asked] of Object.entries(probing as Record<string, Record<string, unknown>[]>)) {
       for (const [i, question] of asked.entries()) {
-        const gold = [...new Set(numbersIn(question["source_chat_ids"]).map((id) => `${project}/${id}`))]
+        const gold = [...new Set(numbersIn(question.source_chat_ids).map((id) => `${project}/${id}`))]
         const there = gold.filter((id) => known.has(id))
         if (there.length === 0) continue
         const id = `${project}/${category}/${i}`
-        questions.push({ id, text: String(question["question"]), category, half: halfOf(id), gold: there, project })
+        questions.push({ id, text: String(question.question), category, half: halfOf(id), gold: there, project })
       }
     }
   }

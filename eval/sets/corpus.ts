@@ -82,15 +82,14 @@ function withoutCalls(value: unknown, dropped: Set<string>): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutCalls(item, dropped))
   if (typeof value !== "object" || value === null) return value
   const object = value as Record<string, unknown>
-  const command = (object["input"] as Record<string, unknown> | undefined)?.["command"]
-  if (object["type"] === "tool_use" && typeof command === "string" && TELLS.test(command)) {
-    dropped.add(String(object["id"]))
+  const command = (object.input as Record<string, unknown> | undefined)?.command
+  if (object.type === "tool_use" && typeof command === "string" && TELLS.test(command)) {
+    dropped.add(String(object.id))
     return { ...object, input: { command: "masked" } }
   }
-  if (object["type"] === "tool_result" && dropped.has(String(object["tool_use_id"])))
-    return { ...object, content: "masked" }
+  if (object.type === "tool_result" && dropped.has(String(object.tool_use_id))) return { ...object, content: "masked" }
   const result = Object.fromEntries(Object.entries(object).map(([key, item]) => [key, withoutCalls(item, dropped)]))
-  if ("toolUseResult" in result && holdsDropped(object["message"], dropped)) result["toolUseResult"] = "masked"
+  if ("toolUseResult" in result && holdsDropped(object.message, dropped)) result.toolUseResult = "masked"
   return result
 }
 

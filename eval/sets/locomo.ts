@@ -22,7 +22,7 @@ export function locomo(unit: "message" | "conversation"): EvalSet {
       const docs = (turns as Turn[]).map((turn) => {
         known.add(turn.dia_id)
         const image = turn.blip_caption ? ` (image: ${turn.blip_caption})` : ""
-        const role = turn.speaker === conversation["speaker_a"] ? ("user" as const) : ("assistant" as const)
+        const role = turn.speaker === conversation.speaker_a ? ("user" as const) : ("assistant" as const)
         return { id: `${sample_id}/${turn.dia_id}`, text: `${turn.speaker}: ${turn.text}${image}`, role }
       })
       chats.push({ id: `${sample_id}/D${name.split("_")[1]}`, project: sample_id, docs })

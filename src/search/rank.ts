@@ -19,7 +19,7 @@ export type Ranking = { messages: RankedMessage[]; conversations: RankedConversa
 /** Messages that take part in ranking. More change nothing near the top. */
 const CANDIDATES = 300
 /** Of them, so many are asked for each common word. */
-const LOOKED_UP = 200
+const LOOKED_UP = 100
 /** What the index calls a conversation's card. */
 const CARD = 0
 

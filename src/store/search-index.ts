@@ -389,15 +389,27 @@ function find(db: Db, query: IndexQuery): IndexHit[] {
   return (rows as HitRow[]).map(toHit)
 }
 
+/** Below this distance, reading all between the first and the last is faster than asking for each. */
+const NEAR = 100_000
+
 function holding(db: Db, expression: string, docs: number[]): Set<number> {
-  const rows = db
-    .prepare(
-      "select words.rowid from json_each(?) d cross join words on words.rowid = cast(d.value as integer) where words match ?",
-    )
-    .pluck()
-    .all(JSON.stringify(docs), `{${COLUMNS.join(" ")}} : ${expression}`)
+  if (docs.length === 0) return new Set()
+  const match = `{${COLUMNS.join(" ")}} : ${expression}`
+  const [first, last] = [Math.min(...docs), Math.max(...docs)]
+  const rows =
+    last - first <= NEAR
+      ? db.prepare(HOLDING_BETWEEN).pluck().all({ match, first, last })
+      : db
+          .prepare(HOLDING_EACH)
+          .pluck()
+          .all({ match, docs: JSON.stringify(docs) })
   return new Set(rows as number[])
 }
+
+const HOLDING_BETWEEN =
+  "select rowid from words where words match @match and rowid between cast(@first as integer) and cast(@last as integer)"
+const HOLDING_EACH =
+  "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
 function count(db: Db, query: IndexFilter): { total: number; total_is_at_least: boolean } {
   const prepared = prepare(db, query)
