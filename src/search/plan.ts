@@ -15,7 +15,9 @@ export type Plan = {
   newest?: number
 }
 
-/** Messages that may be scored where some word is telling, and where every word is common. */
+/** Up to here everything is looked at as it is. */
+const EXACT = 80_000
+/** Beyond it: messages that may be scored where some word is telling, and where every word is common. */
 const BUDGET = 200_000
 const COMMON_BUDGET = 25_000
 /** A word in more than this share of the messages tells little beside one that is not. */
@@ -27,17 +29,17 @@ export function planQuery(index: SearchIndex, { terms, pairs, required }: Query)
   const all = terms.length > 0 ? terms : required
   const exact: Plan = { match: anyOf(all), pairs: anyOf(pairs), common: [] }
   const { messages } = index.sizes([])
-  // Every word in every message would still be within the budget.
-  if (all.length * messages <= BUDGET) return exact
+  if (all.length * messages <= EXACT) return exact
   const { shares } = index.sizes(all)
   const share = new Map(all.map((term, i) => [term, shares[i]!]))
   const cost = (kept: string[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
+  if (cost(all) <= EXACT) return exact
   const rarestFirst = [...all].sort((a, b) => share.get(a)! - share.get(b)!)
   const telling = rarestFirst.filter(
     (term, i) => share.get(term)! <= COMMON && cost(rarestFirst.slice(0, i + 1)) <= BUDGET,
   )
   const isTold = telling.some((term) => share.get(term)! > 0)
-  if (isTold ? telling.length === all.length : cost(all) <= COMMON_BUDGET) return exact
+  if (telling.length === all.length) return exact
   const kept = isTold ? telling : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
   const common = all.filter((term) => !telling.includes(term))
   const rest = all.filter((term) => !kept.includes(term))

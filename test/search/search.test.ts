@@ -3,6 +3,7 @@ import fc from "fast-check"
 import { describe, expect, onTestFinished, test } from "vitest"
 import type { Part, Role } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
+import { planQuery } from "../../src/search/plan.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { rank } from "../../src/search/rank.ts"
 import type { Filters } from "../../src/search/scope.ts"
@@ -150,6 +151,34 @@ describe("ranking", () => {
     const same = (id: string, at: number) => conversation(id, [said(`${id}1`, `identical words ${id}`, { at })])
     const { ask } = await history([same("m", START), same("n", START + DAY), same("l", START)])
     expect(ids(await ask("identical words"))).toEqual(["n", "l", "m"])
+  })
+})
+
+describe("common words", () => {
+  const many = () =>
+    Array.from({ length: 60 }, (_, i) =>
+      conversation(`c${i}`, [
+        said(`a${i}`, `error in file ${i === 7 ? "zebra" : "other"}`),
+        said(`b${i}`, "error again"),
+      ]),
+    )
+
+  test("a small history is looked at as it is", async () => {
+    const { index } = await history(many())
+    expect(planQuery(index, parseQuery("error zebra"))).toMatchObject({ match: '"error" OR "zebra"', common: [] })
+  })
+
+  test("in a large one the rare words find and the common ones order; the answer is bounded when all are common", async () => {
+    const { index } = await history(many())
+    const large = { ...index, sizes: (words: string[]) => ({ ...index.sizes(words), messages: 1_000_000 }) }
+    const plan = planQuery(large, parseQuery("error zebra"))
+    expect(plan).toMatchObject({ match: '"zebra"', common: [{ term: '"error"' }, { term: '"error zebra"' }] })
+    expect(plan.newest).toBeUndefined()
+    const common = planQuery(large, parseQuery("error file"))
+    expect(common.newest).toBeGreaterThan(0)
+    expect(common.newest).toBeLessThan(100_000)
+    const { messages } = rank(large, parseQuery("error zebra"), {})
+    expect(messages[0]!.parts.map((part) => part.name)).toContain("common")
   })
 })
 
