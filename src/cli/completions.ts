@@ -5,7 +5,12 @@ import { flagsOf } from "./args.ts"
 
 /** A completion script, made from the declared commands. */
 export function completions(shell: string | undefined, tools: readonly Tool<never>[]): string {
-  const commands = [...tools.flatMap((tool) => [tool.name, ...(tool.cli.aliases ?? [])]), "completions", "help"]
+  const commands = [
+    ...tools.flatMap((tool) => [tool.name, ...(tool.cli.aliases ?? [])]),
+    "serve",
+    "completions",
+    "help",
+  ]
   const flags = (tool: Tool<never>) => [...flagsOf(tool).map((flag) => `--${flag.name}`), "--json", "--help"]
   switch (shell) {
     case "bash":
@@ -27,7 +32,7 @@ complete -o default -F _dex dex
       return `#compdef dex
 _dex() {
   if (( CURRENT == 2 )); then
-    local -a commands=(${tools.map((tool) => quote(`${tool.name}:${tool.summary}`)).join(" ")} 'completions:Shell completions')
+    local -a commands=(${tools.map((tool) => quote(`${tool.name}:${tool.summary}`)).join(" ")} 'serve:Give agents this memory over MCP' 'completions:Shell completions')
     _describe command commands
     return
   fi
@@ -42,6 +47,7 @@ compdef _dex dex
       return `${[
         "complete -c dex -f",
         ...tools.map((tool) => `complete -c dex -n __fish_use_subcommand -a ${tool.name} -d ${quote(tool.summary)}`),
+        `complete -c dex -n __fish_use_subcommand -a serve -d 'Give agents this memory over MCP'`,
         `complete -c dex -n __fish_use_subcommand -a completions -d 'Shell completions'`,
         ...tools.flatMap((tool) =>
           flagsOf(tool).map(

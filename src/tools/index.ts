@@ -6,6 +6,7 @@ import { evaluate } from "./eval.ts"
 import { forget, makePrivate } from "./forget.ts"
 import { gc } from "./gc.ts"
 import { get } from "./get.ts"
+import { guide } from "./guide.ts"
 import { list } from "./list.ts"
 import { read } from "./read.ts"
 import { resume } from "./resume.ts"
@@ -30,6 +31,7 @@ export const tools: readonly Tool<Dex>[] = [
   traces,
   trace,
   stats,
+  guide,
   sync,
   sources,
   doctor,

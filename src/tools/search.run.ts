@@ -3,7 +3,9 @@ import type { Settings } from "../config/settings.ts"
 import { ROLES, type Role, SOURCES, type SourceId } from "../core/conversation.ts"
 import { parseDate } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
-import { charactersWithin } from "../core/tokens.ts"
+import { charactersWithin, estimateTokens } from "../core/tokens.ts"
+import { largest, tooSmall } from "../render/budget.ts"
+import { toJson } from "../render/json.ts"
 import { parseQuery, type QueryFilters } from "../search/query.ts"
 import type { Filters } from "../search/scope.ts"
 import { type SearchInput, search } from "../search/search.ts"
@@ -29,6 +31,7 @@ export type SearchToolInput = {
   explain: boolean
   limit: number
   offset: number
+  max_tokens?: number
 }
 
 /** On a machine where nothing was ever read, the first search reads the newest conversations for this long. */
@@ -43,8 +46,7 @@ const LEAST_SNIPPET = 140
 const STALE_MS = 3 * 86_400_000
 
 export async function run(dex: Dex, input: SearchToolInput) {
-  const first = !dex.hasHistory()
-  if (first) {
+  if (!dex.hasHistory() || (await isEmpty(dex))) {
     const { syncWithThreads } = await import("../ingest/sync-thread.ts")
     await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       deadline: Date.now() + FIRST_READ_MS,
@@ -119,16 +121,30 @@ export async function run(dex: Dex, input: SearchToolInput) {
     LEAST_SNIPPET,
     Math.min(MOST_SNIPPET, Math.floor(room / Math.max(1, rows.length)) - SNIPPET_KEY_CHARS),
   )
-  return {
-    results: outcome.hits.map((hit, i) => ({ ...rows[i]!, snippet: clipSnippet(hit.snippet, snippetChars) })),
+  const results = outcome.hits.map((hit, i) => ({ ...rows[i]!, snippet: clipSnippet(hit.snippet, snippetChars) }))
+  const answer = (kept: number) => ({
+    results: results.slice(0, kept),
     total: outcome.total,
     ...(outcome.total_is_at_least && { total_is_at_least: true }),
     matched: outcome.matched,
     mode: outcome.mode,
     ...(outcome.reranked && { reranked: true }),
     ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
-    notes,
-  }
+    notes: kept === results.length ? notes : [...notes, leftOut(results.length - kept, input.offset + kept)],
+  })
+  return withinBudget(answer, results.length, input.max_tokens)
+}
+
+function withinBudget<A extends object>(answer: (kept: number) => A, rows: number, maxTokens: number | undefined): A {
+  const fits = (kept: number) => maxTokens === undefined || estimateTokens(`${toJson(answer(kept))}\n`) <= maxTokens
+  if (fits(rows)) return answer(rows)
+  const kept = largest(Math.min(1, rows), rows - 1, fits)
+  if (kept === undefined) throw tooSmall(maxTokens!, answer(Math.min(1, rows)))
+  return answer(kept)
+}
+
+function leftOut(rows: number, offset: number): string {
+  return `${count(rows)} more rows were found and left out to stay within max_tokens. Go on with offset ${offset}.`
 }
 
 /** A long title says in its first words what it says. */
@@ -163,6 +179,11 @@ async function modelsFor(
       rerank: { settings: () => rerankSettings(settings, where) ?? {}, timeoutMs: settings["rerank.timeout_ms"], text },
     }),
   }
+}
+
+/** dex was here before there was anything to read. */
+async function isEmpty(dex: Dex): Promise<boolean> {
+  return ((await (await dex.store()).progress())?.total ?? 0) === 0
 }
 
 /** What the flags say; it goes before what the query says. */

@@ -3,6 +3,7 @@ import { choice, flag, integer, list, number, object, optional, text, withDefaul
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "./fields.ts"
+import { maxTokensField } from "./view-fields.ts"
 
 export const search = defineTool({
   name: "search",
@@ -27,6 +28,7 @@ export const search = defineTool({
     explain: withDefault(flag("Say what each score is made of."), false),
     limit: withDefault(integer("How many rows at the most.", { minimum: 1, maximum: 100 }), 10),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
+    max_tokens: maxTokensField,
   }),
   output: object({
     results: list(

@@ -187,6 +187,13 @@ describe("dex search", () => {
     smallHome(home)
     expect(await json(home, ["search", "mutex"])).toMatchObject({ results: [{ id: AUTH }] })
   })
+
+  test("reads what there is now where there was nothing at the first run", async () => {
+    const home = tempDir()
+    expect(await dex(home, [])).toMatchObject({ code: 1 })
+    smallHome(home)
+    expect(await json(home, ["search", "mutex"])).toMatchObject({ results: [{ id: AUTH }] })
+  })
 })
 
 describe("dex list", () => {

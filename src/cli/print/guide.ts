@@ -1,0 +1,18 @@
+import { paint, wrap } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+
+type Guide = { steps: { tool: string; use: string; typical_tokens: number }[]; rules: string[] }
+
+export function printGuide({ steps, rules }: Guide, { terminal }: PrintContext): Printed {
+  const indented = (text: string) => wrap(text, terminal.columns - 4).map((line) => `    ${line}`)
+  return {
+    lines: [
+      ...steps.flatMap(({ tool, use, typical_tokens }) => [
+        `${paint(terminal, "cyan", tool)} ${paint(terminal, "dim", `about ${typical_tokens} tokens`)}`,
+        ...indented(use),
+      ]),
+      "",
+      ...rules.flatMap((rule) => wrap(rule, terminal.columns - 2).map((line, i) => (i === 0 ? "- " : "  ") + line)),
+    ],
+  }
+}

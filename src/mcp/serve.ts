@@ -1,0 +1,64 @@
+import { serveStdio } from "@modelcontextprotocol/server/stdio"
+import { createDex } from "../app/dex.ts"
+import { safe } from "../render/terminal.ts"
+import { createFreshness } from "./fresh.ts"
+import { holdDex } from "./hold.ts"
+import { createServer } from "./server.ts"
+import { lineTransport } from "./stdio.ts"
+
+export type ServeOptions = { version: string; env: Record<string, string | undefined>; cwd: string }
+
+/** After stdin closed, what was asked before may still be answered for this long. */
+const LAST_ANSWERS_MS = 1_000
+const LAST_LOOK_MS = 600
+const PARENT_EVERY_MS = 1_000
+
+/**
+ * Serves MCP on stdin and stdout, in whichever protocol era the client speaks. Ends the process when stdin closes or the
+ * parent dies, with anything still running: a sync that is cut off goes on at the next one, and an orphan helps nobody.
+ */
+export function serve({ version, env, cwd }: ServeOptions): Promise<never> {
+  const write = takeStdout()
+  const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
+  process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
+  process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
+
+  const start = { env: { ...env }, cwd, version }
+  const fresh = createFreshness(start, log)
+  const use = holdDex(() => createDex(start))
+  const wire = lineTransport(write)
+  serveStdio(() => createServer({ version, use, fresh, log }), {
+    transport: wire,
+    onerror: (error) => log(error.message),
+  })
+  void fresh.pickUp(0)
+
+  process.stdin.on("data", wire.receive)
+  const end = () => fresh.stop(LAST_LOOK_MS).then(endProcess)
+  process.stdin.on("error", end)
+  process.stdin.on("end", () => wire.answered(LAST_ANSWERS_MS).then(end))
+  whenParentDies(end)
+  return new Promise<never>(() => {})
+}
+
+/** From here on stdout is for JSON-RPC only: whatever else is printed, by whomever, goes to stderr. */
+function takeStdout(): (line: string) => void {
+  const write = process.stdout.write.bind(process.stdout)
+  process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write
+  for (const name of ["log", "info", "debug", "table", "dir"] as const) console[name] = console.error
+  return (line) => void write(line)
+}
+
+/** Node crashes when it exits while a thread is inside SQLite. Being killed there is safe: every write is a transaction. */
+function endProcess(isIdle: boolean): void {
+  if (isIdle) process.exit(0)
+  process.kill(process.pid, "SIGKILL")
+}
+
+/** A parent that is killed may leave stdin open in another child of its own. */
+function whenParentDies(end: () => void): void {
+  const parent = process.ppid
+  setInterval(() => {
+    if (process.ppid !== parent) end()
+  }, PARENT_EVERY_MS).unref()
+}

@@ -1,0 +1,240 @@
+import { safe, safeLine } from "../render/terminal.ts"
+import { call, callOf, inCalls } from "./calls.ts"
+import { type Offered, USUAL_TOKENS } from "./definitions.ts"
+
+// A tool's output as a model reads it best: fewer signs than JSON, and at the end the calls that lead on with what they
+// take. What was once said is indented, so that no text can pass for one of our own lines.
+
+type Names = readonly Offered[]
+
+/** The text form of an answer. Undefined: there is none, the JSON says it. */
+export function textOf(name: string, output: unknown, offered: Names): string | undefined {
+  const lines = FORMS[name]?.(output as never, offered)
+  return lines?.filter((line) => line !== undefined).join("\n")
+}
+
+type Line = string | undefined
+const FORMS: Record<string, (output: never, offered: Names) => Line[]> = {
+  dex_search: searchLines,
+  dex_list: listLines,
+  dex_get: getLines,
+  dex_timeline: timelineLines,
+  dex_stats: statsLines,
+  dex_guide: guideLines,
+}
+
+type Listed = {
+  id: string
+  title: string
+  project: string
+  source: string
+  date: string
+  kind: string
+  message_count: number
+  estimated_tokens: number
+}
+type Hit = Listed & { snippet: string; message_index: number; more_matches: number }
+type Found = {
+  results: Hit[]
+  total: number
+  total_is_at_least?: boolean
+  degraded?: string[]
+  notes: string[]
+}
+
+/** A get of one message reads two before it and two after. */
+const AROUND = 5
+
+function searchLines({ results, total, total_is_at_least, degraded, notes }: Found, offered: Names): Line[] {
+  const best = results[0]
+  const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+  if (!best)
+    return [
+      "Nothing found.",
+      ...remarks,
+      `next: fewer or other words; or browse: ${call("dex_list", { from: "30d" })} ~1700 tokens`,
+    ]
+  const at = `${best.id}#${best.message_index}`
+  return [
+    `${results.length} shown; ${total_is_at_least ? "more than " : ""}${total} messages match.`,
+    ...results.flatMap((hit) => [
+      `${hit.id}#${hit.message_index} ${headOf(hit)}`,
+      `  ${safeLine(hit.snippet)}`,
+      `  ${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
+    ]),
+    ...remarks,
+    `next: what happened around it: ${call("dex_timeline", { id: at })} at most ${USUAL_TOKENS.dex_timeline} tokens; its words: ${call("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
+  ]
+}
+
+function aroundTokens({ message_count, estimated_tokens }: Listed): number {
+  return Math.ceil((estimated_tokens * Math.min(AROUND, message_count)) / Math.max(1, message_count))
+}
+
+type List = {
+  conversations: (Listed & { lines_added: number; lines_removed: number; files: number; commits: number })[]
+  total: number
+  left_out: Record<string, number>
+  next_offset?: number
+  continue_with?: string
+}
+
+function listLines({ conversations, total, left_out, next_offset, continue_with }: List, offered: Names): Line[] {
+  const others = Object.entries(left_out).filter(([, count]) => count > 0)
+  const [first] = conversations
+  return [
+    `${conversations.length} of ${total} conversations, newest first.`,
+    ...conversations.flatMap((row) => [
+      `${row.id} ${headOf(row)}`,
+      `  ${sizeOf(row)}; +${row.lines_added} −${row.lines_removed} lines, ${row.files} files, ${row.commits} commits`,
+    ]),
+    others.length > 0
+      ? `note: also ${others.map(([kind, count]) => `${count} ${kind}`).join(", ")}; all: true shows them`
+      : undefined,
+    continue_with !== undefined
+      ? `next: ${callOf(continue_with, offered)}`
+      : next_offset !== undefined
+        ? `next: the same with offset: ${next_offset}`
+        : undefined,
+    first &&
+      `next: read one: ${call("dex_get", { ids: [first.id], format: "outline" })} or whole ~${first.estimated_tokens} tokens`,
+  ]
+}
+
+type Head = Pick<Listed, "id" | "title" | "project" | "source" | "date" | "kind">
+type Cut = { continue_with: string }
+type Got = {
+  conversations: (Head & {
+    parent?: string
+    fork_of?: string
+    archived?: boolean
+    files: string[]
+    hidden_parts?: number
+    has_more_before?: boolean
+    has_more_after?: boolean
+    truncated?: Cut & { messages_left_out: number }
+    messages: {
+      index: number
+      role: string
+      origin: string
+      date?: string
+      content: string
+      tokens: number
+      state?: string
+      cut?: Cut & { characters_left_out: number }
+    }[]
+  })[]
+  left_out?: Cut & { conversations: number }
+}
+
+function getLines({ conversations, left_out }: Got, offered: Names): Line[] {
+  return [
+    ...conversations.flatMap((one) => [
+      `${one.id} ${headOf(one)}`,
+      one.parent && `  subagent of ${one.parent}`,
+      one.fork_of && `  fork of ${one.fork_of}`,
+      one.archived ? "  the agent's own file is gone; this is the only copy" : undefined,
+      one.files.length > 0 ? `  files: ${one.files.map(safeLine).join(", ")}` : undefined,
+      ...one.messages.flatMap((message) => [
+        `#${message.index} ${message.role} (${message.origin})${message.date ? ` ${message.date}` : ""}${message.state ? ` ${message.state}` : ""}`,
+        indented(message.content),
+        message.cut &&
+          `note: ${message.cut.characters_left_out} characters of it left out; next: ${callOf(message.cut.continue_with, offered)}`,
+      ]),
+      one.hidden_parts ? `note: ${one.hidden_parts} parts hidden by show and hide` : undefined,
+      one.has_more_before || one.has_more_after
+        ? `note: there is more ${[one.has_more_before && "before", one.has_more_after && "after"].filter(Boolean).join(" and ")}; expand.before and expand.after widen it`
+        : undefined,
+      one.truncated &&
+        `note: ${one.truncated.messages_left_out} messages left out to stay within max_tokens; next: ${callOf(one.truncated.continue_with, offered)}`,
+    ]),
+    left_out &&
+      `note: ${left_out.conversations} conversations left out to stay within max_tokens; next: ${callOf(left_out.continue_with, offered)}`,
+  ]
+}
+
+type Timeline = Head & {
+  message_index: number
+  lines: string[]
+  others?: { id: string; title: string }[]
+  has_more_before: boolean
+  has_more_after: boolean
+  hidden_parts?: number
+  truncated?: { messages_left_out: number; continue_before?: string; continue_with?: string }
+}
+
+function timelineLines(output: Timeline, offered: Names): Line[] {
+  const { truncated, has_more_before, has_more_after } = output
+  return [
+    `${output.id} ${headOf(output)}`,
+    ...(output.others ?? []).map(({ id, title }) => `  with ${id} ${safeLine(title)}`),
+    ...output.lines.map((line) => safeLine(line)),
+    output.hidden_parts ? `note: ${output.hidden_parts} parts hidden by show and hide` : undefined,
+    truncated && `note: ${truncated.messages_left_out} messages left out to stay within max_tokens`,
+    truncated?.continue_before && `next: before: ${callOf(truncated.continue_before, offered)}`,
+    truncated?.continue_with && `next: after: ${callOf(truncated.continue_with, offered)}`,
+    !truncated && (has_more_before || has_more_after)
+      ? `note: there is more ${[has_more_before && "before", has_more_after && "after"].filter(Boolean).join(" and ")}; before and after widen it`
+      : undefined,
+    `next: read messages in full: ${call("dex_get", { ids: [`${output.id}#${output.message_index}`] })}; ~ in a line is what reading that message takes`,
+  ]
+}
+
+type Stats = {
+  total_conversations: number
+  total_messages: number
+  date_range: { earliest?: string; latest?: string }
+  sources: Record<string, number>
+  kinds: Record<string, number>
+  projects: string[]
+  avg_tokens_per_conversation: number
+  session_id?: string
+  sync?: { done: number; total: number }
+}
+
+function statsLines(stats: Stats): Line[] {
+  const counts = (of: Record<string, number>) =>
+    Object.entries(of)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ")
+  return [
+    `${stats.total_conversations} conversations, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
+    `agents: ${counts(stats.sources)}`,
+    `by whom: ${counts(stats.kinds)}`,
+    stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
+    `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read whole, on average`,
+    stats.session_id && `this session: ${stats.session_id}`,
+    stats.sync && `note: ${stats.sync.done} of ${stats.sync.total} conversations read so far`,
+    `next: ${call("dex_search", { query: "…" })} ~1500 tokens`,
+  ]
+}
+
+function guideLines({
+  steps,
+  rules,
+}: {
+  steps: { tool: string; use: string; typical_tokens: number }[]
+  rules: string[]
+}) {
+  return [
+    ...steps.map(({ tool, use, typical_tokens }) => `${tool} (~${typical_tokens} tokens): ${use}`),
+    ...rules.map((rule) => `- ${rule}`),
+  ]
+}
+
+function headOf({ title, project, source, date, kind }: Head): string {
+  return [`"${safeLine(title)}"`, source, safeLine(project), date, kind === "person" ? "" : kind]
+    .filter(Boolean)
+    .join(" · ")
+}
+
+function sizeOf({ message_count, estimated_tokens }: Listed): string {
+  return `${message_count} messages, ~${estimated_tokens} tokens`
+}
+
+function indented(text: string): string {
+  return safe(text)
+    .split("\n")
+    .map((line) => `  ${line}`)
+    .join("\n")
+}

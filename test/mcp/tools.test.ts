@@ -1,0 +1,251 @@
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { estimateTokens } from "../../src/core/tokens.ts"
+import { dex } from "../support/dex.ts"
+import { claudeSession, smallHome } from "../support/home.ts"
+import { tempDir, treeHash } from "../support/temp.ts"
+import { type Client, connect, type Result } from "./client.ts"
+
+const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
+const ERAS = ["2025-06-18", "2025-11-25", "2026-07-28"]
+
+async function synced(more?: (home: string) => void): Promise<string> {
+  const home = tempDir()
+  smallHome(home)
+  more?.(home)
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  return home
+}
+
+type Definition = {
+  name: string
+  description: string
+  inputSchema: { properties: Record<string, { maximum?: number }> }
+  outputSchema: { type: string }
+  annotations: object
+  _meta: object
+}
+
+describe.each(ERAS)("in protocol %s", (era) => {
+  test("tells its tools within 2,000 tokens, all to be loaded at once and read-only", async () => {
+    const client = await connect(tempDir(), { era })
+    const { result } = await client.request("tools/list")
+    const tools = result!.tools as Definition[]
+    expect(tools.map(({ name }) => name)).toEqual([
+      "dex_search",
+      "dex_list",
+      "dex_get",
+      "dex_timeline",
+      "dex_stats",
+      "dex_guide",
+    ])
+    const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(2_000)
+    for (const tool of tools) {
+      expect(tool.annotations).toMatchObject({ readOnlyHint: true, destructiveHint: false })
+      expect(tool._meta).toEqual({ "anthropic/alwaysLoad": true })
+      expect(tool.outputSchema.type).toBe("object")
+    }
+    expect(tools.filter(({ inputSchema }) => inputSchema.properties.max_tokens?.maximum === 20_000)).toHaveLength(4)
+  })
+
+  test("answers with the same bytes as the command line, and changes none of the agents' files", async () => {
+    const home = await synced((at) =>
+      claudeSession(at, {
+        id: "88888888-8888-4888-8888-888888888888",
+        start: "2026-11-04T10:00:00Z",
+        turns: [{ user: "A token\u200bwith\u2028odd\u202esigns \u001b[31m" }],
+      }),
+    )
+    const before = treeHash(join(home, ".claude"))
+    const client = await connect(home, { era })
+    const same: [string, object, string[]][] = [
+      ["dex_search", { query: "refresh token" }, ["search", "refresh token"]],
+      ["dex_search", { query: "token", by: "message", limit: 2 }, ["search", "token", "--by", "message", "-l", "2"]],
+      ["dex_search", { query: "token", max_tokens: 250 }, ["search", "token", "--max-tokens", "250"]],
+      ["dex_list", { all: true }, ["list", "--all"]],
+      ["dex_get", { ids: [`${AUTH}#3`] }, ["show", `${AUTH}#3`]],
+      ["dex_get", { ids: [AUTH], format: "full" }, ["show", AUTH, "--format", "full"]],
+      ["dex_get", { ids: [AUTH], max_tokens: 300 }, ["show", AUTH, "--max-tokens", "300"]],
+      ["dex_timeline", { id: `${AUTH}#3`, before: 1, after: 1 }, ["timeline", `${AUTH}#3`, "--before=1", "--after=1"]],
+      ["dex_get", { ids: ["88888888"] }, ["show", "88888888"]],
+      ["dex_guide", {}, ["guide"]],
+      ["dex_stats", {}, ["stats"]],
+    ]
+    for (const [name, input, args] of same) {
+      const line = await client.rawCall(name, input)
+      const { stdout } = await dex(home, [...args, "--json"])
+      expect(stdout.length).toBeGreaterThan(50)
+      expect(line).toContain(`"structuredContent":${stdout.trimEnd()}`)
+    }
+    expect(treeHash(join(home, ".claude"))).toEqual(before)
+  })
+
+  test("says what is wrong in an answer, so that a model can mend it", async () => {
+    const client = await connect(await synced(), { era })
+    const cases: [string, object, RegExp][] = [
+      ["dex_search", {}, /^query is missing. dex_search takes: query, project/],
+      ["dex_search", { query: "x", limit: "many" }, /^limit must be a whole number/],
+      ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" is known. `dex_list` shows/],
+      ["dex_get", { ids: ["7"] }, /^There is no row 7/],
+      ["dex_get", { ids: [AUTH], max_tokens: 30_000 }, /^max_tokens must be at most 20000/],
+      ["dex_get", { ids: [AUTH], max_tokens: 20 }, /smallest answer takes about \d+. Try max_tokens \d+/],
+      ["dex_search", { query: "token", max_tokens: 20 }, /smallest answer takes about \d+. Try max_tokens \d+/],
+      ["dex_list", { from: "someday" }, /someday/],
+    ]
+    for (const [name, input, said] of cases) {
+      const result = await client.call(name, input)
+      expect(result).toMatchObject({ isError: true, content: [{ type: "text", text: expect.stringMatching(said) }] })
+      expect(result.structuredContent).toBeUndefined()
+    }
+    const unknown = await client.request("tools/call", { name: "dex_nothing", arguments: {} })
+    expect(unknown.error).toMatchObject({ code: -32602, message: expect.stringMatching(/There are: dex_search/) })
+    expect((await client.request("tools/call", { name: 7 })).error?.code).toBe(-32602)
+    expect((await client.request("nothing/here")).error?.code).toBe(-32601)
+  })
+})
+
+const textOf = (result: Result) => result.content[0]!.text
+
+test("introduces itself with how it is used", async () => {
+  const client = await connect(tempDir())
+  const { result } = await client.request("initialize", {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "test", version: "1" },
+  })
+  expect(result).toMatchObject({
+    serverInfo: { name: "dex" },
+    instructions: expect.stringMatching(/dex_search.*dex_timeline.*dex_get/),
+  })
+})
+
+test("the text of an answer leads on with calls that work, and what they take", async () => {
+  const client = await connect(await synced())
+  const follow = async (text: string): Promise<Result> => {
+    const [, name, input] = /next: [^{]*?(dex_\w+) (\{.*?\})(?:[; ]|$)/m.exec(text)!
+    return client.call(name!, JSON.parse(input!))
+  }
+  const found = await client.call("dex_search", { query: "mutex" })
+  expect(textOf(found)).toMatch(
+    /^claude_code:1{8}-\S+#\d+ "Refresh token race" · claude_code · \/code\/api · 2026-11-03/m,
+  )
+  expect(textOf(found)).toMatch(/its words: dex_get \{.*\} ~\d+ tokens; all of it: ~\d+ tokens/)
+  const around = await follow(textOf(found))
+  expect(textOf(around)).toMatch(/^>\d+ \[assistant\] .*mutex around the refresh/m)
+  const words = await follow(textOf(around))
+  expect(textOf(words)).toMatch(/^#7 assistant \(agent\) 2026-11-03T\S+\n {2}I put a mutex/m)
+  const cut = await client.call("dex_get", { ids: [AUTH], max_tokens: 300 })
+  const numbers = (result: Result) => [...textOf(result).matchAll(/^#(\d+) /gm)].map(([, n]) => Number(n))
+  const seen = numbers(cut)
+  for (let at = cut; textOf(at).includes("left out"); ) {
+    at = await follow(textOf(at))
+    seen.push(...numbers(at))
+  }
+  expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+})
+
+test("no answer is larger than what was asked for, or than it usually is", async () => {
+  const home = tempDir()
+  for (let i = 0; i < 40; i++)
+    claudeSession(home, {
+      id: `${String(i).padStart(8, "0")}-1111-4111-8111-111111111111`,
+      start: "2026-11-03T10:00:00Z",
+      turns: Array.from({ length: 12 }, (_, n) => ({ user: `needle ${i} ${n} ${"hay and straw ".repeat(120)}` })),
+    })
+  await dex(home, ["sync"])
+  const client = await connect(home)
+  const calls: [string, object, number][] = [
+    ["dex_search", { query: "needle", limit: 100 }, 1_700],
+    ["dex_search", { query: "needle", limit: 100, max_tokens: 700 }, 700],
+    ["dex_list", { limit: 1000 }, 3_000],
+    ["dex_timeline", { id: "00000001#5" }, 1_200],
+    ["dex_get", { ids: ["00000001", "00000002", "00000003"] }, 2_000],
+    ["dex_get", { ids: Array.from({ length: 40 }, (_, i) => String(i).padStart(8, "0")), max_tokens: 20_000 }, 20_000],
+  ]
+  for (const [name, input, most] of calls) {
+    const result = await client.call(name, input)
+    expect(result.isError).toBeUndefined()
+    const tokens = estimateTokens(JSON.stringify(result.structuredContent))
+    expect(tokens).toBeLessThanOrEqual(most)
+    expect(tokens).toBeGreaterThan(most / 3)
+    expect(textOf(result)).toMatch(/left out|next:/)
+  }
+})
+
+test("a private project is answered only from inside itself", async () => {
+  const home = await synced()
+  expect(await dex(home, ["private", "/code/api"])).toMatchObject({ code: 0 })
+  const client = await connect(home)
+  const found = await client.call("dex_search", { query: "mutex" })
+  expect(found.structuredContent).toMatchObject({ results: [] })
+  expect(textOf(found)).toMatch(/1 hits in private projects, not shown/)
+  expect(await client.call("dex_get", { ids: [AUTH] })).toMatchObject({ isError: true })
+  expect(textOf(await client.call("dex_get", { ids: [AUTH] }))).not.toMatch(/mutex/)
+  expect(JSON.stringify(await client.call("dex_list", {}))).not.toMatch(/Refresh token race/)
+})
+
+test("a conversation that is written while the server runs is found, and the answer says as of when", async () => {
+  const home = await synced()
+  const client = await connect(home)
+  await client.call("dex_stats")
+  claudeSession(home, {
+    id: "99999999-1111-4111-8111-111111111111",
+    start: "2026-11-12T10:00:00Z",
+    turns: [{ user: "Why does the zeppelin leak?" }],
+  })
+  const written = Date.now()
+  expect(await firstFresh(client, written, "zeppelin")).toBe(1)
+})
+
+/** What a search finds as soon as it says that all that was written before is known. */
+async function firstFresh(client: Client, written: number, query: string): Promise<unknown> {
+  for (;;) {
+    const result = await client.call("dex_search", { query })
+    const asOf = String(result._meta?.["dex/fresh_as_of"])
+    expect(textOf(result)).toContain(`fresh_as_of: ${asOf}`)
+    if (Date.parse(asOf) >= written) return result.structuredContent?.total
+  }
+}
+
+test("knows the session that a client tells with its call", async () => {
+  const client = await connect(await synced())
+  const stats = async (_meta: object) => {
+    const { result } = await client.request("tools/call", { name: "dex_stats", arguments: {}, _meta })
+    return result!.structuredContent!.session_id
+  }
+  expect(await stats({ "x-codex-turn-metadata": { thread_id: "t-1" } })).toBe("codex:t-1")
+  expect(await stats({ "x-codex-turn-metadata": '{"thread_id":"t-2"}' })).toBe("codex:t-2")
+  expect(await stats({ "x-codex-turn-metadata": "nonsense" })).toBeUndefined()
+})
+
+test("where nothing was ever read, the first answer already knows something", async () => {
+  const home = tempDir()
+  smallHome(home)
+  const client = await connect(home)
+  expect((await client.call("dex_search", { query: "mutex" })).structuredContent).toMatchObject({ total: 1 })
+})
+
+test("goes on with a new index that took the old one's place", async () => {
+  const home = await synced()
+  const client = await connect(home)
+  expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
+  for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `index.db${end}`), { force: true })
+  claudeSession(home, {
+    id: "99999999-1111-4111-8111-111111111111",
+    start: "2026-11-12T10:00:00Z",
+    turns: [{ user: "Why does the zeppelin leak?" }],
+  })
+  expect(await firstFresh(client, Date.now(), "zeppelin")).toBe(1)
+  expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
+})
+
+test("a forgotten conversation is gone from the next answer", async () => {
+  const home = await synced()
+  const client = await connect(home)
+  expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
+  expect(await dex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
+  expect((await client.call("dex_search", { query: "mutex" })).structuredContent).toMatchObject({ results: [] })
+  expect(await client.call("dex_get", { ids: [AUTH] })).toMatchObject({ isError: true })
+})
