@@ -9,10 +9,11 @@ import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { tools } from "../tools/index.ts"
 import { readArguments } from "./args.ts"
+import { install, uninstall } from "./install.ts"
 import type { Printed } from "./print/printer.ts"
 import { VERSION } from "./version.ts"
 
-const commands = tools as readonly Tool<never>[]
+const commands = [...tools, install, uninstall] as readonly Tool<never>[]
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {
@@ -35,6 +36,7 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
     return write((await import("./help.ts")).generalHelp(commands, terminal))
   if (name === "completions") return write((await import("./completions.ts")).completions(rest[0], commands))
+  if (name === "serve") return (await import("./serve.ts")).serveCommand(rest)
   if (name === "help") return dispatch([rest[0]!, "--help"])
   const tool = commands.find((candidate) => candidate.name === name || candidate.cli.aliases?.includes(name))
   if (!tool) throw unknownCommand(name)
@@ -69,7 +71,7 @@ async function runCommand(tool: Tool<never>, input: unknown, json: boolean): Pro
   }
 }
 
-/** Forgetting cannot be undone: on a terminal it is asked about. */
+/** What cannot be undone, and what changes other programs' files, is asked about on a terminal. */
 async function confirmIfNeeded(
   tool: Tool<never>,
   input: unknown,
@@ -77,7 +79,14 @@ async function confirmIfNeeded(
   dex: Dex,
   json: boolean,
 ): Promise<unknown> {
-  const asks = tool.name === "forget" && (output as { asked?: boolean }).asked === true
+  const runConfirmed = () =>
+    (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, { ...(input as object), yes: true })
+  const waits = (output as { asked?: boolean }).asked === true
+  if (waits && !json && (tool.name === "install" || tool.name === "uninstall")) {
+    await (await import("./confirm-wiring.ts")).confirmWiring(output as never, dex.machine.home)
+    return runConfirmed()
+  }
+  const asks = tool.name === "forget" && waits
   if (!asks || json || !process.stdin.isTTY || !process.stdout.isTTY) return output
   const { confirm, isCancel } = await import("@clack/prompts")
   const { forgotten } = output as { forgotten: string[] }
@@ -88,7 +97,7 @@ async function confirmIfNeeded(
     output: process.stderr,
   })
   if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was forgotten.")
-  return (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, { ...(input as object), yes: true })
+  return runConfirmed()
 }
 
 type View = { show(progress: SyncProgress): void; stop(): void }
@@ -157,6 +166,7 @@ async function printedBy(
   if (name === "read") return (await import("./print/read.ts")).printRead(output as never, context)
   if (name === "scan") return (await import("./print/lines.ts")).printScan(output as never, context)
   if (name === "timeline") return (await import("./print/lines.ts")).printTimeline(output as never, context)
+  if (name === "guide") return (await import("./print/guide.ts")).printGuide(output as never, context)
   if (name === "traces") return (await import("./print/trace.ts")).printTraces(output as never, context)
   if (name === "trace") return (await import("./print/trace.ts")).printTrace(output as never, context)
   if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
@@ -166,6 +176,8 @@ async function printedBy(
       context,
       (input as { words: string[] }).words,
     )
+  if (name === "install") return (await import("./print/install.ts")).printInstall(output as never, context)
+  if (name === "uninstall") return (await import("./print/install.ts")).printUninstall(output as never, context)
   const keeping = await import("./print/keeping.ts")
   if (name === "resume") return openOrPrint(output as never, keeping.printResume(output as never))
   const printers: Record<string, (output: never, context: never) => Printed> = {

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { install, uninstall } from "../../src/cli/install.ts"
 import { referencePage } from "../../src/cli/reference.ts"
 import { SOURCES } from "../../src/core/conversation.ts"
 import { tools } from "../../src/tools/index.ts"
@@ -10,7 +11,7 @@ const ROOT = join(import.meta.dirname, "../..")
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
 
 test("the reference page says what the declared tools say", () => {
-  expect(read("docs/reference.md")).toBe(referencePage(tools as never))
+  expect(read("docs/reference.md")).toBe(referencePage([...tools, install, uninstall] as never))
 })
 
 test("every promise names a test that exists", () => {

@@ -1,0 +1,97 @@
+import { realpathSync } from "node:fs"
+import { choice, flag, integer, list, object, optional, text } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+
+// Not among the tools: only a person gives an agent something to start.
+
+const wiring = object({
+  agents: list(
+    object({
+      agent: text(),
+      title: text(),
+      found: flag("It is on this machine."),
+      wired: optional(flag("With check: dex was given to it.")),
+      note: optional(text("What dex leaves out for it, and why.")),
+      problems: optional(list(text(), "With check: what is no longer as dex wrote it.")),
+    }),
+  ),
+  files: list(
+    object({
+      agent: text("dex: the launchers, which all agents share."),
+      path: text(),
+      change: choice(["none", "create", "edit", "remove", "problem"]),
+      diff: text("Unified; secrets in it are masked."),
+      problem: optional(text()),
+      note: optional(text()),
+      backup: optional(text("The file as it was.")),
+    }),
+  ),
+  asked: flag("Nothing was changed yet: confirm with yes."),
+  servers: optional(
+    list(
+      object({
+        command: list(text()),
+        agents: list(text()),
+        works: flag("It was started and answered."),
+        message: text(),
+        tools: optional(integer()),
+      }),
+      "With check: the commands that agents are told to start.",
+    ),
+  ),
+})
+
+export const install = defineTool({
+  name: "install",
+  summary: "Give the memory to the coding agents on this machine",
+  input: object({
+    agents: list(
+      text(),
+      "claude_code, codex, opencode, gemini_cli, cursor, vscode, copilot; all that are found if left out.",
+    ),
+    check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
+    yes: optional(flag("Do not ask.")),
+  }),
+  output: wiring,
+  cli: { positional: "agents", short: { y: "yes" }, example: "dex install" },
+  run: async (dex: Dex, input) => {
+    if (input.check === true) {
+      const { check } = await import("../integrations/check.ts")
+      return { ...(await check(dex.home.dir, dex.machine, input.agents)), files: [], asked: false }
+    }
+    const { install } = await import("../integrations/wiring.ts")
+    return install(contextOf(dex), input.agents, input.yes === true)
+  },
+  found: (output) =>
+    output.servers === undefined
+      ? !output.asked && output.agents.some(({ found }) => found) && !output.files.some(({ problem }) => problem)
+      : output.servers.length > 0 &&
+        output.servers.every(({ works }) => works) &&
+        output.agents.every(({ problems }) => !problems?.length),
+})
+
+export const uninstall = defineTool({
+  name: "uninstall",
+  summary: "Take dex out of the coding agents' settings again",
+  input: object({
+    agents: list(text(), "As for install; all that are wired if left out."),
+    yes: optional(flag("Do not ask.")),
+  }),
+  output: wiring,
+  cli: { positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
+  run: async (dex: Dex, input) => {
+    const { uninstall } = await import("../integrations/wiring.ts")
+    return uninstall(contextOf(dex), input.agents, input.yes === true)
+  },
+  found: (output) => !output.asked && output.files.length > 0 && !output.files.some(({ problem }) => problem),
+})
+
+function contextOf(dex: Dex) {
+  return {
+    machine: dex.machine,
+    dexHome: dex.home.dir,
+    program: { node: process.execPath, script: realpathSync(process.argv[1]!) },
+    now: dex.now(),
+  }
+}

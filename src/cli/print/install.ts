@@ -1,0 +1,144 @@
+import { paint, safe, safeLine, wrap } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, shortPath } from "./words.ts"
+
+export type WiringOutput = {
+  agents: { agent: string; title: string; found: boolean; wired?: boolean; note?: string; problems?: string[] }[]
+  files: FileOutput[]
+  asked: boolean
+  servers?: { command: string[]; agents: string[]; works: boolean; message: string; tools?: number }[]
+}
+type FileOutput = {
+  agent: string
+  path: string
+  change: string
+  diff: string
+  problem?: string
+  note?: string
+  backup?: string
+}
+
+/** The exact change to every file, as it is shown before anything is asked. */
+export function diffLines({ files }: WiringOutput, { terminal, home }: PrintContext): string[] {
+  const shownBefore = new Set<string>()
+  return files.flatMap(({ diff, problem }) => {
+    if (problem !== undefined) return [paint(terminal, "red", `problem: ${shown(problem, home)}`), ""]
+    if (diff === "") return []
+    const lines = safe(diff).trimEnd().split("\n")
+    const body = lines.slice(2).join("\n")
+    if (shownBefore.has(body)) return [...lines.slice(0, 2), paint(terminal, "dim", "(the same lines as above)"), ""]
+    shownBefore.add(body)
+    return [...lines.map((line, i) => (i < 2 ? paint(terminal, "bold", line) : painted(line, terminal))), ""]
+  })
+}
+
+function painted(line: string, terminal: PrintContext["terminal"]): string {
+  if (line.startsWith("+")) return paint(terminal, "green", line)
+  if (line.startsWith("-")) return paint(terminal, "red", line)
+  return line.startsWith("@@") ? paint(terminal, "cyan", line) : line
+}
+
+export function printInstall(output: WiringOutput, context: PrintContext): Printed {
+  if (output.servers) return printCheck(output, context)
+  const { home } = context
+  if (!output.agents.some(({ found }) => found))
+    return {
+      lines: [],
+      notes: [
+        "No coding agent was found on this machine. dex looks for Claude Code, Codex, OpenCode, Gemini CLI, Cursor, VS Code and Copilot CLI.",
+      ],
+    }
+  const lines = output.agents
+    .filter(({ found }) => found)
+    .flatMap(({ agent, title, note }) => [
+      paint(context.terminal, "bold", title),
+      ...changeLines(output, agent, context),
+      ...(note ? [`  ${paint(context.terminal, "dim", note)}`] : []),
+    ])
+  const missing = output.agents.filter(({ found }) => !found).map(({ title }) => title)
+  const changed = output.files.some(({ change }) => ["create", "edit"].includes(change))
+  return {
+    lines,
+    notes: [
+      ...(missing.length > 0 ? [`Not found: ${missing.join(", ")}.`] : []),
+      ...problemNotes(
+        output.files.filter(({ agent }) => agent === "dex"),
+        home,
+      ),
+      ...backupNotes(output, home),
+      changed
+        ? "Restart open agents to see it. `dex install --check` starts the server to try it; `dex uninstall` takes all of this out again."
+        : "Nothing needed to change. `dex install --check` starts the server to try it.",
+    ],
+  }
+}
+
+export function printUninstall(output: WiringOutput, context: PrintContext): Printed {
+  if (output.files.length === 0) return { lines: [], notes: ["dex is not wired to these agents; nothing was changed."] }
+  const lines = output.agents.flatMap(({ agent, title }) => [
+    paint(context.terminal, "bold", title),
+    ...changeLines(output, agent, context),
+  ])
+  const left = output.files.filter(({ problem }) => problem !== undefined).length
+  return {
+    lines,
+    notes: [
+      ...backupNotes(output, context.home),
+      left > 0
+        ? `${many(left, "file")} could not be put back; see above, then run \`dex uninstall\` again.`
+        : "Taken out. Your history stays where it is; `dex install` brings the wiring back.",
+    ],
+  }
+}
+
+const DONE: Record<string, string> = { none: "as it was", create: "made     ", edit: "changed  ", remove: "removed  " }
+
+function changeLines({ files }: WiringOutput, agent: string, { terminal, home }: PrintContext): string[] {
+  return files
+    .filter((file) => file.agent === agent)
+    .flatMap(({ path, change, problem, note }) => {
+      if (problem !== undefined) return wrap(shown(problem, home), terminal.columns - 2).map((line) => `  ${line}`)
+      return [`  ${DONE[change]}  ${safeLine(shortPath(path, home))}`, ...(note ? [`    ${note}`] : [])]
+    })
+}
+
+function backupNotes({ files }: WiringOutput, home: string): string[] {
+  const backups = files.flatMap(({ backup }) => (backup === undefined ? [] : [backup]))
+  if (backups.length === 0) return []
+  const folder = backups[0]!.replace(/[\\/][^\\/]*$/, "")
+  return [`${many(backups.length, "copy", "copies")} of changed files as they were: ${shortPath(folder, home)}`]
+}
+
+function problemNotes(files: FileOutput[], home: string): string[] {
+  return files.flatMap(({ problem, note }) =>
+    [problem, note].filter((one) => one !== undefined).map((one) => shown(one, home)),
+  )
+}
+
+function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): Printed {
+  const lines = agents.flatMap(({ agent, title, found, wired, problems = [] }) => {
+    const server = servers.find((one) => one.agents.includes(agent))
+    const good = wired && server?.works === true && problems.length === 0
+    const mark = good ? paint(terminal, "green", "ok      ") : wired ? paint(terminal, "red", "problem ") : "        "
+    const state = wired ? "wired" : found ? `not wired: dex install ${agent}` : "not found"
+    const details = [
+      ...problems.map((problem) => shown(problem, home)),
+      ...(server
+        ? [`${safeLine(server.message)}${server.tools === undefined ? "" : ` ${many(server.tools, "tool")}.`}`]
+        : []),
+    ]
+    return [
+      `${mark}${paint(terminal, wired ? "bold" : "dim", title)}  ${paint(terminal, "dim", state)}`,
+      ...details.flatMap((detail) => wrap(detail, terminal.columns - 10).map((line) => `          ${line}`)),
+    ]
+  })
+  const notes = servers.map(({ command }) => `Started: ${shown(command.join(" "), home)}`)
+  const bad = servers.some(({ works }) => !works) || agents.some(({ problems }) => problems?.length)
+  if (servers.length === 0) notes.push("Nothing is wired yet. `dex install` does it.")
+  else if (bad) notes.push("`dex install` writes again what is missing.")
+  return { lines, notes }
+}
+
+function shown(message: string, home: string): string {
+  return safeLine(message.replaceAll(`${home}/`, "~/"))
+}

@@ -1,0 +1,27 @@
+import type { Machine } from "../connectors/connector.ts"
+import type { JsonAddition } from "./edit-json.ts"
+import type { TomlAddition } from "./edit-toml.ts"
+
+/** A coding agent that dex can be given to. */
+export type Agent = {
+  name: AgentName
+  /** As people call it. */
+  title: string
+  /** Its folder or file exists, or its program is on the path: where to look. */
+  signs(machine: Machine): { paths: string[]; program?: string }
+  /** What dex adds, and where. */
+  wanted(machine: Machine, bin: Bin): WantedFile[]
+  /** What dex leaves out for this agent, and why. */
+  left_out?: string
+}
+
+export const AGENT_NAMES = ["claude_code", "codex", "opencode", "gemini_cli", "cursor", "vscode", "copilot"] as const
+export type AgentName = (typeof AGENT_NAMES)[number]
+
+/** The programs that agents start: the launcher, and the one that syncs behind an agent's back. */
+export type Bin = { dex: string; sync?: string }
+
+export type Addition = JsonAddition | TomlAddition | WholeFile
+/** A file of dex's own. */
+export type WholeFile = { type: "file"; content: string; executable?: boolean }
+export type WantedFile = { path: string; additions: Addition[] }

@@ -1,0 +1,76 @@
+import type { Machine } from "../connectors/connector.ts"
+import type { Addition, AgentName } from "./agent.ts"
+import { agents, isInstalled, namedAgents } from "./agents.ts"
+import { EditProblem } from "./edit.ts"
+import { readText } from "./files.ts"
+import { isIn } from "./plan.ts"
+import { type Probe, probe } from "./probe.ts"
+import { type Added, readRecord } from "./record.ts"
+import { recordFile } from "./wiring.ts"
+
+export type Checked = {
+  agents: { agent: AgentName; title: string; found: boolean; wired: boolean; problems: string[] }[]
+  servers: (Probe & { command: string[]; agents: AgentName[] })[]
+}
+
+/** What is wired, whether the files still say so, and whether each command that they name starts and answers. */
+export async function check(dexHome: string, machine: Machine, names: readonly string[]): Promise<Checked> {
+  const named = namedAgents(names)
+  const record = Object.entries(readRecord(recordFile(dexHome)))
+  const about = Object.values(agents).filter(({ name }) => named.length === 0 || named.includes(name))
+  const commands = new Map<string, AgentName[]>()
+  const checked = about.map((agent) => {
+    const files = record.filter(([, added]) => added.agent === agent.name)
+    for (const command of new Set(files.flatMap(([, added]) => commandsOf(added))))
+      commands.set(command, [...(commands.get(command) ?? []), agent.name])
+    return {
+      agent: agent.name,
+      title: agent.title,
+      found: isInstalled(agent, machine),
+      wired: files.length > 0,
+      problems: files.flatMap(([path, added]) => problemsOf(path, added)),
+    }
+  })
+  const env = bareEnvironment(machine)
+  const servers = await Promise.all(
+    [...commands].map(async ([key, users]) => {
+      const command = JSON.parse(key) as string[]
+      return { command, agents: users, ...(await probe(command, env)) }
+    }),
+  )
+  return { agents: checked, servers }
+}
+
+/** As little as an agent that was started from a desktop hands on. */
+function bareEnvironment({ home, env, platform }: Machine): Record<string, string> {
+  if (platform !== "win32") return { HOME: home, PATH: "/usr/bin:/bin" }
+  return Object.fromEntries(
+    Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  )
+}
+
+function problemsOf(path: string, { additions }: Added): string[] {
+  try {
+    const text = readText(path)
+    if (text === undefined) return [`${path} is gone.`]
+    const lost = additions.filter((addition) => !isIn(text, addition))
+    return lost.map((addition) => `${path} no longer holds ${nameOf(addition)} as dex wrote it.`)
+  } catch (error) {
+    if (error instanceof EditProblem) return [`${path} ${error.message}.`]
+    throw error
+  }
+}
+
+function nameOf(addition: Addition): string {
+  return addition.type === "file" ? "its text" : addition.path.join(".")
+}
+
+/** Each as JSON, so that equal ones are started once. */
+function commandsOf({ additions }: Added): string[] {
+  return additions.flatMap((addition) => {
+    const entry =
+      addition.type === "property" ? addition.value : addition.type === "table" ? addition.values : undefined
+    const { command, args } = (entry ?? {}) as { command?: string | string[]; args?: string[] }
+    return command === undefined ? [] : [JSON.stringify([command, args ?? []].flat())]
+  })
+}

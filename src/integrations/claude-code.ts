@@ -1,0 +1,37 @@
+import { join } from "node:path"
+import type { Machine } from "../connectors/connector.ts"
+import type { Agent } from "./agent.ts"
+import { SKILL } from "./skill.ts"
+import { syncHook } from "./sync-hook.ts"
+
+export const claudeCode: Agent = {
+  name: "claude_code",
+  title: "Claude Code",
+  signs: (machine) => ({ paths: [folder(machine), settings(machine)], program: "claude" }),
+  wanted: (machine, bin) => [
+    {
+      path: settings(machine),
+      additions: [
+        {
+          type: "property",
+          path: ["mcpServers", "dex"],
+          value: { type: "stdio", command: bin.dex, args: ["serve"], env: {} },
+        },
+      ],
+    },
+    {
+      path: join(folder(machine), "settings.json"),
+      additions: ["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
+    },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [SKILL] },
+  ],
+}
+
+function folder({ home, env }: Machine): string {
+  return env.CLAUDE_CONFIG_DIR || join(home, ".claude")
+}
+
+/** User scope: servers stand beside the folder, or in it where CLAUDE_CONFIG_DIR names one. */
+function settings({ home, env }: Machine): string {
+  return join(env.CLAUDE_CONFIG_DIR || home, ".claude.json")
+}

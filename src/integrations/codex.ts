@@ -1,0 +1,29 @@
+import { join } from "node:path"
+import type { Machine } from "../connectors/connector.ts"
+import type { Agent } from "./agent.ts"
+import { SKILL } from "./skill.ts"
+
+export const codex: Agent = {
+  name: "codex",
+  title: "Codex",
+  signs: (machine) => ({ paths: [folder(machine)], program: "codex" }),
+  wanted: (machine, bin) => [
+    {
+      path: join(folder(machine), "config.toml"),
+      additions: [
+        {
+          type: "table",
+          path: ["mcp_servers", "dex"],
+          // Without `required`, Codex may send its first request before it knows the tools.
+          values: { command: bin.dex, args: ["serve"], required: true },
+        },
+      ],
+    },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [SKILL] },
+  ],
+  left_out: "no sync hook: Codex skips hooks that it was not told to trust",
+}
+
+function folder({ home, env }: Machine): string {
+  return env.CODEX_HOME || join(home, ".codex")
+}

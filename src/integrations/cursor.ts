@@ -1,0 +1,16 @@
+import { join } from "node:path"
+import type { Agent } from "./agent.ts"
+import { SKILL } from "./skill.ts"
+
+export const cursor: Agent = {
+  name: "cursor",
+  title: "Cursor",
+  signs: ({ home }) => ({ paths: [join(home, ".cursor")], program: "cursor-agent" }),
+  wanted: ({ home }, bin) => [
+    {
+      path: join(home, ".cursor", "mcp.json"),
+      additions: [{ type: "property", path: ["mcpServers", "dex"], value: { command: bin.dex, args: ["serve"] } }],
+    },
+    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [SKILL] },
+  ],
+}

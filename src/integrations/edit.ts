@@ -1,0 +1,29 @@
+/** One change of a text. A list of them is applied in order, and each speaks of the text that the one before left. */
+export type Edit = { at: number; removed: string; inserted: string }
+
+export function applyEdit(text: string, edit: Edit): string {
+  return text.slice(0, edit.at) + edit.inserted + text.slice(edit.at + edit.removed.length)
+}
+
+/** The text before the edits. Right only for the very text that they left. */
+export function undoEdits(text: string, edits: readonly Edit[]): string {
+  return edits.reduceRight(
+    (at, { at: position, removed, inserted }) => applyEdit(at, { at: position, removed: inserted, inserted: removed }),
+    text,
+  )
+}
+
+/** How lines end in this text; that of its first line decides. */
+export function newlineOf(text: string): "\n" | "\r\n" {
+  const first = text.indexOf("\n")
+  return first > 0 && text[first - 1] === "\r" ? "\r\n" : "\n"
+}
+
+/** What is wrong with a text, in words that follow the file's name. */
+export class EditProblem extends Error {
+  override name = "EditProblem"
+}
+
+export function lineNumber(text: string, position: number): number {
+  return text.slice(0, position).split("\n").length
+}

@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto"
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { messageOf } from "../core/error.ts"
+import { EditProblem } from "./edit.ts"
+
+/** The text of a file, or undefined where there is none. Throws an EditProblem for what dex must not touch. */
+export function readText(path: string): string | undefined {
+  const real = realPath(path)
+  if (!existsSync(real)) return undefined
+  if (!statSync(real).isFile()) throw new EditProblem("is not a file")
+  const bytes = attempt("cannot be read", () => readFileSync(real))
+  const text = bytes.toString("utf8")
+  if (!Buffer.from(text, "utf8").equals(bytes)) throw new EditProblem("is not UTF-8 text")
+  return text
+}
+
+/** Throws an EditProblem where a write would fail or is not wanted: a file that its owner made read-only stays so. */
+export function expectWritable(path: string): void {
+  const real = realPath(path)
+  const existing = [real, ...ancestors(real)].find((candidate) => existsSync(candidate))!
+  if (existing === real && (statSync(real).mode & 0o200) === 0)
+    throw new EditProblem("is read-only. Make it writable (chmod u+w) and run this again")
+  const folder = existing === real ? dirname(real) : existing
+  for (const needed of [existing, folder]) {
+    try {
+      accessSync(needed, constants.W_OK)
+    } catch {
+      throw new EditProblem(needed === real ? "may not be written by you" : `cannot be written: ${needed} is read-only`)
+    }
+  }
+}
+
+/**
+ * Writes the whole text or nothing. A link stays a link, a file keeps its mode. Returns the folders that had to be made,
+ * outermost first.
+ */
+export function writeText(path: string, text: string, executable = false): string[] {
+  return attempt("cannot be written", () => {
+    const real = realPath(path)
+    const folders = ancestors(real)
+      .filter((folder) => !existsSync(folder))
+      .reverse()
+    mkdirSync(dirname(real), { recursive: true, mode: 0o700 })
+    const mode = existsSync(real) ? statSync(real).mode & 0o777 : executable ? 0o755 : 0o600
+    const beside = `${real}.${process.pid}.dex-new`
+    try {
+      const fd = openSync(beside, "wx", mode)
+      try {
+        writeSync(fd, text)
+        fsyncSync(fd)
+      } finally {
+        closeSync(fd)
+      }
+      chmodSync(beside, mode)
+      renameSync(beside, real)
+    } finally {
+      rmSync(beside, { force: true })
+    }
+    return folders
+  })
+}
+
+/** Removes a file and, innermost first, those of the folders that are empty now. */
+export function removeFile(path: string, folders: readonly string[]): void {
+  attempt("cannot be removed", () => {
+    rmSync(path, { force: true })
+    for (const folder of folders.toReversed()) {
+      if (!existsSync(folder) || readdirSync(folder).length > 0) return
+      rmdirSync(folder)
+    }
+  })
+}
+
+/** A copy that only its owner can read: settings may hold keys. Returns where it is. */
+export function keepBackup(folder: string, file: { agent: string; path: string }, text: string, now: number): string {
+  const stamp = new Date(now).toISOString().replaceAll(/[:.]/g, "-")
+  const backup = join(folder, `${file.agent}-${basename(file.path)}.${stamp}`)
+  attempt("cannot be kept as a backup", () => {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const fd = openSync(backup, "w", 0o600)
+    try {
+      writeSync(fd, text)
+    } finally {
+      closeSync(fd)
+    }
+  })
+  return backup
+}
+
+export function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex")
+}
+
+/** People keep such files in one folder and link to them. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink())
+      throw new EditProblem("is a link to something that is not there")
+    return path
+  }
+}
+
+function ancestors(path: string): string[] {
+  const parent = dirname(path)
+  return parent === path ? [] : [parent, ...ancestors(parent)]
+}
+
+function attempt<T>(what: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof EditProblem) throw error
+    throw new EditProblem(`${what} (${messageOf(error)})`)
+  }
+}

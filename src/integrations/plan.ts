@@ -1,0 +1,157 @@
+import type { Addition, AgentName, WantedFile } from "./agent.ts"
+import { type Edit, EditProblem, undoEdits } from "./edit.ts"
+import { addToJson, applyAll, findInJson, isEmptyJson, removeFromJson } from "./edit-json.ts"
+import { addToToml, findInToml, removeFromToml } from "./edit-toml.ts"
+import { expectWritable, readText, sha256 } from "./files.ts"
+import type { Added, Record } from "./record.ts"
+
+/** What would happen to one file. Nothing is written yet. */
+export type FilePlan = {
+  agent: AgentName | "dex"
+  path: string
+  /** Undefined: there is no file, or there will be none. */
+  before: string | undefined
+  after: string | undefined
+  /** What to keep in the record for this file; undefined takes it out. */
+  added: Omit<Added, "made_folders" | "backup"> | undefined
+  executable: boolean
+  /** Why nothing can be done with it. */
+  problem?: string
+  note?: string
+}
+
+/** How dex's additions get into a file. A file that holds them all already stays as it is. */
+export function planAdding(agent: AgentName | "dex", { path, additions }: WantedFile, record: Record): FilePlan {
+  const executable = additions.some((addition) => addition.type === "file" && addition.executable === true)
+  return planned({ agent, path, executable }, () => {
+    const before = readText(path)
+    const known = record[path]
+    const isAsRecorded = known !== undefined && JSON.stringify(known.additions.map(plain)) === JSON.stringify(additions)
+    if (before !== undefined && (known === undefined || isAsRecorded) && additions.every((one) => isIn(before, one)))
+      return { before, after: before, added: known ?? adopted(agent, additions) }
+
+    // The launchers are dex's own, whatever stands there.
+    const base = agent === "dex" ? undefined : known ? withoutAdded(before, known) : before
+    const { after, edits, kept } = withAdditions(base, additions)
+    if (after !== before) expectWritable(path)
+    const added = {
+      agent,
+      existed: base !== undefined,
+      before_sha256: sha256(base ?? ""),
+      after_sha256: sha256(after),
+      edits,
+      additions: kept,
+    }
+    return { before, after, added }
+  })
+}
+
+/** How what the record says of a file gets out of it again. */
+export function planRemoving(path: string, added: Added): FilePlan {
+  return planned({ agent: added.agent, path, executable: false }, () => {
+    const before = readText(path)
+    // The launchers are dex's own, whatever stands there.
+    const after = added.agent === "dex" ? undefined : withoutAdded(before, added)
+    if (after !== before) expectWritable(path)
+    const isLeft = before !== undefined && after === before && added.additions.some(({ type }) => type === "file")
+    return {
+      before,
+      after,
+      added: undefined,
+      ...(before === undefined && { note: "It was gone already." }),
+      ...(isLeft && { note: "It was changed since dex wrote it, so it stays." }),
+    }
+  })
+}
+
+function planned(
+  about: Pick<FilePlan, "agent" | "path" | "executable">,
+  work: () => Pick<FilePlan, "before" | "after" | "added" | "note">,
+): FilePlan {
+  try {
+    return { ...about, ...work() }
+  } catch (error) {
+    if (!(error instanceof EditProblem)) throw error
+    return {
+      ...about,
+      before: undefined,
+      after: undefined,
+      added: undefined,
+      problem: `${about.path} ${error.message}.`,
+    }
+  }
+}
+
+/** Somebody else wrote what dex would have written: from now on it is dex's to take out. */
+function adopted(agent: AgentName | "dex", additions: Addition[]): FilePlan["added"] {
+  const kept = additions.map((addition) => ({ ...addition, made: "path" in addition ? addition.path.length : 0 }))
+  // No text has this hash: what is taken out is looked for, never cut by position.
+  return {
+    agent,
+    existed: !additions.some(({ type }) => type === "file"),
+    before_sha256: "",
+    after_sha256: "",
+    edits: [],
+    additions: kept,
+  }
+}
+
+function plain({ made: _, ...addition }: Addition & { made: number }): Addition {
+  return addition as Addition
+}
+
+/** Throws an EditProblem where the text cannot be read. */
+export function isIn(text: string, addition: Addition): boolean {
+  if (addition.type === "file") return text === addition.content
+  return (addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)) === "same"
+}
+
+function withAdditions(
+  base: string | undefined,
+  additions: Addition[],
+): { after: string; edits: Edit[]; kept: Added["additions"] } {
+  let text = base ?? ""
+  const all: Edit[] = []
+  const kept: Added["additions"] = []
+  for (const addition of additions) {
+    const { edits, made } = editsFor(base, text, addition)
+    all.push(...edits)
+    kept.push({ ...addition, made })
+    text = applyAll(text, edits)
+  }
+  return { after: text, edits: all, kept }
+}
+
+function editsFor(base: string | undefined, text: string, addition: Addition): { edits: Edit[]; made: number } {
+  if (addition.type === "file") {
+    if (base !== undefined)
+      throw new EditProblem("is there already and was not written by dex, or was changed since. Move it away first")
+    return { edits: [{ at: 0, removed: "", inserted: addition.content }], made: 0 }
+  }
+  const presence = addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)
+  if (presence === "other")
+    throw new EditProblem(`has another ${addition.path.join(".")}, which dex did not write. Rename or remove it first`)
+  if (presence === "same") return { edits: [], made: addition.path.length }
+  return addition.type === "table" ? { edits: addToToml(text, addition), made: 0 } : addToJson(text, addition)
+}
+
+/** Byte for byte as before where nobody wrote in between; else only what is dex's is cut out. */
+function withoutAdded(text: string | undefined, added: Added): string | undefined {
+  if (text === undefined) return undefined
+  if (sha256(text) === added.after_sha256) {
+    const before = undoEdits(text, added.edits)
+    if (sha256(before) === added.before_sha256) return added.existed ? before : undefined
+  }
+  const left = added.additions.reduceRight(removed, text)
+  return added.existed || !isBare(left, added) ? left : undefined
+}
+
+function removed(text: string, addition: Added["additions"][number]): string {
+  if (addition.type === "file") return text === addition.content ? "" : text
+  return addition.type === "table" ? removeFromToml(text, addition) : removeFromJson(text, addition, addition.made)
+}
+
+function isBare(text: string, { additions }: Added): boolean {
+  const isJson = additions.some(({ type }) => type === "property" || type === "item")
+  return isJson ? isEmptyJson(text) : text.trim() === ""
+}

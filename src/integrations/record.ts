@@ -1,0 +1,65 @@
+import { readFileSync } from "node:fs"
+import { DexError, messageOf } from "../core/error.ts"
+import { type Addition, AGENT_NAMES, type AgentName } from "./agent.ts"
+import type { Edit } from "./edit.ts"
+import { removeFile, writeText } from "./files.ts"
+
+/** What dex added to one file, so that it can be taken out again. */
+export type Added = {
+  /** `dex` for the launchers, which all agents share. */
+  agent: AgentName | "dex"
+  /** False where dex made the file. */
+  existed: boolean
+  before_sha256: string
+  after_sha256: string
+  edits: Edit[]
+  additions: (Addition & { made: number })[]
+  made_folders: string[]
+  backup?: string
+}
+export type Record = { [path: string]: Added }
+
+/** Nothing yet where there is no file. Throws a DexError where it cannot be read: guessing could harm others' files. */
+export function readRecord(file: string): Record {
+  let text: string
+  try {
+    text = readFileSync(file, "utf8")
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {}
+    throw damaged(file, messageOf(error))
+  }
+  try {
+    const { version, files } = JSON.parse(text) as { version?: unknown; files?: Record }
+    if (version !== 1 || typeof files !== "object" || files === null) throw new Error("not of this version")
+    const wrong = Object.entries(files).find(([, added]) => !isAdded(added))
+    if (wrong) throw new Error(`what it says of ${wrong[0]} is incomplete`)
+    return files
+  } catch (error) {
+    throw damaged(file, messageOf(error))
+  }
+}
+
+export function writeRecord(file: string, record: Record): void {
+  if (Object.keys(record).length === 0) removeFile(file, [])
+  else writeText(file, `${JSON.stringify({ version: 1, files: record }, undefined, 2)}\n`)
+}
+
+function isAdded(value: unknown): value is Added {
+  const added = value as Partial<Added> | null
+  return (
+    typeof added === "object" &&
+    added !== null &&
+    [...AGENT_NAMES, "dex"].includes(String(added.agent)) &&
+    typeof added.before_sha256 === "string" &&
+    typeof added.after_sha256 === "string" &&
+    typeof added.existed === "boolean" &&
+    [added.edits, added.additions, added.made_folders].every(Array.isArray)
+  )
+}
+
+function damaged(file: string, why: string): DexError {
+  return new DexError(
+    "integrations",
+    `${file}, where dex keeps what it added to agents' files, cannot be read (${why}). Nothing was changed. Mend it, or remove it and take "dex" out of the agents' settings by hand.`,
+  )
+}

@@ -1,0 +1,24 @@
+import { join } from "node:path"
+import type { Machine } from "../connectors/connector.ts"
+import type { Agent } from "./agent.ts"
+
+export const vscode: Agent = {
+  name: "vscode",
+  title: "VS Code",
+  signs: (machine) => ({ paths: [folder(machine)] }),
+  wanted: (machine, bin) => [
+    {
+      path: join(folder(machine), "mcp.json"),
+      additions: [
+        { type: "property", path: ["servers", "dex"], value: { type: "stdio", command: bin.dex, args: ["serve"] } },
+      ],
+    },
+  ],
+}
+
+/** The user's settings of the stable edition and its default profile. */
+function folder({ home, env, platform }: Machine): string {
+  if (platform === "darwin") return join(home, "Library", "Application Support", "Code", "User")
+  if (platform === "win32") return join(env.APPDATA ?? join(home, "AppData", "Roaming"), "Code", "User")
+  return join(env.XDG_CONFIG_HOME || join(home, ".config"), "Code", "User")
+}

@@ -1,0 +1,170 @@
+import { join, sep } from "node:path"
+import type { Machine } from "../connectors/connector.ts"
+import { DexError } from "../core/error.ts"
+import { redactText } from "../ingest/redact.ts"
+import type { AgentName } from "./agent.ts"
+import { agents, isInstalled, namedAgents } from "./agents.ts"
+import { unifiedDiff } from "./diff.ts"
+import { EditProblem } from "./edit.ts"
+import { keepBackup, readText, removeFile, sha256, writeText } from "./files.ts"
+import { binOf, launcherFiles, type Program } from "./launcher.ts"
+import { type FilePlan, planAdding, planRemoving } from "./plan.ts"
+import { readRecord, writeRecord } from "./record.ts"
+
+export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
+
+export type Wiring = {
+  agents: { agent: AgentName; title: string; found: boolean; note?: string }[]
+  files: FileChange[]
+  /** Nothing was changed yet: it waits for a yes. */
+  asked: boolean
+}
+export type FileChange = {
+  agent: AgentName | "dex"
+  path: string
+  change: "none" | "create" | "edit" | "remove" | "problem"
+  diff: string
+  problem?: string
+  note?: string
+  backup?: string
+}
+
+const NPX =
+  "dex runs from npm's cache, which npm may empty. To make it last: npm install -g dexctx, then dex install again."
+
+/** Gives dex to the agents that are named, or to all that are on this machine. Without `yes` it only says what it would do. */
+export function install(context: WiringContext, names: readonly string[], yes: boolean): Wiring {
+  const { machine, dexHome, program } = context
+  const named = namedAgents(names)
+  const listed = Object.values(agents).map((agent) => ({ agent, found: isInstalled(agent, machine) }))
+  const missing = listed.filter(({ agent, found }) => named.includes(agent.name) && !found)
+  if (missing.length > 0) {
+    const { agent } = missing[0]!
+    const { paths, program: binary } = agent.signs(machine)
+    throw new DexError(
+      "not_found",
+      `${agent.title} is not on this machine: there is no ${paths.join(", no ")}${binary ? ` and no \`${binary}\` on the path` : ""}. Start it once, then run this again.`,
+    )
+  }
+  const chosen = listed.filter(({ agent, found }) => found && (named.length === 0 || named.includes(agent.name)))
+  const bin = binOf(dexHome, machine)
+  const record = readRecord(recordFile(dexHome))
+  const shared = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
+  const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX }
+  const plans: FilePlan[] = [
+    ...shared.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && fleeting) })),
+    ...chosen.flatMap(({ agent }) => agent.wanted(machine, bin).map((file) => planAdding(agent.name, file, record))),
+  ]
+  return {
+    agents: listed
+      .filter(({ agent }) => named.length === 0 || named.includes(agent.name))
+      .map(({ agent, found }) => ({
+        agent: agent.name,
+        title: agent.title,
+        found,
+        ...(found && agent.left_out && { note: agent.left_out }),
+      })),
+    ...carryOut(context, plans, yes),
+  }
+}
+
+/** Takes out what dex added, of the agents that are named or of all. The launchers go with the last agent. */
+export function uninstall(context: WiringContext, names: readonly string[], yes: boolean): Wiring {
+  const named = namedAgents(names)
+  const record = readRecord(recordFile(context.dexHome))
+  const isMeant = (agent: AgentName | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
+  const agentsLeft = Object.values(record).some(({ agent }) => agent !== "dex" && !isMeant(agent))
+  const plans = Object.entries(record)
+    .filter(([, { agent }]) => (agent === "dex" ? !agentsLeft : isMeant(agent)))
+    .map(([path, added]) => planRemoving(path, added))
+    // The launchers and the folders that were made first go last.
+    .reverse()
+  const isStuck = plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
+  const wired = new Set(plans.map(({ agent }) => agent))
+  return {
+    agents: Object.values(agents)
+      .filter(({ name }) => wired.has(name))
+      .map(({ name, title }) => ({ agent: name, title, found: true })),
+    // An agent that still names the launcher must find it.
+    ...carryOut(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
+  }
+}
+
+export function recordFile(dexHome: string): string {
+  return join(dexHome, "integrations.json")
+}
+
+function carryOut(context: WiringContext, plans: FilePlan[], yes: boolean): Pick<Wiring, "files" | "asked"> {
+  const waits = plans.some((plan) => kindOf(plan) !== "none" && kindOf(plan) !== "problem")
+  const asked = waits && !yes
+  return { files: plans.map((plan) => (asked ? described(plan) : done(context, plan))), asked }
+}
+
+/** The record knows of each file before it is written: a crash in between leaves nothing that uninstall cannot find. */
+function done(context: WiringContext, plan: FilePlan): FileChange {
+  const change = described(plan)
+  if (change.change === "problem") return change
+  const file = recordFile(context.dexHome)
+  const record = readRecord(file)
+  const known = record[plan.path]
+  try {
+    if (readText(plan.path) !== plan.before) throw new EditProblem("changed meanwhile. Run this again")
+    const backups = join(context.dexHome, "backups")
+    const isOurs =
+      plan.agent === "dex" || (plan.after === undefined && sha256(plan.before ?? "") === known?.after_sha256)
+    const backup =
+      plan.before !== plan.after && plan.before !== undefined && !isOurs
+        ? keepBackup(backups, plan, plan.before, context.now)
+        : undefined
+    if (plan.added) {
+      const kept = backup ?? known?.backup
+      record[plan.path] = {
+        ...plan.added,
+        made_folders: known?.made_folders ?? [],
+        ...(kept !== undefined && { backup: kept }),
+      }
+      writeRecord(file, record)
+      if (plan.after !== plan.before) {
+        const folders = writeText(plan.path, plan.after!, plan.executable)
+        if (folders.length > 0) {
+          record[plan.path]!.made_folders = folders.filter(
+            (folder) => !`${context.dexHome}${sep}`.startsWith(folder + sep),
+          )
+          writeRecord(file, record)
+        }
+      }
+    } else {
+      if (plan.after === undefined) removeFile(plan.path, known?.made_folders ?? [])
+      else if (plan.after !== plan.before) writeText(plan.path, plan.after)
+      delete record[plan.path]
+      writeRecord(file, record)
+    }
+    return { ...change, ...(backup !== undefined && { backup }) }
+  } catch (error) {
+    if (!(error instanceof EditProblem)) throw error
+    if (known) record[plan.path] = known
+    else delete record[plan.path]
+    writeRecord(file, record)
+    return { ...change, change: "problem", problem: `${plan.path} ${error.message}.` }
+  }
+}
+
+function described(plan: FilePlan): FileChange {
+  const { agent, path, before, after, problem, note } = plan
+  return {
+    agent,
+    path,
+    change: kindOf(plan),
+    // Lines of somebody's settings may hold their keys.
+    diff: problem === undefined ? unifiedDiff(path, before, after, redactText) : "",
+    ...(problem !== undefined && { problem }),
+    ...(note !== undefined && { note }),
+  }
+}
+
+function kindOf({ before, after, problem }: FilePlan): FileChange["change"] {
+  if (problem !== undefined) return "problem"
+  if (before === after) return "none"
+  if (before === undefined) return "create"
+  return after === undefined ? "remove" : "edit"
+}

@@ -1,0 +1,373 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
+import { dirname, join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { install, uninstall } from "../../src/integrations/wiring.ts"
+import { DEX, dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+import { JSON_FILES, TOML_FILES } from "./configs.ts"
+
+/** A home with these files; a name that ends in / is a folder. No agent of the machine that runs the tests is found. */
+function homeWith(files: Record<string, string>): string {
+  const home = tempDir()
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(home, name)
+    mkdirSync(name.endsWith("/") ? path : dirname(path), { recursive: true })
+    if (!name.endsWith("/")) writeFileSync(path, text)
+  }
+  return home
+}
+
+function linkToNothing(path: string): void {
+  rmSync(path)
+  symlinkSync("nowhere", path)
+}
+
+function folderInstead(path: string): void {
+  rmSync(path)
+  mkdirSync(path)
+}
+
+const ENV = { PATH: "/usr/bin:/bin" }
+const run = (home: string, ...args: string[]) => dex(home, args, ENV)
+const json = async (home: string, ...args: string[]) => JSON.parse((await run(home, ...args, "--json")).stdout)
+const text = (home: string, path: string) => readFileSync(join(home, path), "utf8")
+
+/** Everything but dex's own folder: bytes, modes and links. */
+function snapshot(home: string): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const entry of readdirSync(home, { recursive: true }).map(String).sort()) {
+    if (entry.startsWith(".dex")) continue
+    const path = join(home, entry)
+    const stat = lstatSync(path)
+    const kind = stat.isSymbolicLink() ? "link" : stat.isDirectory() ? "folder" : readFileSync(path, "latin1")
+    found[entry] = `${(stat.mode & 0o777).toString(8)} ${kind}`
+  }
+  return found
+}
+
+const ALL = {
+  ".claude.json": '{\n  "numStartups": 4,\n  "projects": {}\n}',
+  ".claude/settings.json": '{\n  // mine\n  "model": "opus",\n}\n',
+  ".codex/config.toml": 'model = "x" # mine\n\n[projects."/a"]\ntrust_level = "trusted"\n',
+  ".config/opencode/opencode.jsonc":
+    '{\n\t// mine\n\t"mcp": {\n\t\t"other": { "type": "local", "command": ["x"] }\n\t}\n}\n',
+  ".gemini/settings.json": '{"security":{"auth":{"selectedType":"oauth"}}}',
+  ".cursor/mcp.json": "",
+  ".config/Code/User/": "",
+  ".copilot/": "",
+}
+
+describe("dex install", () => {
+  test("wires every agent the way it wants it, and dex uninstall leaves no trace", async () => {
+    const home = homeWith(ALL)
+    const before = snapshot(home)
+    expect(await run(home, "install", "--yes")).toMatchObject({ code: 0 })
+
+    const command = join(home, ".dex", "bin", "dex")
+    const server = { command, args: ["serve"] }
+    expect(JSON.parse(text(home, ".claude.json")).mcpServers.dex).toEqual({ type: "stdio", ...server, env: {} })
+    expect(text(home, ".claude/settings.json")).toContain("// mine")
+    expect(text(home, ".claude/settings.json").match(/bin\/dex-sync/g)).toHaveLength(2)
+    expect(text(home, ".codex/config.toml")).toBe(
+      `${ALL[".codex/config.toml"]}\n[mcp_servers.dex]\ncommand = "${command}"\nargs = ["serve"]\nrequired = true\n`,
+    )
+    expect(text(home, ".config/opencode/opencode.jsonc")).toContain(`\t\t"dex": {\n\t\t\t"type": "local"`)
+    expect(JSON.parse(text(home, ".gemini/settings.json"))).toMatchObject({
+      security: { auth: { selectedType: "oauth" } },
+      mcpServers: { dex: { ...server, trust: true } },
+      hooks: { SessionStart: [{}], SessionEnd: [{}] },
+    })
+    expect(JSON.parse(text(home, ".cursor/mcp.json"))).toEqual({ mcpServers: { dex: server } })
+    expect(JSON.parse(text(home, ".config/Code/User/mcp.json"))).toEqual({
+      servers: { dex: { type: "stdio", ...server } },
+    })
+    expect(JSON.parse(text(home, ".copilot/mcp-config.json"))).toEqual({
+      mcpServers: { dex: { type: "local", ...server, tools: ["*"] } },
+    })
+    for (const folder of [".claude", ".codex", ".gemini", ".cursor", ".config/opencode"])
+      expect(text(home, `${folder}/skills/dex/SKILL.md`)).toMatch(/^---\nname: dex\ndescription: .+\n---\n/)
+
+    expect(await run(home, "uninstall", "--yes")).toMatchObject({ code: 0 })
+    expect(snapshot(home)).toEqual(before)
+    expect(readdirSync(join(home, ".dex"))).toEqual(["backups"])
+  })
+
+  test("a second time changes nothing, whatever was appended meanwhile", async () => {
+    const home = homeWith(ALL)
+    await run(home, "install", "--yes")
+    const toml = join(home, ".codex", "config.toml")
+    writeFileSync(toml, `${readFileSync(toml, "utf8")}\n[projects."/b"]\ntrust_level = "trusted"\n`)
+    const before = snapshot(home)
+    const again = await run(home, "install", "--yes")
+    expect(again.code).toBe(0)
+    expect(again.stderr).toContain("Nothing needed to change")
+    expect(snapshot(home)).toEqual(before)
+  })
+
+  test("shows the change to every file and refuses where nobody can be asked", async () => {
+    const home = homeWith({ ".codex/config.toml": 'model = "x"\n' })
+    const before = snapshot(home)
+    const asked = await run(home, "install")
+    expect(asked.code).toBe(2)
+    expect(asked.stderr).toContain("Add --yes")
+    expect(asked.stdout).toContain(
+      `--- ${home}/.codex/config.toml\n+++ ${home}/.codex/config.toml\n@@ -1,1 +1,6 @@\n model = "x"\n+\n+[mcp_servers.dex]\n`,
+    )
+    expect(snapshot(home)).toEqual(before)
+    expect(existsSync(join(home, ".dex"))).toBe(false)
+  })
+
+  test("the shown change is one that patch can apply", async () => {
+    const home = homeWith(ALL)
+    const { files, asked } = await json(home, "install")
+    expect(asked).toBe(true)
+    const copy = tempDir()
+    for (const { path, diff } of files as { path: string; diff: string }[]) {
+      const beside = join(copy, path.slice(home.length))
+      mkdirSync(dirname(beside), { recursive: true })
+      if (existsSync(path)) cpSync(path, beside)
+      const patched = spawnSync("patch", ["-s", beside], { input: diff, encoding: "utf8" })
+      if (patched.error) return console.log("NOT RUN: there is no patch program")
+      expect(patched.stdout + patched.stderr).toBe("")
+    }
+    await run(home, "install", "--yes")
+    for (const { path } of files)
+      expect(readFileSync(join(copy, path.slice(home.length)), "utf8")).toBe(readFileSync(path, "utf8"))
+  })
+
+  test("a key that stands beside the change is not shown", async () => {
+    const key = `sk-ant-api03-${"aB3dE5fG7h".repeat(9)}AA`
+    const home = homeWith({ ".gemini/settings.json": `{\n  "apiKey": "${key}"\n}\n` })
+    const run1 = await run(home, "install")
+    expect(run1.stdout).toContain('"apiKey"')
+    expect(run1.stdout).not.toContain(key)
+  })
+
+  test("only the agents that are named, and what is not there is said", async () => {
+    const home = homeWith(ALL)
+    await run(home, "install", "codex", "gemini", "--yes")
+    expect(text(home, ".claude.json")).toBe(ALL[".claude.json"])
+    expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
+    await run(home, "uninstall", "codex", "--yes")
+    expect(text(home, ".codex/config.toml")).toBe(ALL[".codex/config.toml"])
+    expect(existsSync(join(home, ".dex", "bin", "dex"))).toBe(true)
+
+    const bare = homeWith({})
+    expect((await run(bare, "install", "--yes")).stderr).toContain("No coding agent was found")
+    expect((await run(bare, "install", "codex", "--yes")).stderr).toMatch(/Codex is not on this machine: .*\.codex/)
+    expect((await run(bare, "install", "nobody", "--yes")).stderr).toMatch(/knows no agent "nobody".*claude_code/)
+  })
+
+  test("a link stays a link, and the file that it leads to is the one that changes", async () => {
+    const home = homeWith({ "dotfiles/codex.toml": "a = 1\n", ".codex/": "" })
+    symlinkSync("../dotfiles/codex.toml", join(home, ".codex", "config.toml"))
+    chmodSync(join(home, "dotfiles/codex.toml"), 0o640)
+    const before = snapshot(home)
+    await run(home, "install", "--yes")
+    expect(lstatSync(join(home, ".codex/config.toml")).isSymbolicLink()).toBe(true)
+    expect(text(home, "dotfiles/codex.toml")).toContain("mcp_servers.dex")
+    expect(statSync(join(home, "dotfiles/codex.toml")).mode & 0o777).toBe(0o640)
+    await run(home, "uninstall", "--yes")
+    expect(snapshot(home)).toEqual(before)
+  })
+
+  test.each([
+    ["a read-only file", (path: string) => chmodSync(path, 0o444), /is read-only.*chmod u\+w/],
+    ["a broken file", (path: string) => writeFileSync(path, "{ oops"), /is not valid JSON at line 1/],
+    ["a file that is not text", (path: string) => writeFileSync(path, Buffer.from([0x7b, 0xff, 0x7d])), /is not UTF-8/],
+    [
+      "another server called dex",
+      (path: string) => writeFileSync(path, '{"mcpServers":{"dex":{"command":"z"}}}'),
+      /has another mcpServers.dex/,
+    ],
+    ["a link to nothing", linkToNothing, /is a link to something/],
+    ["a folder", folderInstead, /is not a file/],
+  ])("%s is left as it is and said, and the other agents are wired", async (_, spoil, message) => {
+    const home = homeWith({ ".cursor/mcp.json": "{}", ".codex/config.toml": "" })
+    spoil(join(home, ".cursor", "mcp.json"))
+    const before = snapshot(home)[".cursor/mcp.json"]
+    const installed = await run(home, "install", "--yes")
+    expect(installed.code).toBe(1)
+    expect(installed.stdout.replace(/\s+/g, " ")).toMatch(message)
+    expect(snapshot(home)[".cursor/mcp.json"]).toBe(before)
+    expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
+  })
+
+  test("keeps a copy of what it changes, for its owner alone", async () => {
+    const home = homeWith({ ".claude.json": '{"a":1}' })
+    const { files } = await json(home, "install", "--yes")
+    const { backup } = files.find(({ path }: { path: string }) => path.endsWith(".claude.json"))
+    expect(readFileSync(backup, "utf8")).toBe('{"a":1}')
+    expect(statSync(backup).mode & 0o777).toBe(0o600)
+  })
+
+  test("writes new paths where dex moved, and can still take everything out", async () => {
+    const home = homeWith(ALL)
+    const before = snapshot(home)
+    await run(home, "install", "--yes")
+    const moved = join(tempDir(), "dist")
+    cpSync(dirname(DEX), moved, { recursive: true })
+    symlinkSync(join(dirname(DEX), "..", "node_modules"), join(dirname(moved), "node_modules"))
+    const again = await dex(home, ["install", "--yes"], ENV, join(moved, "dex.js"))
+    expect(again.code).toBe(0)
+    expect(text(home, ".dex/bin/dex")).toContain(`script='${moved}/dex.js'`)
+    await run(home, "uninstall", "--yes")
+    expect(snapshot(home)).toEqual(before)
+  })
+})
+
+describe("dex uninstall", () => {
+  test("takes only its own out of files that others wrote in meanwhile", async () => {
+    const home = homeWith(ALL)
+    await run(home, "install", "--yes")
+    const claude = JSON.parse(text(home, ".claude.json"))
+    writeFileSync(
+      join(home, ".claude.json"),
+      JSON.stringify(
+        { ...claude, numStartups: 5, mcpServers: { ...claude.mcpServers, mine: { command: "m" } } },
+        null,
+        2,
+      ),
+    )
+    writeFileSync(join(home, ".cursor/skills/dex/SKILL.md"), "my own words")
+    const { stdout, code } = await run(home, "uninstall", "--yes")
+    expect(code).toBe(0)
+    expect(text(home, ".claude.json")).toBe(
+      JSON.stringify({ numStartups: 5, projects: {}, mcpServers: { mine: { command: "m" } } }, null, 2),
+    )
+    expect(text(home, ".cursor/skills/dex/SKILL.md")).toBe("my own words")
+    expect(stdout).toContain("changed since dex wrote it, so it stays")
+  })
+
+  test("keeps the launcher for an agent whose file it may not change", async () => {
+    const home = homeWith({ ".codex/config.toml": "a = 1\n" })
+    await run(home, "install", "--yes")
+    chmodSync(join(home, ".codex/config.toml"), 0o444)
+    expect((await run(home, "uninstall", "--yes")).code).toBe(1)
+    expect(existsSync(join(home, ".dex/bin/dex"))).toBe(true)
+    chmodSync(join(home, ".codex/config.toml"), 0o644)
+    expect((await run(home, "uninstall", "--yes")).code).toBe(0)
+    expect(text(home, ".codex/config.toml")).toBe("a = 1\n")
+    expect(existsSync(join(home, ".dex/bin"))).toBe(false)
+  })
+
+  test("says so where nothing is wired, and refuses to guess from a damaged record", async () => {
+    const home = homeWith({ ".dex/integrations.json": "{" })
+    const damaged = await run(home, "uninstall", "--yes")
+    expect(damaged).toMatchObject({ code: 2 })
+    expect(damaged.stderr).toMatch(/integrations\.json.*cannot be read/)
+    rmSync(join(home, ".dex/integrations.json"))
+    expect(await run(home, "uninstall", "--yes")).toMatchObject({ code: 1, stdout: "" })
+  })
+
+  test("puts back every one of the differently written files, byte for byte", () => {
+    const names = Object.keys(JSON_FILES)
+    const before: Record<string, string>[] = []
+    const homes = names.map((name, i) => {
+      const toml = Object.values(TOML_FILES)[i % Object.keys(TOML_FILES).length]!
+      const home = homeWith({ ".gemini/settings.json": JSON_FILES[name]!, ".codex/config.toml": toml })
+      before.push(snapshot(home))
+      return home
+    })
+    for (const [i, home] of homes.entries()) {
+      const context = {
+        machine: { home, env: {}, platform: process.platform },
+        dexHome: join(home, ".dex"),
+        program: { node: process.execPath, script: DEX },
+        now: Date.now(),
+      }
+      const installed = install(context, [], true)
+      expect(installed.files.map(({ problem }) => problem).filter(Boolean), names[i]).toEqual([])
+      expect(
+        install(context, [], true).files.every(({ change }) => change === "none"),
+        names[i],
+      ).toBe(true)
+      expect(snapshot(home)).not.toEqual(before[i])
+      uninstall(context, [], true)
+      expect(snapshot(home), names[i]).toEqual(before[i])
+    }
+  })
+})
+
+describe("what agents start", () => {
+  test("the launcher runs dex from an empty environment, and says what to do when dex is gone", async () => {
+    const home = homeWith({ ".codex/": "" })
+    await run(home, "install", "--yes")
+    const launcher = join(home, ".dex/bin/dex")
+    expect(execFileSync(launcher, ["--version"], { env: { HOME: home }, cwd: "/", encoding: "utf8" })).toMatch(
+      /^dex \d/,
+    )
+    writeFileSync(launcher, readFileSync(launcher, "utf8").replace(/script='.*'/, "script='/gone/dex.js'"))
+    const gone = spawnSync(launcher, ["serve"], { env: { HOME: home }, encoding: "utf8" })
+    expect(gone).toMatchObject({ status: 2, stdout: "" })
+    expect(gone.stderr).toContain("no longer at /gone/dex.js")
+  })
+
+  test("both work with a DEX_HOME whose name a shell would take apart, without that variable", async () => {
+    const home = homeWith({ ".claude/": "" })
+    const odd = join(home, "it's my $HOME `x` folder")
+    await dex(home, ["install", "--yes"], { ...ENV, DEX_HOME: odd })
+    const { command } = JSON.parse(text(home, ".claude.json")).mcpServers.dex
+    execFileSync(command, ["sync"], { env: { HOME: home }, stdio: "ignore" })
+    expect(existsSync(join(odd, "history.db"))).toBe(true)
+    rmSync(join(odd, "history.db"))
+    const hook = JSON.parse(text(home, ".claude/settings.json")).hooks.SessionEnd[0].hooks[0].command
+    execFileSync("/bin/sh", ["-c", hook], { env: { HOME: home } })
+    await expect.poll(() => existsSync(join(odd, "history.db")), { timeout: 20_000 }).toBe(true)
+    const synced = () => execFileSync(command, ["sync"], { env: { HOME: home }, encoding: "utf8", stdio: "pipe" })
+    await expect.poll(synced, { timeout: 20_000 }).toContain("Nothing new")
+    expect(existsSync(join(home, ".dex"))).toBe(false)
+  })
+
+  test("the hook prints nothing and lets nobody wait, and the sync happens", async () => {
+    const home = homeWith({ ".claude/": "" })
+    await run(home, "install", "--yes")
+    const hook = JSON.parse(text(home, ".claude/settings.json")).hooks.SessionStart[0].hooks[0].command
+    const ran = spawnSync("/bin/sh", ["-c", hook], {
+      env: { HOME: home, PATH: "/usr/bin:/bin" },
+      encoding: "utf8",
+      input: "{}",
+    })
+    expect(ran).toMatchObject({ status: 0, stdout: "", stderr: "" })
+    await expect.poll(() => existsSync(join(home, ".dex/history.db")), { timeout: 20_000 }).toBe(true)
+    // It may still be writing into the folder that this test removes.
+    await expect.poll(async () => (await run(home, "sync")).stdout, { timeout: 20_000 }).toContain("Nothing new")
+  })
+
+  test("--check starts the registered server and says whether it answers", async () => {
+    const home = homeWith({ ".codex/": "", ".cursor/": "" })
+    const none = await run(home, "install", "--check")
+    expect(none).toMatchObject({ code: 1 })
+    expect(none.stderr).toContain("Nothing is wired yet")
+    await run(home, "install", "codex", "--yes")
+
+    const { servers, agents } = await json(home, "install", "--check")
+    expect(servers).toMatchObject([{ command: [join(home, ".dex/bin/dex"), "serve"], agents: ["codex"], works: true }])
+    expect(servers[0].tools).toBeGreaterThan(3)
+    const state = (name: string) => agents.find(({ agent }: { agent: string }) => agent === name)
+    expect(state("codex")).toMatchObject({ found: true, wired: true, problems: [] })
+    expect(state("cursor")).toMatchObject({ found: true, wired: false })
+
+    writeFileSync(join(home, ".codex/config.toml"), "")
+    writeFileSync(join(home, ".dex/bin/dex"), "#!/bin/sh\necho broken >&2\nexit 3\n")
+    const broken = await run(home, "install", "--check")
+    expect(broken.code).toBe(1)
+    expect(broken.stdout).toContain("no longer holds mcp_servers.dex")
+    expect(broken.stdout).toMatch(/ended with 3 before it answered\. It said: broken/)
+    expect((await run(home, "install", "--yes")).code).toBe(0)
+    expect((await run(home, "install", "--check")).code).toBe(0)
+  })
+})
