@@ -33,7 +33,7 @@ type Listed = {
   message_count: number
   estimated_tokens: number
 }
-type Hit = Listed & { snippet: string; message_index: number; more_matches: number }
+type Hit = Listed & { snippet: string; message_index: number; role?: string; origin?: string; more_matches: number }
 type Found = {
   results: Hit[]
   total: number
@@ -60,7 +60,7 @@ function searchLines({ results, total, total_is_at_least, degraded, notes }: Fou
     ...results.flatMap((hit) => [
       `${hit.id}#${hit.message_index} ${headOf(hit)}`,
       `  ${safeLine(hit.snippet)}`,
-      `  ${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
+      `  ${hit.role ? `${hit.role} (${hit.origin}); ` : ""}${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
     ]),
     ...remarks,
     `next: what happened around it: ${call("dex_timeline", { id: at })} at most ${USUAL_TOKENS.dex_timeline} tokens; its words: ${call("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,

@@ -114,3 +114,8 @@ function hasWord(text: string): boolean {
 function quoted(text: string): string {
   return `"${text.toLowerCase().replaceAll('"', " ")}"`
 }
+
+/** What must and must not be there, as the index takes it. */
+export function phrasesOf({ required, excluded }: Query): Partial<Pick<Query, "required" | "excluded">> {
+  return { ...(required.length > 0 && { required }), ...(excluded.length > 0 && { excluded }) }
+}

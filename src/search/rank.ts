@@ -1,8 +1,9 @@
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { Column } from "../store/index-fields.ts"
-import type { IndexFilter, IndexHit, SearchIndex } from "../store/search-index.ts"
+import { CARD, type Column } from "../store/index-fields.ts"
+import type { IndexFilter, IndexHit } from "../store/index-query.ts"
+import type { SearchIndex } from "../store/search-index.ts"
 import { type Plan, planQuery } from "./plan.ts"
-import type { Query } from "./query.ts"
+import { phrasesOf, type Query } from "./query.ts"
 
 /** A message that matched, with what its score is made of: the parts add up to it. */
 export type RankedMessage = { doc: number; ref: Ref; number: number; at?: number; score: number; parts: ScorePart[] }
@@ -20,8 +21,6 @@ export type Ranking = { messages: RankedMessage[]; conversations: RankedConversa
 const CANDIDATES = 300
 /** Of them, so many are asked for each common word. */
 const LOOKED_UP = 100
-/** What the index calls a conversation's card. */
-const CARD = 0
 
 /** The ranking's few numbers. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
 export type Weights = {
@@ -48,8 +47,7 @@ export function rank(
   if (plan.match === "") return { messages: [], conversations: [], plan }
   const scope = {
     ...filters,
-    ...(query.required.length > 0 && { required: query.required }),
-    ...(query.excluded.length > 0 && { excluded: query.excluded }),
+    ...phrasesOf(query),
     ...(plan.newest !== undefined && { newest: plan.newest }),
     weights: weights.columns,
     limit: CANDIDATES,

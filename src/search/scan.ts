@@ -46,7 +46,7 @@ export async function scan(
       if (Date.now() > deadline) break
       looked++
       if (only && !only.has(formatRef(row.ref))) continue
-      let best: { number: number; at?: number; score: number; text: string } | undefined
+      let best: { message: StoredMessage; text: string } | undefined
       let count = 0
       for (const message of await store.messages(row.ref)) {
         if (message.copied || isOutside(message, row.ended_at, input)) continue
@@ -55,10 +55,12 @@ export async function scan(
         const holds = (word: string) => lower.includes(word)
         if (!words.every(holds) || !phrases.every(holds) || without.some(holds)) continue
         count++
-        best ??= { number: message.number, score: 0, text, ...(message.at !== undefined && { at: message.at }) }
+        best ??= { message, text }
       }
       total += count
-      if (best) hits.push({ row, more: count - 1, parts: [], evidence: { rank_source: "lexical" }, ...best })
+      if (!best) continue
+      const unscored = { score: 0, parts: [], evidence: { rank_source: "lexical" as const } }
+      hits.push({ row, number: best.message.number, more: count - 1, ...unscored, ...best })
     }
   }
   const shown = hits.slice(input.offset, input.offset + input.limit)

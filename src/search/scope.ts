@@ -1,6 +1,6 @@
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { IndexFilter } from "../store/search-index.ts"
+import type { IndexFilter } from "../store/index-query.ts"
 import type { Store } from "../store/store.ts"
 
 /** Where to look. Every filter narrows; together they must all hold. */

@@ -2,11 +2,11 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import { lookAt } from "../store/snippets.ts"
-import type { ConversationRow, Store } from "../store/store.ts"
+import type { ConversationRow, Store, StoredMessage } from "../store/store.ts"
 import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
 import type { Evidence, Meaning } from "./hybrid.ts"
 import type { Plan } from "./plan.ts"
-import type { Query } from "./query.ts"
+import { phrasesOf, type Query } from "./query.ts"
 import {
   type RankedConversation,
   type RankedMessage,
@@ -35,9 +35,9 @@ export type SearchInput = Filters & {
 
 export type SearchHit = {
   row: ConversationRow
-  /** The best message, by its number. */
+  /** The best message's number, and itself unless the conversation has none. */
   number: number
-  at?: number
+  message?: StoredMessage
   score: number
   /** What the score is made of: these add up to it. */
   parts: ScorePart[]
@@ -150,10 +150,6 @@ function alone(message: RankedMessage & Partial<Evidence>): Row {
   return { ref, score, parts, best: message, more: 0, ...evidence }
 }
 
-function phrasesOf({ required, excluded }: Query) {
-  return { ...(required.length > 0 && { required }), ...(excluded.length > 0 && { excluded }) }
-}
-
 function count(index: SearchIndex, query: Query, { filters }: Scope, plan: Plan) {
   return index.count({ ...filters, ...phrasesOf(query), match: plan.match })
 }
@@ -230,8 +226,7 @@ async function readBest(store: Store, row: Row) {
     // Without vectors, a row's score is what its words are worth.
     ...(rank_source === "lexical" && score_lex === undefined && { score_lex: scoreByWords(row) }),
   }
-  const at = best.at === undefined ? {} : { at: best.at }
-  return { hit: { row: conversation, number, score, parts, evidence, more, ...at }, text }
+  return { hit: { row: conversation, number, score, parts, evidence, more, ...(message && { message }) }, text }
 }
 
 function scoreByWords({ score, parts }: RankedConversation): number {

@@ -12,6 +12,11 @@ export type Column = (typeof COLUMNS)[number]
  * word that is not in the first column.
  */
 export const COLUMNS = ["returned", "said", "called", "aside", "hidden"] as const
+export const COLUMN_NAMES = COLUMNS.join(", ")
+export const COLUMN_VALUES = COLUMNS.map((name) => `@${name}`).join(", ")
+
+/** The number of a conversation's card, beside its messages' numbers, which begin with 1. */
+export const CARD = 0
 
 export function fieldsOf(message: Pick<StoredMessage, "parts">): Fields {
   const texts = { returned: [] as string[], said: [] as string[], called: [] as string[], aside: [] as string[] }

@@ -1,7 +1,7 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Ref } from "../core/ref.ts"
 import { type Db, inTransaction } from "./database.ts"
-import type { IndexFilter, IndexHit } from "./search-index.ts"
+import type { IndexFilter, IndexHit } from "./index-query.ts"
 import {
   compactVectors,
   createVectorCache,

@@ -15,6 +15,8 @@ import type { Dex } from "./context.ts"
 import { conversationOf, dateRange } from "./fields.ts"
 import { resolveSession } from "./resolve.ts"
 import { searchFacts } from "./search-facts.ts"
+import { notesOn } from "./search-notes.ts"
+import { originOf } from "./view.ts"
 
 export type SearchToolInput = {
   query: string
@@ -43,7 +45,6 @@ const ENVELOPE_CHARS = 180
 const SNIPPET_KEY_CHARS = '"snippet":"",'.length
 const MOST_SNIPPET = 300
 const LEAST_SNIPPET = 140
-const STALE_MS = 3 * 86_400_000
 
 export async function run(dex: Dex, input: SearchToolInput) {
   if (!dex.hasHistory() || (await isEmpty(dex))) {
@@ -69,48 +70,11 @@ export async function run(dex: Dex, input: SearchToolInput) {
     offset: input.offset,
   })
   dex.trace?.(searchFacts(outcome, input.offset, conversation))
-  const notes: string[] = []
-  const progress = await store.progress()
-  if (progress && progress.done < progress.total) {
-    notes.push(
-      `${count(progress.done)} of ${count(progress.total)} conversations read so far. \`dex sync\` reads the rest.`,
-    )
-  } else if (progress && dex.now() - progress.at > STALE_MS) {
-    notes.push(
-      `Last synced ${Math.floor((dex.now() - progress.at) / 86_400_000)} days ago. \`dex sync\` reads what is new.`,
-    )
-  }
-  if (outcome.mode === "scan" && outcome.scanned) {
-    notes.push(
-      `There is no index yet: ${count(outcome.scanned.conversations)} of ${count(outcome.scanned.of)} conversations were read one by one. \`dex sync\` builds it.`,
-    )
-  } else if (!outcome.index_is_current)
-    notes.push("The index is catching up: the newest messages may be missing. `dex sync` completes it.")
-  if (outcome.hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
-    notes.push("What came nearest holds too little of what was asked to be shown. `dex trace` says what it was.")
-  if (outcome.matched === "some" && outcome.hits.length > 0)
-    notes.push(
-      outcome.mode === "hybrid"
-        ? "No message holds all of these words; these hold some of them, or mean something like them."
-        : "No message holds all of these words; these hold some of them.",
-    )
-  if (query.without.length > 0)
-    notes.push(
-      `Without ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
-    )
-  const common = outcome.plan?.common.filter(({ name }) => name === "words") ?? []
-  if (common.length > 0)
-    notes.push(
-      `Very common words only order what the others find: ${common.map(({ term }) => plain(term)).join(", ")}.`,
-    )
-  if (outcome.plan?.newest !== undefined)
-    notes.push(
-      `These words are so common that only the newest ${count(outcome.plan.newest)} messages were looked at. Add a rarer word to search everything.`,
-    )
-  if (outcome.hidden_private > 0) notes.push(`${count(outcome.hidden_private)} hits in private projects, not shown.`)
+  const notes = notesOn(outcome, query, await store.progress(), dex.now())
   const rows = outcome.hits.map((hit) => ({
     ...briefly(conversationOf(hit.row)),
     message_index: hit.number,
+    ...(hit.message && { role: hit.message.role, origin: originOf(hit.message) }),
     more_matches: hit.more,
     ...(outcome.mode === "hybrid" || input.explain ? hit.evidence : {}),
     score_final: input.explain ? hit.score : rounded(hit.score),
@@ -144,7 +108,7 @@ function withinBudget<A extends object>(answer: (kept: number) => A, rows: numbe
 }
 
 function leftOut(rows: number, offset: number): string {
-  return `${count(rows)} more rows were found and left out to stay within max_tokens. Go on with offset ${offset}.`
+  return `${grouped(rows)} more rows were found and left out to stay within max_tokens. Go on with offset ${offset}.`
 }
 
 /** A long title says in its first words what it says. */
@@ -215,12 +179,4 @@ function isFilterValue(name: string, value: string, now: number): boolean {
   } catch {
     return false
   }
-}
-
-function plain(expression: string): string {
-  return expression.replaceAll('"', "")
-}
-
-function count(n: number): string {
-  return grouped(n)
 }

@@ -36,6 +36,8 @@ export const search = defineTool({
         ...conversationFields,
         snippet: text("Up to 300 characters around the match, fewer where there are many rows."),
         message_index: integer("The best message; get it with expand."),
+        role: optional(text("Who wrote that message.")),
+        origin: optional(text("Whose words it holds: person, agent, local_tool, web, injected.")),
         more_matches: integer("Further matching messages of this conversation among the best."),
         rank_source: optional(choice(["lexical", "vector", "both"], "What found it, in hybrid mode or with explain.")),
         score_lex: optional(number("By its words.")),
