@@ -15,6 +15,7 @@ const COLD = [
   "src/cli/print/trace.ts",
   "src/cli/print/guide.ts",
   "src/cli/progress.ts",
+  "src/cli/print/handover.ts",
   "src/cli/serve.ts",
   "src/config/servers.ts",
   "src/connectors/index.ts",
@@ -37,6 +38,7 @@ const COLD = [
   "src/tools/guide.run.ts",
   "src/tools/reindex.run.ts",
   "src/tools/sources.run.ts",
+  "src/tools/handover.run.ts",
   "src/tools/trace.run.ts",
   "src/tools/traces.run.ts",
 ]

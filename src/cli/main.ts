@@ -171,6 +171,11 @@ async function printedBy(
   if (name === "trace") return (await import("./print/trace.ts")).printTrace(output as never, context)
   if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
   if (name === "config")
+  if (name === "handover") {
+    const { printHandover, toOpen } = await import("./print/handover.ts")
+    const [open, printed] = [toOpen(output as never, input as never), printHandover(output as never, input as never)]
+    return open ? openOrPrint(open, printed) : printed
+  }
     return (await import("./print/config.ts")).printConfig(
       output as never,
       context,
@@ -208,7 +213,9 @@ async function openOrPrint(
   if (!opened.error) return { lines: [] }
   return {
     ...printed,
-    notes: [`${program} could not be started (${opened.error.message}). Run the line above where it is installed.`],
+    notes: [
+      `${program} could not be started (${opened.error.message}). What is printed above can be used where it is installed.`,
+    ],
   }
 }
 

@@ -7,6 +7,7 @@ import { forget, makePrivate } from "./forget.ts"
 import { gc } from "./gc.ts"
 import { get } from "./get.ts"
 import { guide } from "./guide.ts"
+import { handover } from "./handover.ts"
 import { list } from "./list.ts"
 import { read } from "./read.ts"
 import { resume } from "./resume.ts"
@@ -28,6 +29,7 @@ export const tools: readonly Tool<Dex>[] = [
   scan,
   read,
   resume,
+  handover,
   traces,
   trace,
   stats,

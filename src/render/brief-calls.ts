@@ -1,0 +1,189 @@
+import type { Message, Part } from "../core/conversation.ts"
+
+// What an agent's own tools tell of the work: lists of things to do, plans that were put to the person, questions.
+
+export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & {
+  number: number
+  abandoned?: boolean
+  superseded?: boolean
+}
+
+type Result = Part & { type: "tool_result" }
+export type Call = {
+  number: number
+  tool: string
+  /** Its input as it was written, and as it reads where that is JSON. */
+  text: string
+  input: Record<string, unknown>
+  call_id?: string
+  result?: Result & { number: number }
+}
+
+/** Every tool call with what came of it, in the order of the calls. */
+export function callsOf(messages: BriefMessage[]): Call[] {
+  const calls: Call[] = []
+  const open = new Map<string, Call>()
+  for (const { number, parts } of messages)
+    for (const part of parts) {
+      if (part.type === "tool_call") {
+        const id = part.call_id
+        const { tool, text } = part
+        const call = { number, tool, text, input: inputOf(text), ...(id !== undefined && { call_id: id }) }
+        calls.push(call)
+        if (id !== undefined) open.set(id, call)
+      } else if (part.type === "tool_result" && part.call_id !== undefined) {
+        const call = open.get(part.call_id)
+        if (call) call.result ??= { ...part, number }
+      }
+    }
+  return calls
+}
+
+export type Todo = { text: string; status: "done" | "active" | "open"; number: number }
+
+/** The list as it was last: of the tool that was used last, if there are two. */
+export function todosOf(calls: Call[]): Todo[] {
+  let written: (Todo & { id?: string })[] = []
+  const tasks = new Map<string, Todo>()
+  let last: "written" | "tasks" = "written"
+  for (const call of calls) {
+    if (call.result?.is_error) continue
+    const tool = plainName(call.tool)
+    if (tool === "todowrite" || tool === "writetodos" || tool === "updateplan") {
+      const items = listOf(call.input.todos ?? call.input.plan).flatMap((item) => todoOf(item, call.number))
+      written = call.input.merge === true ? merged(written, items) : items
+      last = "written"
+    } else if (tool === "taskcreate") {
+      const id = /#(\d+)/.exec(call.result?.text ?? "")?.[1] ?? String(tasks.size + 1)
+      const text = stringOf(call.input.subject)
+      if (text !== undefined) tasks.set(id, { text, status: "open", number: call.number })
+      last = "tasks"
+    } else if (tool === "taskupdate") {
+      changeTask(tasks, call)
+      last = "tasks"
+    }
+  }
+  const items: Todo[] = last === "tasks" ? [...tasks.values()] : written
+  return items.map(({ text, status, number }) => ({ text, status, number }))
+}
+
+function changeTask(tasks: Map<string, Todo>, { number, input }: Call): void {
+  const id = String(input.taskId ?? "")
+  const task = tasks.get(id)
+  if (!task) return
+  if (input.status === "deleted") tasks.delete(id)
+  else if (input.status !== undefined || input.subject !== undefined)
+    tasks.set(id, {
+      text: stringOf(input.subject) ?? task.text,
+      status: input.status === undefined ? task.status : statusOf(input.status),
+      number,
+    })
+}
+
+function todoOf(item: unknown, number: number): (Todo & { id?: string })[] {
+  const told = recordOf(item)
+  const text = [told.content, told.step, told.description, told.title]
+    .map(stringOf)
+    .find((value) => value !== undefined)
+  if (text === undefined || told.status === "cancelled") return []
+  const id = stringOf(told.id)
+  return [{ text, status: statusOf(told.status), number, ...(id !== undefined && { id }) }]
+}
+
+function merged<T extends { id?: string }>(before: T[], now: T[]): T[] {
+  const known = before.map((item) => now.find(({ id }) => id !== undefined && id === item.id) ?? item)
+  return [...known, ...now.filter((item) => !known.includes(item))]
+}
+
+function statusOf(status: unknown): Todo["status"] {
+  if (status === "completed" || status === "done") return "done"
+  return status === "in_progress" ? "active" : "open"
+}
+
+type Plan = { number: number; text: string }
+
+/** Plans that the person agreed to. */
+export function plansOf(calls: Call[]): Plan[] {
+  return calls.flatMap(({ tool, input, result }) => {
+    if (!["exitplanmode", "planexit"].includes(plainName(tool)) || !result || result.is_error) return []
+    if (!/\bapproved\b/i.test(result.text)) return []
+    const kept = /^## Approved Plan[^\n]*\n([\s\S]+)/m.exec(result.text)?.[1]
+    const text = stringOf(input.plan) ?? kept
+    return text === undefined ? [] : [{ number: result.number, text }]
+  })
+}
+
+type Answered = { number: number; question: string; answer: string }
+
+/** Questions that an agent put by a tool, and what the person chose. */
+export function answersOf(calls: Call[]): Answered[] {
+  return calls.flatMap(({ tool, input, result }) => {
+    if (!["askuserquestion", "question", "requestuserinput", "askuser"].includes(plainName(tool))) return []
+    if (!result || result.is_error || result.text.trim() === "") return []
+    const questions = listOf(input.questions ?? [input]).flatMap((item) => stringOf(recordOf(item).question) ?? [])
+    if (questions.length === 0) return []
+    const { number, text } = result
+    const pairs = questions.flatMap((question, i) => {
+      const answer = answerIn(text, question, questions[i + 1])
+      return answer === undefined ? [] : [{ number, question, answer }]
+    })
+    return pairs.length > 0 ? pairs : [{ number, question: questions.join("\n"), answer: toldAnswers(text) }]
+  })
+}
+
+/** Of `"question"="answer", "next"="…". You can now …`; both may hold quotation marks. */
+function answerIn(text: string, question: string, next: string | undefined): string | undefined {
+  const head = `"${question}"="`
+  const at = text.indexOf(head)
+  if (at === -1) return undefined
+  const from = at + head.length
+  const ends = [next === undefined ? -1 : text.indexOf(`", "${next}"="`, from), text.lastIndexOf('". You can now')]
+  const end = ends.find((i) => i >= from)
+  return text.slice(from, end).replace(/"\.?$/, "")
+}
+
+/** `{"answers": {…}}`, whatever its depth; or the text as it is. */
+function toldAnswers(text: string): string {
+  const answers = recordOf(inputOf(text).answers)
+  const strings = (value: unknown): string[] =>
+    typeof value === "string"
+      ? [value]
+      : typeof value === "object" && value !== null
+        ? Object.values(value).flatMap(strings)
+        : []
+  return strings(answers).join("\n") || text
+}
+
+/** The person stopped a tool and may have said why. */
+export function isRefusal(part: Part): boolean {
+  return part.type === "tool_result" && part.is_error && /^The user doesn't want to /.test(part.text)
+}
+
+/** Agents write one tool's name in several ways: TodoWrite, todowrite, todo_write. */
+function plainName(tool: string): string {
+  return tool.toLowerCase().replaceAll(/[^a-z]/g, "")
+}
+
+function inputOf(text: string): Record<string, unknown> {
+  if (!text.trimStart().startsWith("{")) return {}
+  try {
+    return recordOf(JSON.parse(text))
+  } catch {
+    return {} // a freeform input that begins with a brace
+  }
+}
+
+function recordOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+/** Of todos or questions in one call. */
+const MOST_LISTED = 200
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value.slice(0, MOST_LISTED) : []
+}
+
+function stringOf(value: unknown): string | undefined {
+  return typeof value === "string" && value.trim() !== "" ? value : undefined
+}
