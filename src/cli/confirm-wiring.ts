@@ -1,12 +1,32 @@
 import { DexError } from "../core/error.ts"
-import { terminalOf } from "../render/terminal.ts"
+import { noteAskedForPrivate, wasAskedForPrivate } from "../integrations/record.ts"
+import { recordFile } from "../integrations/wiring.ts"
+import { safeLine, terminalOf } from "../render/terminal.ts"
+import type { Dex } from "../tools/context.ts"
 import { diffLines, type WiringOutput } from "./print/install.ts"
+import { many, shortPath } from "./print/words.ts"
 
-/** Shows every change and asks. Returns when the answer is yes; throws a DexError when it is no or nobody can be asked. */
-export async function confirmWiring(output: WiringOutput, home: string): Promise<void> {
+/**
+ * Asks what must be asked before a command changes agents' settings. True where it is to be carried out now; throws a
+ * DexError when the answer is no or nobody can be asked.
+ */
+export async function confirmWiring(
+  command: "install" | "uninstall",
+  input: { yes?: boolean; check?: boolean },
+  output: WiringOutput,
+  dex: Dex,
+): Promise<boolean> {
+  if (output.asked) await confirmChanges(output, dex.machine.home)
+  const mayAsk = command === "install" && !input.yes && !input.check && output.agents.some(({ found }) => found)
+  const asked = mayAsk && (await askForPrivate(dex))
+  return output.asked || asked
+}
+
+/** Shows every change. */
+async function confirmChanges(output: WiringOutput, home: string): Promise<void> {
   const terminal = terminalOf(process.stdout, process.env)
   process.stdout.write(`${diffLines(output, { terminal, home }).join("\n")}\n`)
-  if (!process.stdin.isTTY || !process.stdout.isTTY)
+  if (!isTerminal())
     throw new DexError(
       "needs_yes",
       "Nothing was changed: there is no terminal to ask on. Add --yes to make these changes.",
@@ -18,4 +38,36 @@ export async function confirmWiring(output: WiringOutput, home: string): Promise
     output: process.stderr,
   })
   if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was changed.")
+}
+
+/** So many projects fit a screen; the others can be named. */
+const MOST_PROJECTS = 20
+
+/**
+ * Asks once, on a terminal, which projects are private, before agents can read them. Where nothing is kept yet there is
+ * nothing to choose from: then it asks another time. True where it asked.
+ */
+async function askForPrivate(dex: Dex): Promise<boolean> {
+  const record = recordFile(dex.home.dir)
+  if (!isTerminal() || !dex.hasHistory() || wasAskedForPrivate(record)) return false
+  const store = await dex.store()
+  const open = (await store.busiestProjects(MOST_PROJECTS)).filter((project) => !project.private)
+  if (open.length === 0) return false
+  const others = (await store.projects()).filter((project) => !project.private).length - open.length
+  const { multiselect, isCancel } = await import("@clack/prompts")
+  const chosen = await multiselect({
+    message: `Which projects are private? Agents get nothing from a private project unless they work inside it.${others > 0 ? ` These have the most conversations; ${many(others, "other")}: dex private <folder>.` : ""} None is fine.`,
+    options: open.map(({ path }) => ({ value: path, label: safeLine(shortPath(path, dex.machine.home)) })),
+    required: false,
+    maxItems: 12,
+    output: process.stderr,
+  })
+  if (isCancel(chosen)) throw new DexError("cancelled", "Nothing was changed.")
+  for (const path of chosen) await store.setPrivate(path, true)
+  noteAskedForPrivate(record)
+  return true
+}
+
+function isTerminal(): boolean {
+  return process.stdin.isTTY === true && process.stdout.isTTY === true
 }

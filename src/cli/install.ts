@@ -14,6 +14,12 @@ const wiring = object({
       wired: optional(flag("With check: dex was given to it.")),
       note: optional(text("What dex leaves out for it, and why.")),
       problems: optional(list(text(), "With check: what is no longer as dex wrote it.")),
+      subagent: optional(
+        choice(
+          ["there", "changed", "missing"],
+          "With check: the dex-retrieval sub-agent, where the agent can have one.",
+        ),
+      ),
     }),
   ),
   files: list(
@@ -28,6 +34,8 @@ const wiring = object({
     }),
   ),
   asked: flag("Nothing was changed yet: confirm with yes."),
+  private_asked: optional(flag("It was asked once which projects are private; a terminal is needed for that.")),
+  launcher_kept: optional(flag("With uninstall: an entry that was changed since, and so was left, still starts it.")),
   servers: optional(
     list(
       object({

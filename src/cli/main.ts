@@ -82,9 +82,9 @@ async function confirmIfNeeded(
   const runConfirmed = () =>
     (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, { ...(input as object), yes: true })
   const waits = (output as { asked?: boolean }).asked === true
-  if (waits && !json && (tool.name === "install" || tool.name === "uninstall")) {
-    await (await import("./confirm-wiring.ts")).confirmWiring(output as never, dex.machine.home)
-    return runConfirmed()
+  if (!json && (tool.name === "install" || tool.name === "uninstall")) {
+    const { confirmWiring } = await import("./confirm-wiring.ts")
+    return (await confirmWiring(tool.name, input as never, output as never, dex)) ? runConfirmed() : output
   }
   const asks = tool.name === "forget" && waits
   if (!asks || json || !process.stdin.isTTY || !process.stdout.isTTY) return output

@@ -18,10 +18,10 @@ export type Agent = {
 export const AGENT_NAMES = ["claude_code", "codex", "opencode", "gemini_cli", "cursor", "vscode", "copilot"] as const
 export type AgentName = (typeof AGENT_NAMES)[number]
 
-/** The programs that agents start: the launcher, and the one that syncs behind an agent's back. */
-export type Bin = { dex: string; sync?: string }
+/** The programs that agents start: the launcher, one that syncs behind an agent's back, and the sub-agent's guard. */
+export type Bin = { dex: string; sync?: string; guard?: string }
 
 export type Addition = JsonAddition | TomlAddition | WholeFile
 /** A file of dex's own. */
 export type WholeFile = { type: "file"; content: string; executable?: boolean }
-export type WantedFile = { path: string; additions: Addition[] }
+export type WantedFile = { path: string; additions: Addition[]; is?: "subagent" }

@@ -1,15 +1,23 @@
 import type { Machine } from "../connectors/connector.ts"
-import type { Addition, AgentName } from "./agent.ts"
+import type { AgentName, WantedFile } from "./agent.ts"
 import { agents, isInstalled, namedAgents } from "./agents.ts"
 import { EditProblem } from "./edit.ts"
 import { readText } from "./files.ts"
-import { isIn } from "./plan.ts"
+import { binOf } from "./launcher.ts"
+import { isIn, nameOf } from "./plan.ts"
 import { type Probe, probe } from "./probe.ts"
 import { type Added, readRecord } from "./record.ts"
 import { recordFile } from "./wiring.ts"
 
 export type Checked = {
-  agents: { agent: AgentName; title: string; found: boolean; wired: boolean; problems: string[] }[]
+  agents: {
+    agent: AgentName
+    title: string
+    found: boolean
+    wired: boolean
+    problems: string[]
+    subagent?: "there" | "changed" | "missing"
+  }[]
   servers: (Probe & { command: string[]; agents: AgentName[] })[]
 }
 
@@ -18,6 +26,7 @@ export async function check(dexHome: string, machine: Machine, names: readonly s
   const named = namedAgents(names)
   const record = Object.entries(readRecord(recordFile(dexHome)))
   const about = Object.values(agents).filter(({ name }) => named.length === 0 || named.includes(name))
+  const bin = binOf(dexHome, machine)
   const commands = new Map<string, AgentName[]>()
   const checked = about.map((agent) => {
     const files = record.filter(([, added]) => added.agent === agent.name)
@@ -29,6 +38,7 @@ export async function check(dexHome: string, machine: Machine, names: readonly s
       found: isInstalled(agent, machine),
       wired: files.length > 0,
       problems: files.flatMap(([path, added]) => problemsOf(path, added)),
+      ...(files.length > 0 && subagentOf(agent.wanted(machine, bin))),
     }
   })
   const env = bareEnvironment(machine)
@@ -49,20 +59,33 @@ function bareEnvironment({ home, env, platform }: Machine): Record<string, strin
   )
 }
 
+function subagentOf(wanted: WantedFile[]): Pick<Checked["agents"][number], "subagent"> {
+  const file = wanted.find(({ is }) => is === "subagent")
+  if (file === undefined) return {}
+  try {
+    const text = readText(file.path)
+    if (text === undefined) return { subagent: "missing" }
+    return { subagent: file.additions.every((addition) => isIn(text, addition)) ? "there" : "changed" }
+  } catch (error) {
+    if (error instanceof EditProblem) return { subagent: "changed" }
+    throw error
+  }
+}
+
 function problemsOf(path: string, { additions }: Added): string[] {
   try {
     const text = readText(path)
     if (text === undefined) return [`${path} is gone.`]
     const lost = additions.filter((addition) => !isIn(text, addition))
-    return lost.map((addition) => `${path} no longer holds ${nameOf(addition)} as dex wrote it.`)
+    return lost.map((addition) =>
+      addition.type === "file"
+        ? `${path} was changed since dex wrote it.`
+        : `${path} no longer holds ${nameOf(addition)} as dex wrote it.`,
+    )
   } catch (error) {
     if (error instanceof EditProblem) return [`${path} ${error.message}.`]
     throw error
   }
-}
-
-function nameOf(addition: Addition): string {
-  return addition.type === "file" ? "its text" : addition.path.join(".")
 }
 
 /** Each as JSON, so that equal ones are started once. */

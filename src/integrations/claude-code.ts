@@ -1,8 +1,9 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
-import { SKILL } from "./skill.ts"
-import { syncHook } from "./sync-hook.ts"
+import { claudeCodeAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
+import { skill } from "./skill.ts"
+import { shellWord, syncHook } from "./sync-hook.ts"
 
 export const claudeCode: Agent = {
   name: "claude_code",
@@ -23,7 +24,17 @@ export const claudeCode: Agent = {
       path: join(folder(machine), "settings.json"),
       additions: ["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [SKILL] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      additions: [
+        claudeCodeAgent(shellWord(bin.dex), {
+          server: "mcp__dex",
+          ...(bin.guard !== undefined && { guard: shellWord(bin.guard) }),
+        }),
+      ],
+      is: "subagent",
+    },
   ],
 }
 

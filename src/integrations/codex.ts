@@ -1,7 +1,9 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
-import { SKILL } from "./skill.ts"
+import { codexAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
+import { skill } from "./skill.ts"
+import { shellWord } from "./sync-hook.ts"
 
 export const codex: Agent = {
   name: "codex",
@@ -19,7 +21,12 @@ export const codex: Agent = {
         },
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [SKILL] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.toml`),
+      additions: [codexAgent(shellWord(bin.dex))],
+      is: "subagent",
+    },
   ],
   left_out: "no sync hook: Codex skips hooks that it was not told to trust",
 }

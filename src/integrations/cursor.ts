@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import type { Agent } from "./agent.ts"
-import { SKILL } from "./skill.ts"
+import { skill } from "./skill.ts"
 
 export const cursor: Agent = {
   name: "cursor",
@@ -11,6 +11,7 @@ export const cursor: Agent = {
       path: join(home, ".cursor", "mcp.json"),
       additions: [{ type: "property", path: ["mcpServers", "dex"], value: { command: bin.dex, args: ["serve"] } }],
     },
-    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [SKILL] },
+    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skill({ subagent: false })] },
   ],
+  left_out: "no sub-agent: not tried with the program",
 }

@@ -13,13 +13,20 @@ import {
 
 /** What belongs into a JSON file: a property at a path, or an item at the end of the list at a path. */
 export type JsonAddition = { type: "property" | "item"; path: string[]; value: unknown }
-export type Presence = "absent" | "same" | "other"
+/** `more`: all of it is there, and something that was added to it. `other`: the name is taken. */
+export type Presence = "absent" | "same" | "more" | "other"
 
-/** `same` where all that is wanted is there (somebody may have added to it), `other` where the name is taken. */
 export function findInJson(text: string, { type, path, value }: JsonAddition): Presence {
   const node = nodeAt(jsonTree(text), path)
-  if (type === "property") return node === undefined ? "absent" : holdsAll(node, value) ? "same" : "other"
-  return node?.type === "array" && node.members.some((item) => isSame(item.value, value)) ? "same" : "absent"
+  if (type === "property") {
+    if (node === undefined) return "absent"
+    return isSame(node, value) ? "same" : holdsAll(node, value) ? "more" : "other"
+  }
+  if (node?.type !== "array") return "absent"
+  if (node.members.some((item) => isSame(item.value, value))) return "same"
+  const wanted = stringsIn(value)
+  const holdsAllStrings = (found: string[]) => wanted.every((text) => found.includes(text))
+  return node.members.some((item) => holdsAllStrings(stringsIn(jsonValue(item.value)))) ? "more" : "absent"
 }
 
 /**
@@ -86,6 +93,11 @@ function holdsAll(node: JsonNode, wanted: unknown): boolean {
     const member = memberOf(node, key)
     return member !== undefined && isSame(member.value, value)
   })
+}
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value]
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : []
 }
 
 function notA(what: string, path: string[]): EditProblem {

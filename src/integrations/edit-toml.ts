@@ -6,7 +6,9 @@ import { tomlStatements } from "./toml-lines.ts"
 export type TomlAddition = { type: "table"; path: string[]; values: Record<string, TomlValue> }
 export type TomlValue = string | boolean | string[]
 
-/** `same` where the table says all that is wanted; somebody may have added to it. */
+/** What Codex itself notes about a server, and what goes with it. */
+const NOTED = "tools"
+
 export function findInToml(text: string, addition: TomlAddition): Presence {
   const statements = tomlStatements(text)
   const { path, values } = addition
@@ -18,7 +20,12 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   const first = about.findIndex(({ type, path: own }) => type === "header" && own.length === path.length)
   if (first < 0) return "other"
   const said = new Map(about.map((key) => [key.path.slice(path.length).join("."), key.value]))
-  return Object.entries(values).every(([name, value]) => said.get(name) === tomlOf(value)) ? "same" : "other"
+  if (!Object.entries(values).every(([name, value]) => said.get(name) === tomlOf(value))) return "other"
+  const isMore = about.some((statement) => {
+    const [name] = statement.path.slice(path.length)
+    return name !== undefined && name !== NOTED && values[name] === undefined
+  })
+  return isMore ? "more" : "same"
 }
 
 /** Puts the table at the end, where it cannot change what any other line means. */

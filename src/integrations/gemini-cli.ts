@@ -1,8 +1,9 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
-import { SKILL } from "./skill.ts"
-import { syncHook } from "./sync-hook.ts"
+import { geminiAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
+import { skill } from "./skill.ts"
+import { shellWord, syncHook } from "./sync-hook.ts"
 
 export const geminiCli: Agent = {
   name: "gemini_cli",
@@ -17,7 +18,12 @@ export const geminiCli: Agent = {
         ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [SKILL] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      additions: [geminiAgent(shellWord(bin.dex))],
+      is: "subagent",
+    },
   ],
 }
 

@@ -1,6 +1,8 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Bin, WantedFile } from "./agent.ts"
+import { READING, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
+import { shellWord, syncLine } from "./sync-hook.ts"
 
 /** Where this dex runs from. */
 export type Program = { node: string; script: string }
@@ -8,7 +10,8 @@ export type Program = { node: string; script: string }
 /** What agents are told to start. A hook's program is for shells. */
 export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">): Bin {
   if (platform === "win32") return { dex: join(dexHome, "bin", "dex.cmd") }
-  return { dex: join(dexHome, "bin", "dex"), sync: join(dexHome, "bin", "dex-sync") }
+  const at = (name: string) => join(dexHome, "bin", name)
+  return { dex: at("dex"), sync: at("dex-sync"), guard: at("dex-reads") }
 }
 
 /**
@@ -20,8 +23,12 @@ export function launcherFiles(bin: Bin, program: Program, machine: Machine): Wan
     path,
     additions: [{ type: "file", content, executable: true }],
   })
-  if (bin.sync === undefined) return [file(bin.dex, windowsLauncher(program))]
-  return [file(bin.dex, launcher(program, machine.env.DEX_HOME)), file(bin.sync, syncProgram(bin.dex))]
+  if (bin.sync === undefined || bin.guard === undefined) return [file(bin.dex, windowsLauncher(program))]
+  return [
+    file(bin.dex, launcher(program, machine.env.DEX_HOME)),
+    file(bin.sync, syncProgram(bin.dex)),
+    file(bin.guard, guardProgram(bin.dex)),
+  ]
 }
 
 function launcher({ node, script }: Program, dexHome: string | undefined): string {
@@ -43,8 +50,30 @@ function syncProgram(dex: string): string {
 # Reads what is new behind the agent's back: nobody waits, nothing is printed, it ends within a minute, and where a sync
 # runs already it leaves it to that. Written by \`dex install\`; \`dex uninstall\` removes it.
 trap '' HUP INT
-${quoted(dex)} sync --max-seconds 60 </dev/null >/dev/null 2>&1 &
+${syncLine(quoted(dex))}
 exit 0
+`
+}
+
+/**
+ * A hook as Claude Code asks it: JSON on stdin, with one command as a string in it. Passed is only dex with a command that
+ * reads, and then no sign by which a shell would do more; of JSON's escapes none but the quote's.
+ */
+function guardProgram(dex: string): string {
+  const start = JSON.stringify(shellWord(dex)).slice(1, -1)
+  const escaped = start.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+  const pattern = `"command" *: *"${escaped} (${READING.join("|")})( ([^"\\;|&$\`<>(){}]|\\\\")*)?"`
+  return `#!/bin/sh
+# Lets the ${RETRIEVAL_AGENT} sub-agent run what reads the memory, and nothing else. Written by \`dex install\`;
+# \`dex uninstall\` removes it.
+asked=$(cat)
+named=$(printf %s "$asked" | grep -o '"command" *:' | grep -c .)
+if [ "$named" = 1 ] && printf %s "$asked" | grep -Eq ${quoted(pattern)}; then
+  echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"it only reads"}}'
+  exit 0
+fi
+echo "This sub-agent may only run dex to read: ${READING.join(", ")}. One command, no pipes, no redirection, no \\$ ( ) { }." >&2
+exit 2
 `
 }
 

@@ -2,7 +2,9 @@ import { existsSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
-import { SKILL } from "./skill.ts"
+import { opencodeAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
+import { skill } from "./skill.ts"
+import { shellWord } from "./sync-hook.ts"
 
 export const opencode: Agent = {
   name: "opencode",
@@ -22,7 +24,12 @@ export const opencode: Agent = {
         },
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [SKILL] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      additions: [opencodeAgent(shellWord(bin.dex))],
+      is: "subagent",
+    },
   ],
   left_out: "no sync hook: an OpenCode plugin makes its start wait for npm",
 }

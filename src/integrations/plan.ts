@@ -1,6 +1,6 @@
-import type { Addition, AgentName, WantedFile } from "./agent.ts"
+import type { Addition, AgentName, Bin, WantedFile } from "./agent.ts"
 import { type Edit, EditProblem, undoEdits } from "./edit.ts"
-import { addToJson, applyAll, findInJson, isEmptyJson, removeFromJson } from "./edit-json.ts"
+import { addToJson, applyAll, findInJson, isEmptyJson, type Presence, removeFromJson } from "./edit-json.ts"
 import { addToToml, findInToml, removeFromToml } from "./edit-toml.ts"
 import { expectWritable, readText, sha256 } from "./files.ts"
 import type { Added, Record } from "./record.ts"
@@ -18,6 +18,8 @@ export type FilePlan = {
   /** Why nothing can be done with it. */
   problem?: string
   note?: string
+  /** Removing: what was left in it still starts dex's launcher. */
+  needs_launcher?: boolean
 }
 
 /** How dex's additions get into a file. A file that holds them all already stays as it is. */
@@ -31,7 +33,7 @@ export function planAdding(agent: AgentName | "dex", { path, additions }: Wanted
       return { before, after: before, added: known ?? adopted(agent, additions) }
 
     // The launchers are dex's own, whatever stands there.
-    const base = agent === "dex" ? undefined : known ? withoutAdded(before, known) : before
+    const base = agent === "dex" ? undefined : known ? withoutAdded(before, known).text : before
     const { after, edits, kept } = withAdditions(base, additions)
     if (after !== before) expectWritable(path)
     const added = {
@@ -46,27 +48,32 @@ export function planAdding(agent: AgentName | "dex", { path, additions }: Wanted
   })
 }
 
-/** How what the record says of a file gets out of it again. */
-export function planRemoving(path: string, added: Added): FilePlan {
+/** How what the record says of a file gets out of it again. What was changed since is left, and said. */
+export function planRemoving(path: string, added: Added, bin: Bin): FilePlan {
   return planned({ agent: added.agent, path, executable: false }, () => {
     const before = readText(path)
     // The launchers are dex's own, whatever stands there.
-    const after = added.agent === "dex" ? undefined : withoutAdded(before, added)
+    const { text: after, left } = added.agent === "dex" ? { text: undefined, left: [] } : withoutAdded(before, added)
     if (after !== before) expectWritable(path)
-    const isLeft = before !== undefined && after === before && added.additions.some(({ type }) => type === "file")
+    const isOwnFile = added.additions.some(({ type }) => type === "file")
+    const needsLauncher = !isOwnFile && left.length > 0 && after !== undefined && names(after, bin)
+    const notes = [
+      ...(before === undefined ? ["It was gone already."] : []),
+      ...left.map((what) => `${what} was changed since dex wrote it, so it stays. To remove it, delete it there.`),
+    ]
     return {
       before,
       after,
-      added: undefined,
-      ...(before === undefined && { note: "It was gone already." }),
-      ...(isLeft && { note: "It was changed since dex wrote it, so it stays." }),
+      added: needsLauncher ? added : undefined,
+      needs_launcher: needsLauncher,
+      ...(notes.length > 0 && { note: notes.join(" ") }),
     }
   })
 }
 
 function planned(
   about: Pick<FilePlan, "agent" | "path" | "executable">,
-  work: () => Pick<FilePlan, "before" | "after" | "added" | "note">,
+  work: () => Pick<FilePlan, "before" | "after" | "added" | "note" | "needs_launcher">,
 ): FilePlan {
   try {
     return { ...about, ...work() }
@@ -102,8 +109,19 @@ function plain({ made: _, ...addition }: Addition & { made: number }): Addition 
 
 /** Throws an EditProblem where the text cannot be read. */
 export function isIn(text: string, addition: Addition): boolean {
-  if (addition.type === "file") return text === addition.content
-  return (addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)) === "same"
+  return ["same", "more"].includes(presenceOf(text, addition))
+}
+
+function presenceOf(text: string, addition: Addition): Presence {
+  if (addition.type === "file") return text === addition.content ? "same" : "other"
+  return addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)
+}
+
+/** As people look for it in the file. */
+export function nameOf(addition: Addition): string {
+  if (addition.type === "file") return "It"
+  if (addition.type === "item") return `dex's entry in ${addition.path.join(".")}`
+  return addition.type === "table" ? `[${addition.path.join(".")}]` : addition.path.join(".")
 }
 
 function withAdditions(
@@ -128,22 +146,30 @@ function editsFor(base: string | undefined, text: string, addition: Addition): {
       throw new EditProblem("is there already and was not written by dex, or was changed since. Move it away first")
     return { edits: [{ at: 0, removed: "", inserted: addition.content }], made: 0 }
   }
-  const presence = addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)
+  const presence = presenceOf(text, addition)
   if (presence === "other")
-    throw new EditProblem(`has another ${addition.path.join(".")}, which dex did not write. Rename or remove it first`)
-  if (presence === "same") return { edits: [], made: addition.path.length }
+    throw new EditProblem(
+      `has another ${addition.path.join(".")}, which dex did not write or which was changed since. Rename or remove it first`,
+    )
+  if (presence !== "absent") return { edits: [], made: addition.path.length }
   return addition.type === "table" ? { edits: addToToml(text, addition), made: 0 } : addToJson(text, addition)
 }
 
-/** Byte for byte as before where nobody wrote in between; else only what is dex's is cut out. */
-function withoutAdded(text: string | undefined, added: Added): string | undefined {
-  if (text === undefined) return undefined
+/** Byte for byte as before where nobody wrote in between; else only what is as dex wrote it is cut out. */
+function withoutAdded(text: string | undefined, added: Added): { text: string | undefined; left: string[] } {
+  if (text === undefined) return { text, left: [] }
   if (sha256(text) === added.after_sha256) {
     const before = undoEdits(text, added.edits)
-    if (sha256(before) === added.before_sha256) return added.existed ? before : undefined
+    if (sha256(before) === added.before_sha256) return { text: added.existed ? before : undefined, left: [] }
   }
-  const left = added.additions.reduceRight(removed, text)
-  return added.existed || !isBare(left, added) ? left : undefined
+  const left = added.additions.filter((addition) => ["more", "other"].includes(presenceOf(text, addition)))
+  const cut = added.additions.filter((addition) => !left.includes(addition)).reduceRight(removed, text)
+  return { text: added.existed || !isBare(cut, added) ? cut : undefined, left: left.map(nameOf) }
+}
+
+/** True where one of the launchers stands in the text, as JSON and TOML write it. */
+function names(text: string, bin: Bin): boolean {
+  return Object.values(bin).some((path) => text.includes(JSON.stringify(path).slice(1, -1)))
 }
 
 function removed(text: string, addition: Added["additions"][number]): string {

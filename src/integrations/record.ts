@@ -21,27 +21,47 @@ export type Record = { [path: string]: Added }
 
 /** Nothing yet where there is no file. Throws a DexError where it cannot be read: guessing could harm others' files. */
 export function readRecord(file: string): Record {
+  return readWhole(file).files
+}
+
+/** True once a person was asked which projects are private. */
+export function wasAskedForPrivate(file: string): boolean {
+  return readWhole(file).private_asked === true
+}
+
+export function noteAskedForPrivate(file: string): void {
+  write(file, { ...readWhole(file), private_asked: true })
+}
+
+type Whole = { files: Record; private_asked?: boolean }
+
+function readWhole(file: string): Whole {
   let text: string
   try {
     text = readFileSync(file, "utf8")
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return {}
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { files: {} }
     throw damaged(file, messageOf(error))
   }
   try {
-    const { version, files } = JSON.parse(text) as { version?: unknown; files?: Record }
+    const { version, files, private_asked } = JSON.parse(text) as Partial<Whole> & { version?: unknown }
     if (version !== 1 || typeof files !== "object" || files === null) throw new Error("not of this version")
     const wrong = Object.entries(files).find(([, added]) => !isAdded(added))
     if (wrong) throw new Error(`what it says of ${wrong[0]} is incomplete`)
-    return files
+    return { files, ...(private_asked === true && { private_asked }) }
   } catch (error) {
     throw damaged(file, messageOf(error))
   }
 }
 
+/** The file goes with the last thing that it tells of, and the question may be asked anew. */
 export function writeRecord(file: string, record: Record): void {
   if (Object.keys(record).length === 0) removeFile(file, [])
-  else writeText(file, `${JSON.stringify({ version: 1, files: record }, undefined, 2)}\n`)
+  else write(file, { ...readWhole(file), files: record })
+}
+
+function write(file: string, whole: Whole): void {
+  writeText(file, `${JSON.stringify({ version: 1, ...whole }, undefined, 2)}\n`)
 }
 
 function isAdded(value: unknown): value is Added {

@@ -9,7 +9,7 @@ import { EditProblem } from "./edit.ts"
 import { keepBackup, readText, removeFile, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
 import { type FilePlan, planAdding, planRemoving } from "./plan.ts"
-import { readRecord, writeRecord } from "./record.ts"
+import { readRecord, wasAskedForPrivate, writeRecord } from "./record.ts"
 
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
@@ -18,6 +18,10 @@ export type Wiring = {
   files: FileChange[]
   /** Nothing was changed yet: it waits for a yes. */
   asked: boolean
+  /** Installing: a person was asked which projects are private. */
+  private_asked?: boolean
+  /** Uninstalling: an entry that was changed since, and so was left, still starts it. */
+  launcher_kept?: boolean
 }
 export type FileChange = {
   agent: AgentName | "dex"
@@ -65,6 +69,7 @@ export function install(context: WiringContext, names: readonly string[], yes: b
         ...(found && agent.left_out && { note: agent.left_out }),
       })),
     ...carryOut(context, plans, yes),
+    private_asked: wasAskedForPrivate(recordFile(dexHome)),
   }
 }
 
@@ -72,21 +77,24 @@ export function install(context: WiringContext, names: readonly string[], yes: b
 export function uninstall(context: WiringContext, names: readonly string[], yes: boolean): Wiring {
   const named = namedAgents(names)
   const record = readRecord(recordFile(context.dexHome))
+  const bin = binOf(context.dexHome, context.machine)
   const isMeant = (agent: AgentName | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
   const agentsLeft = Object.values(record).some(({ agent }) => agent !== "dex" && !isMeant(agent))
   const plans = Object.entries(record)
     .filter(([, { agent }]) => (agent === "dex" ? !agentsLeft : isMeant(agent)))
-    .map(([path, added]) => planRemoving(path, added))
+    .map(([path, added]) => planRemoving(path, added, bin))
     // The launchers and the folders that were made first go last.
     .reverse()
-  const isStuck = plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
+  const isNeeded = plans.some(({ needs_launcher }) => needs_launcher)
+  const isStuck = isNeeded || plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
   const wired = new Set(plans.map(({ agent }) => agent))
   return {
     agents: Object.values(agents)
       .filter(({ name }) => wired.has(name))
       .map(({ name, title }) => ({ agent: name, title, found: true })),
-    // An agent that still names the launcher must find it.
+    // An agent that still starts the launcher must find it.
     ...carryOut(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
+    ...(isNeeded && { launcher_kept: true }),
   }
 }
 

@@ -87,9 +87,9 @@ describe("JSON with comments", () => {
     expect(removeFromJson(rewritten, SERVER, server.made)).toBe(JSON.stringify({ b: [true], ...other }, undefined, 2))
   })
 
-  test("an entry of ours that somebody added to is still ours; one that says something else is not", () => {
+  test("an entry of ours that somebody added to is told from one that says something else", () => {
     const { after } = addBoth("{}")
-    expect(findInJson(after.replace('"args"', '"env": {}, "args"'), SERVER)).toBe("same")
+    expect(findInJson(after.replace('"args"', '"env": {}, "args"'), SERVER)).toBe("more")
     expect(findInJson(after.replace("bin/dex", "bin/other"), SERVER)).toBe("other")
   })
 
@@ -155,9 +155,11 @@ describe("TOML", () => {
     })
   }
 
-  test("a table that somebody added to is still ours; one that says something else is not", () => {
+  test("a table that somebody added to is told from one that says something else", () => {
     const after = applyAll("", addToToml("", TABLE))
-    expect(findInToml(`${after}startup_timeout_sec = 20\n`, TABLE)).toBe("same")
+    expect(findInToml(`${after}startup_timeout_sec = 20\n`, TABLE)).toBe("more")
+    expect(findInToml(`${after}[mcp_servers.dex.env]\nA = "b"\n`, TABLE)).toBe("more")
+    expect(findInToml(`${after}[mcp_servers.dex.tools.dex_get]\napproval_mode = "approve"\n`, TABLE)).toBe("same")
     expect(findInToml(after.replace("true", "false"), TABLE)).toBe("other")
     expect(findInToml('[mcp_servers."dex"]\ncommand = "x"\n', TABLE)).toBe("other")
   })

@@ -16,8 +16,10 @@ import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { install, uninstall } from "../../src/integrations/wiring.ts"
 import { DEX, dex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { JSON_FILES, TOML_FILES } from "./configs.ts"
+import { onTerminal } from "./terminal.ts"
 
 /** A home with these files; a name that ends in / is a folder. No agent of the machine that runs the tests is found. */
 function homeWith(files: Record<string, string>): string {
@@ -97,8 +99,18 @@ describe("dex install", () => {
     expect(JSON.parse(text(home, ".copilot/mcp-config.json"))).toEqual({
       mcpServers: { dex: { type: "local", ...server, tools: ["*"] } },
     })
-    for (const folder of [".claude", ".codex", ".gemini", ".cursor", ".config/opencode"])
-      expect(text(home, `${folder}/skills/dex/SKILL.md`)).toMatch(/^---\nname: dex\ndescription: .+\n---\n/)
+    for (const folder of [".claude", ".codex", ".gemini", ".cursor", ".config/opencode"]) {
+      const skill = text(home, `${folder}/skills/dex/SKILL.md`)
+      expect(skill).toMatch(/^---\nname: dex\ndescription: .+\n---\n/)
+      expect(skill.includes("`dex-retrieval` sub-agent")).toBe(folder !== ".cursor")
+    }
+    for (const file of [
+      ".claude/agents/dex-retrieval.md",
+      ".config/opencode/agents/dex-retrieval.md",
+      ".gemini/agents/dex-retrieval.md",
+      ".codex/agents/dex-retrieval.toml",
+    ])
+      expect(text(home, file)).toContain(`\`${command} scan <ref> --tokens-per-msg <n> --json\``)
 
     expect(await run(home, "uninstall", "--yes")).toMatchObject({ code: 0 })
     expect(snapshot(home)).toEqual(before)
@@ -229,6 +241,78 @@ describe("dex install", () => {
   })
 })
 
+describe("which projects are private", () => {
+  const conversation = (home: string, id: number, cwd: string) =>
+    claudeSession(home, {
+      id: `${id}${id}${id}${id}${id}${id}${id}${id}-5555-4555-8555-555555555555`,
+      cwd,
+      start: "2026-11-01T00:00:00Z",
+      turns: [{ user: "the invoice format" }],
+    })
+  const synced = async () => {
+    const home = homeWith({ ".codex/": "" })
+    for (const id of [1, 2, 3]) conversation(home, id, "/code/api")
+    for (const id of [4, 5]) conversation(home, id, "/clients/acme")
+    conversation(home, 6, "/code/site")
+    await run(home, "sync")
+    return home
+  }
+  const found = async (home: string) => (await json(home, "search", "invoice", "--by", "message")).total
+
+  test("is asked once, on a terminal, before agents can read them; none by default", async () => {
+    const home = await synced()
+    const down = "\u001b[B"
+    const first = await onTerminal(
+      home,
+      ["install"],
+      [
+        [/Make these changes/, "y"],
+        [/Which projects are private/, `${down} \r`],
+      ],
+    )
+    if (first === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(first.code).toBe(0)
+    expect(first.screen.indexOf("/code/api")).toBeLessThan(first.screen.indexOf("/clients/acme"))
+    expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
+    expect(await found(home)).toBe(4)
+    expect(first.screen).not.toContain("dex private <folder>` keeps")
+
+    rmSync(join(home, ".codex/skills"), { recursive: true })
+    const second = await onTerminal(home, ["install"], [[/Make this change/, "y"]])
+    expect(second).toMatchObject({ code: 0 })
+    expect(second!.screen).not.toContain("Which projects")
+    expect(text(home, ".codex/skills/dex/SKILL.md")).toContain("# Recall")
+  })
+
+  test("is asked where nothing else is left to do, and choosing none marks none", async () => {
+    const home = await synced()
+    expect((await run(home, "install", "--yes")).stderr).toContain("`dex private <folder>` keeps a project to itself")
+    const asked = await onTerminal(home, ["install"], [[/Which projects are private/, "\r"]])
+    if (asked === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(asked.code).toBe(0)
+    expect(await found(home)).toBe(6)
+    expect((await run(home, "install", "--yes")).stderr).not.toContain("dex private")
+  })
+
+  test("giving up on the question changes nothing", async () => {
+    const home = await synced()
+    const before = snapshot(home)
+    const cancelled = await onTerminal(
+      home,
+      ["install"],
+      [
+        [/Make these changes/, "y"],
+        [/Which projects are private/, "\u0003"],
+      ],
+    )
+    if (cancelled === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(cancelled.code).toBe(2)
+    expect(cancelled.screen).toContain("Nothing was changed")
+    expect(snapshot(home)).toEqual(before)
+    expect(await found(home)).toBe(6)
+  })
+})
+
 describe("dex uninstall", () => {
   test("takes only its own out of files that others wrote in meanwhile", async () => {
     const home = homeWith(ALL)
@@ -250,6 +334,57 @@ describe("dex uninstall", () => {
     )
     expect(text(home, ".cursor/skills/dex/SKILL.md")).toBe("my own words")
     expect(stdout).toContain("changed since dex wrote it, so it stays")
+  })
+
+  test("leaves an entry that somebody changed since, says how to remove it, and keeps the launcher that it names", async () => {
+    const home = homeWith({
+      ".cursor/mcp.json": '{\n  "mcpServers": {}\n}\n',
+      ".codex/config.toml": "",
+      ".gemini/": "",
+    })
+    await run(home, "install", "--yes")
+    const cursor = join(home, ".cursor/mcp.json")
+    const mine = text(home, ".cursor/mcp.json").replace('"args"', '"env": { "MY": "own" },\n      "args"')
+    writeFileSync(cursor, mine)
+    const toml = text(home, ".codex/config.toml").replace(/command = .*/, 'command = "/my/own/dex"')
+    writeFileSync(join(home, ".codex/config.toml"), toml)
+
+    const left = await run(home, "uninstall", "--yes")
+    expect(left.code).toBe(0)
+    expect(text(home, ".cursor/mcp.json")).toBe(mine)
+    expect(text(home, ".codex/config.toml")).toBe(toml)
+    expect(existsSync(join(home, ".gemini/settings.json"))).toBe(false)
+    const said = left.stdout.replace(/\s+/g, " ")
+    expect(said).toContain("mcpServers.dex was changed since dex wrote it, so it stays. To remove it, delete it there")
+    expect(said).toContain("[mcp_servers.dex] was changed since dex wrote it")
+    expect(left.stderr).toContain("keeps its launcher")
+    expect(existsSync(join(home, ".dex/bin/dex"))).toBe(true)
+
+    writeFileSync(cursor, '{\n  "mcpServers": {}\n}\n')
+    expect((await run(home, "uninstall", "--yes")).code).toBe(0)
+    expect(existsSync(join(home, ".dex/bin"))).toBe(false)
+    expect(existsSync(join(home, ".dex/integrations.json"))).toBe(false)
+  })
+
+  test("what Codex notes about a server's tools goes with the server", async () => {
+    const home = homeWith({ ".codex/config.toml": "" })
+    await run(home, "install", "--yes")
+    const toml = join(home, ".codex/config.toml")
+    writeFileSync(toml, `${readFileSync(toml, "utf8")}\n[mcp_servers.dex.tools.dex_get]\napproval_mode = "approve"\n`)
+    expect((await run(home, "uninstall", "--yes")).code).toBe(0)
+    expect(text(home, ".codex/config.toml").trim()).toBe("")
+    expect(existsSync(join(home, ".dex/bin"))).toBe(false)
+  })
+
+  test("a changed entry is not written over by another install", async () => {
+    const home = homeWith({ ".cursor/": "" })
+    await run(home, "install", "--yes")
+    const mine = text(home, ".cursor/mcp.json").replace("serve", "mine")
+    writeFileSync(join(home, ".cursor/mcp.json"), mine)
+    const again = await run(home, "install", "--yes")
+    expect(again.code).toBe(1)
+    expect(again.stdout.replace(/\s+/g, " ")).toContain("has another mcpServers.dex")
+    expect(text(home, ".cursor/mcp.json")).toBe(mine)
   })
 
   test("keeps the launcher for an agent whose file it may not change", async () => {
@@ -332,6 +467,45 @@ describe("what agents start", () => {
     expect(existsSync(join(home, ".dex"))).toBe(false)
   })
 
+  test("the sub-agent's guard passes what reads, and nothing by which a shell would do more", async () => {
+    const home = homeWith({ ".claude/": "" })
+    const odd = join(home, "it's (my) $HOME")
+    await run(home, "install", "--yes")
+    await dex(home, ["install", "--yes"], { ...ENV, DEX_HOME: odd })
+    for (const [folder, word] of [
+      [join(home, ".dex"), `${home}/.dex/bin/dex`],
+      [odd, `'${odd.replaceAll("'", "'\\''")}/bin/dex'`],
+    ] as const) {
+      const guard = (command: string, more = {}) =>
+        spawnSync(join(folder, "bin/dex-reads"), {
+          input: JSON.stringify({ tool_name: "Bash", tool_input: { command, ...more } }),
+          env: { PATH: "/usr/bin:/bin" },
+          encoding: "utf8",
+        })
+      for (const rest of ["list --json", "list", 'search "refresh token" --json', "read a:1f#2 5,9-12 --json"]) {
+        const passed = guard(`${word} ${rest}`)
+        expect(passed.status, rest).toBe(0)
+        expect(JSON.parse(passed.stdout).hookSpecificOutput.permissionDecision).toBe("allow")
+      }
+      for (const command of [
+        "rm -rf /",
+        `${word} forget 1 --yes`,
+        `${word}-sync`,
+        `${word} listing`,
+        ...["; id", " | tee x", " && id", " > x", "\nid", " $(id)", " `id`", ' "$(id)"', " & id", " \\\nid"].map(
+          (rest) => `${word} list --json${rest}`,
+        ),
+        `id; ${word} list`,
+        `X=1 ${word} list`,
+      ])
+        expect(guard(command).status, command).toBe(2)
+      expect(guard("id", { description: `"command":"${word} list"` }).status).toBe(2)
+      expect(guard("id", { more: { command: `${word} list` } }).status).toBe(2)
+      expect(guard("id").stderr).toContain("may only run dex to read: list, search")
+    }
+    expect(text(home, ".claude/agents/dex-retrieval.md")).toContain("dex-reads")
+  })
+
   test("the hook prints nothing and lets nobody wait, and the sync happens", async () => {
     const home = homeWith({ ".claude/": "" })
     await run(home, "install", "--yes")
@@ -358,14 +532,17 @@ describe("what agents start", () => {
     expect(servers).toMatchObject([{ command: [join(home, ".dex/bin/dex"), "serve"], agents: ["codex"], works: true }])
     expect(servers[0].tools).toBeGreaterThan(3)
     const state = (name: string) => agents.find(({ agent }: { agent: string }) => agent === name)
-    expect(state("codex")).toMatchObject({ found: true, wired: true, problems: [] })
+    expect(state("codex")).toMatchObject({ found: true, wired: true, problems: [], subagent: "there" })
     expect(state("cursor")).toMatchObject({ found: true, wired: false })
+    expect(state("cursor").subagent).toBe(undefined)
 
     writeFileSync(join(home, ".codex/config.toml"), "")
+    rmSync(join(home, ".codex/agents"), { recursive: true })
     writeFileSync(join(home, ".dex/bin/dex"), "#!/bin/sh\necho broken >&2\nexit 3\n")
     const broken = await run(home, "install", "--check")
     expect(broken.code).toBe(1)
-    expect(broken.stdout).toContain("no longer holds mcp_servers.dex")
+    expect(broken.stdout).toContain("no longer holds [mcp_servers.dex]")
+    expect(broken.stdout).toContain("dex-retrieval sub-agent is not there")
     expect(broken.stdout).toMatch(/ended with 3 before it answered\. It said: broken/)
     expect((await run(home, "install", "--yes")).code).toBe(0)
     expect((await run(home, "install", "--check")).code).toBe(0)

@@ -3,9 +3,19 @@ import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath } from "./words.ts"
 
 export type WiringOutput = {
-  agents: { agent: string; title: string; found: boolean; wired?: boolean; note?: string; problems?: string[] }[]
+  agents: {
+    agent: string
+    title: string
+    found: boolean
+    wired?: boolean
+    note?: string
+    problems?: string[]
+    subagent?: "there" | "changed" | "missing"
+  }[]
   files: FileOutput[]
   asked: boolean
+  launcher_kept?: boolean
+  private_asked?: boolean
   servers?: { command: string[]; agents: string[]; works: boolean; message: string; tools?: number }[]
 }
 type FileOutput = {
@@ -69,6 +79,9 @@ export function printInstall(output: WiringOutput, context: PrintContext): Print
       changed
         ? "Restart open agents to see it. `dex install --check` starts the server to try it; `dex uninstall` takes all of this out again."
         : "Nothing needed to change. `dex install --check` starts the server to try it.",
+      ...(output.private_asked === false
+        ? ["Agents may read every project's conversations. `dex private <folder>` keeps a project to itself."]
+        : []),
     ],
   }
 }
@@ -86,7 +99,9 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
       ...backupNotes(output, context.home),
       left > 0
         ? `${many(left, "file")} could not be put back; see above, then run \`dex uninstall\` again.`
-        : "Taken out. Your history stays where it is; `dex install` brings the wiring back.",
+        : output.launcher_kept
+          ? "The rest was taken out. What stays still starts dex, so dex keeps its launcher for it; once it is deleted, run `dex uninstall` again."
+          : "Taken out. Your history stays where it is; `dex install` brings the wiring back.",
     ],
   }
 }
@@ -98,7 +113,8 @@ function changeLines({ files }: WiringOutput, agent: string, { terminal, home }:
     .filter((file) => file.agent === agent)
     .flatMap(({ path, change, problem, note }) => {
       if (problem !== undefined) return wrap(shown(problem, home), terminal.columns - 2).map((line) => `  ${line}`)
-      return [`  ${DONE[change]}  ${safeLine(shortPath(path, home))}`, ...(note ? [`    ${note}`] : [])]
+      const notes = note === undefined ? [] : wrap(shown(note, home), terminal.columns - 4).map((line) => `    ${line}`)
+      return [`  ${DONE[change]}  ${safeLine(shortPath(path, home))}`, ...notes]
     })
 }
 
@@ -115,8 +131,14 @@ function problemNotes(files: FileOutput[], home: string): string[] {
   )
 }
 
+const SUBAGENT = {
+  there: "The dex-retrieval sub-agent is there.",
+  changed: "The dex-retrieval sub-agent is there, and not as this dex would write it.",
+  missing: "The dex-retrieval sub-agent is not there; `dex install` writes it.",
+}
+
 function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): Printed {
-  const lines = agents.flatMap(({ agent, title, found, wired, problems = [] }) => {
+  const lines = agents.flatMap(({ agent, title, found, wired, problems = [], subagent }) => {
     const server = servers.find((one) => one.agents.includes(agent))
     const good = wired && server?.works === true && problems.length === 0
     const mark = good ? paint(terminal, "green", "ok      ") : wired ? paint(terminal, "red", "problem ") : "        "
@@ -126,6 +148,7 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
       ...(server
         ? [`${safeLine(server.message)}${server.tools === undefined ? "" : ` ${many(server.tools, "tool")}.`}`]
         : []),
+      ...(subagent === undefined ? [] : [SUBAGENT[subagent]]),
     ]
     return [
       `${mark}${paint(terminal, wired ? "bold" : "dim", title)}  ${paint(terminal, "dim", state)}`,

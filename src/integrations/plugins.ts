@@ -1,0 +1,50 @@
+import { claudeCodeAgent, geminiAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
+import { skill, WHEN_TO_ASK } from "./skill.ts"
+import { commandHook, syncLine } from "./sync-hook.ts"
+
+const DESCRIPTION = "The memory that all of your coding agents share: past conversations, found and read back."
+
+/**
+ * What `dex install` gives to Claude Code and Gemini CLI, as a plugin and an extension: file by file, JSON as data.
+ *
+ * A plugin knows no absolute path, and a bare `dex` asks for an installation and for a shell's PATH. So both start dex
+ * through npx: the version pinned, so that nothing newer runs unseen, and offline once npx has it.
+ */
+export function pluginFiles(version: string): Record<string, string | object> {
+  const npx = ["--prefer-offline", "-y", `dexctx@${version}`]
+  const dex = ["npx", ...npx].join(" ")
+  const server = { command: "npx", args: [...npx, "serve"] }
+  const sync = commandHook(syncLine(dex))
+  const hooks = { hooks: { SessionStart: [sync], SessionEnd: [sync] } }
+  const about = { name: "dex", version, description: DESCRIPTION }
+  const { content: skillText } = skill({ subagent: true })
+  return {
+    ".claude-plugin/marketplace.json": {
+      name: "dex",
+      owner: { name: "dex" },
+      metadata: { description: DESCRIPTION },
+      plugins: [{ ...about, source: "./plugins/claude-code" }],
+    },
+    "plugins/claude-code/.claude-plugin/plugin.json": {
+      ...about,
+      author: { name: "dex" },
+      license: "MIT",
+      keywords: ["memory", "search", "history", "mcp"],
+    },
+    "plugins/claude-code/.mcp.json": { mcpServers: { dex: server } },
+    "plugins/claude-code/hooks/hooks.json": hooks,
+    "plugins/claude-code/skills/dex/SKILL.md": skillText,
+    // Claude Code names a plugin's server by both names.
+    [`plugins/claude-code/agents/${RETRIEVAL_AGENT}.md`]: claudeCodeAgent(dex, { server: "mcp__plugin_dex_dex" })
+      .content,
+    "plugins/gemini-cli/gemini-extension.json": {
+      ...about,
+      contextFileName: "GEMINI.md",
+      mcpServers: { dex: server },
+    },
+    "plugins/gemini-cli/GEMINI.md": `# Recall with dex\n\n${WHEN_TO_ASK}`,
+    "plugins/gemini-cli/hooks/hooks.json": hooks,
+    "plugins/gemini-cli/skills/dex/SKILL.md": skillText,
+    [`plugins/gemini-cli/agents/${RETRIEVAL_AGENT}.md`]: geminiAgent(dex).content,
+  }
+}

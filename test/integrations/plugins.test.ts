@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { agents } from "../../src/integrations/agents.ts"
+import { pluginFiles } from "../../src/integrations/plugins.ts"
+import { RETRIEVAL_AGENT, retrievalText } from "../../src/integrations/retrieval-agent.ts"
+import { tools } from "../../src/tools/index.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
+const { version } = JSON.parse(read("package.json")) as { version: string }
+const machine = { home: "/home/me", env: {}, platform: "linux" as const }
+const BIN = {
+  dex: "/home/me/.dex/bin/dex",
+  sync: "/home/me/.dex/bin/dex-sync",
+  guard: "/home/me/.dex/bin/dex-reads",
+}
+
+/** The text of a file that install writes for an agent. */
+function written(agent: keyof typeof agents, ending: string): string {
+  const addition = agents[agent].wanted(machine, BIN).find(({ path }) => path.endsWith(ending))!.additions[0]!
+  if (addition.type !== "file") throw new Error("not a file of its own")
+  return addition.content
+}
+const body = (text: string) => text.slice(text.indexOf("\n---\n") + 5)
+
+test("the plugin and the extension are what scripts/plugins.ts writes, and nothing else (npm run plugins)", () => {
+  const files = pluginFiles(version)
+  for (const [path, content] of Object.entries(files))
+    if (typeof content === "string") expect(read(path), path).toBe(content)
+    else expect(JSON.parse(read(path)), path).toEqual(content)
+  const there = readdirSync(join(ROOT, "plugins"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name !== "README.md")
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(ROOT.length + 1)
+        .replaceAll("\\", "/"),
+    )
+  expect(there.sort()).toEqual(
+    Object.keys(files)
+      .filter((path) => path.startsWith("plugins/"))
+      .sort(),
+  )
+})
+
+test("they say the same as what dex install writes, but for how dex is started", () => {
+  const npx = `npx --prefer-offline -y dexctx@${version}`
+  for (const [agent, folder] of [
+    ["claude_code", "claude-code"],
+    ["gemini_cli", "gemini-cli"],
+  ] as const) {
+    expect(read(`plugins/${folder}/skills/dex/SKILL.md`)).toBe(written(agent, "SKILL.md"))
+    const subagent = written(agent, `${RETRIEVAL_AGENT}.md`)
+    expect(body(read(`plugins/${folder}/agents/${RETRIEVAL_AGENT}.md`))).toBe(body(subagent.replaceAll(BIN.dex, npx)))
+  }
+})
+
+test("the sub-agent's text and permissions name tools and commands that exist", () => {
+  const offered = tools.flatMap(({ mcp }) => (mcp ? [mcp.name] : []))
+  const commands = tools.map(({ name }) => name)
+  const texts = [
+    written("claude_code", `${RETRIEVAL_AGENT}.md`),
+    written("opencode", `${RETRIEVAL_AGENT}.md`),
+    written("gemini_cli", `${RETRIEVAL_AGENT}.md`),
+    written("codex", `${RETRIEVAL_AGENT}.toml`),
+  ]
+  for (const text of texts) {
+    const named = [...text.matchAll(/\bdex_[a-z]+\b/g)].map(([name]) => name)
+    const permitted = [...text.matchAll(/(?:mcp__dex__|mcp_dex_)(dex_[a-z]+)/g)].map(([, name]) => name!)
+    const typed = [...text.matchAll(/\.dex\/bin\/dex ([a-z]+)/g)].map(([, name]) => name!)
+    expect([...named, ...permitted].filter((name) => !offered.includes(name))).toEqual([])
+    expect(typed.filter((name) => !commands.includes(name))).toEqual([])
+    for (const step of ["list", "scan", "read"]) expect(typed).toContain(step)
+  }
+  expect(retrievalText("dex")).toContain("clamp(20, 100, 5000 / total messages)")
+})
+
+test("OpenCode's sub-agent may run what reads and nothing that changes, forgets or writes into a file", () => {
+  const front = written("opencode", `${RETRIEVAL_AGENT}.md`).split("\n---\n")[0]!
+  const rules = [...front.matchAll(/^ {4}"(.*)": (allow|deny)$/gm)].map(([, pattern, action]) => ({
+    pattern: new RegExp(`^${pattern!.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")}$`),
+    action,
+  }))
+  const decide = (command: string) => rules.findLast(({ pattern }) => pattern.test(command))?.action
+  expect(decide(`${BIN.dex} scan claude_code:1f3c --tokens-per-msg 40 --json`)).toBe("allow")
+  for (const command of [
+    "rm -rf /",
+    `${BIN.dex} forget 1 --yes`,
+    `${BIN.dex} private /x --off`,
+    `${BIN.dex} read 1 2 > ~/.bashrc`,
+    `${BIN.dex}-sync`,
+  ])
+    expect(decide(command), command).toBe("deny")
+  expect(front).toContain('\n  "*": deny\n')
+})

@@ -1,0 +1,36 @@
+import { spawn } from "node:child_process"
+import { DEX } from "../support/dex.ts"
+
+/**
+ * Runs dex on a terminal, and types each answer once its question stands there. Undefined where there is no program that
+ * makes a terminal.
+ */
+export function onTerminal(
+  home: string,
+  args: string[],
+  answers: [question: RegExp, keys: string][],
+): Promise<{ code: number | null; screen: string } | undefined> {
+  if (process.platform !== "linux") return Promise.resolve(undefined)
+  return new Promise((resolve) => {
+    const command = [process.execPath, DEX, ...args].map((word) => `'${word}'`).join(" ")
+    const child = spawn("script", ["-qfec", `stty cols 160 rows 50; exec ${command}`, "/dev/null"], {
+      env: { HOME: home, PATH: "/usr/bin:/bin", SHELL: "/bin/sh", TERM: "xterm", TZ: "UTC", NO_COLOR: "1" },
+      cwd: home,
+      stdio: ["pipe", "pipe", "ignore"],
+    })
+    let screen = ""
+    let unread = ""
+    const waiting = [...answers]
+    child.once("error", () => resolve(undefined))
+    child.stdout.on("data", (data) => {
+      screen += String(data)
+      unread += String(data)
+      const next = waiting[0]
+      if (next === undefined || !next[0].test(unread)) return
+      waiting.shift()
+      unread = ""
+      child.stdin.write(next[1])
+    })
+    child.once("close", (code) => resolve({ code, screen }))
+  })
+}
