@@ -1,23 +1,66 @@
-import { DexError } from "../core/error.ts"
-import { serve } from "../mcp/serve.ts"
+import { parseArgs } from "node:util"
+import { DexError, messageOf } from "../core/error.ts"
 import { VERSION } from "./version.ts"
 
-const HELP = `dex serve
+const HELP = `dex serve [options]
 
-Gives an agent this memory over MCP, on stdin and stdout, until stdin closes. Agents start it themselves: give them the
-command "dex serve". It has the tools dex_search, dex_timeline, dex_get, dex_list, dex_stats and dex_guide.
+Gives agents this memory over MCP, with the tools dex_search, dex_timeline, dex_get, dex_list, dex_stats and dex_guide.
 
-Example: claude mcp add dex -s user -- dex serve
+Without options it speaks on stdin and stdout until stdin closes. Agents start it themselves: give them the command
+"dex serve".
+
+With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must show the token that is
+in the file http-token in dex's folder (~/.dex, or DEX_HOME); the file is made at the first start.
+
+  --port N             Serve HTTP on this port; 0 takes a free one. The address is printed at the start.
+  --host ADDRESS       Listen on this address of this machine. Default: 127.0.0.1.
+  --behind-tls NAME    TLS ends in front of dex, and clients reach it as https://NAME. Only with this may --host be
+                       an address that other machines can reach.
+  -h, --help           Print this.
+
+Examples: claude mcp add dex -s user -- dex serve
+          dex serve --port 7337
 `
 
 /** Does not come back: the server ends the process, whatever is still running. */
 export async function serveCommand(args: string[]): Promise<number> {
-  if (args.includes("--help") || args.includes("-h")) {
+  const { help, port, host, "behind-tls": publicName } = read(args)
+  if (help) {
     process.stdout.write(HELP)
     return 0
   }
-  if (args[0] !== undefined) throw new DexError("usage", `dex serve takes no "${args[0]}". See: dex serve --help`)
+  const start = { version: VERSION, env: process.env, cwd: process.cwd() }
+  if (port !== undefined) {
+    const { serveHttp } = await import("./serve-http.ts")
+    return serveHttp({ ...start, port: portOf(port), host: host ?? "127.0.0.1", publicName })
+  }
+  if (host !== undefined || publicName !== undefined)
+    throw new DexError("usage", "--host and --behind-tls are for HTTP. Say on which port: dex serve --port 7337 …")
   if (process.stdin.isTTY)
     process.stderr.write("dex serves MCP here: it waits for an agent's messages on stdin. Ctrl-D ends it.\n")
-  return serve({ version: VERSION, env: process.env, cwd: process.cwd() })
+  const { serve } = await import("../mcp/serve.ts")
+  return serve(start)
+}
+
+function read(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        help: { type: "boolean", short: "h" },
+        port: { type: "string" },
+        host: { type: "string" },
+        "behind-tls": { type: "string" },
+      },
+    }).values
+  } catch (error) {
+    throw new DexError("usage", `${messageOf(error).split(". ")[0]}. See: dex serve --help`, { cause: error })
+  }
+}
+
+function portOf(text: string): number {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new DexError("usage", `--port needs a number from 0 to 65535, not "${text}". 0 takes a free one.`)
+  return port
 }

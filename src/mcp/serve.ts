@@ -10,7 +10,7 @@ export type ServeOptions = { version: string; env: Record<string, string | undef
 
 /** After stdin closed, what was asked before may still be answered for this long. */
 const LAST_ANSWERS_MS = 1_000
-const LAST_LOOK_MS = 600
+const LAST_LOOK_MS = 300
 const PARENT_EVERY_MS = 1_000
 
 /**
@@ -42,7 +42,7 @@ export function serve({ version, env, cwd }: ServeOptions): Promise<never> {
 }
 
 /** From here on stdout is for JSON-RPC only: whatever else is printed, by whomever, goes to stderr. */
-function takeStdout(): (line: string) => void {
+export function takeStdout(): (line: string) => void {
   const write = process.stdout.write.bind(process.stdout)
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write
   for (const name of ["log", "info", "debug", "table", "dir"] as const) console[name] = console.error
@@ -50,7 +50,7 @@ function takeStdout(): (line: string) => void {
 }
 
 /** Node crashes when it exits while a thread is inside SQLite. Being killed there is safe: every write is a transaction. */
-function endProcess(isIdle: boolean): void {
+export function endProcess(isIdle: boolean): void {
   if (isIdle) process.exit(0)
   process.kill(process.pid, "SIGKILL")
 }

@@ -1,0 +1,63 @@
+import { join } from "node:path"
+import { createDex } from "../app/dex.ts"
+import { dexHome } from "../config/home.ts"
+import { DexError } from "../core/error.ts"
+import { createApp } from "../http/app.ts"
+import { isLoopback, type Place } from "../http/guard.ts"
+import { listen } from "../http/listen.ts"
+import { tokenIn } from "../http/token.ts"
+import { createFreshness } from "../mcp/fresh.ts"
+import { holdDex } from "../mcp/hold.ts"
+import { endProcess, type ServeOptions, takeStdout } from "../mcp/serve.ts"
+import { createServer } from "../mcp/server.ts"
+import { safe } from "../render/terminal.ts"
+
+const LAST_LOOK_MS = 600
+const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
+
+/** Serves MCP over HTTP until it is stopped, then ends the process, with whatever is still running or connected. */
+export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & Place): Promise<never> {
+  checkPlace(place)
+  takeStdout() // nothing is printed there, but for what a library says
+  const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
+  const tokenFile = join(dexHome(env).dir, "http-token")
+  const token = tokenIn(tokenFile)
+
+  const start = { env: withoutSession(env), cwd, version }
+  const fresh = createFreshness(start, log)
+  const use = holdDex(() => createDex(start))
+  const { app, close } = createApp({ token, log, createServer: () => createServer({ version, use, fresh, log }) })
+  const listening = await listen((request) => app.fetch(request), place, log)
+  process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
+  process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
+  const end = () => {
+    void close()
+    listening.close()
+    void fresh.stop(LAST_LOOK_MS).then(endProcess)
+  }
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end)
+  log(`MCP is served at ${listening.url}/mcp. Ctrl-C ends it.`)
+  log(`Requests need the header "Authorization: Bearer …" with the token in ${tokenFile}`)
+  if (place.publicName !== undefined)
+    log(`TLS must end in front of it: clients reach it as https://${place.publicName}/mcp.`)
+  void fresh.pickUp(0)
+  return new Promise<never>(() => {})
+}
+
+function checkPlace({ host, publicName }: Place): void {
+  if (publicName !== undefined && !NAME.test(publicName))
+    throw new DexError(
+      "usage",
+      `--behind-tls needs the name that clients use, as dex.example.com, not "${publicName}".`,
+    )
+  if (publicName === undefined && !isLoopback(host))
+    throw new DexError(
+      "usage",
+      `On ${host} other machines could read this history, and its token, on the way. Leave --host out, or put a server that ends TLS in front and say by which name clients reach it: --behind-tls dex.example.com`,
+    )
+}
+
+/** Whoever asks over HTTP is not in the session that this server was started from. */
+function withoutSession({ CLAUDE_CODE_SESSION_ID: _, CODEX_THREAD_ID: __, ...env }: ServeOptions["env"]) {
+  return env
+}

@@ -1,0 +1,66 @@
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { getRequestListener } from "@hono/node-server"
+import { DexError } from "../core/error.ts"
+import { foreignTo, inUrl, type Place } from "./guard.ts"
+
+export type Listening = { url: string; close(): void }
+
+/** A request must be here whole within this time; an answer may stream for as long as it likes. */
+const REQUEST_WITHIN_MS = 30_000
+const HEADERS_WITHIN_MS = 10_000
+const MOST_CONNECTIONS = 256
+const MOST_REFUSALS_SAID = 20
+
+/**
+ * Gives every request whose Host and Origin are this server's to `fetch`, and refuses all others with 403 and no word,
+ * before anything else is looked at. Says on the log what it refused, for the first few.
+ */
+export async function listen(
+  fetch: (request: Request) => Response | Promise<Response>,
+  place: Place,
+  log: (line: string) => void,
+): Promise<Listening> {
+  const answer = getRequestListener(fetch, { overrideGlobalObjects: false })
+  let foreign = foreignTo(place)
+  let refused = 0
+  const server = createServer(
+    { requestTimeout: REQUEST_WITHIN_MS, headersTimeout: HEADERS_WITHIN_MS },
+    (incoming, outgoing) => {
+      outgoing.setHeader("X-Content-Type-Options", "nosniff")
+      outgoing.setHeader("Cache-Control", "no-store")
+      const what = foreign(incoming.headers)
+      if (what === undefined) return void answer(incoming, outgoing)
+      if (refused++ < MOST_REFUSALS_SAID) {
+        const said = incoming.headers[what === "Host" ? "host" : "origin"] ?? ""
+        log(`Refused a request: its ${what} is "${said.slice(0, 100)}", not this server's.`)
+      }
+      outgoing.writeHead(403, { Connection: "close", "Content-Length": 0 }).end()
+    },
+  )
+  server.maxConnections = MOST_CONNECTIONS
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => reject(explained(error, place)))
+    server.listen(place.port, place.host.replace(/^\[|\]$/g, ""), resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  foreign = foreignTo({ ...place, port })
+  return {
+    url: `http://${inUrl(place.host)}:${port}`,
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+function explained(error: NodeJS.ErrnoException, { host, port }: Place): unknown {
+  const where = `${inUrl(host)}:${port}`
+  if (error.code === "EADDRINUSE")
+    return new DexError("port", `Port ${port} is taken on ${host}. Choose another one, or --port 0 for any free one.`)
+  if (error.code === "EACCES")
+    return new DexError("port", `${where} may not be used by this user. Choose a port above 1023.`)
+  if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND")
+    return new DexError("port", `This machine has no address ${host}. Leave --host out for 127.0.0.1.`)
+  return error
+}

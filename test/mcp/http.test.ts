@@ -1,0 +1,220 @@
+import { request } from "node:http"
+import { connect as openSocket } from "node:net"
+import { describe, expect, test } from "vitest"
+import { dex } from "../support/dex.ts"
+import { claudeSession, smallHome } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+import { connect } from "./client.ts"
+import { connectHttp, JSON_POST, type Served, serveHttp } from "./http-client.ts"
+
+const ERAS = ["2025-06-18", "2025-11-25", "2026-07-28"]
+const LONGEST = 1 << 20
+
+async function synced(): Promise<string> {
+  const home = tempDir()
+  smallHome(home)
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  return home
+}
+
+describe.each(ERAS)("over HTTP in protocol %s", (era) => {
+  test("has the tools of stdio, and answers as stdio and the command line do", async () => {
+    const home = await synced()
+    const served = await serveHttp(home)
+    const client = await connectHttp(served, era)
+    const stdio = await connect(home, { era })
+    expect((await client.request("tools/list")).result).toEqual((await stdio.request("tools/list")).result)
+
+    const found = await client.call("dex_search", { query: "mutex" })
+    expect(found.structuredContent?.total).toBe(1)
+    const printed = (await dex(home, ["search", "mutex", "--json"])).stdout
+    const { structuredContent, ...said } = await stdio.call("dex_search", { query: "mutex" })
+    expect(JSON.stringify(found.structuredContent)).toBe(JSON.stringify(structuredContent))
+    expect(`${JSON.stringify(found.structuredContent)}\n`).toBe(printed)
+    expect(textIn(found)).toBe(textIn(said))
+
+    expect((await client.call("dex_get", { ids: ["zzzz"] })).isError).toBe(true)
+    expect((await client.request("tools/call", { name: "no_such_tool" })).error?.code).toBe(-32602)
+    expect(served.stdout()).toBe("")
+  })
+
+  test("finds what was written since", async () => {
+    const home = await synced()
+    const client = await connectHttp(await serveHttp(home), era)
+    await client.call("dex_stats")
+    claudeSession(home, {
+      id: "99999999-9999-4999-8999-999999999999",
+      start: "2026-11-12T10:00:00Z",
+      turns: [{ user: "The xylophone is out of tune" }],
+    })
+    const total = async () => (await client.call("dex_search", { query: "xylophone" })).structuredContent?.total
+    await expect.poll(total, { timeout: 20_000, interval: 300 }).toBe(1)
+  })
+})
+
+function textIn(result: { content?: unknown }): string {
+  const [first] = result.content as { text: string }[]
+  return first!.text.replace(/fresh_as_of: .*/, "")
+}
+
+test("whoever asks is not in the session that the server was started from", async () => {
+  const home = await synced()
+  const env = { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" }
+  const timeline = { id: "current" }
+  const stdio = await connect(home, { env })
+  expect((await stdio.call("dex_timeline", timeline)).isError).toBeUndefined()
+  const client = await connectHttp(await serveHttp(home, { env }), "2026-07-28")
+  expect((await client.call("dex_timeline", timeline)).isError).toBe(true)
+})
+
+test("a session lives until it is ended, and an unknown one is to begin anew", async () => {
+  const served = await serveHttp(tempDir())
+  const client = await connectHttp(served, "2025-11-25")
+  const other = await connectHttp(served, "2025-11-25")
+  expect(client.session).toMatch(/^[\x21-\x7e]{20,}$/)
+  expect(client.session).not.toBe(other.session)
+  const end = { method: "DELETE", headers: { "mcp-session-id": client.session!, "mcp-protocol-version": "2025-11-25" } }
+  expect((await served.ask(end)).status).toBe(200)
+  expect((await client.send({ id: 7, method: "ping" })).status).toBe(404)
+  expect((await served.ask(end)).status).toBe(404)
+  expect((await other.request("ping")).result).toEqual({})
+  const lost = await served.ask({
+    method: "POST",
+    headers: JSON_POST,
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
+  })
+  expect(lost.status).toBe(400)
+})
+
+test("of more than 200 sessions the one that was asked longest ago makes room", async () => {
+  const served = await serveHttp(tempDir())
+  const first = await connectHttp(served, "2025-11-25")
+  const second = await connectHttp(served, "2025-11-25")
+  // Not more at a time than the rate limit lets through.
+  for (let i = 0; i < 199; i++) {
+    if (i === 100) expect((await first.request("ping")).result).toEqual({})
+    await begun(served)
+  }
+  expect((await second.send({ id: 9, method: "ping" })).status).toBe(404)
+  expect((await first.send({ id: 9, method: "ping" })).status).toBe(200)
+})
+
+async function begun(served: Served): Promise<void> {
+  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } }
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })
+  for (;;) {
+    const { status, headers } = await served.ask({ method: "POST", headers: JSON_POST, body })
+    if (status === 200) return
+    expect(status).toBe(429)
+    await new Promise((resolve) => setTimeout(resolve, Number(headers["retry-after"]) * 1000))
+  }
+}
+
+test("refuses a body that is too long, said or not, and what is no message, and goes on", async () => {
+  const served = await serveHttp(tempDir())
+  const post = (body: string, headers: Record<string, string> = {}) =>
+    served.ask({ method: "POST", headers: { ...JSON_POST, ...headers }, body }).then(({ status }) => status)
+  expect(await post("x".repeat(LONGEST + 1))).toBe(413)
+  expect(await post("x".repeat(LONGEST + 1), { "transfer-encoding": "chunked" })).toBe(413)
+  expect(await post("x".repeat(LONGEST))).toBe(400)
+  expect(await post("{")).toBe(400)
+  expect(await post("")).toBe(400)
+  for (const body of [
+    "[]",
+    "null",
+    "5",
+    '"x"',
+    "{}",
+    '{"jsonrpc":"2.0"}',
+    '[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
+  ])
+    expect(await post(body), body).toBe(400)
+  expect(await post("{}", { "content-type": "text/plain" })).toBe(415)
+  expect((await served.ask({ method: "PUT" })).headers.allow).toBe("POST, GET, DELETE")
+  const client = await connectHttp(served, "2026-07-28")
+  expect((await client.call("dex_guide")).isError).toBeUndefined()
+})
+
+test("a client that hangs up in the middle, of its question or of its answer, harms nobody", async () => {
+  const home = await synced()
+  const served = await serveHttp(home)
+  const client = await connectHttp(served, "2025-11-25")
+  const body = JSON.stringify({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name: "dex_search", arguments: { query: "mutex" } },
+  })
+  const hangUp = (written: number) =>
+    new Promise<void>((resolve) => {
+      const sent = request({
+        host: "127.0.0.1",
+        port: served.port,
+        path: "/mcp",
+        method: "POST",
+        headers: {
+          ...JSON_POST,
+          authorization: `Bearer ${served.token}`,
+          "mcp-session-id": client.session!,
+          "content-length": body.length,
+        },
+      })
+      sent.on("error", () => {})
+      sent.on("close", () => resolve())
+      sent.write(body.slice(0, written), () => setTimeout(() => sent.destroy(), written % 7))
+    })
+  for (let i = 0; i < 40; i++) await hangUp(i % 2 === 0 ? body.length : 10 + i)
+  expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
+  expect(served.child.exitCode).toBe(null)
+  expect(served.stdout()).toBe("")
+  expect(served.stderr()).not.toContain("should not happen")
+})
+
+test.each([
+  ["SIGTERM", "nothing"],
+  ["SIGINT", "nothing"],
+  ["SIGTERM", "a sync"],
+] as const)("ends within 2 s of %s, with connections and streams open and %s going on", async (signal, going) => {
+  const home = tempDir()
+  const busy = going === "a sync"
+  for (let i = 0; busy && i < 40; i++)
+    claudeSession(home, {
+      id: `${String(i).padStart(8, "0")}-5555-4555-8555-555555555555`,
+      start: "2026-11-03T10:00:00Z",
+      turns: Array.from({ length: 100 }, (_, n) => ({ user: `turn ${n} ${"word ".repeat(300)}` })),
+    })
+  const served = await serveHttp(home, { stdin: "ignore" })
+  const client = await connectHttp(served, "2025-11-25")
+  const { session } = client
+  expect(await openStream(served, { "mcp-session-id": session!, "mcp-protocol-version": "2025-11-25" })).toBe(200)
+  const half = openSocket(served.port, "127.0.0.1")
+  half.on("error", () => {})
+  await new Promise<void>((resolve) => half.write("POST /mcp HTTP/1.1\r\nContent-Le", () => resolve()))
+  if (busy) client.call("dex_search", { query: "word" }).catch(() => {})
+  else await client.call("dex_stats")
+  const asked = performance.now()
+  served.child.kill(signal)
+  const code = await served.exited
+  expect(performance.now() - asked).toBeLessThan(2_000)
+  // Null: killed by itself, since a thread was inside the database; every write is a transaction.
+  expect(busy ? [0, null] : [0]).toContain(code)
+  expect(served.stderr()).not.toMatch(/fatal|assert/i)
+})
+
+/** Leaves it open. */
+function openStream({ port, token }: Served, headers: Record<string, string>): Promise<number | undefined> {
+  const stream = request({
+    host: "127.0.0.1",
+    port,
+    path: "/mcp",
+    headers: { accept: "text/event-stream", authorization: `Bearer ${token}`, ...headers },
+  })
+  stream.on("error", () => {})
+  return new Promise((resolve) => {
+    stream.on("response", (response) => {
+      response.on("error", () => {})
+      resolve(response.statusCode)
+    })
+    stream.end()
+  })
+}
