@@ -6,6 +6,7 @@ import { build } from "esbuild"
 
 /** Asked for by `import()` only, and not by a search, a list or a show. */
 const COLD = [
+  "src/cli/ask-key.ts",
   "src/cli/completions.ts",
   "src/cli/confirm-wiring.ts",
   "src/cli/help.ts",
@@ -14,8 +15,8 @@ const COLD = [
   "src/cli/print/install.ts",
   "src/cli/print/trace.ts",
   "src/cli/print/guide.ts",
-  "src/cli/progress.ts",
   "src/cli/print/handover.ts",
+  "src/cli/progress.ts",
   "src/cli/serve.ts",
   "src/config/servers.ts",
   "src/connectors/index.ts",
@@ -24,6 +25,7 @@ const COLD = [
   "src/ingest/sync-thread.ts",
   "src/integrations/check.ts",
   "src/integrations/wiring.ts",
+  "src/llm/model.ts",
   "src/search/hybrid.ts",
   "src/search/rerank.ts",
   "src/store/forget.ts",
@@ -36,9 +38,9 @@ const COLD = [
   "src/tools/forget.run.ts",
   "src/tools/gc.run.ts",
   "src/tools/guide.run.ts",
+  "src/tools/handover.run.ts",
   "src/tools/reindex.run.ts",
   "src/tools/sources.run.ts",
-  "src/tools/handover.run.ts",
   "src/tools/trace.run.ts",
   "src/tools/traces.run.ts",
 ]

@@ -37,6 +37,8 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     return write((await import("./help.ts")).generalHelp(commands, terminal))
   if (name === "completions") return write((await import("./completions.ts")).completions(rest[0], commands))
   if (name === "serve") return (await import("./serve.ts")).serveCommand(rest)
+  if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
+    return (await import("./ask-key.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
   if (name === "help") return dispatch([rest[0]!, "--help"])
   const tool = commands.find((candidate) => candidate.name === name || candidate.cli.aliases?.includes(name))
   if (!tool) throw unknownCommand(name)
@@ -169,13 +171,13 @@ async function printedBy(
   if (name === "guide") return (await import("./print/guide.ts")).printGuide(output as never, context)
   if (name === "traces") return (await import("./print/trace.ts")).printTraces(output as never, context)
   if (name === "trace") return (await import("./print/trace.ts")).printTrace(output as never, context)
-  if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
-  if (name === "config")
   if (name === "handover") {
     const { printHandover, toOpen } = await import("./print/handover.ts")
     const [open, printed] = [toOpen(output as never, input as never), printHandover(output as never, input as never)]
     return open ? openOrPrint(open, printed) : printed
   }
+  if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
+  if (name === "config")
     return (await import("./print/config.ts")).printConfig(
       output as never,
       context,

@@ -81,9 +81,14 @@ function whyNot(narrowest: Value | undefined): string {
 
 /** Variables that look like settings and are none. The keys' own are not settings. */
 function misspelt(env: LoadOptions["env"]): string[] {
-  const known = new Set([...SETTING_NAMES.map(variableOf), "DEX_EMBED_API_KEY", "DEX_RERANK_API_KEY"])
+  const known = new Set([
+    ...SETTING_NAMES.map(variableOf),
+    "DEX_EMBED_API_KEY",
+    "DEX_RERANK_API_KEY",
+    "DEX_LLM_API_KEY",
+  ])
   return Object.keys(env)
-    .filter((name) => /^DEX_(EMBED|SEARCH|RERANK)_/.test(name) && !known.has(name))
+    .filter((name) => /^DEX_(EMBED|SEARCH|RERANK|LLM)_/.test(name) && !known.has(name))
     .map((name) => `${printable(name)}: there is no such setting. \`dex config list\` names them all.`)
 }
 

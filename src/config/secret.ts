@@ -3,7 +3,8 @@ import { join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Settings } from "./settings.ts"
 
-export type KeyFor = "embed" | "rerank"
+export const KEYS_FOR = ["embed", "rerank", "llm"] as const
+export type KeyFor = (typeof KEYS_FOR)[number]
 export type KeyPlace = { from: "environment" | "file"; place: string }
 
 /** `home`: what ~ stands for. */
@@ -22,9 +23,14 @@ export function readKey(of: KeyFor, settings: Settings, where: Where): string | 
   const found = keyPlace(of, settings, where)
   if (!found) return undefined
   const key = (found.from === "environment" ? where.env[found.place]! : readPrivate(of, found.place)).trim()
-  if (!/^[!-~]+$/.test(key))
+  if (!isKey(key))
     throw new DexError("key", `What ${found.place} holds is not a key: one line of letters, digits and signs is.`)
   return key
+}
+
+/** One line of letters, digits and signs. */
+export function isKey(text: string): boolean {
+  return /^[!-~]+$/.test(text)
 }
 
 function readPrivate(of: KeyFor, file: string): string {

@@ -1,5 +1,5 @@
-import { readKey, type Where } from "./secret.ts"
-import type { Settings } from "./settings.ts"
+import { keyPlace, readKey, type Where } from "./secret.ts"
+import { SETTINGS, type Settings } from "./settings.ts"
 
 // What a client of a model server is given, read from the settings. The key is looked up only when there is a server.
 
@@ -22,6 +22,25 @@ export function rerankSettings(settings: Settings, where: Where) {
   return {
     ...(settings["rerank.url"] !== undefined && { url: settings["rerank.url"] }),
     ...(settings["rerank.model"] !== undefined && { model: settings["rerank.model"] }),
+    ...(apiKey !== undefined && { apiKey }),
+  }
+}
+
+/** Whether there is a model to ask: not without a key or an address of the user's own. */
+export function hasLlm(settings: Settings, where: Where): boolean {
+  const ownAddress = settings["llm.provider"] !== SETTINGS["llm.provider"].default
+  return ownAddress || keyPlace("llm", settings, where) !== undefined
+}
+
+/** Undefined when no model is set up, so that nothing is sent to anybody whom the user did not choose. */
+export function llmSettings(settings: Settings, where: Where) {
+  if (!hasLlm(settings, where)) return undefined
+  const apiKey = readKey("llm", settings, where)
+  return {
+    provider: settings["llm.provider"],
+    model: settings["llm.model"],
+    temperature: settings["llm.temperature"],
+    maxTokens: settings["llm.max_tokens"],
     ...(apiKey !== undefined && { apiKey }),
   }
 }

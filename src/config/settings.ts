@@ -1,5 +1,5 @@
 import { isAbsolute } from "node:path"
-import { choice, flag, type Infer, integer, read, type Schema, text } from "../core/schema.ts"
+import { choice, flag, type Infer, integer, number, read, type Schema, text } from "../core/schema.ts"
 
 /**
  * Every setting, declared once: what it is called, what it may be, what it is when nobody chose, what it does. Its
@@ -81,6 +81,26 @@ export const SETTINGS = {
     text("A file that holds the reranking server's key, readable by you alone (chmod 600)."),
     { check: wholePath },
   ),
+  "llm.provider": setting(
+    text("Where the model that answers is: any server that speaks /chat/completions, with its /v1."),
+    { default: "https://api.openai.com/v1", check: url },
+  ),
+  "llm.model": setting(text("The model's name, as the server knows it.", { minLength: 1 }), { default: "gpt-4o-mini" }),
+  "llm.temperature": setting(
+    { ...number("How freely the model chooses its words."), minimum: 0, maximum: 2 },
+    { default: 0 },
+  ),
+  "llm.max_tokens": setting(
+    integer("How many tokens one reply of the model may have.", { minimum: 16, maximum: 1_000_000 }),
+    { default: 4096 },
+  ),
+  "llm.api_key_env": setting(text("The environment variable that holds the model server's key."), {
+    default: "DEX_LLM_API_KEY",
+    check: variableName,
+  }),
+  "llm.api_key_file": setting(text("A file that holds the model server's key, readable by you alone (chmod 600)."), {
+    check: wholePath,
+  }),
 }
 
 export type SettingName = keyof typeof SETTINGS
@@ -127,6 +147,7 @@ export function readValue(name: SettingName, value: unknown): { ok: Value } | { 
 export function readTextValue(name: SettingName, value: string): { ok: Value } | { wrong: string } {
   const { type } = SETTINGS[name].schema
   if (type === "integer") return readValue(name, /^-?\d+$/.test(value.trim()) ? Number(value) : value)
+  if (type === "number") return readValue(name, /^-?\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : value)
   if (type !== "boolean") return readValue(name, value.trim())
   const word = value.trim().toLowerCase()
   if (["1", "true", "on", "yes"].includes(word)) return { ok: true }

@@ -1,7 +1,9 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rmSync, writeSync } from "node:fs"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
+import type { Home } from "./home.ts"
 import { readObject } from "./load.ts"
+import { isKey, type KeyFor } from "./secret.ts"
 import { SETTINGS, type SettingName, type Value } from "./settings.ts"
 
 /**
@@ -15,6 +17,16 @@ export function writeSetting(file: string, name: SettingName, value: Value | und
     throw new DexError("config", `${problems[0]!.replace(" None of it was taken.", "")} Mend or remove it first.`)
   const chosen = value === undefined || value === SETTINGS[name].default ? others : { ...others, [name]: value }
   replace(file, `${JSON.stringify(chosen, undefined, 2)}\n`)
+}
+
+/** Keeps a server's key in a file of its own, which only its owner can read. Returns that file. */
+export function writeKey(home: Pick<Home, "dir" | "config">, of: KeyFor, key: string): string {
+  if (!isKey(key))
+    throw new DexError("key", "That is not a key: one line of letters, digits and signs is. Nothing was changed.")
+  const file = join(home.dir, `${of}.key`)
+  replace(file, `${key}\n`)
+  writeSetting(home.config, `${of}.api_key_file`, file)
+  return file
 }
 
 function replace(path: string, content: string): void {

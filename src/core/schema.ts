@@ -99,7 +99,7 @@ function check(schema: Schema, value: unknown, where: string, problem: { text: s
         !Number.isFinite(value) ||
         (schema.type === "integer" && !Number.isSafeInteger(value))
       )
-        return fail("must be a whole number")
+        return fail(schema.type === "integer" ? "must be a whole number" : "must be a number")
       if (schema.minimum !== undefined && value < schema.minimum) return fail(`must be at least ${schema.minimum}`)
       if (schema.maximum !== undefined && value > schema.maximum) return fail(`must be at most ${schema.maximum}`)
       return value

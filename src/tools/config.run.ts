@@ -1,5 +1,6 @@
 import { type Loaded, loadSettings } from "../config/load.ts"
-import { keyPlace } from "../config/secret.ts"
+import { KEYS_FOR, keyPlace } from "../config/secret.ts"
+import { hasLlm } from "../config/servers.ts"
 import {
   isSetting,
   readTextValue,
@@ -50,6 +51,7 @@ function report(dex: Dex, names: SettingName[]) {
   const away = [url, settings["search.rerank"] ? settings["rerank.url"] : undefined].filter(
     (place): place is string => place !== undefined && !isThisMachine(new URL(place).hostname),
   )
+  const model = new URL(settings["llm.provider"])
   return {
     file: dex.home.config,
     settings: names.map((name) => {
@@ -64,7 +66,8 @@ function report(dex: Dex, names: SettingName[]) {
       }
     }),
     ...(away.length > 0 && { sends_text_to: [...new Set(away.map((place) => new URL(place).host))].join(", ") }),
-    keys: (["embed", "rerank"] as const).flatMap((server) => {
+    ...(hasLlm(settings, where) && !isThisMachine(model.hostname) && { model_server: model.host }),
+    keys: KEYS_FOR.flatMap((server) => {
       const found = keyPlace(server, settings, where)
       return found ? [{ server, ...found }] : []
     }),
@@ -92,7 +95,7 @@ function settingNamed(name: string | undefined): SettingName {
   if (/key|token|secret|password/i.test(name))
     throw new DexError(
       "usage",
-      "A key is never taken from a command line, where it stays in the shell's history. Put it into the variable that embed.api_key_env names, or into a file (chmod 600) and: dex config set embed.api_key_file ~/.dex/embed.key",
+      "A key is never taken from a command line, where it stays in the shell's history. `dex config set llm.api_key` (or embed.api_key, rerank.api_key), without the key, asks for it and keeps it in a file that only you can read. Or put it into the variable that llm.api_key_env names.",
     )
   const end = name.split(".").at(-1)!
   const close = SETTING_NAMES.filter((one) => one.endsWith(end) || one.startsWith(name))

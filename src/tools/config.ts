@@ -25,8 +25,13 @@ export const config = defineTool({
     sends_text_to: optional(
       text("The server that the text of conversations is sent to; absent when none leaves this machine."),
     ),
+    model_server: optional(
+      text(
+        "The server that ask, chat and map send what they read to, when you run them; absent when there is none elsewhere.",
+      ),
+    ),
     keys: list(
-      object({ server: text("embed or rerank."), from: text("environment or file."), place: text() }),
+      object({ server: text("embed, rerank or llm."), from: text("environment or file."), place: text() }),
       "Where keys are. A key itself is never shown.",
     ),
     problems: list(text(), "What was not taken, and why."),

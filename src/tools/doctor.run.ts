@@ -1,5 +1,7 @@
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { loadSettings } from "../config/load.ts"
+import { llmSettings } from "../config/servers.ts"
 import { isoDate } from "../core/dates.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
@@ -11,11 +13,13 @@ import { sizeOf } from "./stats.run.ts"
 type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
 
 const CLAUDE_KEEPS_DAYS = 30
+const MODEL_WAITS_MS = 20_000
 
 /** Every check runs, whatever the others found; none of them changes anything. */
 export async function run(dex: Dex): Promise<{ ok: boolean; checks: Check[] }> {
   const checks: Check[] = [runtime(dex)]
-  for (const check of [home, history, index, syncing, sources, retention]) checks.push(...(await settle(check, dex)))
+  for (const check of [home, history, index, syncing, sources, retention, model])
+    checks.push(...(await settle(check, dex)))
   return { ok: checks.every((check) => check.status !== "problem"), checks }
 }
 
@@ -209,6 +213,47 @@ async function retention(dex: Dex): Promise<Check[]> {
       mend: "dex sync",
     },
   ]
+}
+
+/** Asks for one word: only an answer shows that address, key and model are right. */
+async function model(dex: Dex): Promise<Check[]> {
+  const where = { env: dex.machine.env, home: dex.machine.home }
+  const { settings } = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
+  const chosen = llmSettings(settings, where)
+  if (!chosen) return []
+  const { openModel } = await import("../llm/model.ts")
+  const { id, reply } = openModel(chosen)
+  const started = performance.now()
+  const timeUp = AbortSignal.timeout(MODEL_WAITS_MS)
+  try {
+    await reply({
+      system: "",
+      messages: [{ role: "user", content: "Answer with the word: ok" }],
+      max_tokens: 16,
+      signal: dex.signal ? AbortSignal.any([dex.signal, timeUp]) : timeUp,
+    })
+    return [{ name: "model", status: "ok", message: `${id} answers (${Math.round(performance.now() - started)} ms)` }]
+  } catch (error) {
+    if (!isDexError(error)) throw error
+    if (error.code === "llm_stopped")
+      return [
+        {
+          name: "model",
+          status: "note",
+          message: `${id} did not answer within ${MODEL_WAITS_MS / 1000} s. A model on this machine may still be loading: try again.`,
+          mend: "dex doctor",
+        },
+      ]
+    const mend = MODEL_MENDS[error.code]
+    return [{ name: "model", status: "problem", message: error.message, ...(mend !== undefined && { mend }) }]
+  }
+}
+
+const MODEL_MENDS: Record<string, string> = {
+  llm_refused: "dex config set llm.api_key",
+  llm_no_model: "dex config set llm.model …",
+  llm_unreachable: "dex config set llm.provider …",
+  llm_wrong_answer: "dex config set llm.provider …",
 }
 
 function cleanupDays(settings: string): number | undefined {

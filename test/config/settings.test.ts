@@ -3,9 +3,9 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { type LoadOptions, loadSettings } from "../../src/config/load.ts"
 import { keyPlace, readKey } from "../../src/config/secret.ts"
-import { embedSettings, rerankSettings } from "../../src/config/servers.ts"
+import { embedSettings, llmSettings, rerankSettings } from "../../src/config/servers.ts"
 import { readTextValue, SETTING_NAMES, SETTINGS, variableOf } from "../../src/config/settings.ts"
-import { writeSetting } from "../../src/config/write.ts"
+import { writeKey, writeSetting } from "../../src/config/write.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -102,6 +102,12 @@ describe("a project's own file", () => {
       "rerank.model": "x",
       "rerank.api_key_env": "AWS_SECRET_ACCESS_KEY",
       "rerank.api_key_file": "/etc/passwd",
+      "llm.provider": "https://evil.example/v1",
+      "llm.model": "x",
+      "llm.temperature": 2,
+      "llm.max_tokens": 1000000,
+      "llm.api_key_env": "AWS_SECRET_ACCESS_KEY",
+      "llm.api_key_file": "/etc/passwd",
     }
     const { settings, origins, problems } = load({ project: wanted })
     expect(settings).toEqual(load({}).settings)
@@ -140,6 +146,12 @@ test.each([
   ["embed.dims", "hunter2", /whole number/],
   ["embed.dims", "1e3", /whole number/],
   ["search.rerank", "hunter2", /on or off/],
+  ["llm.provider", "https://user:hunter2@x.example", /no password/],
+  ["llm.provider", "sk-hunter2", /address/],
+  ["llm.temperature", "hunter2", /must be a number/],
+  ["llm.temperature", "2.1", /at most 2/],
+  ["llm.temperature", "-0.1", /at least 0/],
+  ["llm.max_tokens", "0.5", /whole number/],
 ] as const)("%s cannot be %s, and what was typed is not repeated", (name, value, message) => {
   const result = readTextValue(name, value)
   expect(result).toEqual({ wrong: expect.stringMatching(message) })
@@ -215,6 +227,54 @@ describe("keys", () => {
   })
 })
 
+describe("a model", () => {
+  const where = () => ({ env: {}, home: tempDir() })
+
+  test("is there only when the user gave a key or an address", () => {
+    const set = (config: object, env = {}) => llmSettings(load({ config }).settings, { env, home: tempDir() })
+    const usual = { provider: "https://api.openai.com/v1", model: "gpt-4o-mini", temperature: 0, maxTokens: 4096 }
+    expect(set({})).toBeUndefined()
+    expect(set({ "llm.model": "gpt-5", "llm.temperature": 1, "llm.max_tokens": 100 })).toBeUndefined()
+    expect(set({}, { OPENAI_API_KEY: "sk-of-somebody-else" })).toBeUndefined()
+    expect(set({}, { DEX_LLM_API_KEY: "sk-mine" })).toEqual({ ...usual, apiKey: "sk-mine" })
+    expect(set({ "llm.api_key_env": "OPENAI_API_KEY" }, { OPENAI_API_KEY: "sk-mine" })).toMatchObject({
+      apiKey: "sk-mine",
+    })
+    const local = { "llm.provider": "http://127.0.0.1:11434/v1", "llm.model": "qwen3", "llm.temperature": 0.5 }
+    expect(set(local)).toEqual({
+      provider: "http://127.0.0.1:11434/v1",
+      model: "qwen3",
+      temperature: 0.5,
+      maxTokens: 4096,
+    })
+  })
+
+  test("is chosen in the environment as well, where a wrong name is said", () => {
+    const env = { DEX_LLM_TEMPERATURE: "0.7", DEX_LLM_MODEL: "m", DEX_LLM_API_KEY: "k", DEX_LLM_TEMP: "1" }
+    const { settings, problems } = load({ env })
+    expect(settings).toMatchObject({ "llm.temperature": 0.7, "llm.model": "m" })
+    expect(problems).toEqual([expect.stringMatching(/"DEX_LLM_TEMP"/)])
+  })
+
+  test("whose key file is gone or open to others says so, and is not asked without it", () => {
+    const settings = load({ config: { "llm.api_key_file": "~/missing" } }).settings
+    expect(() => llmSettings(settings, where())).toThrow(/cannot be read.*dex config unset llm\.api_key_file/)
+  })
+
+  test("has its key in a file that only its owner can read, whatever was there before", () => {
+    const dir = tempDir()
+    const home = { dir, config: join(dir, "config.json") }
+    writeFileSync(join(dir, "llm.key"), "old", { mode: 0o644 })
+    const file = writeKey(home, "llm", "sk-new")
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(readFileSync(home.config, "utf8")).not.toContain("sk-new")
+    const { settings } = loadSettings({ file: home.config, env: {} })
+    expect(llmSettings(settings, where())).toMatchObject({ apiKey: "sk-new" })
+    expect(() => writeKey(home, "llm", "two\nlines")).toThrow(/not a key/)
+    expect(readFileSync(file, "utf8")).toBe("sk-new\n")
+  })
+})
+
 describe("dex config", () => {
   test("sets, shows where a value comes from, and unsets", async () => {
     const home = tempDir()
@@ -254,6 +314,30 @@ describe("dex config", () => {
     expect(await sends("none", "https://api.example")).toBeUndefined()
   })
 
+  test("says where ask, chat and map would send text, when that is not this machine", async () => {
+    const server = async (env: Record<string, string>) =>
+      JSON.parse((await dex(tempDir(), ["config", "--json"], env)).stdout).model_server
+    expect(await server({})).toBeUndefined()
+    expect(await server({ DEX_LLM_API_KEY: "sk-x" })).toBe("api.openai.com")
+    expect(await server({ DEX_LLM_PROVIDER: "http://gpu.local:8000/v1" })).toBe("gpu.local:8000")
+    expect(await server({ DEX_LLM_PROVIDER: "http://127.0.0.1:11434/v1" })).toBeUndefined()
+  })
+
+  test("takes a key from a pipe into a file of its own, and shows it nowhere", async () => {
+    const home = tempDir()
+    const run = await dex(home, ["config", "set", "llm.api_key"], {}, undefined, "sk-from-a-pipe\n")
+    expect(run).toMatchObject({ code: 0, stdout: "The key is kept in ~/.dex/llm.key, which only you can read.\n" })
+    expect(statSync(join(home, ".dex", "llm.key")).mode & 0o777).toBe(0o600)
+    expect(readFileSync(join(home, ".dex", "llm.key"), "utf8")).toBe("sk-from-a-pipe\n")
+    const listed = await dex(home, ["config"], {})
+    expect(listed.stderr).toMatch(/The key for llm is taken from ~\/\.dex\/llm\.key/)
+    expect(JSON.stringify([run, listed])).not.toContain("sk-from")
+    const none = await dex(home, ["config", "set", "llm.api_key"], {}, undefined, "\n")
+    expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/No key was given, so nothing was changed/) })
+    const other = await dex(home, ["config", "set", "aws.api_key"], {}, undefined, "x")
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/Which key\?.*llm\.api_key/) })
+  })
+
   test("never prints a key", async () => {
     const home = tempDir()
     mkdirSync(join(home, ".dex"))
@@ -272,7 +356,7 @@ describe("dex config", () => {
 
   test.each([
     [["set", "embed.modle", "x"], /There is no setting "embed\.modle"/],
-    [["set", "model", "x"], /Did you mean embed\.model or rerank\.model/],
+    [["set", "model", "x"], /Did you mean embed\.model or rerank\.model or llm\.model/],
     [["set", "embed.dims", "many"], /embed\.dims must be a whole number\. Nothing was changed/],
     [["set", "embed.dims"], /What should embed\.dims be/],
     [["delete"], /dex config list \| get NAME/],

@@ -7,7 +7,13 @@ export const DEX = `${root}dist/dex.js`
 export type Run = { code: number | null; stdout: string; stderr: string }
 
 /** Runs the built command line in a home of its own. */
-export function dex(home: string, args: string[], env: Record<string, string> = {}, program = DEX): Promise<Run> {
+export function dex(
+  home: string,
+  args: string[],
+  env: Record<string, string> = {},
+  program = DEX,
+  input = "",
+): Promise<Run> {
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
@@ -17,7 +23,7 @@ export function dex(home: string, args: string[], env: Record<string, string> = 
         resolve({ code: error ? (typeof error.code === "number" ? error.code : null) : 0, stdout, stderr })
       },
     )
-    child.stdin?.end()
+    child.stdin?.end(input)
   })
 }
 

@@ -7,6 +7,7 @@ type ConfigOutput = {
   settings: { name: string; value?: string; origin: string; variable: string; about: string }[]
   changed?: boolean
   sends_text_to?: string
+  model_server?: string
   keys: { server: string; from: string; place: string }[]
   problems: string[]
 }
@@ -16,7 +17,11 @@ export function printConfig(output: ConfigOutput, context: PrintContext, words: 
   const file = shortPath(output.file, home)
   const [one] = output.settings
   const leaves = `The text of conversations is sent to ${output.sends_text_to}. Stop that with: dex config set embed.provider none`
-  const sent = output.sends_text_to === undefined ? [] : [leaves]
+  const asks = `ask, chat and map send what they read to ${output.model_server} when you run them.`
+  const sent = [
+    ...(output.sends_text_to === undefined ? [] : [leaves]),
+    ...(output.model_server === undefined ? [] : [asks]),
+  ]
   if (words[0] === "get") {
     const notes = one!.value === undefined ? [`${one!.name} is not set.`] : []
     return { lines: one!.value === undefined ? [] : [safeLine(one!.value)], notes }
