@@ -201,7 +201,7 @@ function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   if (tool === "read_file" && path) effects.push(fileEffect(path, "read", id))
   const command = tool === "run_shell_command" ? string(args.command) : undefined
   if (command) {
-    effects.push(commandEffect(command, { call_id: id, exit_status: exit, failed, output: text }))
+    effects.push(commandEffect(command, { call_id: id, exit_status: exit, failed, output: outputIn(text) }))
     if (!failed) effects.push(...commitEffects(command, text, id))
   }
   return { parts: [callPart(call), ...parts], effects }
@@ -237,6 +237,14 @@ function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isR
 
 function textOfResponse(said: RawRecord): string {
   return string(said.output) ?? string(said.error) ?? (said.output === "" ? "" : JSON.stringify(said))
+}
+
+/** Without what Gemini CLI itself writes around it: that says nothing of what went wrong. */
+function outputIn(text: string): string {
+  const lines = text.replace(/^Output: /m, "").split("\n")
+  const around =
+    /^(?:Command|Directory|Exit Code|Signal|Background PIDs|Process Group PGID): |^Error: \(none\)$|^\(empty\)$/
+  return lines.filter((line) => !around.test(line)).join("\n")
 }
 
 /** Written below the output, where the output cannot come after it. */

@@ -335,6 +335,17 @@ describe("what calls did, and what they cost", () => {
     expect(await effectsOf(shell("", "cancelled"))).toMatchObject([{ failed: true }])
   })
 
+  test("what went wrong is the command's own line, not one that Gemini CLI writes around it", async () => {
+    const errorOf = async (output: string) => ((await effectsOf(shell(output)))![0] as { error?: string }).error
+    expect(await errorOf("Output: cat: a.log: No such file\nExit Code: 1\nProcess Group PGID: 7")).toBe(
+      "cat: a.log: No such file",
+    )
+    expect(await errorOf("Command: make\nDirectory: (root)\nOutput: gave up\nError: (none)\nExit Code: 1")).toBe(
+      "gave up",
+    )
+    expect(await errorOf("Output: (empty)\nExit Code: 3\nProcess Group PGID: 7")).toBeUndefined()
+  })
+
   test("an edit that failed has changed nothing", async () => {
     const edit = { id: "c1", name: "replace", args: { file_path: "a.ts", old_string: "a\n", new_string: "b\nc\n" } }
     expect(await effectsOf({ ...edit, status: "error" })).toBeUndefined()

@@ -1,0 +1,311 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { RETRIEVAL_AGENT } from "../src/integrations/retrieval-agent.ts"
+import { tools } from "../src/tools/index.ts"
+import { AGENTS, type Agent } from "./agents.ts"
+import { setUpMachine, type Trace } from "./machine.ts"
+import { type Asked, resultsSince, type Script, TITLE } from "./model.ts"
+
+// Only the model is not real. The tests run in order: the later ones recall what happened in the earlier ones.
+
+type Name = Agent["name"]
+
+/** What each one found out: in its final words only, so that nothing else can be what brings it back. */
+const FACTS: Record<Name, string> = {
+  claude_code: "The quillmarsh cache must be cleared before the importer runs.",
+  codex: "The brindlefen lock is held until the importer has ended.",
+  opencode: "The tarnwick column is empty in every export since May.",
+  gemini_cli: "The ospreyholt queue drops what comes twice in a second.",
+}
+const taskOf = (title: string) => `Find out why the importer of ${title} fails`
+const wordOf = (name: Name) => FACTS[name].split(" ")[1]!
+
+/** What an agent does not record, no connector can read: Gemini CLI writes an exit status only where it is not 0. */
+const RECORDS: Record<Name, { title: "prompt" | "by_model"; exit_status_of_success: 0 | undefined }> = {
+  claude_code: { title: "prompt", exit_status_of_success: 0 },
+  codex: { title: "prompt", exit_status_of_success: 0 },
+  opencode: { title: "by_model", exit_status_of_success: 0 },
+  gemini_cli: { title: "prompt", exit_status_of_success: undefined },
+}
+
+const OFFERED = tools.flatMap((tool) => tool.mcp?.name ?? [])
+
+const refs = new Map<Name, string>()
+const report: string[] = []
+let machine: Awaited<ReturnType<typeof setUpMachine>>
+
+beforeAll(async () => {
+  machine = await setUpMachine()
+})
+
+afterAll(async () => {
+  await machine.takeDown()
+  console.log(report.join("\n"))
+})
+
+describe.each(AGENTS)("$title", (agent) => {
+  test("is the pinned version", async () => {
+    const { dependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "package.json"), "utf8"))
+    const { stdout } = await machine.runAgent(agent, ["--version"])
+    expect(/\d+\.\d+\.\d+/.exec(stdout)?.[0]).toBe(dependencies[agent.package])
+  })
+
+  test("does a task, and dex reads it as it was", async () => {
+    const project = machine.projectOf(agent)
+    const notes = join(project, "notes.txt")
+    const task = taskOf(agent.title)
+    await play(agent, {
+      prompt: task,
+      steps: [
+        { text: "I look at the log first.", call: agent.shell("cat importer.log; exit 3") },
+        { call: agent.shell("echo 12 rows") },
+        { call: agent.write(notes, "one\ntwo\n") },
+        { text: FACTS[agent.name] },
+      ],
+    })
+    expect(readFileSync(notes, "utf8")).toBe("one\ntwo\n")
+    expect((await machine.dex("sync")).code).toBe(0)
+
+    const { conversations } = await machine.json("list", "--all", "--source", agent.name)
+    expect(conversations).toEqual([
+      expect.objectContaining({
+        title: titleOf(agent, task),
+        project,
+        files: 1,
+        lines_added: 2,
+        lines_removed: 0,
+      }),
+    ])
+    const [{ id, message_count }] = conversations
+    refs.set(agent.name, id)
+
+    const messages: Message[] = (await machine.json("read", id, "1-100")).messages
+    expect(messages).toHaveLength(message_count)
+    const parts = messages.flatMap((message) => message.parts)
+    const saidBy = (who: string) =>
+      parts.flatMap(({ type, origin, text }) => (type === "text" && origin === who ? text : []))
+    expect(saidBy("person")).toEqual([task])
+    expect(saidBy("agent")).toEqual(["I look at the log first.", FACTS[agent.name]])
+    const calls = parts.filter(({ type }) => type === "tool_call")
+    const shell = agent.shell("").tool
+    expect(calls.map(({ tool }) => tool)).toEqual([shell, shell, agent.write("", "").tool])
+    const results = parts.filter(({ type }) => type === "tool_result")
+    expect(results.map(({ call_id }) => call_id)).toEqual(calls.map(({ call_id }) => call_id))
+    expect(results.map(({ is_error }) => is_error)).toEqual([true, false, false])
+    expect(results[0]!.text).toContain("importer.log: No such file or directory")
+    expect(results[1]!.text).toContain("12 rows")
+
+    const effects = messages.flatMap((message) => message.effects ?? [])
+    const of = (wanted: string) =>
+      effects.filter(({ type }) => type === wanted).map(({ type: _, call_id: __, ...told }) => told)
+    expect(of("command")).toEqual([
+      {
+        command: "cat importer.log; exit 3",
+        exit_status: 3,
+        failed: true,
+        error: "cat: importer.log: No such file or directory",
+      },
+      { command: "echo 12 rows", exit_status: RECORDS[agent.name].exit_status_of_success, failed: false },
+    ])
+    expect(of("file")).toEqual([{ path: notes, action: "edited", added: 2, removed: 0 }])
+  })
+})
+
+describe("with dex installed", () => {
+  let before: Files
+  let after: Files
+
+  beforeAll(async () => {
+    const names = AGENTS.map(({ name }) => name)
+    const plan: { files: { path: string }[] } = await machine.json("install", ...names)
+    before = contentOf(plan.files.map(({ path }) => path))
+    const { code, stderr } = await machine.dex("install", ...names, "--yes")
+    expect(code, stderr).toBe(0)
+    after = contentOf(before.keys())
+    expect([...before].filter(([path, content]) => after.get(path) === content)).toEqual([])
+  })
+
+  test.each(AGENTS)("$title asks for what each of the others found, and gets it back", async (agent) => {
+    const others = AGENTS.flatMap(({ name }) => (name === agent.name ? [] : name))
+    const prompt = `Ask the memory what was found out about the importers, for ${agent.title}`
+    const { asked, traces } = await playTraced(agent, {
+      prompt,
+      steps: [
+        ...(agent.findTools ? [{ call: agent.findTools(`dex ${OFFERED.join(" ")}`) }] : []),
+        ...others.flatMap((name) => [
+          { call: { tool: "dex_search", input: { query: wordOf(name) } } },
+          { call: (found: string) => ({ tool: "dex_get", input: { ids: [refIn(found, name)] } }) },
+        ]),
+        { text: "That is all." },
+      ],
+    })
+    expect(OFFERED.filter((name) => !namesOffered(asked).some((one) => isTool(name, one)))).toEqual([])
+    const results = resultsSince(prompt, asked).slice(agent.findTools ? 1 : 0)
+    expect(results).toHaveLength(2 * others.length)
+    others.forEach((name, i) => {
+      const [found, got] = results.slice(2 * i)
+      expect(found, `searched for what ${name} found`).toContain(refOf(name))
+      expect(got, `got what ${name} found`).toContain(refOf(name))
+      expect(got).toContain(FACTS[name])
+    })
+    expect(traces.map(({ command, about }) => `${command} ${about.replace(/#\d+$/, "")}`)).toEqual(
+      others.flatMap((name) => [`search ${wordOf(name)}`, `get ${refOf(name)}`]),
+    )
+    report.push(
+      `${agent.title} shows its model ${results[0]!.includes("next: ") ? "the text" : "the JSON"} of an answer`,
+    )
+  })
+
+  test.each(AGENTS.filter(({ delegate }) => delegate))(
+    "the retrieval agent of $title lists, scans and reads in a shell",
+    async (agent) => {
+      const launcher = join(machine.home, ".dex", "bin", "dex")
+      const wanted = refOf("gemini_cli")
+      const prompt = `Let the retrieval agent look up the queue, for ${agent.title}`
+      const question = `What is known of the queue? Asked by ${agent.title}`
+      const { asked, traces } = await playTraced(
+        agent,
+        { prompt, steps: [{ call: agent.delegate!(RETRIEVAL_AGENT, question) }, { text: "Thank you." }] },
+        {
+          prompt: question,
+          steps: [
+            { call: agent.shell(`${launcher} list --source gemini_cli --json`) },
+            {
+              call: (listed) =>
+                agent.shell(
+                  `${launcher} scan ${conversationIn(listed, taskOf("Gemini CLI"))} --tokens-per-msg 100 --json`,
+                ),
+            },
+            { call: (scanned) => agent.shell(`${launcher} read ${messageIn(scanned, wordOf("gemini_cli"))} --json`) },
+            { text: "## Found\n- [result] as it was read" },
+          ],
+        },
+      )
+      const [listed, scanned, read, ...more] = resultsSince(question, asked)
+      expect(more).toEqual([])
+      expect(JSON.parse(listed!).conversations.map(({ id }: Listed) => id)).toContain(wanted)
+      expect(JSON.parse(scanned!).id).toBe(wanted)
+      expect(JSON.parse(read!)).toMatchObject({ id: wanted, messages: [{ parts: [{ text: FACTS.gemini_cli }] }] })
+      expect(resultsSince(prompt, asked)).toEqual([expect.stringContaining("[result] as it was read")])
+      expect(traces.map(({ command, about }) => `${command} ${about.split(" ")[0]}`)).toEqual([
+        `scan ${wanted}`,
+        `read ${wanted}`,
+      ])
+
+      const changes = namesOffered(asked.filter((one) => isAbout(question, one))).filter((name) =>
+        /write|edit/i.test(name),
+      )
+      expect(changes, "tools that change files").toEqual([])
+
+      await machine.dex("sync")
+      const { conversations }: { conversations: Listed[] } = await machine.json("list", "--all", "--source", agent.name)
+      const subagents = conversations.filter(({ kind }) => kind === "subagent")
+      expect(subagents).toHaveLength(1)
+      const [{ parent }] = (await machine.json("show", subagents[0]!.id)).conversations
+      expect(conversations.find(({ id }) => id === parent)?.title).toBe(titleOf(agent, prompt))
+    },
+  )
+
+  test("uninstall takes out all that install added, also where an agent wrote in between", async () => {
+    const claude = AGENTS.find(({ name }) => name === "claude_code")!
+    await machine.runAgent(claude, ["mcp", "add", "--scope", "user", "another", "--", "node", "another.js"])
+    const between = contentOf(after.keys())
+    const { code, stderr } = await machine.dex("uninstall", "--yes")
+    expect(code, stderr).toBe(0)
+    const left = contentOf(after.keys())
+    const touched = [...after.keys()].filter((path) => between.get(path) !== after.get(path))
+    expect(touched).toContain(join(machine.home, ".claude.json"))
+    for (const path of after.keys()) {
+      if (!touched.includes(path)) expect(left.get(path), path).toBe(before.get(path))
+    }
+    for (const path of touched) expect(left.get(path), path).not.toContain(join(machine.home, ".dex"))
+    expect(left.get(join(machine.home, ".claude.json"))).toContain("another.js")
+    expect(existsSync(join(machine.home, ".dex", "bin", "dex"))).toBe(false)
+    report.push(
+      `written by their agents after install: ${touched.map((path) => path.slice(machine.home.length + 1)).join(", ")}`,
+    )
+  })
+})
+
+test("nothing that the agents wrote is unknown to dex", async () => {
+  await machine.dex("sync")
+  const { sources } = await machine.json("sources")
+  for (const { name, title, package: source } of AGENTS) {
+    const told = sources.find((one: { source: string }) => one.source === name)
+    const { kept, messages, unknown, skipped, unreadable } = told
+    const version = JSON.parse(
+      readFileSync(join(import.meta.dirname, "node_modules", source, "package.json"), "utf8"),
+    ).version
+    report.push(
+      `${title} ${version}: ${kept} conversations, ${messages} messages; unknown record types: ${JSON.stringify(unknown)}; skipped: ${JSON.stringify(skipped)}`,
+    )
+    expect.soft({ unknown, skipped, unreadable }, title).toEqual({ unknown: {}, skipped: {}, unreadable: [] })
+  }
+  expect(machine.unknownRequests, "requests that the scripted model does not know").toEqual([])
+})
+
+type Part = { type: string; text: string; origin: string; tool?: string; call_id?: string; is_error?: boolean }
+type Listed = { id: string; kind: string; title: string }
+type Message = { parts: Part[]; effects?: Record<string, unknown>[] }
+/** By path; undefined where there is no such file. */
+type Files = Map<string, string | undefined>
+
+async function play(agent: Agent, ...scripts: Script[]): Promise<Asked[]> {
+  const { ran, asked } = await machine.play(agent, ...scripts)
+  report.push(`${agent.title}, ${(ran.ms / 1000).toFixed(1)} s: ${scripts[0]!.prompt}`)
+  expect(ran.code, `${ran.stdout.slice(-2000)}\n${ran.stderr.slice(-2000)}`).toBe(0)
+  return asked
+}
+
+/** With what dex itself wrote down meanwhile. */
+async function playTraced(agent: Agent, ...scripts: Script[]): Promise<{ asked: Asked[]; traces: Trace[] }> {
+  const traces = async (): Promise<Trace[]> => (await machine.json("traces", "--tail", "1000")).traces
+  const earlier = await traces()
+  const asked = await play(agent, ...scripts)
+  return { asked, traces: (await traces()).slice(earlier.length) }
+}
+
+function refOf(name: Name): string {
+  const ref = refs.get(name)
+  if (ref === undefined) throw new Error(`What ${name} did was not read: its own test failed, or did not run.`)
+  return ref
+}
+
+function titleOf({ name }: Agent, prompt: string): string {
+  return RECORDS[name].title === "prompt" ? prompt : TITLE
+}
+
+function namesOffered(asked: Asked[]): string[] {
+  return asked.flatMap(({ offered }) => offered.map(({ name }) => name))
+}
+
+/** Agents put the server's name before a tool's. */
+function isTool(name: string, offered: string): boolean {
+  return offered === name || offered.endsWith(`_${name}`)
+}
+
+function isAbout(prompt: string, { turns }: Asked): boolean {
+  return turns.some(({ role, text }) => role === "user" && text.includes(prompt))
+}
+
+/** What a model would take of a search's answer: the first ref of this source. */
+function refIn(answer: string, source: Name): string {
+  return new RegExp(`${source}:[\\w-]+(#\\d+)?`).exec(answer)?.[0] ?? "none"
+}
+
+/** What a model would keep of a list: the conversation with the right title. */
+function conversationIn(listed: string, title: string): string {
+  const { conversations }: { conversations: Listed[] } = JSON.parse(listed)
+  return conversations.find((one) => one.title === title)?.id ?? "none"
+}
+
+/** What it would read of a scan: the conversation, and the number of the message whose line holds the word. */
+function messageIn(scanned: string, word: string): string {
+  const { id, lines }: { id: string; lines: string[] } = JSON.parse(scanned)
+  return `${id} ${lines.find((line) => line.includes(word))?.split("\t")[0]}`
+}
+
+function contentOf(paths: Iterable<string>): Files {
+  return new Map([...paths].map((path) => [path, existsSync(path) ? readFileSync(path, "latin1") : undefined]))
+}
