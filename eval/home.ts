@@ -13,6 +13,8 @@ import type { Chat, EvalSet } from "./set.ts"
 export const CACHE_DIR = process.env.DEX_EVAL_CACHE ?? join(tmpdir(), "dex-eval")
 
 export type EvalHome = {
+  /** What HOME would be. */
+  dir: string
   store: Store
   index: SearchIndex
   /** The set's name of a message or conversation, from dex's. */
@@ -39,6 +41,7 @@ export async function openHome(set: EvalSet): Promise<EvalHome> {
   const index = openIndex(join(dir, ".dex/index.db"))
   const names = Array.isArray(set.chats) ? namesOf(set.chats) : undefined
   return {
+    dir,
     store,
     index,
     docOf: (conversation, number) => names?.get(conversation)?.docs[number - 1]?.id ?? `${conversation}#${number}`,

@@ -13,6 +13,8 @@ const COLD = [
   "src/cli/home.ts",
   "src/cli/print/eval.ts",
   "src/cli/print/install.ts",
+  "src/cli/print/ask.ts",
+  "src/cli/print/docs.ts",
   "src/cli/print/trace.ts",
   "src/cli/print/guide.ts",
   "src/cli/print/handover.ts",
@@ -23,6 +25,7 @@ const COLD = [
   "src/embed/open-embedder.ts",
   "src/ingest/embed-messages.ts",
   "src/ingest/sync-thread.ts",
+  "src/ingest/documents.ts",
   "src/integrations/check.ts",
   "src/integrations/wiring.ts",
   "src/llm/model.ts",
@@ -30,11 +33,13 @@ const COLD = [
   "src/search/rerank.ts",
   "src/store/forget.ts",
   "src/store/vector-index.ts",
+  "src/store/collections.ts",
   "src/store/vectors.ts",
   "src/store/write-unit.ts",
   "src/tools/config.run.ts",
   "src/tools/doctor.run.ts",
   "src/tools/eval.run.ts",
+  "src/tools/docs.run.ts",
   "src/tools/forget.run.ts",
   "src/tools/gc.run.ts",
   "src/tools/guide.run.ts",
@@ -43,6 +48,7 @@ const COLD = [
   "src/tools/sources.run.ts",
   "src/tools/trace.run.ts",
   "src/tools/traces.run.ts",
+  "src/tools/sync-collections.ts",
 ]
 const coldName = (path) => `cold/${basename(path, ".ts")}${path.includes("/store/") ? "-store" : ""}`
 

@@ -179,6 +179,8 @@ async function printedBy(
   if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
   if (name === "config")
     return (await import("./print/config.ts")).printConfig(
+  if (name === "ask") return (await import("./print/ask.ts")).printAsk(output as never, context)
+  if (name === "docs") return (await import("./print/docs.ts")).printDocs(output as never, context)
       output as never,
       context,
       (input as { words: string[] }).words,

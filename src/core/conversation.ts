@@ -1,15 +1,18 @@
-/** The agents whose history dex reads. A new connector adds its name here. */
-export const SOURCES = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat"] as const
+/**
+ * The agents whose history dex reads, and the documents. A new connector adds its name at the end: the index knows them
+ * by their place. A document is kept as a conversation is: its sections are its messages.
+ */
+export const SOURCES = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat", "docs"] as const
 export type SourceId = (typeof SOURCES)[number]
 
 /** Whose words a part holds. `injected` is text that a hook, a skill or dex itself put there: never evidence. */
-export type Origin = "person" | "agent" | "local_tool" | "web" | "injected"
+export type Origin = "person" | "agent" | "local_tool" | "web" | "injected" | "document"
 
-export const ROLES = ["user", "assistant", "tool", "system"] as const
+export const ROLES = ["user", "assistant", "tool", "system", "document"] as const
 export type Role = (typeof ROLES)[number]
 
 export type Part =
-  | { type: "text"; text: string; origin: Origin }
+  | { type: "text"; text: string; origin: Origin; section?: SectionMark }
   | { type: "thinking"; text: string; origin: "agent" }
   /** `text` is the input as the agent wrote it: JSON, or the plain string of a freeform tool. */
   | { type: "tool_call"; text: string; origin: "agent"; tool: string; call_id?: string }
@@ -27,6 +30,17 @@ export type Part =
   | { type: "image"; text: string; origin: Origin; mime?: string; bytes?: number; sha256?: string }
   /** A compaction's summary of what came before. */
   | { type: "summary"; text: string; origin: "agent" }
+
+/** Where in its document a section stands. */
+export type SectionMark = {
+  /** Its heading, or its anchor where the document has that heading twice: what a ref says after `§`. */
+  name: string
+  anchor: string
+  /** From the document's title down to its own. Empty for what stands before the first one. */
+  headings: string[]
+  first_line: number
+  last_line: number
+}
 
 /** One run of changed lines; `lines` carry their ` `, `+` or `-`, as in a unified diff. */
 export type Hunk = {
@@ -83,8 +97,8 @@ export type Message = {
 export const TITLE_SOURCES = ["person", "agent", "summary", "first_prompt"] as const
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
-/** Who ran it: a person, another conversation, a script, or dex itself. */
-export type Kind = "person" | "subagent" | "automation" | "dex"
+/** Who ran it: a person, another conversation, a script, or dex itself. A document was run by nobody. */
+export type Kind = "person" | "subagent" | "automation" | "dex" | "document"
 
 /** One conversation as a connector reads it out of the records; the store gives it numbers. */
 export type Conversation = {

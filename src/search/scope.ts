@@ -1,7 +1,7 @@
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { IndexFilter } from "../store/index-query.ts"
-import type { Store } from "../store/store.ts"
+import type { Collection, Store } from "../store/store.ts"
 
 /** Where to look. Every filter narrows; together they must all hold. */
 export type Filters = {
@@ -16,6 +16,12 @@ export type Filters = {
   conversation?: Ref
   excludedConversations?: Ref[]
   kinds?: Kind[]
+  /** Conversations, documents, or (when not said) both. */
+  among?: "history" | "docs" | "all"
+  /** Only documents of these collections. */
+  collections?: string[]
+  /** Without documents that belong to no project. */
+  noGlobal?: boolean
   /** The project in which the question is asked. */
   inside?: string
 }
@@ -41,6 +47,7 @@ export async function scopeOf(store: Store, input: Filters): Promise<Scope | und
   if (hiddenProjects.length > 0) filters.excludedProjects = hiddenProjects
   if (input.sources) filters.sources = input.sources
   if (input.kinds) filters.kinds = input.kinds
+  Object.assign(filters, documentsOf(await store.collections(), input))
   if (input.roles) filters.roles = input.roles
   if (input.tools) filters.tools = input.tools
   if (input.from !== undefined) filters.from = input.from
@@ -57,6 +64,18 @@ export async function scopeOf(store: Store, input: Filters): Promise<Scope | und
   const shown =
     wanted === undefined ? hiddenProjects : hiddenProjects.filter((path) => path.toLowerCase().includes(wanted))
   return { filters, hiddenProjects: shown }
+}
+
+/**
+ * Which documents. Those of other projects are no answer to a question that is asked here, unless their collection is
+ * named. Where there are no documents, nothing is asked of the index.
+ */
+function documentsOf(known: Collection[], { among, collections, noGlobal, inside }: Filters): Partial<IndexFilter> {
+  if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
+  const only: Partial<IndexFilter> = among === "docs" || collections ? { kinds: ["document"] } : {}
+  if (collections) return { ...only, collections }
+  const elsewhere = known.filter(({ project }) => (project === undefined ? noGlobal : project !== inside))
+  return { ...only, ...(elsewhere.length > 0 && { excludedCollections: elsewhere.map(({ name }) => name) }) }
 }
 
 function inAll([first = [], ...others]: Ref[][]): Ref[] {

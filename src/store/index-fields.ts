@@ -1,4 +1,5 @@
 import { type Kind, ROLES, type Role, SOURCES, type SourceId } from "../core/conversation.ts"
+import { collectionOf } from "../core/ref.ts"
 import { hiddenWords } from "../core/words.ts"
 import type { ConversationRow, StoredMessage } from "./store.ts"
 
@@ -40,12 +41,13 @@ export function fieldsOf(message: Pick<StoredMessage, "parts">): Fields {
 export function cardOf(row: ConversationRow, files: string[]): Fields | undefined {
   // A title that repeats the first prompt is found in the prompt itself.
   const title = row.title && row.title.from !== "first_prompt" ? row.title.text : ""
-  const deeds = [row.git_branch ?? "", ...files].filter((text) => text !== "").join("\n")
+  const path = row.kind === "document" ? row.ref.id : ""
+  const deeds = [row.git_branch ?? "", path, ...files].filter((text) => text !== "").join("\n")
   if (title === "" && deeds === "") return undefined
   return { returned: "", said: title, called: deeds, aside: "", hidden: hiddenWords(deeds) }
 }
 
-const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex"]
+const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document"]
 
 // Filters are words of the index: FTS5 intersects them far faster than SQL can check rows. A tag ends in a digit, so
 // that the stemmer leaves it alone, and begins so that no query for ordinary words can mean it.
@@ -53,11 +55,13 @@ export const sourceTag = (source: SourceId) => `xxsource${SOURCES.indexOf(source
 export const kindTag = (kind: Kind) => `xxkind${KINDS.indexOf(kind)}`
 export const projectTag = (id: number) => `xxproject${id}`
 export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
+export const collectionTag = (name: string) => `xxcollection${Buffer.from(name).toString("hex")}0`
 export const toolTag = (tool: string) => `xxtool${Buffer.from(tool.toLowerCase().slice(0, 100)).toString("hex")}0`
 
 export function tagsOf(row: Pick<ConversationRow, "ref" | "kind">, projectId: number | undefined): string {
   const tags = [sourceTag(row.ref.source), kindTag(row.kind)]
   if (projectId !== undefined) tags.push(projectTag(projectId))
+  if (row.kind === "document") tags.push(collectionTag(collectionOf(row.ref.id)))
   return tags.join(" ")
 }
 

@@ -5,6 +5,7 @@ import {
   COLUMN_VALUES,
   COLUMNS,
   type Column,
+  collectionTag,
   kindTag,
   projectTag,
   roleTag,
@@ -27,6 +28,9 @@ export type IndexQuery = {
   projects?: string[]
   excludedProjects?: string[]
   kinds?: Kind[]
+  excludedKinds?: Kind[]
+  collections?: string[]
+  excludedCollections?: string[]
   roles?: Role[]
   tools?: string[]
   from?: number
@@ -194,6 +198,7 @@ function clausesOf(db: Db, query: VectorFilter): { must: string[]; not: string[]
   const tag = (names: string[]) => `tags : (${names.map((name) => `"${name}"`).join(" OR ")})`
   if (query.sources) must.push(tag(query.sources.map(sourceTag)))
   if (query.kinds) must.push(tag(query.kinds.map(kindTag)))
+  if (query.collections) must.push(tag(query.collections.map(collectionTag)))
   if (query.roles) must.push(tag(query.roles.map(roleTag)))
   if (query.tools) must.push(tag(query.tools.map(toolTag)))
   if (query.projects) {
@@ -202,6 +207,8 @@ function clausesOf(db: Db, query: VectorFilter): { must: string[]; not: string[]
     must.push(tag(ids.map(projectTag)))
   }
   const not = (query.excluded ?? []).map((phrase) => `${TEXT} : ${phrase}`)
+  if (query.excludedKinds) not.push(tag(query.excludedKinds.map(kindTag)))
+  if (query.excludedCollections) not.push(tag(query.excludedCollections.map(collectionTag)))
   const hidden = projectIds(db, query.excludedProjects ?? [])
   if (hidden.length > 0) not.push(tag(hidden.map(projectTag)))
   return { must, not }

@@ -142,4 +142,22 @@ export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
     create table tombstone (hash blob primary key) without rowid;
     `,
   ],
+  [
+    "002-collections",
+    `
+    -- Documents that somebody added. They themselves are conversations of the source docs, their ids begin with the name.
+    create table collection (
+      name text primary key,
+      kind text not null,
+      origin text not null,
+      root text not null,
+      only text,
+      project text,
+      version text,
+      added_at integer not null,
+      synced_at integer,
+      problems text not null default '[]'
+    ) without rowid;
+    `,
+  ],
 ]

@@ -14,6 +14,7 @@ import type { Db } from "./database.ts"
 import { FLAG } from "./flags.ts"
 import type {
   Changes,
+  Collection,
   CommandRow,
   CommitRow,
   ConversationRow,
@@ -36,6 +37,8 @@ const LISTED = `where (@source is null or c.source = @source)
   and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path = @in_project)
   and (@of_source is null or (c.source = @of_source and (c.native_id = @of_id or c.parent_id = @of_id)))
   and (@from is null or c.ended_at >= @from) and (@to is null or c.started_at <= @to)
+  and (c.kind = 'document') = (@collection is not null)
+  and (@collection is null or substr(c.native_id, 1, length(@collection) + 1) = @collection || '/')
   and (ifnull(p.private, 0) = 0 or p.path = @inside)`
 
 type Raw = Record<string, string | number | null>
@@ -156,6 +159,7 @@ export function list(
     in_project: filter.in_project ?? null,
     of_source: filter.conversation?.source ?? null,
     of_id: filter.conversation?.id ?? null,
+    collection: filter.collection ?? null,
   }
   const counts = db
     .prepare(
@@ -368,6 +372,20 @@ export function work(db: Db, refs: Ref[]): Work[] {
   })
 }
 
+export function collections(db: Db): Collection[] {
+  const rows = db.prepare("select * from collection order by name").all() as Raw[]
+  return rows.map((row) => ({ ...present(row), problems: JSON.parse(row.problems as string) }) as Collection)
+}
+
+export function documentsIn(db: Db, name: string) {
+  return db
+    .prepare(
+      `select count(*) as documents, ifnull(sum(message_count), 0) as sections, ifnull(sum(estimated_tokens), 0) as estimated_tokens
+       from conversation where source = 'docs' and native_id >= ? || '/' and native_id < ? || '0'`,
+    )
+    .get(name, name) as { documents: number; sections: number; estimated_tokens: number }
+}
+
 export function projects(db: Db): ProjectRow[] {
   return (db.prepare("select path, private from project order by path").all() as Raw[]).map(toProject)
 }
@@ -375,7 +393,7 @@ export function projects(db: Db): ProjectRow[] {
 export function busiestProjects(db: Db, limit: number): ProjectRow[] {
   const rows = db
     .prepare(
-      `select p.path, p.private from project p join conversation c on c.project_id = p.id and c.kind <> 'subagent'
+      `select p.path, p.private from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document')
        group by p.id order by count(*) desc, p.path limit ?`,
     )
     .all(limit) as Raw[]
@@ -390,20 +408,24 @@ export function stats(db: Db): Stats {
   const total = db
     .prepare(
       `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
-         ifnull(sum(text_bytes), 0) as text_bytes, min(started_at) as earliest, max(ended_at) as latest from conversation`,
+         ifnull(sum(text_bytes), 0) as text_bytes, min(started_at) as earliest, max(ended_at) as latest from conversation where kind <> 'document'`,
     )
     .get() as Raw
   const counts = (sql: string) =>
     Object.fromEntries((db.prepare(sql).raw().all() as [string, number][]).map(([name, n]) => [name, n]))
   return {
     ...(present(total) as Omit<Stats, "sources" | "kinds">),
-    sources: counts("select source, count(*) from conversation group by source order by count(*) desc"),
-    kinds: counts("select kind, count(*) from conversation group by kind order by count(*) desc"),
+    sources: counts(
+      "select source, count(*) from conversation where kind <> 'document' group by source order by count(*) desc",
+    ),
+    kinds: counts(
+      "select kind, count(*) from conversation where kind <> 'document' group by kind order by count(*) desc",
+    ),
   }
 }
 
 export function sourceReport(db: Db): SourceReport[] {
-  return SOURCES.flatMap((source) => {
+  return SOURCES.filter((source) => source !== "docs").flatMap((source) => {
     const units = db.prepare("select state, skipped, unknown, redactions from unit where source = ?").all(source) as {
       state: string
       skipped: string

@@ -69,6 +69,20 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
       return ask(() => around(db, ref, before, after))
     },
     stats: () => ask(() => read.stats(db)),
+    collections: () => ask(() => read.collections(db)),
+    documentsIn: (name) => ask(() => read.documentsIn(db, name)),
+    saveCollection: async (collection) => {
+      const { saveCollection } = await import("./collections.ts")
+      return ask(() => saveCollection(db, collection))
+    },
+    removeCollection: async (name) => {
+      const { removeCollection } = await import("./collections.ts")
+      return ask(() => removeCollection(db, name))
+    },
+    removeDocuments: async (keys) => {
+      const { removeDocuments } = await import("./collections.ts")
+      return ask(() => removeDocuments(db, keys))
+    },
     projects: () => ask(() => read.projects(db)),
     busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit)),
     setPrivate: (project, isPrivate) =>

@@ -56,6 +56,16 @@ export type Store = {
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
   stats(): Promise<Stats>
 
+  /** By name. */
+  collections(): Promise<Collection[]>
+  /** What there is in a collection. */
+  documentsIn(name: string): Promise<{ documents: number; sections: number; estimated_tokens: number }>
+  saveCollection(collection: Collection): Promise<void>
+  /** With all its documents. False when there is none of that name. */
+  removeCollection(name: string): Promise<boolean>
+  /** Documents that are gone from their collection: unlike conversations, nothing of them stays. */
+  removeDocuments(keys: string[]): Promise<number>
+
   projects(): Promise<ProjectRow[]>
   /** The projects in which most was done, most first. */
   busiestProjects(limit: number): Promise<ProjectRow[]>
@@ -73,6 +83,24 @@ export type Store = {
   /** Brings the write-ahead log back into the file. */
   checkpoint(): Promise<void>
   close(): void
+}
+
+/** A named set of documents. `project` is set where it belongs to one; others are for all. */
+export type Collection = {
+  name: string
+  kind: "folder" | "file" | "git" | "npm"
+  /** What was asked for: a path, an address, a package. */
+  origin: string
+  /** The folder its documents are read from; nothing outside it ever is. */
+  root: string
+  /** Of the root, only this file. */
+  only?: string
+  project?: string
+  version?: string
+  added_at: number
+  synced_at?: number
+  /** What could not be read, as the last sync found it. */
+  problems: string[]
 }
 
 export type Progress = { done: number; total: number; at: number }
@@ -192,6 +220,8 @@ export type ListFilter = {
   in_project?: string
   /** Only this conversation and its subagents. */
   conversation?: Ref
+  /** Documents, in place of conversations; of this collection. */
+  collection?: string
   limit: number
   offset: number
   /** The project in which the question is asked: its private conversations may be shown there. */

@@ -8,7 +8,7 @@ import type { ConversationRow } from "../store/store.ts"
 
 export const projectField = optional(text("Only projects whose path contains this."))
 export const sourceField = optional(choice(SOURCES, "Only this agent's conversations."))
-export const fromField = optional(text("Not before: 2026-11-03, 7d, 12h, yesterday."))
+export const fromField = optional(text("Not before: 2026-11-03, 7d, yesterday."))
 export const toField = optional(text("Not after: 2026-11-03, 1d, today."))
 
 export const conversationFields = {

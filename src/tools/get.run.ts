@@ -8,6 +8,7 @@ import { type Fields, isChosen, readFields, withFields } from "../render/fields.
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import type { Dex } from "./context.ts"
 import { resolveConversation } from "./resolve.ts"
+import { withSubsections } from "./sections.ts"
 import { commandLine, headOf, originOf, stateOf } from "./view.ts"
 
 export type GetInput = {
@@ -56,9 +57,8 @@ type Told = {
 
 async function tell(dex: Dex, row: ConversationRow, number: number | undefined, input: GetInput): Promise<Told> {
   const store = await dex.store()
-  const expand =
-    input.expand ?? (number === undefined ? undefined : { message_index: number, before: AROUND, after: AROUND })
   const all = await store.messages(row.ref)
+  const expand = input.expand ?? (number === undefined ? undefined : ownWindow(row, all, number))
   const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
   const wanted = all.slice(window.from, window.to)
   const fields = readFields(input)
@@ -77,6 +77,12 @@ async function tell(dex: Dex, row: ConversationRow, number: number | undefined, 
     hidden,
     sides: expand ? { has_more_before: window.from > 0, has_more_after: window.to < all.length } : {},
   }
+}
+
+/** A section is read with those below it; a message with what was said around it. */
+function ownWindow({ kind }: ConversationRow, all: StoredMessage[], number: number) {
+  const around = { message_index: number, before: AROUND, after: AROUND }
+  return kind === "document" ? { ...around, before: 0, after: withSubsections(all, number).length - 1 } : around
 }
 
 function familyHead(row: ConversationRow) {

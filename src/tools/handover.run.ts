@@ -27,10 +27,13 @@ const AGENTS: Record<ConversationRow["ref"]["source"], string> = {
   cursor: "Cursor",
   gemini_cli: "Gemini CLI",
   dex_chat: "dex chat",
+  docs: "document",
 }
 
 export async function run(dex: Dex, input: { id: string; to?: Opened; max_tokens: number }) {
   const { row, number } = await resolveConversation(dex, { id: input.id })
+  if (row.kind === "document")
+    throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
   const store = await dex.store()
   const messages = upTo(await store.messages(row.ref), number)
   const told = briefText(briefOf(messages, rootsOf(row)), headFor(row, messages, number), input.max_tokens)

@@ -1,6 +1,7 @@
 import type { Tool } from "../core/tool.ts"
 import { config } from "./config.ts"
 import type { Dex } from "./context.ts"
+import { docs } from "./docs.ts"
 import { doctor } from "./doctor.ts"
 import { evaluate } from "./eval.ts"
 import { forget, makePrivate } from "./forget.ts"
@@ -30,6 +31,7 @@ export const tools: readonly Tool<Dex>[] = [
   read,
   resume,
   handover,
+  docs,
   traces,
   trace,
   stats,

@@ -1,5 +1,6 @@
 import type { SourceId } from "../core/conversation.ts"
 import { fitted, tooSmall } from "../render/budget.ts"
+import { describeCollections, knownCollections } from "./collections.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf, dateRange, PERSONS_KINDS } from "./fields.ts"
 import { resolveSession } from "./resolve.ts"
@@ -11,6 +12,8 @@ export type ListInput = {
   from?: string
   to?: string
   all?: boolean
+  in: "history" | "docs"
+  collection?: string
   session?: string
   limit: number
   offset: number
@@ -18,13 +21,15 @@ export type ListInput = {
 }
 
 export async function run(dex: Dex, input: ListInput) {
+  if (input.in === "docs" && input.collection === undefined) return listCollections(dex, input)
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
   const { rows, total, left_out } = await store.list({
     ...(input.project !== undefined && { project: input.project }),
     ...(input.source !== undefined && { source: input.source }),
     ...dateRange(input, dex.now()),
-    ...(!input.all && !conversation && { kinds: PERSONS_KINDS }),
+    ...(!input.all && !conversation && input.collection === undefined && { kinds: PERSONS_KINDS }),
+    ...(input.collection !== undefined && { collection: (await knownCollections(store, [input.collection]))[0]! }),
     ...(conversation && { conversation }),
     inside: dex.project,
     limit: input.limit,
@@ -44,6 +49,19 @@ export async function run(dex: Dex, input: ListInput) {
   }
   const fit = fitted(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
   if (!fit || (fit.kept === 0 && conversations.length > 0)) throw tooSmall(input.max_tokens!, build(1))
+  return fit.answer
+}
+
+async function listCollections(dex: Dex, input: ListInput) {
+  const collections = await describeCollections(dex)
+  const build = (kept: number) => ({
+    conversations: [],
+    collections: collections.slice(0, kept),
+    total: collections.length,
+    left_out: {},
+  })
+  const fit = fitted(collections.length, build, input.max_tokens, (i) => collections[i]!.name.length)
+  if (!fit) throw tooSmall(input.max_tokens!, build(1))
   return fit.answer
 }
 

@@ -1,5 +1,6 @@
-import { flag, integer, list as listOf, map, object, optional, text, withDefault } from "../core/schema.ts"
+import { choice, flag, integer, list as listOf, map, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
+import { collectionShape } from "./collections.ts"
 import type { Dex } from "./context.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "./fields.ts"
 import { estimatedTokens, maxTokensField } from "./view-fields.ts"
@@ -13,6 +14,8 @@ export const list = defineTool({
     from: fromField,
     to: toField,
     all: optional(flag("Also subagents and automated runs.")),
+    in: withDefault(choice(["history", "docs"], "Conversations or collections."), "history"),
+    collection: optional(text("This collection's documents.")),
     session: optional(text("current, or a ref: only that conversation and its subagents.")),
     limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 1000 }), 20),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
@@ -28,6 +31,7 @@ export const list = defineTool({
         commits: integer("Commits it made."),
       }),
     ),
+    collections: optional(listOf(collectionShape, "In docs, when no collection is named.")),
     total: integer(),
     left_out: map(integer(), "Conversations of other kinds that match too; all shows them."),
     next_offset: optional(integer("Pass it as offset to go on.")),
@@ -45,5 +49,5 @@ export const list = defineTool({
       "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what was said.",
   },
   run: async (dex: Dex, input) => (await import("./list.run.ts")).run(dex, input),
-  found: (output) => output.conversations.length > 0,
+  found: (output) => output.conversations.length > 0 || (output.collections?.length ?? 0) > 0,
 })

@@ -32,7 +32,25 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
       `"${typed}" could be any of: ${names.join(", ")}${rows.length > 5 ? ", …" : ""}. Type more of it.`,
     )
   }
+  if (query.section !== undefined) return { row, number: await sectionNumber(dex, row, query.section) }
   return { row, ...(query.number !== undefined && { number: query.number }) }
+}
+
+/** A section by its heading or its anchor, in any case. */
+async function sectionNumber(dex: Dex, row: ConversationRow, section: string): Promise<number> {
+  const wanted = section.trim().toLowerCase()
+  const marks = (await (await dex.store()).messages(row.ref)).flatMap(({ number, parts }) =>
+    parts.flatMap((part) => (part.type === "text" && part.section ? [{ number, ...part.section }] : [])),
+  )
+  const is = (name: string) => name.toLowerCase() === wanted
+  const found =
+    marks.find(({ name }) => is(name)) ??
+    marks.find(({ anchor, headings }) => is(anchor) || is(headings.at(-1) ?? "") || is(headings.join(" > ")))
+  if (found) return found.number
+  throw new DexError(
+    "no_section",
+    `There is no section "${section}" in ${formatRef(row.ref)}. \`dex docs outline ${formatRef(row.ref)}\` lists them.`,
+  )
 }
 
 function notFound(typed: string): DexError {

@@ -3,6 +3,7 @@ import type { Settings } from "../config/settings.ts"
 import { ROLES, type Role, SOURCES, type SourceId } from "../core/conversation.ts"
 import { parseDate } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
+import { formatRef } from "../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../core/tokens.ts"
 import { largest, tooSmall } from "../render/budget.ts"
 import { toJson } from "../render/json.ts"
@@ -11,6 +12,8 @@ import type { Filters } from "../search/scope.ts"
 import { type SearchInput, search } from "../search/search.ts"
 import { fittedOf, weightsOf } from "../search/weights.ts"
 import { clipSnippet } from "../store/snippets.ts"
+import type { ConversationRow, StoredMessage } from "../store/store.ts"
+import { knownCollections } from "./collections.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf, dateRange } from "./fields.ts"
 import { resolveSession } from "./resolve.ts"
@@ -29,6 +32,9 @@ export type SearchToolInput = {
   role?: Role
   model?: string
   session?: string
+  in: "history" | "docs" | "all"
+  collections?: string[]
+  no_global?: boolean
   by: "conversation" | "message"
   explain: boolean
   limit: number
@@ -61,6 +67,9 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const outcome = await search(store, await dex.index(), {
     ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
     ...(conversation && { conversation }),
+    among: input.in,
+    ...(input.no_global && { noGlobal: true }),
+    ...(input.collections && { collections: await knownCollections(store, input.collections) }),
     query,
     weights: weightsOf(fittedOf(settings)),
     ...(await modelsFor(dex, settings, query.text)),
@@ -73,6 +82,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const notes = notesOn(outcome, query, await store.progress(), dex.now())
   const rows = outcome.hits.map((hit) => ({
     ...briefly(conversationOf(hit.row)),
+    ...(hit.message && sectionRef(hit.row, hit.message)),
     message_index: hit.number,
     ...(hit.message && { role: hit.message.role, origin: originOf(hit.message) }),
     more_matches: hit.more,
@@ -109,6 +119,12 @@ function withinBudget<A extends object>(answer: (kept: number) => A, rows: numbe
 
 function leftOut(rows: number, offset: number): string {
   return `${grouped(rows)} more rows were found and left out to stay within max_tokens. Go on with offset ${offset}.`
+}
+
+/** A section is named by its heading, where a message has a number. */
+function sectionRef({ ref }: ConversationRow, { parts }: StoredMessage): { id?: string } {
+  const section = parts.find((part) => part.type === "text")?.section?.name
+  return section ? { id: formatRef({ ...ref, section }) } : {}
 }
 
 /** A long title says in its first words what it says. */

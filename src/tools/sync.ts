@@ -32,19 +32,25 @@ export const sync = defineTool({
     duration_ms: integer(),
     unreadable: list(object({ source: text(), path: text(), reason: text() })),
     embedding: optional(embeddingShape),
+    documents: optional(object({ changed: integer(), removed: integer() }, "Where there are collections.")),
   }),
   cli: { example: "dex sync" },
   run: async (dex: Dex, input) => {
     const { syncWithThreads } = await import("../ingest/sync-thread.ts")
     const { embedderOf } = await import("./embedder.ts")
     const embed = embedderOf(dex)
-    return syncWithThreads(await dex.syncDeps(), dex.home.index, {
+    const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       ...(input.redact_again && { redactAgain: true }),
       ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
       ...(dex.onProgress && { onProgress: dex.onProgress }),
       ...(dex.signal && { signal: dex.signal }),
       ...(embed && { embed }),
     })
+    if (report.busy || !report.complete || (await (await dex.store()).collections()).length === 0) return report
+    const { syncCollections } = await import("./sync-collections.ts")
+    const read = await syncCollections(dex, { names: [] })
+    const sum = (of: "changed" | "removed") => read.reduce((total, one) => total + one[of], 0)
+    return { ...report, documents: { changed: sum("changed"), removed: sum("removed") } }
   },
 })
 

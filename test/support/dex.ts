@@ -13,12 +13,13 @@ export function dex(
   env: Record<string, string> = {},
   program = DEX,
   input = "",
+  cwd = home,
 ): Promise<Run> {
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
       [program, ...args],
-      { env: environment(home, env), maxBuffer: 256 << 20, cwd: home },
+      { env: environment(home, env), maxBuffer: 256 << 20, cwd },
       (error, stdout, stderr) => {
         resolve({ code: error ? (typeof error.code === "number" ? error.code : null) : 0, stdout, stderr })
       },

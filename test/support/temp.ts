@@ -2,12 +2,19 @@ import { createHash } from "node:crypto"
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, relative } from "node:path"
-import { onTestFinished } from "vitest"
+import { afterAll, onTestFinished } from "vitest"
 
 /** A directory of this test's own, gone when it ends. */
 export function tempDir(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "dex-test-")))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+/** A directory that all tests of a file share; for the top of the file. */
+export function sharedTempDir(): string {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "dex-test-")))
+  afterAll(() => rmSync(dir, { recursive: true, force: true }))
   return dir
 }
 

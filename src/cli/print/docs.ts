@@ -1,0 +1,121 @@
+import { formatCount } from "../../core/format.ts"
+import { clip, padEnd, paint, safe, safeLine } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, shortPath, when } from "./words.ts"
+
+type Output = {
+  collections?: {
+    name: string
+    origin: string
+    project?: string
+    version?: string
+    documents: number
+    sections: number
+    synced_at?: string
+    problems: string[]
+  }[]
+  documents?: { id: string; title: string; date: string; sections: number; estimated_tokens: number }[]
+  document?: { id: string; title: string; path: string }
+  sections?: {
+    id: string
+    headings: string[]
+    first_line: number
+    last_line: number
+    estimated_tokens: number
+    content?: string
+  }[]
+  synced?: {
+    name: string
+    documents: number
+    changed: number
+    removed: number
+    skipped: Skipped[]
+    complete: boolean
+  }[]
+  removed?: string
+  truncated?: string
+}
+type Skipped = { path: string; reason: string }
+
+const MOST_SKIPPED = 5
+
+export function printDocs(output: Output, context: PrintContext): Printed {
+  if (output.collections) return printCollections(output.collections, context)
+  if (output.documents) return printDocuments(output.documents, context)
+  if (output.synced) return printSynced(output.synced)
+  if (output.document) return printDocument(output as Required<Pick<Output, "document" | "sections">> & Output, context)
+  return { lines: [`${safeLine(output.removed ?? "")} is no longer searched. Its files were not touched.`], notes: [] }
+}
+
+function printCollections(collections: NonNullable<Output["collections"]>, { terminal, home }: PrintContext): Printed {
+  if (collections.length === 0) return { lines: [], notes: ["No documents yet. Add some: dex docs add ./docs"] }
+  const width = Math.max(...collections.map(({ name }) => name.length)) + 2
+  const lines = collections.flatMap(({ name, origin, project, version, documents, sections, synced_at, problems }) => [
+    `${paint(terminal, "cyan", padEnd(safeLine(name), width))}${many(documents, "document")}, ${many(sections, "section")}${synced_at ? `, read ${when(synced_at)}` : ""}`,
+    `  ${clip(`${shortPath(safeLine(origin), home)}${version ? ` ${version.slice(0, 12)}` : ""}; ${project === undefined ? "for every project" : `for ${shortPath(safeLine(project), home)}`}`, terminal.columns - 2)}`,
+    ...(problems.length > 0
+      ? [`  ${many(problems.length, "file")} not read: ${clip(safeLine(problems[0]!), terminal.columns - 24)}`]
+      : []),
+  ])
+  return { lines, notes: ["One of them: dex docs list NAME. Read again: dex docs sync"] }
+}
+
+function printDocuments(documents: NonNullable<Output["documents"]>, { terminal }: PrintContext): Printed {
+  const lines = documents.map(
+    ({ id, title, sections, estimated_tokens }, i) =>
+      `${paint(terminal, "cyan", String(i + 1).padStart(4))}  ${clip(`${safeLine(id)}  ${safeLine(title)}  (${many(sections, "section")}, ${formatCount(estimated_tokens)} tokens)`, terminal.columns - 6)}`,
+  )
+  const notes =
+    documents.length === 0
+      ? ["It has no documents."]
+      : [`${many(documents.length, "document")}. Read one: dex docs outline 1`]
+  return { lines, notes, listing: documents.map(({ id }) => id) }
+}
+
+function printDocument(
+  {
+    document,
+    sections,
+    truncated,
+  }: Output & { document: NonNullable<Output["document"]>; sections: NonNullable<Output["sections"]> },
+  { terminal, home }: PrintContext,
+): Printed {
+  const isWhole = sections.some(({ content }) => content !== undefined)
+  const head = [
+    paint(terminal, "bold", clip(safeLine(document.title), terminal.columns)),
+    paint(
+      terminal,
+      "dim",
+      clip(`${safeLine(document.id)}  ${shortPath(safeLine(document.path), home)}`, terminal.columns),
+    ),
+  ]
+  if (isWhole)
+    return {
+      lines: [...head, ...sections.flatMap(({ content }) => ["", ...safe(content ?? "").split("\n")])],
+      notes: truncated ? [truncated] : [],
+    }
+  const lines = sections.map(({ headings, first_line, last_line, estimated_tokens }) => {
+    const indent = "  ".repeat(Math.max(0, headings.length - 1))
+    const size = `${first_line}–${last_line}, ${formatCount(estimated_tokens)} tokens`
+    return clip(`${indent}${safeLine(headings.at(-1) ?? "(before the first heading)")}  (${size})`, terminal.columns)
+  })
+  const [first] = sections
+  return {
+    lines: [...head, ...lines],
+    notes: first ? [`Read a section: dex docs show '${safeLine(first.id)}'`] : [],
+    listing: sections.map(({ id }) => id),
+  }
+}
+
+function printSynced(synced: NonNullable<Output["synced"]>): Printed {
+  const lines = synced.map(
+    ({ name, documents, changed, removed }) =>
+      `${safeLine(name)}: ${many(documents, "document")}, ${changed} new or changed${removed > 0 ? `, ${removed} gone` : ""}.`,
+  )
+  const notes = synced.flatMap(({ skipped, complete, name }) => [
+    ...skipped.slice(0, MOST_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
+    ...(skipped.length > MOST_SKIPPED ? [`… and ${skipped.length - MOST_SKIPPED} more files not read.`] : []),
+    ...(complete ? [] : [`${safeLine(name)} is not read whole. dex docs sync goes on.`]),
+  ])
+  return { lines, notes: [...notes, ...(synced.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }
+}

@@ -1,0 +1,74 @@
+import { messageOf } from "../core/error.ts"
+import { splitLines } from "./lines.ts"
+
+export type Section = {
+  /** Unique within its document: the heading's anchor, with -1, -2 … for repeats and ~2, ~3 … for further parts. */
+  anchor: string
+  /** The headings above it and its own, outermost first. [] before the first heading. */
+  headings: string[]
+  /** 0 before the first heading, else 1–6. */
+  level: number
+  /** First and last line in the file, from 1, both included. */
+  first_line: number
+  last_line: number
+  /** As written for Markdown and text, its lines joined by \n; for HTML the readable text, code blocks fenced. */
+  text: string
+}
+
+/** `title` is "" when the document names none: its path is then the best that can be said. */
+export type ParsedDocument = { title: string; sections: Section[]; problems: string[] }
+
+export type DocumentFormat = "markdown" | "mdx" | "html" | "text"
+
+/** A longer document is refused: nobody reads it, and parsing it takes more memory than a command may use. */
+export const MAX_DOCUMENT_BYTES = 2_000_000
+
+/** undefined: not a document. */
+export function formatOf(path: string): DocumentFormat | undefined {
+  return FORMATS.get(/\.([a-z]+)$/i.exec(path)?.[1]?.toLowerCase() ?? "")
+}
+
+const FORMATS = new Map<string, DocumentFormat>([
+  ["md", "markdown"],
+  ["markdown", "markdown"],
+  ["mdown", "markdown"],
+  ["mkd", "markdown"],
+  ["mdx", "mdx"],
+  ["html", "html"],
+  ["htm", "html"],
+  ["xhtml", "html"],
+  ["txt", "text"],
+  ["text", "text"],
+  ["rst", "text"],
+  ["adoc", "text"],
+  ["asciidoc", "text"],
+])
+
+/**
+ * Never throws: what does not parse is read as plain text, and `problems` says so. In Markdown and text every line
+ * belongs to exactly one section, but for front matter and for blank lines before the first section, which belong to
+ * none. Lines end at LF, CRLF and CR; a byte order mark is not text.
+ */
+export async function parseDocument(text: string, format: DocumentFormat): Promise<ParsedDocument> {
+  const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+  if (body.length > MAX_DOCUMENT_BYTES) return refused(body.length)
+  try {
+    return await parsers[format](body)
+  } catch (error) {
+    const { parseText } = await import("./text.ts")
+    const read = parseText(splitLines(body))
+    return { ...read, problems: [`Read as plain text, as it does not parse as ${format}: ${messageOf(error)}`] }
+  }
+}
+
+const parsers: Record<DocumentFormat, (text: string) => Promise<ParsedDocument>> = {
+  markdown: async (text) => (await import("./markdown.ts")).parseMarkdown(text),
+  mdx: async (text) => (await import("./mdx.ts")).parseMdx(text),
+  html: async (text) => (await import("./html.ts")).parseHtml(text),
+  text: async (text) => (await import("./text.ts")).parseText(splitLines(text)),
+}
+
+function refused(length: number): ParsedDocument {
+  const problem = `Not read: it has ${length} characters, and documents of at most ${MAX_DOCUMENT_BYTES} are read.`
+  return { title: "", sections: [], problems: [problem] }
+}

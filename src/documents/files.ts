@@ -1,0 +1,172 @@
+import { constants } from "node:fs"
+import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from "node:fs/promises"
+import { basename, dirname, join, sep } from "node:path"
+import { DexError } from "../core/error.ts"
+import { formatOf, MAX_DOCUMENT_BYTES } from "./document.ts"
+
+/** `path` is relative to the root, with forward slashes. */
+export type DocumentFile = { path: string; size: number; modified_at: number }
+export type SkippedFile = { path: string; reason: string }
+
+const MAX_FILES = 50_000
+const MAX_DEPTH = 64
+
+/**
+ * The documents below a root, in order of their paths. The root may be a link, or a single file; below it no link is
+ * followed. Hidden folders and `node_modules` are passed over. What was passed over is said, but for files of other kinds.
+ */
+export async function listDocuments(
+  root: string,
+  options: { limit?: number; signal?: AbortSignal } = {},
+): Promise<{ files: DocumentFile[]; skipped: SkippedFile[] }> {
+  const { folder, only } = await openRoot(root)
+  const limit = options.limit ?? MAX_FILES
+  const files: DocumentFile[] = []
+  const skipped: SkippedFile[] = []
+  const folders = [""]
+  for (let at = folders.pop(); at !== undefined; at = folders.pop()) {
+    options.signal?.throwIfAborted()
+    const entries = only === undefined ? await entriesOf(folder, at, skipped) : [only]
+    const inner: string[] = []
+    for (const name of entries) {
+      const path = at ? `${at}/${name}` : name
+      const found = await lstat(join(folder, path)).catch(() => undefined)
+      if (!found) skipped.push({ path, reason: "cannot be read" })
+      else if (found.isDirectory()) {
+        const reason = whyNotEntered(name, path)
+        if (reason) skipped.push({ path, reason })
+        else inner.push(path)
+      } else if (found.isSymbolicLink()) {
+        if (formatOf(name) || (await isFolder(join(folder, path)))) skipped.push({ path, reason: "a symbolic link" })
+      } else if (formatOf(name)) {
+        const reason = whyNotRead(found)
+        if (reason) skipped.push({ path, reason })
+        else files.push({ path, size: found.size, modified_at: Math.trunc(found.mtimeMs) })
+      }
+    }
+    if (files.length > limit) break
+    folders.push(...inner.reverse())
+  }
+  files.sort(byPath)
+  if (files.length > limit) {
+    files.length = limit
+    skipped.push({ path: "", reason: `more than ${limit} documents: the rest was not listed` })
+  }
+  return { files, skipped: skipped.sort(byPath) }
+}
+
+/**
+ * The text of a document that `listDocuments` names. Only a regular file that lies below the root without any link is
+ * read, and it is checked after it was opened that the open file is that one. A hard link cannot be told from its
+ * original. Where the system does not name the path of an open file (all but Linux), a folder exchanged for a link and
+ * back at exactly the right moments, twice, is not noticed.
+ */
+export async function readDocument(root: string, path: string): Promise<string> {
+  const { folder, only } = await openRoot(root)
+  const names = path.split("/")
+  if (path.includes("\0") || names.some((name) => name === "" || name === "." || name === ".." || name.includes(sep)))
+    throw refused(path, "it is not a path below the collection's folder")
+  if (!formatOf(path)) throw refused(path, "it is not a document")
+  if (only !== undefined && path !== only) throw refused(path, `the collection is the single file ${only}`)
+  if (names.slice(0, -1).some((name) => whyNotEntered(name, ""))) throw refused(path, "it lies in a folder passed over")
+  const file = join(folder, ...names)
+  const before = await lstat(file).catch(() => undefined)
+  if (!before) throw refused(path, "it is gone or cannot be read")
+  const reason = whyNotRead(before)
+  if (reason) throw refused(path, reason)
+  const handle = await open(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)).catch(
+    (error: unknown) => {
+      throw refused(path, "it cannot be opened", error)
+    },
+  )
+  try {
+    await checkOpened(handle, file, path)
+    return decode(await readAll(handle, path), path)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The real folder of a root, and the one file in it when the root is a file. */
+async function openRoot(root: string): Promise<{ folder: string; only?: string }> {
+  const real = await realpath(root).catch((error: unknown) => {
+    throw new DexError("no_such_folder", `${root} cannot be read. Is it still there? \`dex docs list\` shows all.`, {
+      cause: error,
+    })
+  })
+  const found = await stat(real)
+  if (found.isDirectory()) return { folder: real }
+  if (found.isFile()) return { folder: dirname(real), only: basename(real) }
+  throw new DexError("not_a_folder", `${root} is neither a folder nor a file. Name one that holds documents.`)
+}
+
+async function entriesOf(folder: string, at: string, skipped: SkippedFile[]): Promise<string[]> {
+  const full = join(folder, ...at.split("/"))
+  try {
+    const names = await readdir(full)
+    // Names only, and no file behind them is read; but a folder that became a link shows none of them.
+    if ((await realpath(full)) === full) return names.sort()
+    skipped.push({ path: at, reason: "a symbolic link" })
+  } catch {
+    skipped.push({ path: at, reason: "a folder that cannot be read" })
+  }
+  return []
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+
+function whyNotEntered(name: string, path: string): string | undefined {
+  if (name === "node_modules") return "node_modules"
+  if (name.startsWith(".")) return "a hidden folder"
+  return path.split("/").length > MAX_DEPTH ? `more than ${MAX_DEPTH} folders deep` : undefined
+}
+
+function whyNotRead(found: { isFile(): boolean; isSymbolicLink(): boolean; size: number }): string | undefined {
+  if (found.isSymbolicLink()) return "a symbolic link"
+  if (!found.isFile()) return "not a regular file"
+  return found.size > MAX_DOCUMENT_BYTES ? `larger than ${MAX_DOCUMENT_BYTES} bytes` : undefined
+}
+
+async function checkOpened(handle: FileHandle, file: string, path: string): Promise<void> {
+  const opened = await handle.stat({ bigint: true })
+  if (!opened.isFile()) throw refused(path, "not a regular file")
+  if (opened.size > MAX_DOCUMENT_BYTES) throw refused(path, `larger than ${MAX_DOCUMENT_BYTES} bytes`)
+  const named = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined)
+  const parents = [await realpath(dirname(file)).catch(() => undefined)]
+  const there = await lstat(file, { bigint: true }).catch(() => undefined)
+  parents.push(await realpath(dirname(file)).catch(() => undefined))
+  const isSame = there?.isFile() && there.ino === opened.ino && there.dev === opened.dev
+  if (!isSame || parents.some((parent) => parent !== dirname(file)) || (named !== undefined && named !== file))
+    throw refused(path, "it is reached through a symbolic link, or was exchanged while it was read")
+}
+
+async function readAll(handle: FileHandle, path: string): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(MAX_DOCUMENT_BYTES + 1)
+  let length = 0
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, length, buffer.length - length)
+    length += bytesRead
+    if (length > MAX_DOCUMENT_BYTES) throw refused(path, `larger than ${MAX_DOCUMENT_BYTES} bytes`)
+    if (bytesRead === 0) return buffer.subarray(0, length)
+  }
+}
+
+/** UTF-8, or UTF-16 where a byte order mark says so. */
+function decode(bytes: Buffer, path: string): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes)
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes)
+  if (bytes.subarray(0, 8_000).includes(0)) throw refused(path, "a binary file")
+  return bytes.toString("utf8")
+}
+
+function refused(path: string, reason: string, cause?: unknown): DexError {
+  return new DexError("document_refused", `${path} is not read: ${reason}.`, { cause })
+}
+
+function byPath(a: { path: string }, b: { path: string }): number {
+  return a.path < b.path ? -1 : a.path > b.path ? 1 : 0
+}

@@ -1,0 +1,243 @@
+import type { Element } from "./html.ts"
+import { attribute, CODE, inlineText, isLineNumber, preformattedText, walk } from "./html-text.ts"
+import type { Block, Heading } from "./sections.ts"
+import { headingText } from "./sections.ts"
+
+/** The readable text of elements, in blocks that are never cut, each with the lines of the file that it comes from. */
+export function blocksOf(
+  roots: Element[],
+  { wholePage, lineAt }: { wholePage: boolean; lineAt: (offset: number) => number },
+): Block[] {
+  const blocks: Block[] = []
+  const layout = layoutTables(roots)
+  const indents: Indent[] = []
+  const lists: { ordered: boolean; next: number }[] = []
+  let words: string[] = []
+  let lines: Lines | undefined
+  let lastWasIndented = false
+
+  for (const root of roots) {
+    walk([root], { text: addText, enter, leave })
+    endParagraph()
+  }
+  return blocks
+
+  function enter(node: Element): boolean {
+    const name = node.tagName
+    if (node !== roots[0] && isSkipped(node, wholePage)) return false
+    if (!BLOCKS.has(name)) {
+      if (name === "br") words.push("\n")
+      else if (name === "img") addWord(attribute(node, "alt") ?? "", node)
+      else if (CODE.has(name)) words.push("`")
+      return true
+    }
+    endParagraph()
+    if (/^h[1-6]$/.test(name)) addHeading(node)
+    else if (name === "pre") addCode(node)
+    else if (name === "table" && !layout.has(node)) addTable(node)
+    else {
+      if (name === "ul" || name === "ol" || name === "menu") lists.push(listOf(node))
+      if (name === "li") indents.push({ first: markerOf(lists.at(-1)), rest: "  ", used: false })
+      if (name === "dd") indents.push({ first: "  ", rest: "  ", used: false })
+      if (name === "blockquote") indents.push({ first: "> ", rest: "> ", used: false })
+      return true
+    }
+    return false
+  }
+
+  function leave(node: Element): void {
+    const name = node.tagName
+    if (CODE.has(name)) words.push("`")
+    if (!BLOCKS.has(name)) return
+    endParagraph()
+    if (name === "ul" || name === "ol" || name === "menu") lists.pop()
+    if (name === "li" || name === "dd" || name === "blockquote") indents.pop()
+  }
+
+  function addText(value: string, node: { sourceCodeLocation?: Location }): void {
+    words.push(value.replace(/[ \t\n\f\r]+/g, " "))
+    const at = node.sourceCodeLocation
+    if (!at || !/[^ \t\n\f\r]/.test(value)) return
+    const before = countLines(/^[ \t\n\f\r]*/.exec(value)![0])
+    const after = countLines(value.slice(value.trimEnd().length))
+    const end = lineAt(at.endOffset)
+    const first = Math.min(lineAt(at.startOffset) + before, lineAt(Math.max(at.startOffset, at.endOffset - 1)))
+    addLines({ first_line: first, last_line: Math.max(first, end - after) })
+  }
+
+  function addWord(word: string, node: Element): void {
+    if (!word) return
+    words.push(word)
+    addLines(linesOf(node))
+  }
+
+  function linesOf(node: Element): Lines {
+    const at = node.sourceCodeLocation ?? { startOffset: 0, endOffset: 0 }
+    return { first_line: lineAt(at.startOffset), last_line: lineAt(Math.max(at.startOffset, at.endOffset - 1)) }
+  }
+
+  function addLines({ first_line, last_line }: Lines): void {
+    lines = {
+      first_line: Math.min(lines?.first_line ?? first_line, first_line),
+      last_line: Math.max(lines?.last_line ?? last_line, last_line),
+    }
+  }
+
+  function endParagraph(): void {
+    const text = words
+      .join("")
+      .replace(/ {2,}/g, " ")
+      .replace(/ ?\n ?/g, "\n")
+      .replace(/^`+ ?`+$/, "")
+      .trim()
+    if (text && lines) add(text, lines)
+    words = []
+    lines = undefined
+  }
+
+  function addHeading(node: Element): void {
+    const text = headingText(inlineText(node, { skip: (inner) => isSkipped(inner, false) || isPermalink(inner) }))
+    if (!text) return
+    const level = Number(node.tagName[1])
+    const heading: Heading = { text, level, anchor: anchorOf(node) }
+    blocks.push({ text: `${"#".repeat(level)} ${text}`, gap: "\n\n", ...linesOf(node), heading })
+    lastWasIndented = false
+  }
+
+  function addCode(node: Element): void {
+    const code = preformattedText(node)
+    if (!code.trim()) return
+    const longest = Math.max(2, ...(code.match(/`{3,}/g)?.slice(0, 1_000) ?? []).map(({ length }) => length))
+    const fence = "`".repeat(Math.min(longest, 100) + 1)
+    add(`${fence}${languageOf(node)}\n${code}\n${fence}`, linesOf(node))
+  }
+
+  function addTable(table: Element): void {
+    const rows: { cells: string[]; isHead: boolean; at: Lines }[] = []
+    walk(table.childNodes, {
+      text: () => {},
+      enter: (node) => {
+        if (isSkipped(node, false)) return false
+        if (node.tagName === "tr") rows.push({ cells: [], isHead: false, at: linesOf(node) })
+        const isCell = node.tagName === "td" || node.tagName === "th"
+        if (!isCell && node.tagName !== "caption") return true
+        const text = inlineText(node, { code: true, skip: (inner) => isSkipped(inner, false) })
+        if (!isCell) add(text, linesOf(node))
+        rows.at(-1)?.cells.push(text)
+        if (node.tagName === "th" && rows.length === 1) rows[0]!.isHead = true
+        return false
+      },
+      leave: () => {},
+    })
+    for (const [i, { cells, isHead, at }] of rows.filter(({ cells }) => cells.some(Boolean)).entries()) {
+      const rule = isHead ? `\n|${" --- |".repeat(cells.length)}` : ""
+      add(`| ${cells.join(" | ")} |${rule}`, at, i > 0)
+    }
+  }
+
+  function add(text: string, at: Lines, joined = false): void {
+    if (!text) return
+    const shown = indents.slice(0, MAX_INDENTS)
+    const indented = text.split("\n").map((line, i) => {
+      const prefix = shown.map((indent) => (i === 0 && !indent.used ? indent.first : indent.rest)).join("")
+      return `${prefix}${line}`
+    })
+    for (const indent of shown) indent.used = true
+    const gap = joined || (lastWasIndented && shown.length > 0) ? "\n" : "\n\n"
+    blocks.push({ text: indented.join("\n"), gap, ...at })
+    lastWasIndented = shown.length > 0
+  }
+}
+
+type Location = { startOffset: number; endOffset: number } | null
+type Lines = { first_line: number; last_line: number }
+/** A list's marker stands before its item's first line only. */
+type Indent = { first: string; rest: string; used: boolean }
+
+const MAX_INDENTS = 8
+
+const BLOCKS = new Set(
+  "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol p pre section summary table tbody td tfoot th thead tr ul".split(
+    " ",
+  ),
+)
+const NEVER_TEXT = new Set(
+  "nav footer script style template noscript svg iframe object canvas audio video button input textarea select".split(
+    " ",
+  ),
+)
+const AROUND_CONTENT = new Set(["header", "aside"])
+
+/** A header or aside within the main content is a part of it; around it, it belongs to the site. */
+export function isSkipped(node: Element, wholePage: boolean): boolean {
+  return (
+    NEVER_TEXT.has(node.tagName) ||
+    (wholePage && AROUND_CONTENT.has(node.tagName)) ||
+    node.attrs.some(({ name, value }) => name === "hidden" || (name === "aria-hidden" && value === "true")) ||
+    ((node.tagName === "td" || node.tagName === "span") && isLineNumber(node))
+  )
+}
+
+/** Tables that hold code, headings or tables are there for their looks. */
+function layoutTables(roots: Element[]): Set<Element> {
+  const layout = new Set<Element>()
+  const tables: Element[] = []
+  walk(roots, {
+    text: () => {},
+    enter: (node) => {
+      const around = tables.at(-1)
+      if (around && /^(pre|table|h[1-6])$/.test(node.tagName)) layout.add(around)
+      if (node.tagName === "table") tables.push(node)
+      return true
+    },
+    leave: (node) => {
+      if (node.tagName === "table") tables.pop()
+    },
+  })
+  return layout
+}
+
+const countLines = (space: string): number => space.split("\n").length - 1
+
+/** Its own id, that of a link inside it, or that of the section which it opens. */
+function anchorOf(node: Element): string | undefined {
+  const inside = node.childNodes.find(
+    (child) => "tagName" in child && (attribute(child, "id") || attribute(child, "name")),
+  )
+  const parent = node.parentNode
+  const opens =
+    parent && "tagName" in parent && parent.childNodes.find((child) => "tagName" in child) === node
+      ? /^(section|div)$/.test(parent.tagName) && attribute(parent, "id")
+      : undefined
+  const link = inside && "tagName" in inside ? (attribute(inside, "id") ?? attribute(inside, "name")) : undefined
+  return [attribute(node, "id"), link, opens].find((id): id is string => Boolean(id) && /^\S{1,200}$/u.test(String(id)))
+}
+
+function isPermalink(node: Element): boolean {
+  if (node.tagName !== "a") return false
+  const text = inlineText(node)
+  return text === "" || /^[#¶§🔗\u200b]{1,2}$/u.test(text)
+}
+
+function languageOf(pre: Element): string {
+  const code = pre.childNodes.find((child) => "tagName" in child && child.tagName === "code") as Element | undefined
+  const around = pre.parentNode && "tagName" in pre.parentNode ? pre.parentNode : undefined
+  const further = around?.parentNode && "tagName" in around.parentNode ? around.parentNode : undefined
+  for (const node of [code, pre, around, further]) {
+    if (!node) continue
+    const named = attribute(node, "data-lang") ?? attribute(node, "data-language")
+    const classes = attribute(node, "class")?.slice(0, 500) ?? ""
+    const language = named ?? /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(classes)?.[1]
+    if (language && /^[\w+#.-]{1,30}$/.test(language) && !/^(default|notranslate|none)$/.test(language)) return language
+  }
+  return ""
+}
+
+function listOf(node: Element): { ordered: boolean; next: number } {
+  const start = Number.parseInt(attribute(node, "start") ?? "1", 10)
+  return { ordered: node.tagName === "ol", next: Number.isSafeInteger(start) ? start : 1 }
+}
+
+function markerOf(list: { ordered: boolean; next: number } | undefined): string {
+  return list?.ordered ? `${list.next++}. ` : "- "
+}

@@ -1,0 +1,82 @@
+import type { Child, Element } from "./html.ts"
+
+export const attribute = (node: Element, name: string): string | undefined =>
+  node.attrs.find((attribute) => attribute.name === name)?.value
+
+/** The words in an element on one line: white space is one space, code is in backticks when `code` is asked for. */
+export function inlineText(node: Element, options: { code?: boolean; skip?: (node: Element) => boolean } = {}): string {
+  const words: string[] = []
+  walk(node.childNodes, {
+    text: (value) => words.push(value),
+    enter: (inner) => {
+      if (options.skip?.(inner)) return false
+      if (inner.tagName === "img") words.push(attribute(inner, "alt") ?? "")
+      if (options.code && CODE.has(inner.tagName)) words.push("`")
+      if (!INLINE_CODE_OR_STYLE.has(inner.tagName)) words.push(" ")
+      return true
+    },
+    leave: (inner) => {
+      if (options.code && CODE.has(inner.tagName)) words.push("`")
+      if (!INLINE_CODE_OR_STYLE.has(inner.tagName)) words.push(" ")
+    },
+  })
+  return words
+    .join("")
+    .replace(/[ \t\n\f\r]+/g, " ")
+    .trim()
+}
+
+/** The text of `pre` as it is shown: line numbers left out, a line for each `br` and `div`. */
+export function preformattedText(node: Element): string {
+  const parts: string[] = []
+  const endLine = () => {
+    if (parts.length > 0 && !parts.at(-1)!.endsWith("\n")) parts.push("\n")
+  }
+  walk(node.childNodes, {
+    text: (value) => value && parts.push(value),
+    enter: (inner) => {
+      if (inner.tagName === "br") parts.push("\n")
+      if (inner.tagName === "div" || inner.tagName === "p") endLine()
+      return !isLineNumber(inner) && !["button", "script", "style", "svg"].includes(inner.tagName)
+    },
+    leave: (inner) => {
+      if (inner.tagName === "div" || inner.tagName === "p") endLine()
+    },
+  })
+  return parts.join("").replace(/\n$/, "").replace(/^\n/, "")
+}
+
+export function isLineNumber(node: Element): boolean {
+  return /(?:^|\s)(?:linenos?|linenodiv|line-?numbers?|gutter|ln-num)(?:\s|$)/i.test(
+    attribute(node, "class")?.slice(0, 500) ?? "",
+  )
+}
+
+export const CODE = new Set(["code", "kbd", "samp", "tt"])
+const INLINE_CODE_OR_STYLE = new Set(
+  "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q ruby s samp small span strike strong sub sup time tt u var wbr".split(
+    " ",
+  ),
+)
+
+type Visitor = {
+  text: (value: string, node: Extract<Child, { nodeName: "#text" }>) => void
+  /** false: what is inside is passed over, and it is not left. */
+  enter: (node: Element) => boolean
+  leave: (node: Element) => void
+}
+
+/** In document order, without recursion: pages may nest deeper than the stack is. */
+export function walk(nodes: Child[], visitor: Visitor): void {
+  const open: { nodes: Child[]; next: number; of?: Element }[] = [{ nodes, next: 0 }]
+  for (let frame = open.at(-1); frame; frame = open.at(-1)) {
+    const node = frame.nodes[frame.next++]
+    if (!node) {
+      open.pop()
+      if (frame.of) visitor.leave(frame.of)
+    } else if (node.nodeName === "#text") visitor.text((node as TextNode).value, node as TextNode)
+    else if ("tagName" in node && visitor.enter(node)) open.push({ nodes: node.childNodes, next: 0, of: node })
+  }
+}
+
+type TextNode = Extract<Child, { nodeName: "#text" }>

@@ -1,0 +1,84 @@
+import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from "parse5"
+import type { ParsedDocument } from "./document.ts"
+import { blocksOf, isSkipped } from "./html-blocks.ts"
+import { inlineText } from "./html-text.ts"
+import { lineFinder } from "./lines.ts"
+import { headingText, titleOf, toSections } from "./sections.ts"
+
+export type Element = DefaultTreeAdapterTypes.Element
+export type Child = DefaultTreeAdapterTypes.ChildNode
+type Adapter = typeof defaultTreeAdapter
+
+/** The main content of a page, cut at its headings. Navigation, scripts and what is hidden are not text. */
+export function parseHtml(text: string): ParsedDocument {
+  const page = parse(text, { treeAdapter: boundedAdapter(), sourceCodeLocationInfo: true, scriptingEnabled: false })
+  const found = findContent(page.childNodes)
+  const lineAt = lineFinder(text) // the parser's own count of lines is wrong behind `&` at the end of one
+  const inMain = found.main.length > 0 ? blocksOf(found.main, { wholePage: false, lineAt }) : []
+  const blocks = inMain.length > 0 ? inMain : blocksOf(found.body, { wholePage: true, lineAt })
+  const headings = blocks.flatMap(({ heading }) => heading ?? [])
+  const title = titleOf(headings, found.title ? headingText(inlineText(found.title)) : "")
+  return { title, sections: toSections(blocks), problems: [] }
+}
+
+const MAX_DEPTH = 512 // what browsers allow
+const MAX_ELEMENTS = 300_000
+const MAX_MOVES = 50_000_000
+
+/** Elements left open are looked through, and opened again, at each tag: depth and number bound the time that takes. */
+function boundedAdapter(): Adapter {
+  let depth = 0
+  let elements = 0
+  let moves = 0
+  const search = (children: Child[], node: Child) => {
+    if (children.at(-1) !== node) moves += children.length
+    if (moves > MAX_MOVES) throw new Error("its tables hold too much that belongs outside them")
+  }
+  return {
+    ...defaultTreeAdapter,
+    onItemPush: () => {
+      if (++depth > MAX_DEPTH) throw new Error(`it nests elements more than ${MAX_DEPTH} deep`)
+    },
+    onItemPop: () => {
+      depth--
+    },
+    createElement: (name, namespace, attributes) => {
+      if (++elements > MAX_ELEMENTS) throw new Error(`it has more than ${MAX_ELEMENTS} elements`)
+      return defaultTreeAdapter.createElement(name, namespace, attributes)
+    },
+    insertBefore: (parent, node, reference) => {
+      search(parent.childNodes, reference)
+      defaultTreeAdapter.insertBefore(parent, node, reference)
+    },
+    insertTextBefore: (parent, text, reference) => {
+      search(parent.childNodes, reference)
+      defaultTreeAdapter.insertTextBefore(parent, text, reference)
+    },
+    detachNode: (node) => {
+      if (node.parentNode) search(node.parentNode.childNodes, node)
+      defaultTreeAdapter.detachNode(node)
+    },
+  } as Adapter
+}
+
+/** `main`, else what has its role, else the articles. */
+function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title: Element | undefined } {
+  const main: Element[] = []
+  const role: Element[] = []
+  const articles: Element[] = []
+  const body: Element[] = []
+  let title: Element | undefined
+  const queue = nodes.map((node) => ({ node, inArticle: false })).reverse()
+  for (let next = queue.pop(); next; next = queue.pop()) {
+    const { node } = next
+    if (!("tagName" in node) || (node.tagName !== "body" && isSkipped(node, false))) continue
+    if (node.tagName === "main") main.push(node)
+    if (node.tagName === "body") body.push(node)
+    if (node.tagName === "title") title ??= node
+    if (node.attrs.some(({ name, value }) => name === "role" && value === "main")) role.push(node)
+    if (node.tagName === "article" && !next.inArticle) articles.push(node)
+    const inArticle = next.inArticle || node.tagName === "article"
+    for (let i = node.childNodes.length - 1; i >= 0; i--) queue.push({ node: node.childNodes[i]!, inArticle })
+  }
+  return { main: main.length > 0 ? main.slice(0, 1) : role.length > 0 ? role.slice(0, 1) : articles, body, title }
+}

@@ -1,0 +1,43 @@
+import { Parser } from "acorn"
+import jsx from "acorn-jsx"
+import { mdxjs } from "micromark-extension-mdxjs"
+import { messageOf } from "../core/error.ts"
+import type { ParsedDocument } from "./document.ts"
+import { parseMarkdown } from "./markdown.ts"
+
+/** The headings between the tags of a component begin sections as well. What is not MDX is read as Markdown. */
+export function parseMdx(text: string): ParsedDocument {
+  try {
+    return parseMarkdown(text, mdxjs({ acorn: boundedAcorn(), addResult: false }))
+  } catch (error) {
+    const read = parseMarkdown(text)
+    return {
+      ...read,
+      problems: [...read.problems, `Read as Markdown, as it does not parse as MDX: ${messageOf(error)}`],
+    }
+  }
+}
+
+const MAX_SCRIPT_CHARS = 2_000_000
+
+/** The MDX grammar tries a script again with every blank line and brace that may end it; all tries together are bounded. */
+function boundedAcorn(): NonNullable<NonNullable<Parameters<typeof mdxjs>[0]>["acorn"]> {
+  const parser = Parser.extend(jsx())
+  let chars = 0
+  const spend = (source: string) => {
+    chars += source.length
+    // `pos` is where the grammar looks for the place of an error.
+    if (chars > MAX_SCRIPT_CHARS)
+      throw Object.assign(new Error("its scripts take too long to parse"), { pos: 0, raisedAt: -1 })
+  }
+  return {
+    parse: (source, options) => {
+      spend(source)
+      return parser.parse(source, options)
+    },
+    parseExpressionAt: (source, position, options) => {
+      spend(source)
+      return parser.parseExpressionAt(source, position, options)
+    },
+  }
+}

@@ -1,0 +1,117 @@
+import { createHash } from "node:crypto"
+import { readFile, realpath, stat } from "node:fs/promises"
+import { basename, dirname, join, resolve } from "node:path"
+import { DexError } from "../core/error.ts"
+import { formatOf } from "./document.ts"
+import { cloneRepository, headOf, updateRepository } from "./git.ts"
+
+/** `only`: the one file in `root` that is meant. `name` fits a ref: letters, digits, `.`, `_` and `-`. */
+export type Origin = {
+  kind: "folder" | "file" | "git" | "npm"
+  root: string
+  name: string
+  version?: string
+  only?: string
+}
+
+type Options = {
+  cwd: string
+  /** Where copies of repositories are kept. */
+  cacheDir: string
+  /** Fetch what a repository holds now; without it a copy that is there is taken as it is. */
+  update?: boolean
+  timeoutMs?: number
+  signal?: AbortSignal
+}
+
+/** Where documents are: a folder, a file, `npm:package` as it is installed, or the address of a git repository. */
+export async function resolveOrigin(spec: string, options: Options): Promise<Origin> {
+  if (spec.startsWith("npm:")) return npmOrigin(spec.slice(4), options.cwd)
+  const url = gitUrl(spec)
+  if (url) return gitOrigin(url, options)
+  const path = resolve(options.cwd, spec)
+  const real = await realpath(path).catch(() => undefined)
+  const found = real === undefined ? undefined : await stat(real)
+  if (real === undefined || !found)
+    throw new DexError("no_such_folder", `There is no ${path}. Name a folder, a file, npm:<package> or a git address.`)
+  if (found.isDirectory()) return { kind: "folder", root: real, name: safeName(basename(path)) }
+  if (!found.isFile() || !formatOf(real))
+    throw new DexError("not_a_document", `${path} is not a document. dex reads Markdown, MDX, HTML and plain text.`)
+  const name = safeName(basename(path).replace(/\.[^.]+$/, ""))
+  return { kind: "file", root: dirname(real), name, only: basename(real) }
+}
+
+async function npmOrigin(wanted: string, cwd: string): Promise<Origin> {
+  const part = "[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*"
+  const name = new RegExp(`^(?:@${part}/)?${part}$`).exec(wanted)?.[0]
+  if (name === undefined || name === "node_modules" || wanted.length > 214) {
+    const hint = "Write npm:react or npm:@scope/name; the version is the one that is installed."
+    throw new DexError("bad_package", `"${wanted}" is not the name of a package. ${hint}`)
+  }
+  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
+    const root = await realpath(join(folder, "node_modules", name)).catch(() => undefined)
+    const manifest = root && (await readFile(join(root, "package.json"), "utf8").catch(() => undefined))
+    if (root && manifest !== undefined) {
+      const version = versionIn(manifest)
+      return { kind: "npm", root, name: safeName(name), ...(version && { version }) }
+    }
+    if (dirname(folder) === folder) break
+  }
+  const message = `${name} is not installed in ${cwd} or above it. Run \`npm install ${name}\` there; dex downloads nothing.`
+  throw new DexError("not_installed", message)
+}
+
+function versionIn(manifest: string): string | undefined {
+  try {
+    const { version } = JSON.parse(manifest) as { version?: unknown }
+    return typeof version === "string" ? version.slice(0, 100) : undefined
+  } catch {
+    return undefined // a torn manifest: the documents are there all the same
+  }
+}
+
+/** undefined: a path. Throws for addresses that git would run commands or send secrets for. */
+function gitUrl(spec: string): string | undefined {
+  if (/^[\w.-]+@[\w][\w.-]*:(?!\/\/)[^\0\s:][^\0\s]*$/.test(spec) && !spec.startsWith("-")) return spec
+  const scheme = /^([a-z][a-z0-9+.-]*)(?:::|:\/\/)/i.exec(spec)
+  if (!scheme) return undefined
+  const kinds = "https://, ssh:// and file:// addresses, and git@host:path"
+  if (!/^(https|ssh|file):\/\//.test(spec) || /[\0-\x20\x7f]/.test(spec))
+    throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not read. dex clones ${kinds}.`)
+  const url = URL.parse(spec)
+  if (!url || url.hostname.startsWith("-") || (url.protocol !== "file:" && !url.hostname))
+    throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not an address. dex clones ${kinds}.`)
+  if (url.password || (url.protocol === "https:" && url.username)) {
+    const hint = "Use ssh, or let git's credential helper keep it: dex would store it in plain text."
+    throw new DexError("secret_in_address", `The address holds a password or token. ${hint}`)
+  }
+  return spec
+}
+
+async function gitOrigin(url: string, { cacheDir, update, timeoutMs, signal }: Options): Promise<Origin> {
+  const last =
+    url
+      .replace(/[?#].*$/, "")
+      .replace(/\/+$/, "")
+      .replace(/\.git$/, "")
+      .split(/[/:]/)
+      .at(-1) ?? ""
+  const name = safeName(decoded(last))
+  const id = createHash("sha256").update(url).digest("hex").slice(0, 10)
+  const root = join(cacheDir, `${name}-${id}`)
+  await (update ? updateRepository : cloneRepository)(url, root, { timeoutMs, signal })
+  return { kind: "git", root: await realpath(root), name, version: await headOf(root, { timeoutMs, signal }) }
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+function safeName(name: string): string {
+  const safe = name.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[.-]+|[.-]+$/g, "")
+  return safe.slice(0, 60) || "docs"
+}

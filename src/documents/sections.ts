@@ -1,0 +1,105 @@
+import type { Section } from "./document.ts"
+import { isBlank } from "./lines.ts"
+
+/** What is never cut in two: a paragraph, a code block, an item of a list. `gap` stands before it within its section. */
+export type Block = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
+export type Heading = { text: string; level: number; anchor?: string | undefined }
+
+/** A section may be longer only where a single block is. */
+export const MAX_SECTION_CHARS = 6_000
+const MAX_HEADING_CHARS = 200
+
+/** A section runs from its heading to the next one of any level; a long one is cut between blocks into parts. */
+export function toSections(blocks: Block[], maxChars = MAX_SECTION_CHARS): Section[] {
+  const unique = createAnchors()
+  const sections: Section[] = []
+  let path: Heading[] = []
+  let anchor = ""
+  let part = 0
+  let blocksInPart = 0
+  for (const block of blocks) {
+    const last = sections.at(-1)
+    if (block.heading) {
+      const { level } = block.heading
+      path = [...path.filter((above) => above.level < level), block.heading]
+      anchor = unique(block.heading.anchor || slugOf(block.heading.text))
+      part = 1
+    } else if (!last) {
+      anchor = unique("")
+      part = 1
+    } else if (
+      isHeadingOnly(last, blocksInPart) ||
+      last.text.length + block.gap.length + block.text.length <= maxChars
+    ) {
+      last.text += block.gap + block.text
+      last.first_line = Math.min(last.first_line, block.first_line)
+      last.last_line = Math.max(last.last_line, block.last_line)
+      blocksInPart++
+      continue
+    } else part++
+    blocksInPart = 1
+    sections.push({
+      anchor: part === 1 ? anchor : unique(`${anchor}~${part}`),
+      headings: path.map(({ text }) => text),
+      level: path.at(-1)?.level ?? 0,
+      first_line: block.first_line,
+      last_line: block.last_line,
+      text: block.text,
+    })
+  }
+  return sections
+
+  function isHeadingOnly(section: Section, count: number): boolean {
+    return count === 1 && part === 1 && section.level > 0
+  }
+}
+
+/**
+ * Blocks of a file whose text is its lines: each runs from its own start to the line before the next one's. Blank lines
+ * before the first start belong to none.
+ */
+export function blocksOfLines(lines: string[], starts: { line: number; heading?: Heading }[]): Block[] {
+  return starts.map(({ line, heading }, i) => {
+    const last_line = (starts[i + 1]?.line ?? lines.length + 1) - 1
+    const text = lines.slice(line - 1, last_line).join("\n")
+    return { text, gap: "\n", first_line: line, last_line, ...(heading && { heading }) }
+  })
+}
+
+export function firstTextLine(lines: string[], from = 1): number | undefined {
+  for (let line = from; line <= lines.length; line++) if (!isBlank(lines[line - 1]!)) return line
+  return undefined
+}
+
+export function titleOf(headings: Heading[], otherTitle = ""): string {
+  return headings.find(({ level, text }) => level === 1 && text)?.text || otherTitle || (headings[0]?.text ?? "")
+}
+
+/** One line of at most 200 characters: it is repeated in the path of every section below it. */
+export function headingText(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim()
+  return line.length > MAX_HEADING_CHARS
+    ? `${line.slice(0, MAX_HEADING_CHARS - 1).replace(/[\ud800-\udbff]$/, "")}…`
+    : line
+}
+
+/** As GitHub makes them: lower case, letters, digits, `_` and `-`, spaces as `-`. */
+function slugOf(heading: string): string {
+  const slug = heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{M}\p{N}\p{Pc}\- ]/gu, "")
+    .replaceAll(" ", "-")
+  return slug || "section"
+}
+
+function createAnchors(): (wanted: string) => string {
+  const repeats = new Map<string, number>()
+  return (wanted) => {
+    let anchor = wanted
+    let count = repeats.get(wanted) ?? 0
+    while (repeats.has(anchor)) anchor = `${wanted}-${++count}`
+    repeats.set(wanted, count)
+    if (anchor !== wanted) repeats.set(anchor, 0)
+    return anchor
+  }
+}

@@ -1,0 +1,50 @@
+import { isoDate } from "../core/dates.ts"
+import { DexError } from "../core/error.ts"
+import { integer, list, object, optional, text } from "../core/schema.ts"
+import type { Store } from "../store/store.ts"
+import type { Dex } from "./context.ts"
+
+export const collectionShape = object({
+  name: text("What its refs begin with: docs:name/…"),
+  kind: text("folder, file, git or npm."),
+  origin: text("What was added."),
+  project: optional(text("The project it belongs to; absent for a global one.")),
+  version: optional(text("The commit or the package's version.")),
+  documents: integer(),
+  sections: integer(),
+  estimated_tokens: integer(),
+  synced_at: optional(text()),
+  problems: list(text(), "What could not be read."),
+})
+
+/** Those of private projects are told only inside them. */
+export async function describeCollections(dex: Dex) {
+  const store = await dex.store()
+  const hidden = new Set(
+    (await store.projects()).filter((one) => one.private && one.path !== dex.project).map((one) => one.path),
+  )
+  const described = []
+  for (const { name, kind, origin, project, version, problems, synced_at } of await store.collections()) {
+    if (project !== undefined && hidden.has(project)) continue
+    described.push({
+      name,
+      kind,
+      origin,
+      ...(project !== undefined && { project }),
+      ...(version !== undefined && { version }),
+      ...(await store.documentsIn(name)),
+      ...(synced_at !== undefined && { synced_at: isoDate(synced_at) }),
+      problems,
+    })
+  }
+  return described
+}
+
+/** The names, if there is a collection for each. */
+export async function knownCollections(store: Store, names: string[]): Promise<string[]> {
+  const known = (await store.collections()).map(({ name }) => name)
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown === undefined) return names
+  const there = known.length > 0 ? `There are: ${known.join(", ")}.` : "There are none yet: `dex docs add <folder>`."
+  throw new DexError("no_collection", `There is no collection "${unknown}". ${there}`)
+}
