@@ -1,3 +1,4 @@
+import { ask } from "../agent/ask.ts"
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
@@ -13,7 +14,7 @@ import { install, uninstall } from "./install.ts"
 import type { Printed } from "./print/printer.ts"
 import { VERSION } from "./version.ts"
 
-const commands = [...tools, install, uninstall] as readonly Tool<never>[]
+const commands = [...tools, ask, install, uninstall] as readonly Tool<never>[]
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {
@@ -44,7 +45,17 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (!tool) throw unknownCommand(name)
   const { input, json, help } = readArguments(tool, rest)
   if (help) return write((await import("./help.ts")).toolHelp(tool, terminal))
-  return runCommand(tool, input, json)
+  return runCommand(tool, tool === (ask as Tool<never>) && !json ? await withUseCase(input) : input, json)
+}
+
+/** An answer is better when it is known what it is for; nobody has to say. */
+async function withUseCase(input: unknown): Promise<unknown> {
+  if ((input as { use_case?: string }).use_case !== undefined || !process.stdin.isTTY || !process.stdout.isTTY)
+    return input
+  const { text, isCancel } = await import("@clack/prompts")
+  const said = await text({ message: "What is the answer for? (Enter to leave it open)", output: process.stderr })
+  if (isCancel(said)) throw new DexError("cancelled", "Nothing was asked.")
+  return said ? { ...(input as object), use_case: said } : input
 }
 
 async function runCommand(tool: Tool<never>, input: unknown, json: boolean): Promise<number> {
@@ -168,6 +179,8 @@ async function printedBy(
   if (name === "read") return (await import("./print/read.ts")).printRead(output as never, context)
   if (name === "scan") return (await import("./print/lines.ts")).printScan(output as never, context)
   if (name === "timeline") return (await import("./print/lines.ts")).printTimeline(output as never, context)
+  if (name === "ask") return (await import("./print/ask.ts")).printAsk(output as never, context)
+  if (name === "docs") return (await import("./print/docs.ts")).printDocs(output as never, context)
   if (name === "guide") return (await import("./print/guide.ts")).printGuide(output as never, context)
   if (name === "traces") return (await import("./print/trace.ts")).printTraces(output as never, context)
   if (name === "trace") return (await import("./print/trace.ts")).printTrace(output as never, context)
@@ -179,8 +192,6 @@ async function printedBy(
   if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
   if (name === "config")
     return (await import("./print/config.ts")).printConfig(
-  if (name === "ask") return (await import("./print/ask.ts")).printAsk(output as never, context)
-  if (name === "docs") return (await import("./print/docs.ts")).printDocs(output as never, context)
       output as never,
       context,
       (input as { words: string[] }).words,

@@ -1,0 +1,79 @@
+import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+
+const askOutput = object({
+  answer: text("Every sentence ends with the number of its source, like [1]."),
+  sources: list(
+    object({
+      n: integer("The number in the answer."),
+      ref: text("Pass it to dex_get or dex show."),
+      collection: optional(text()),
+      document: optional(text()),
+      section: optional(text()),
+      title: text(),
+      origin: text("Whose words: person, agent, local_tool, web, document."),
+      date: optional(text()),
+    }),
+    "What the answer stands on: all of it was really read.",
+  ),
+  confidence: choice(
+    ["high", "medium", "low", "none"],
+    "Computed from how the sources were found, not the model's opinion.",
+  ),
+  probability: number("That the sources hold the answer; an estimate."),
+  extractive: flag("Quotes, exactly as they were written: no model was asked, or it gave nothing that holds."),
+  partial: optional(flag("It ended before it was done; the note says why.")),
+  note: optional(text("What is uncertain, old or left out.")),
+  used: optional(
+    object({ model: text(), calls: integer(), input_tokens: integer(), output_tokens: integer(), is_estimate: flag() }),
+  ),
+})
+
+const scopeField = withDefault(
+  choice(["all", "history", "docs"], "What to look at: conversations, documents, or both."),
+  "all",
+)
+
+export const ask = defineTool({
+  name: "ask",
+  summary: "Get a short, cited answer from conversations and documents",
+  input: object({
+    query: text("The question.", { minLength: 1 }),
+    use_case: optional(text("What the answer is for.")),
+    collections: optional(list(text(), "Only documents of these collections.")),
+    no_global: optional(flag("Without documents that belong to no project.")),
+    scope: scopeField,
+    model: optional(text("Another model than llm.model.")),
+    max_tokens: withDefault(integer("The whole answer's size at the most.", { minimum: 200, maximum: 8000 }), 600),
+  }),
+  output: askOutput,
+  cli: {
+    positional: "query",
+    short: { u: "use_case", c: "collections" },
+    example: 'dex ask "how do we retry failed webhooks" --use-case "adding a new one"',
+  },
+  run: async (dex: Dex, input) => (await import("./ask.run.ts")).run(dex, input),
+  found: (output) => output.sources.length > 0,
+})
+
+/** The one tool of agent mode. */
+export const askDocuments = defineTool({
+  name: "ask_documents",
+  summary: "Get a short, cited answer from conversations and documents",
+  input: object({
+    query: text("What you need to know. Be specific.", { minLength: 1 }),
+    use_case: text("Why you need it and what you will do with it: it says when enough is found."),
+    collections: optional(list(text(), "Only documents of these collections.")),
+    scope: scopeField,
+  }),
+  output: askOutput,
+  cli: { positional: "query", example: "" },
+  mcp: {
+    name: "ask_documents",
+    description:
+      "Answers a question from this developer's past conversations with coding agents and from their documents. Searches and reads by itself; returns only a short answer with its sources. Use it when something may have been decided, solved or documented before.",
+  },
+  run: async (dex: Dex, input) => (await import("./ask.run.ts")).run(dex, { ...input, max_tokens: 600 }),
+  found: (output) => output.sources.length > 0,
+})

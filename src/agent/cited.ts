@@ -1,0 +1,84 @@
+import type { Passage } from "./passages.ts"
+
+/** A piece of an answer that stands on what was read, with the numbers it cites. */
+export type Cited = { text: string; numbers: number[] }
+
+export type Checked = {
+  kept: Cited[]
+  /** How many sentences were taken out, by why. */
+  dropped: Record<DropReason, number>
+}
+export type DropReason = "no_source" | "wrong_quote" | "foreign_link"
+
+const MARKS = /\[(\d{1,3})\]/g
+const QUOTE = /“([^”]{12,})”|"([^"\n]{12,})"/g
+const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<>)\]}"'`]+/gi
+
+/**
+ * Keeps of an answer what it can show a source for: every sentence must cite a passage that was read, hold no quotation
+ * that is not in what it cites, and no link that is not there either. Code belongs to the sentence before it.
+ */
+export function checkAnswer(answer: string, passage: (n: number) => Passage | undefined): Checked {
+  const checked: Checked = { kept: [], dropped: { no_source: 0, wrong_quote: 0, foreign_link: 0 } }
+  let before: Cited | undefined
+  for (const piece of piecesOf(answer)) {
+    const own = [...piece.text.matchAll(MARKS)].map((match) => Number(match[1])).filter((n) => passage(n) !== undefined)
+    const numbers = piece.isCode && own.length === 0 ? (before?.numbers ?? []) : [...new Set(own)]
+    const sources = numbers.flatMap((n) => passage(n) ?? [])
+    const reason = faultOf(piece.text, sources)
+    if (reason) {
+      checked.dropped[reason]++
+      before = undefined
+      continue
+    }
+    before = { text: withoutFalseMarks(piece.text, passage), numbers }
+    checked.kept.push(before)
+  }
+  return checked
+}
+
+function faultOf(text: string, sources: Passage[]): DropReason | undefined {
+  if (sources.length === 0) return "no_source"
+  const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
+  if (!quotes.every((quote) => sources.some((source) => holdsQuote(source.text, quote)))) return "wrong_quote"
+  const links = text.match(LINK) ?? []
+  if (!links.every((link) => sources.some((source) => source.text.includes(link.replace(/[.,;:!?]+$/, "")))))
+    return "foreign_link"
+  return undefined
+}
+
+/** Spaces and line ends may differ; `…` stands for what was left out. */
+export function holdsQuote(text: string, quote: string): boolean {
+  const plain = squeezed(text)
+  let from = 0
+  for (const part of squeezed(quote).split("…")) {
+    const wanted = part.trim()
+    const at = plain.indexOf(wanted, from)
+    if (at === -1) return false
+    from = at + wanted.length
+  }
+  return true
+}
+
+function squeezed(text: string): string {
+  return text.replace(/\s+/g, " ").replaceAll("**", "").trim()
+}
+
+function withoutFalseMarks(text: string, passage: (n: number) => Passage | undefined): string {
+  return text.replace(MARKS, (mark, n: string) => (passage(Number(n)) ? mark : ""))
+}
+
+type Piece = { text: string; isCode: boolean }
+
+/** Sentences, list items and fenced code. Marks that follow a full stop belong to the sentence before it. */
+function piecesOf(answer: string): Piece[] {
+  return answer.split(/(^```[^\n]*\n[\s\S]*?^```[ \t]*$)/m).flatMap((block): Piece[] => {
+    if (block.startsWith("```")) return [{ text: block.trim(), isCode: true }]
+    return block
+      .split("\n")
+      .flatMap((line) => line.split(/(?<=[.!?](?:\s?\[\d{1,3}\])*)\s+(?!\[\d{1,3}\])(?=\S)/))
+      .map((text) => text.trim())
+      .filter((text) => /[\p{L}\p{N}]/u.test(text.replace(MARKS, "")))
+      .map((text) => ({ text, isCode: false }))
+  })
+}

@@ -1,0 +1,34 @@
+import { isoDate } from "../core/dates.ts"
+import { formatRef } from "../core/ref.ts"
+import type { Dex } from "../tools/context.ts"
+import { newestFirst, type Passage } from "./passages.ts"
+
+export type Older = { n: number; newer: number; note: string }
+
+/** Which cited passages are older than another one on the same document or the same edited file. */
+export async function olderOnTheSame(dex: Dex, cited: Passage[]): Promise<Older[]> {
+  const store = await dex.store()
+  const subjects = new Map<number, Set<string>>()
+  for (const { n, conversation } of cited)
+    subjects.set(
+      n,
+      new Set(conversation.source === "docs" ? [formatRef(conversation)] : await store.editedFiles(conversation, 40)),
+    )
+  const found: Older[] = []
+  const [...sorted] = newestFirst(cited)
+  for (const [i, old] of sorted.entries()) {
+    const newer = sorted.slice(0, i).find((one) => one.at !== old.at && shared(subjects, one, old) !== undefined)
+    if (!newer || newer.at === undefined || old.at === undefined) continue
+    const on = shared(subjects, newer, old)
+    found.push({
+      n: old.n,
+      newer: newer.n,
+      note: `[${old.n}] of ${isoDate(old.at).slice(0, 10)} is older than [${newer.n}] on ${on}.`,
+    })
+  }
+  return found
+}
+
+function shared(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {
+  return [...(subjects.get(a.n) ?? [])].find((subject) => subjects.get(b.n)?.has(subject))
+}
