@@ -1,4 +1,4 @@
-// npm run bench [-- --only sync,search,start,vectors,peer] [--sizes 100000,1000000,3000000]
+// npm run bench [-- --only sync,search,start,stdio,vectors,peer] [--sizes 100000,1000000,3000000]
 // Every figure stands beside its floor, measured in the same run on the same machine.
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -8,6 +8,7 @@ import { generateCorpus } from "./corpus.ts"
 import { DEX, machine, printTable, type Row, time } from "./measure.ts"
 import { benchPeer } from "./peer.ts"
 import { benchSize, benchStart } from "./search.ts"
+import { benchStdio } from "./stdio.ts"
 import { benchGenuine, benchNothingNew } from "./sync.ts"
 import { benchVectors } from "./vectors.ts"
 
@@ -36,6 +37,10 @@ if (wanted("start")) {
 }
 if (wanted("search")) {
   for (const size of values.sizes.split(",").map(Number)) rows.push(...(await benchSize(folder, size)))
+}
+if (wanted("stdio")) {
+  const sizes = values.sizes.split(",").map(Number)
+  for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...(await benchStdio(folder, size)))
 }
 if (wanted("vectors")) {
   // A million takes six minutes, most of them for the exact neighbours to compare with.

@@ -140,7 +140,7 @@ export async function warmSearch(home: string, messages: number): Promise<Row[]>
   ]
 }
 
-function ordinaryWords(index: string, messages: number): string[] {
+export function ordinaryWords(index: string, messages: number): string[] {
   const db = new Database(index, { readonly: true })
   const vocabulary = makeVocabulary(generator(12)).filter((word) => /^[a-z]{4,}$/.test(word))
   const count = db.prepare("select count(*) from (select 1 from words where words match ? limit ?)").pluck()

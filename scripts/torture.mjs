@@ -13,6 +13,15 @@ const CAMPAIGNS = {
     env: { DEX_QUERIES: "100000", DEX_SEED: String(Date.now() % 2 ** 31) },
   },
   disk: { file: "test/torture/disk.test.ts", env: {} },
+  mcp: {
+    file: "test/mcp/lifecycle.test.ts",
+    env: { DEX_MCP_CLOSES: "200", DEX_MCP_CONNECTS: "500", DEX_MCP_CALLS: "100000" },
+  },
+  protocol: {
+    file: "test/mcp/fuzz.test.ts",
+    env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
+  },
+  load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
 }
 
 const names = process.argv.slice(2)

@@ -1,6 +1,7 @@
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
+import { tools } from "../tools/index.ts"
 
 /** No answer is larger than this, whatever was asked for: clients cut or refuse what is. An estimate, as all sizes are. */
 export const MOST_TOKENS = 20_000
@@ -10,9 +11,8 @@ const USUAL = 3_000
 
 export type Offered = Tool<Dex> & { mcp: NonNullable<Tool<Dex>["mcp"]> }
 
-export function isOffered(tool: Tool<Dex>): tool is Offered {
-  return tool.mcp !== undefined
-}
+/** The tools that agents get. */
+export const offered: readonly Offered[] = tools.filter((tool): tool is Offered => tool.mcp !== undefined)
 
 /** The tool as it is published: its declaration, with the bounds that hold for agents. */
 export function definitionOf(tool: Offered) {

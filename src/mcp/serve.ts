@@ -8,9 +8,10 @@ import { lineTransport } from "./stdio.ts"
 
 export type ServeOptions = { version: string; env: Record<string, string | undefined>; cwd: string }
 
-/** After stdin closed, what was asked before may still be answered for this long. */
+/** After stdin closed, what was asked before may still be answered for this long, and reading stops in what is left. */
 const LAST_ANSWERS_MS = 1_000
 const LAST_LOOK_MS = 300
+const END_WITHIN_MS = 1_200
 const PARENT_EVERY_MS = 1_000
 
 /**
@@ -34,10 +35,17 @@ export function serve({ version, env, cwd }: ServeOptions): Promise<never> {
   void fresh.pickUp(0)
 
   process.stdin.on("data", wire.receive)
-  const end = () => fresh.stop(LAST_LOOK_MS).then(endProcess)
-  process.stdin.on("error", end)
-  process.stdin.on("end", () => wire.answered(LAST_ANSWERS_MS).then(end))
-  whenParentDies(end)
+  const end = (since: number) => {
+    const left = since + END_WITHIN_MS - performance.now()
+    void fresh.stop(Math.max(0, Math.min(LAST_LOOK_MS, left))).then(endProcess)
+  }
+  const endNow = () => end(performance.now())
+  process.stdin.on("error", endNow)
+  process.stdin.on("end", () => {
+    const closed = performance.now()
+    void wire.answered(LAST_ANSWERS_MS).then(() => end(closed))
+  })
+  whenParentDies(endNow)
   return new Promise<never>(() => {})
 }
 

@@ -64,7 +64,8 @@ export async function connect(
     }
   })
   child.stdin.on("error", () => {})
-  const exited = new Promise<number | null>((resolve) => child.on("exit", resolve))
+  // Closed, not only gone: by then every line has come.
+  const exited = new Promise<number | null>((resolve) => child.on("close", resolve))
   let last = 0
   const send = (line: string) => void child.stdin.write(`${line}\n`)
   const ask = (method: string, params: object = {}): Promise<string> => {

@@ -4,7 +4,8 @@ import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { connect, MODERN } from "./client.ts"
 
-const MESSAGES = Number(process.env.DEX_MCP_FUZZ ?? 2_000)
+/** In each era: 20,000 in all. */
+const MESSAGES = Number(process.env.DEX_MCP_FUZZ ?? 10_000)
 const SEED = Number(process.env.DEX_MCP_SEED ?? 20261115)
 
 /** A small generator of our own, so that a seed names a run for ever. */
@@ -37,6 +38,9 @@ const METHODS = [
   "ping",
   "initialize",
   "server/discover",
+  "resources/list",
+  "resources/read",
+  "prompts/get",
   "x",
   "",
 ]
@@ -83,6 +87,11 @@ function messages(seed: number, count: number, more: object): { line: string; id
         return { line: JSON.stringify({ ...request({}), method: strange() ?? 1 }), id }
       case 8:
         return { line: JSON.stringify(request({ _meta: { progressToken: strange() }, name: pick(NAMES) })), id }
+      case 9: {
+        const uri = pick<() => unknown>([strange, () => `dex://conversation/${strange()}`])()
+        const params = { uri, cursor: strange(), name: "recall", arguments: { topic: strange() }, ...more }
+        return { line: JSON.stringify(request(params)), id }
+      }
       default:
         return {
           line: JSON.stringify({

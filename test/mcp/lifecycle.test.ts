@@ -1,13 +1,17 @@
 import { spawn } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { generateCorpus } from "../../bench/corpus.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
-import { connect } from "./client.ts"
+import { type Client, connect } from "./client.ts"
 
+// More of everything by `npm run torture`.
 const CLOSES = Number(process.env.DEX_MCP_CLOSES ?? 20)
+const CONNECTS = Number(process.env.DEX_MCP_CONNECTS ?? 30)
+const CALLS = Number(process.env.DEX_MCP_CALLS ?? 10_000)
 
 const call = (id: number, name: string, input: object) =>
   JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: input } })
@@ -17,6 +21,8 @@ test(
   async () => {
     const home = tempDir()
     smallHome(home)
+    const timers = join(home, "timers.mjs")
+    writeFileSync(timers, "setInterval(() => {}, 100)")
     const slow: number[] = []
     for (let i = 0; i < CLOSES; i++) {
       // Each time there is something to read, and a call that waits for it.
@@ -25,8 +31,8 @@ test(
         start: "2026-11-03T10:00:00Z",
         turns: Array.from({ length: 200 }, (_, n) => ({ user: `turn ${n} ${"word ".repeat(500)}` })),
       })
-      const client = await connect(home)
-      if (i % 3 > 0) client.send(call(i, "dex_search", { query: "word" }))
+      const client = await connect(home, i % 2 === 0 ? {} : { env: { NODE_OPTIONS: `--import ${timers}` } })
+      if (i % 3 > 0) client.send(call(i, "dex_search", { query: "turn" }))
       if (i % 3 > 1) await client.call("dex_stats")
       const closed = performance.now()
       client.child.stdin!.end()
@@ -113,15 +119,84 @@ test("a cancelled call is not answered, and the next one is", async () => {
   expect(client.lines.filter((line) => JSON.parse(line).id === 41)).toEqual([])
 })
 
-test("nothing but JSON-RPC reaches stdout, whatever prints, warns, rejects or throws", async () => {
+test("a call that is cancelled while the first read goes on is let go of at once, and never runs", async () => {
   const home = tempDir()
-  smallHome(home)
-  const noise = join(home, "noise.mjs")
-  // Begins when the server has taken stdout for itself; in threads at once.
-  writeFileSync(
-    noise,
-    `import { isMainThread } from "node:worker_threads"
+  generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 3 })
+  const client = await connect(home)
+  const took: number[] = []
+  for (let i = 0; i < 9; i++) {
+    const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 50 + i } }
+    client.send(`${call(50 + i, "dex_search", { query: "zeppelin" })}\n${JSON.stringify(cancel)}`)
+    const asked = performance.now()
+    await client.call("dex_guide")
+    took.push(performance.now() - asked)
+  }
+  expect(took.sort((a, b) => a - b)[4]).toBeLessThan(200)
+  await client.call("dex_search", { query: "balloon" })
+  client.child.stdin!.end()
+  await client.exited
+  expect(client.lines.filter((line) => typeof JSON.parse(line).id === "number")).toEqual([])
+  const traces = readFileSync(join(home, ".dex", "traces", readdirSync(join(home, ".dex", "traces"))[0]!), "utf8")
+  expect(traces).toContain("balloon")
+  expect(traces).not.toContain("zeppelin")
+})
+
+/** Processes that were started with this home, however deep. */
+function processesOf(home: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, "utf8").includes(`HOME=${home}\0`)
+      } catch {
+        return false // gone, or somebody else's
+      }
+    })
+    .map(Number)
+}
+
+const residentMb = (pid: number) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
+
+test.skipIf(!existsSync("/proc/self/environ"))(
+  `${CONNECTS} connects leave no process behind, and the last takes as much memory as the first`,
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    await dex(home, ["sync"])
+    const memory: number[] = []
+    for (let i = 0; i < CONNECTS; i++) {
+      const client = await connect(home, { era: i % 2 === 0 ? "2025-11-25" : "2026-07-28" })
+      await client.call("dex_search", { query: "token" })
+      await client.call("dex_get", { ids: ["11111111"] })
+      expect(processesOf(home)).toEqual([client.child.pid])
+      memory.push(residentMb(client.child.pid!))
+      client.child.stdin!.end()
+      await client.exited
+    }
+    expect(processesOf(home)).toEqual([])
+    const third = Math.ceil(CONNECTS / 3)
+    const [first, last] = [median(memory.slice(0, third)), median(memory.slice(-third))]
+    console.log(`${CONNECTS} connects: ${first.toFixed(0)} MB in the first third, ${last.toFixed(0)} MB in the last`)
+    expect(last).toBeLessThan(first * 1.1)
+  },
+  CONNECTS * 5_000 + 60_000,
+)
+
+test(
+  "nothing but JSON-RPC reaches stdout, whatever prints, warns, rejects or throws",
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    const noise = join(home, "noise.mjs")
+    // Begins when the server has taken stdout for itself; in threads at once.
+    writeFileSync(
+      noise,
+      `import { execFile, spawn } from "node:child_process"
+import { isMainThread } from "node:worker_threads"
 const first = process.stdout.write
+let round = 0
 const timer = setInterval(() => {
   if (isMainThread && process.stdout.write === first) return
   const where = isMainThread ? "main" : "thread"
@@ -133,17 +208,93 @@ const timer = setInterval(() => {
   if (!isMainThread) return
   Promise.reject(new Error("noise rejection"))
   setTimeout(() => { throw new Error("noise exception") })
+  if (round++ % 100 !== 0) return
+  spawn("sh", ["-c", "echo noise child"]).stdout.pipe(process.stdout, { end: false })
+  execFile("sh", ["-c", "echo noise captured; exit 1"], (error, stdout) => console.log(stdout))
 }, 5)
 timer.unref()`,
-  )
-  const client = await connect(home, { env: { NODE_OPTIONS: `--import ${noise}` } })
-  for (let i = 0; i < 100; i++) {
-    await client.call("dex_search", { query: `token ${i}` })
-    await client.call("dex_get", { ids: ["zzzz"] })
-    client.send("{ not json")
-  }
-  expect(client.lines.length).toBeGreaterThanOrEqual(300) // the last line may still be on its way
-  for (const line of client.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" })
-  for (const said of ["log main", "log thread", "write main", "write thread", "info", "rejection", "exception"])
-    expect(client.stderr()).toContain(`noise ${said}`)
+    )
+    const client = await connect(home, { env: { NODE_OPTIONS: `--import ${noise}` } })
+    const kinds = kindsOf(client)
+    for (let i = 0; i < CALLS; i += 20)
+      await Promise.all(Array.from({ length: 20 }, (_, n) => kinds[(i + n) % kinds.length]!()))
+    client.child.stdin!.end()
+    await client.exited
+    expect(client.lines.length).toBe(CALLS + 1) // and initialize
+    for (const line of client.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" })
+    const said = client.stderr()
+    for (const one of ["log main", "log thread", "write main", "write thread", "info", "rejection", "exception"])
+      expect(said).toContain(`noise ${one}`)
+    console.log(`${client.lines.length} lines of JSON-RPC, beside ${said.split("\n").length} lines on stderr`)
+    for (const one of ["warning", "child", "captured"]) expect(said).toContain(`noise ${one}`)
+  },
+  60_000 + CALLS * 100,
+)
+
+test.skipIf(process.platform === "win32")(
+  "calls leave nothing behind in memory, whatever came of them",
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    await dex(home, ["sync"])
+    const probe = join(home, "probe.mjs")
+    writeFileSync(
+      probe,
+      `import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { isMainThread } from "node:worker_threads"
+if (isMainThread) {
+  setFlagsFromString("--expose-gc")
+  const collect = runInNewContext("gc")
+  process.on("SIGUSR2", () => {
+    collect()
+    const { heapUsed, external } = process.memoryUsage()
+    process.stderr.write("used " + (heapUsed + external) + "\\n")
+  })
+}`,
+    )
+    const client = await connect(home, { env: { NODE_OPTIONS: `--import ${probe}` } })
+    const kinds = kindsOf(client)
+    const usedMb: number[] = []
+    for (let i = 0; i < CALLS / 5; i += 20) {
+      await Promise.all(Array.from({ length: 20 }, (_, n) => kinds[(i + n) % kinds.length]!()))
+      if (i % 100 !== 0) continue
+      const before = client.stderr().length
+      process.kill(client.child.pid!, "SIGUSR2")
+      await expect.poll(() => client.stderr().slice(before), { interval: 5 }).toMatch(/used \d+\n/)
+      usedMb.push(Number(/used (\d+)/.exec(client.stderr().slice(before))![1]) / 2 ** 20)
+    }
+    const third = Math.ceil(usedMb.length / 3)
+    const [before, after] = [median(usedMb.slice(third, 2 * third)), median(usedMb.slice(-third))]
+    console.log(
+      `${CALLS / 5} calls: ${before.toFixed(1)} MB used in the second third, ${after.toFixed(1)} MB in the last`,
+    )
+    expect(after).toBeLessThan(before + 1.5)
+  },
+  60_000 + CALLS * 100,
+)
+
+/** Good calls, bad input, bad tools, failures, and what is no message at all. */
+function kindsOf(client: Client): (() => Promise<unknown>)[] {
+  return [
+    () => client.call("dex_search", { query: "token" }),
+    () => client.call("dex_get", { ids: ["zzzz"] }),
+    () => client.request("tools/call", { name: "dex_none" }),
+    () => client.call("dex_search", { limit: "many" }),
+    () => client.request("resources/read", { uri: "dex://conversation/zzzz" }),
+    () => client.request("prompts/get", { name: "none" }),
+    () => client.request("nothing/here"),
+    () => client.call("dex_list", {}),
+    async () => client.send("{ not json"),
+    async () => client.send("[]"),
+  ]
+}
+
+test("no program that could be started beside the server shares its stdout", () => {
+  const src = join(import.meta.dirname, "../../src")
+  const shares = readdirSync(src, { recursive: true })
+    .map(String)
+    .filter((file) => file.endsWith(".ts") && !file.startsWith("cli"))
+    .filter((file) => /"inherit"|process\.stdout\.fd|\bfork\(/.test(readFileSync(join(src, file), "utf8")))
+  expect(shares).toEqual([])
 })

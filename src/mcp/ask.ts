@@ -1,0 +1,88 @@
+import { runTool } from "../app/run.ts"
+import { DexError } from "../core/error.ts"
+import { read } from "../core/schema.ts"
+import { toJson } from "../render/json.ts"
+import type { Dex } from "../tools/context.ts"
+import { inputOf, type Offered, offered } from "./definitions.ts"
+import type { Freshness } from "./fresh.ts"
+import { machineOf } from "./session.ts"
+import { textOf } from "./text.ts"
+
+export type ServerParts = {
+  version: string
+  use<T>(work: (dex: Dex) => Promise<T>): Promise<T>
+  fresh: Freshness
+  log(line: string): void
+}
+
+export type Asked = { signal: AbortSignal; _meta?: Record<string, unknown> }
+
+/** What a tool answered: as data, and as a model reads it. */
+export type Told = { output: unknown; text: string; fresh_as_of?: string }
+
+/** What is new is waited for this long; the rest is read behind. */
+const FRESH_WITHIN_MS = 100
+/** Where nothing was ever read, an answer at once would be empty. */
+const FIRST_READ_MS = 3_500
+
+/**
+ * Runs a tool for one request, after what is new was picked up. Throws what the tool throws, and a DexError for input that
+ * is wrong. Undefined: cancelled before it began.
+ */
+export async function ask(
+  tool: Offered,
+  input: Record<string, unknown>,
+  { signal, _meta }: Asked,
+  { use, fresh }: ServerParts,
+): Promise<Told | undefined> {
+  const checked = read(inputOf(tool), withoutNulls(input))
+  if ("wrong" in checked) throw new DexError("usage", `${checked.wrong}. ${tool.mcp.name} takes: ${fieldsOf(tool)}.`)
+  return use(async (dex) => {
+    if (tool.name !== "guide") await fresh.pickUp(dex.hasHistory() ? FRESH_WITHIN_MS : FIRST_READ_MS, signal)
+    if (signal.aborted) return undefined
+    // Before the tool runs: what is read behind while it runs may not be in its answer.
+    const asOf = tool.name === "guide" ? undefined : await freshAsOf(dex, fresh)
+    const { output, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), checked.ok)
+    setImmediate(() => void record())
+    return told(tool, output, asOf)
+  })
+}
+
+function told(tool: Offered, output: unknown, asOf: number | undefined): Told {
+  const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
+  const known =
+    tool.name === "guide"
+      ? ""
+      : `\nfresh_as_of: ${fresh_as_of ?? "not everything is read yet; call again later for more"}`
+  return {
+    output,
+    text: (textOf(tool.mcp.name, output, offered) ?? toJson(output)) + known,
+    ...(fresh_as_of !== undefined && { fresh_as_of }),
+  }
+}
+
+/** A server belongs to no terminal: it has no last listing. */
+function forOneCall(dex: Dex, signal: AbortSignal, meta: Asked["_meta"]): Dex {
+  return Object.create(dex, {
+    signal: { value: signal },
+    lastListing: { value: () => [] },
+    machine: { value: machineOf(dex, meta) },
+  })
+}
+
+async function freshAsOf(dex: Dex, fresh: Freshness): Promise<number | undefined> {
+  const own = fresh.asOf()
+  if (own !== undefined || !dex.hasHistory()) return own
+  const last = await (await dex.store()).progress()
+  return last && last.done >= last.total ? last.at : undefined
+}
+
+/** Some clients send null for every field that was left out. */
+function withoutNulls(input: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null))
+}
+
+function fieldsOf(tool: Offered): string {
+  const names = Object.keys(tool.input.properties ?? {})
+  return names.length === 0 ? "nothing" : names.join(", ")
+}
