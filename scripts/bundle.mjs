@@ -13,6 +13,7 @@ const COLD = [
   "src/cli/confirm-wiring.ts",
   "src/cli/help.ts",
   "src/cli/home.ts",
+  "src/cli/mcp.ts",
   "src/cli/print/ask.ts",
   "src/cli/print/docs.ts",
   "src/cli/print/eval.ts",

@@ -75,5 +75,4 @@ export const askDocuments = defineTool({
       "Answers a question from this developer's past conversations with coding agents and from their documents. Searches and reads by itself; returns only a short answer with its sources. Use it when something may have been decided, solved or documented before.",
   },
   run: async (dex: Dex, input) => (await import("./ask.run.ts")).run(dex, { ...input, max_tokens: 600 }),
-  found: (output) => output.sources.length > 0,
 })

@@ -8,6 +8,7 @@ export function completions(shell: string | undefined, tools: readonly Tool<neve
   const commands = [
     ...tools.flatMap((tool) => [tool.name, ...(tool.cli.aliases ?? [])]),
     "serve",
+    "mcp",
     "completions",
     "help",
   ]

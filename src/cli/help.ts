@@ -13,6 +13,7 @@ export function generalHelp(tools: readonly Tool<never>[], terminal: Terminal): 
     line("(none)", "First run: find the agents and read them. Later: what is new"),
     ...tools.map((tool) => line(tool.name, tool.summary)),
     line("serve", "Give agents this memory over MCP, on stdin and stdout or over HTTP"),
+    line("mcp", "Serve one MCP tool that answers by itself: dex mcp agent"),
     line("completions", "Shell completions: dex completions bash | zsh | fish"),
     "",
     paint(terminal, "bold", "Try"),

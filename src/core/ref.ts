@@ -50,3 +50,8 @@ export function isSource(text: string): text is SourceId {
 export function collectionOf(documentId: string): string {
   return documentId.slice(0, documentId.indexOf("/"))
 }
+
+/** The message that a search row shows. A section's row is named by its heading already. */
+export function hitRef({ id, message_index }: { id: string; message_index: number }): string {
+  return id.includes("§") ? id : `${id}#${message_index}`
+}

@@ -1,12 +1,17 @@
+import type { Server } from "@modelcontextprotocol/server"
 import { serveStdio } from "@modelcontextprotocol/server/stdio"
 import { createDex } from "../app/dex.ts"
 import { safe } from "../render/terminal.ts"
+import type { ServerParts } from "./ask.ts"
 import { createFreshness } from "./fresh.ts"
 import { holdDex } from "./hold.ts"
 import { createServer } from "./server.ts"
 import { lineTransport } from "./stdio.ts"
 
 export type ServeOptions = { version: string; env: Record<string, string | undefined>; cwd: string }
+
+/** What is served: everything, unless told. */
+export type Create = (parts: ServerParts) => Server
 
 /** After stdin closed, what was asked before may still be answered for this long, and reading stops in what is left. */
 const LAST_ANSWERS_MS = 1_000
@@ -18,7 +23,7 @@ const PARENT_EVERY_MS = 1_000
  * Serves MCP on stdin and stdout, in whichever protocol era the client speaks. Ends the process when stdin closes or the
  * parent dies, with anything still running: a sync that is cut off goes on at the next one, and an orphan helps nobody.
  */
-export function serve({ version, env, cwd }: ServeOptions): Promise<never> {
+export function serve({ version, env, cwd }: ServeOptions, create: Create = createServer): Promise<never> {
   const write = takeStdout()
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
@@ -28,7 +33,7 @@ export function serve({ version, env, cwd }: ServeOptions): Promise<never> {
   const fresh = createFreshness(start, log)
   const use = holdDex(() => createDex(start))
   const wire = lineTransport(write)
-  serveStdio(() => createServer({ version, use, fresh, log }), {
+  serveStdio(() => create({ version, use, fresh, log }), {
     transport: wire,
     onerror: (error) => log(error.message),
   })

@@ -15,22 +15,26 @@ export function createServer(parts: ServerParts): Server {
     { name: "dex", title: "dex: the memory that your coding agents share", version: parts.version },
     { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions: INSTRUCTIONS },
   )
-  server.setRequestHandler("tools/list", () => ({ tools: offered.map(definitionOf) as never }))
-  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
-    const tool = offered.find((one) => one.mcp.name === params.name)
-    if (!tool)
-      throw new ProtocolError(
-        ProtocolErrorCode.InvalidParams,
-        `There is no tool "${params.name.slice(0, 80)}". There are: ${offered.map((one) => one.mcp.name).join(", ")}.`,
-      )
-    return answer(tool, params.arguments ?? {}, mcpReq, parts)
-  })
+  offerTools(server, offered, parts)
   server.setRequestHandler("resources/list", ({ params }, { mcpReq }) => listResources(params?.cursor, mcpReq, parts))
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }))
   server.setRequestHandler("resources/read", ({ params }, { mcpReq }) => readResource(params.uri, mcpReq, parts))
   server.setRequestHandler("prompts/list", () => ({ prompts: listPrompts() }))
   server.setRequestHandler("prompts/get", ({ params }) => getPrompt(params.name, params.arguments ?? {}))
   return server
+}
+
+export function offerTools(server: Server, tools: readonly Offered[], parts: ServerParts): void {
+  server.setRequestHandler("tools/list", () => ({ tools: tools.map(definitionOf) as never }))
+  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
+    const tool = tools.find((one) => one.mcp.name === params.name)
+    if (!tool)
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `There is no tool "${params.name.slice(0, 80)}". There are: ${tools.map((one) => one.mcp.name).join(", ")}.`,
+      )
+    return answer(tool, params.arguments ?? {}, mcpReq, parts)
+  })
 }
 
 /** What goes wrong in a tool is an answer that says what to do, so that the model can. */

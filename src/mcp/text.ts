@@ -1,3 +1,4 @@
+import { hitRef } from "../core/ref.ts"
 import { safe, safeLine } from "../render/terminal.ts"
 import { call, callOf, inCalls } from "./calls.ts"
 import { type Offered, USUAL_TOKENS } from "./definitions.ts"
@@ -54,11 +55,11 @@ function searchLines({ results, total, total_is_at_least, degraded, notes }: Fou
       ...remarks,
       `next: fewer or other words; or browse: ${call("dex_list", { from: "30d" })} ~1700 tokens`,
     ]
-  const at = `${best.id}#${best.message_index}`
+  const at = hitRef(best)
   return [
     `${results.length} shown; ${total_is_at_least ? "more than " : ""}${total} messages match.`,
     ...results.flatMap((hit) => [
-      `${hit.id}#${hit.message_index} ${headOf(hit)}`,
+      `${hitRef(hit)} ${headOf(hit)}`,
       `  ${safeLine(hit.snippet)}`,
       `  ${hit.role ? `${hit.role} (${hit.origin}); ` : ""}${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
     ]),
@@ -72,6 +73,7 @@ function aroundTokens({ message_count, estimated_tokens }: Listed): number {
 }
 
 type List = {
+  collections?: { name: string; origin: string; project?: string; documents: number; sections: number }[]
   conversations: (Listed & { lines_added: number; lines_removed: number; files: number; commits: number })[]
   total: number
   left_out: Record<string, number>
@@ -79,7 +81,11 @@ type List = {
   continue_with?: string
 }
 
-function listLines({ conversations, total, left_out, next_offset, continue_with }: List, offered: Names): Line[] {
+function listLines(
+  { collections, conversations, total, left_out, next_offset, continue_with }: List,
+  offered: Names,
+): Line[] {
+  if (collections) return collectionLines(collections)
   const others = Object.entries(left_out).filter(([, count]) => count > 0)
   const [first] = conversations
   return [
@@ -98,6 +104,18 @@ function listLines({ conversations, total, left_out, next_offset, continue_with 
         : undefined,
     first &&
       `next: read one: ${call("dex_get", { ids: [first.id], format: "outline" })} or whole ~${first.estimated_tokens} tokens`,
+  ]
+}
+
+function collectionLines(collections: NonNullable<List["collections"]>): Line[] {
+  const [first] = collections
+  return [
+    `${collections.length} collections of documents.`,
+    ...collections.map(
+      ({ name, origin, project, documents, sections }) =>
+        `${safeLine(name)} · ${safeLine(origin)} · ${project === undefined ? "for every project" : safeLine(project)} · ${documents} documents, ${sections} sections`,
+    ),
+    first && `next: its documents: ${call("dex_list", { collection: first.name })}; or dex_search with in: "docs"`,
   ]
 }
 

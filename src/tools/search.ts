@@ -24,10 +24,7 @@ export const search = defineTool({
     in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
     collections: optional(list(text(), "Only documents of these collections.")),
     no_global: optional(flag("Without global documents.")),
-    by: withDefault(
-      choice(["conversation", "message"], "A row for each."),
-      "conversation",
-    ),
+    by: withDefault(choice(["conversation", "message"], "A row for each."), "conversation"),
     explain: withDefault(flag("Say what each score is made of."), false),
     limit: withDefault(integer("How many rows at the most.", { minimum: 1, maximum: 100 }), 10),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),

@@ -66,6 +66,12 @@ test("documents and conversations are one ranked list; a hit in a document is na
   })
 })
 
+test("a row of the list names its section", async () => {
+  const home = await withDocs()
+  const found = await dex(home, ["search", "never loop", "--in", "docs"])
+  expect(found.stdout).toContain("docs:guide/hooks.md§Rules · 4 sections")
+})
+
 test("a section is read with those below it, by heading, anchor or number", async () => {
   const home = await withDocs()
   const contents = async (ref: string) =>

@@ -33,12 +33,14 @@ export const MODERN = {
   "io.modelcontextprotocol/clientCapabilities": {},
 }
 
+type ConnectOptions = { era?: string; cwd?: string; env?: Record<string, string>; args?: string[] }
+
 /** A real server as a child process, spoken to in lines of JSON-RPC. */
 export async function connect(
   home: string,
-  { era = "2025-11-25", cwd = home, env = {} }: { era?: string; cwd?: string; env?: Record<string, string> } = {},
+  { era = "2025-11-25", cwd = home, env = {}, args = ["serve"] }: ConnectOptions = {},
 ): Promise<Client> {
-  const child = spawn(process.execPath, [DEX, "serve"], {
+  const child = spawn(process.execPath, [DEX, ...args], {
     cwd,
     env: { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", ...env },
     stdio: ["pipe", "pipe", "pipe"],

@@ -1,4 +1,5 @@
 import { formatCount } from "../../core/format.ts"
+import { hitRef } from "../../core/ref.ts"
 import { clip, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumOf } from "./sum.ts"
@@ -41,14 +42,14 @@ export function printSearch(output: Output, { terminal }: PrintContext): Printed
   notes.unshift(
     `${many(output.results.length, "conversation")} shown${byMeaning}; ${total} ${match}. Read one: dex show 1`,
   )
-  return { lines, notes, listing: output.results.map((hit) => `${hit.id}#${hit.message_index}`) }
+  return { lines, notes, listing: output.results.map(hitRef) }
 }
 
 function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   const indent = "    "
-  const kind = hit.kind === "person" ? "" : ` (${hit.kind})`
+  const kind = ["person", "document"].includes(hit.kind) ? "" : ` (${hit.kind})`
   const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
-  const size = `${many(hit.message_count, "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
+  const size = `${many(hit.message_count, hit.kind === "document" ? "section" : "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
     indent + clip(where, terminal.columns - 4),
@@ -60,7 +61,7 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
       ? wrap(sumOf({ score_final: hit.score_final, terms: hit.score_parts }), terminal.columns - 4)
       : []
     ).map((line) => indent + paint(terminal, "dim", line)),
-    indent + paint(terminal, "dim", clip(`${hit.id}#${hit.message_index} · ${size}`, terminal.columns - 4)),
+    indent + paint(terminal, "dim", clip(`${safeLine(hitRef(hit))} · ${size}`, terminal.columns - 4)),
   ].map((line) => highlight(line, terminal))
 }
 

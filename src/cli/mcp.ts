@@ -1,0 +1,54 @@
+import { parseArgs } from "node:util"
+import { DexError, messageOf } from "../core/error.ts"
+import { VERSION } from "./version.ts"
+
+const HELP = `dex mcp agent [options]
+
+Serves one MCP tool on stdin and stdout, ask_documents: it searches conversations and documents by itself and returns only a
+short answer with its sources. All the other tools: dex serve.
+
+  -c, --collections NAME   Only documents of these collections (several times, or with commas)
+      --no-global          Without documents that belong to no project
+      --model NAME         Another model than llm.model
+
+Example: claude mcp add dex-ask -s user -- dex mcp agent
+`
+
+/** Does not come back: the server ends the process. */
+export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
+  if (mode === "--help" || mode === "-h") return help()
+  if (mode !== "agent") throw new DexError("usage", "dex mcp takes agent. See: dex mcp --help. All tools: dex serve")
+  const { values } = parse(rest)
+  if (values.help) return help()
+  const collections = values.collections?.flatMap((names) => names.split(",").filter(Boolean))
+  const { serve } = await import("../mcp/serve.ts")
+  const { createAgentServer } = await import("../mcp/agent.ts")
+  return serve({ version: VERSION, env: process.env, cwd: process.cwd() }, (parts) =>
+    createAgentServer(parts, {
+      ...(collections && { collections }),
+      ...(values["no-global"] && { noGlobal: true }),
+      ...(values.model !== undefined && { model: values.model }),
+    }),
+  )
+}
+
+function help(): number {
+  process.stdout.write(HELP)
+  return 0
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      options: {
+        collections: { type: "string", short: "c", multiple: true },
+        "no-global": { type: "boolean" },
+        model: { type: "string" },
+        help: { type: "boolean", short: "h" },
+      },
+    })
+  } catch (error) {
+    throw new DexError("usage", `${messageOf(error).split(". ")[0]}. See: dex mcp --help`, { cause: error })
+  }
+}

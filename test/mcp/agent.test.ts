@@ -1,0 +1,90 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { beforeAll, describe, expect, test } from "vitest"
+import { estimateTokens } from "../../src/core/tokens.ts"
+import { dex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { inTurn, modelServer } from "../support/model-server.ts"
+import { sharedTempDir } from "../support/temp.ts"
+import { connect } from "./client.ts"
+
+const home = sharedTempDir()
+
+beforeAll(async () => {
+  claudeSession(home, {
+    id: "11111111-1111-4111-8111-111111111111",
+    start: "2026-10-03T10:00:00Z",
+    turns: [
+      { user: "Why is the hook test flaky?" },
+      { assistant: "The flaky hook test binds to port 8080, which is taken." },
+    ],
+  })
+  for (const name of ["guide", "other"]) {
+    mkdirSync(join(home, name))
+    writeFileSync(join(home, name, "hooks.md"), `# Hooks\n\nThe ${name} says: a flaky hook test takes a free port.\n`)
+  }
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  for (const name of ["guide", "other"])
+    expect(await dex(home, ["docs", "add", `./${name}`])).toMatchObject({ code: 0 })
+})
+
+const question = { query: "why is the flaky hook test flaky", use_case: "fixing it" }
+
+describe.each(["2025-11-25", "2026-07-28"])("agent mode in protocol %s", (era) => {
+  test("offers one tool, within 400 tokens, and nothing else", async () => {
+    const client = await connect(home, { era, args: ["mcp", "agent"] })
+    const { result } = await client.request("tools/list")
+    const tools = result!.tools as { name: string; description: string; inputSchema: object }[]
+    expect(tools.map(({ name }) => name)).toEqual(["ask_documents"])
+    const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(400)
+    expect(await client.request("tools/call", { name: "dex_search", arguments: { query: "x" } })).toMatchObject({
+      error: { message: expect.stringContaining("There are: ask_documents") },
+    })
+  })
+
+  test("answers with quotes without a model, within 600 tokens", async () => {
+    const client = await connect(home, { era, args: ["mcp", "agent"] })
+    const { structuredContent } = await client.call("ask_documents", question)
+    expect(structuredContent).toMatchObject({ extractive: true, confidence: expect.any(String) })
+    expect(estimateTokens(JSON.stringify(structuredContent))).toBeLessThanOrEqual(600)
+  })
+})
+
+test("a caller may narrow what the server was started with, and never widen it", async () => {
+  const client = await connect(home, { args: ["mcp", "agent", "-c", "guide"] })
+  const refs = async (input: object) => {
+    const { structuredContent } = await client.call("ask_documents", { ...question, ...input })
+    return (structuredContent!.sources as { ref: string }[]).map(({ ref }) => ref)
+  }
+  expect(await refs({})).toEqual(["docs:guide/hooks.md§Hooks"])
+  expect(await client.call("ask_documents", { ...question, collections: ["other"] })).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringContaining('"other" is not among what may be asked here: guide') }],
+  })
+})
+
+test("a model's answer comes back with what it stands on, and nothing of the way there", async () => {
+  const server = await modelServer(
+    inTurn(
+      [{ calls: [{ id: "a", name: "search", arguments: { query: "free port" } }] }],
+      [{ text: "Port 8080 is taken [1]." }],
+    ),
+  )
+  const client = await connect(home, { args: ["mcp", "agent"], env: { DEX_LLM_PROVIDER: server.url } })
+  const { structuredContent } = await client.call("ask_documents", { ...question, scope: "history" })
+  expect(structuredContent).toMatchObject({ answer: "Port 8080 is taken [1].", extractive: false })
+  expect(JSON.stringify(structuredContent)).not.toContain("free port")
+})
+
+test("collections, documents, outlines and sections are there for agents with all tools too", async () => {
+  const client = await connect(home)
+  const text = async (name: string, input: object) => (await client.call(name, input)).content[0]!.text
+  expect(await text("dex_list", { in: "docs" })).toMatch(
+    /2 collections of documents\.\nguide · \.\/guide · .* · 1 documents, 1 sections/,
+  )
+  expect(await text("dex_list", { collection: "guide" })).toContain("docs:guide/hooks.md")
+  expect(await text("dex_get", { ids: ["docs:guide/hooks.md"], format: "outline" })).toContain("# Hooks")
+  expect(await text("dex_get", { ids: ["docs:guide/hooks.md§Hooks"] })).toContain("The guide says")
+  expect(await text("dex_search", { query: "flaky hook", in: "docs" })).toContain("docs:guide/hooks.md§Hooks")
+})
