@@ -33,7 +33,10 @@ export async function syncCollection(
   collection: Collection,
   { signal, deadline, onProgress }: DocumentOptions = {},
 ): Promise<CollectionReport> {
-  const listed = await listDocuments(collection.root, signal ? { signal } : {})
+  const listed = await listDocuments(collection.root, signal ? { signal } : {}).catch((error: unknown) =>
+    messageOf(error),
+  )
+  if (typeof listed === "string") return notThere(store, collection, listed)
   const files = listed.files.filter(({ path }) => collection.only === undefined || path === collection.only)
   const skipped = collection.only === undefined ? [...listed.skipped] : []
   const known = await store.knownUnits("docs")
@@ -74,6 +77,12 @@ export async function syncCollection(
   const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
   report.removed = await store.removeDocuments(gone)
   return report
+}
+
+/** A folder that cannot be read now may come back: nothing is taken out. */
+async function notThere(store: Store, { name, root }: Collection, reason: string): Promise<CollectionReport> {
+  const { documents } = await store.documentsIn(name)
+  return { name, documents, changed: 0, removed: 0, sections: 0, skipped: [{ path: root, reason }], complete: false }
 }
 
 function stampOf({ size, modified_at }: DocumentFile): string {

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { dex } from "../support/dex.ts"
@@ -127,6 +127,16 @@ test("reads only what changed, and forgets what is gone", async () => {
   expect(await dex(home, ["docs", "remove", "guide"])).toMatchObject({ code: 0 })
   expect(await dex(home, ["search", "zeppelin", "--in", "docs"])).toMatchObject({ code: 1 })
   expect((await json(home, "search", "zeppelin")).results).toHaveLength(1)
+})
+
+test("a folder that is not there for now loses nothing, and is said", async () => {
+  const home = await withDocs()
+  renameSync(join(home, "guide"), join(home, "moved"))
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  expect((await json(home, "search", "zeppelin", "--in", "docs")).results).toHaveLength(1)
+  const { collections } = await json(home, "docs")
+  expect(collections[0]).toMatchObject({ documents: 2, problems: [expect.stringContaining("guide")] })
+  expect((await dex(home, ["docs", "sync"])).stderr).toContain("Not read: ")
 })
 
 test("conversations are counted without documents", async () => {
