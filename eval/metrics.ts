@@ -65,7 +65,7 @@ export function pairedDifference(ours: readonly number[], theirs: readonly numbe
 export type Interval = { mean: number; low: number; high: number }
 
 /** The same draws on every machine. */
-function generator(seed: number): () => number {
+export function generator(seed: number): () => number {
   let state = seed
   return () => {
     state = (state + 0x6d2b79f5) | 0

@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { CACHE_DIR } from "../home.ts"
 import { CORPUS_DIR, requirePath } from "../set.ts"
@@ -30,6 +40,8 @@ export function maskedCorpus(subjects: string[]): string {
       mkdirSync(dirname(to), { recursive: true })
       const text = readFileSync(path, "utf8")
       writeFileSync(to, path.endsWith(".jsonl") ? maskTranscript(text, ordered) : maskText(text, ordered))
+      const { atime, mtime } = statSync(path)
+      utimesSync(to, atime, mtime) // the last line of a file that was just written may not be whole, and would wait
     }
   })
   return target
