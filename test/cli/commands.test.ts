@@ -3,18 +3,11 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
-
-async function synced(): Promise<string> {
-  const home = tempDir()
-  smallHome(home)
-  const run = await dex(home, ["sync"])
-  expect(run).toMatchObject({ code: 0 })
-  return home
-}
 
 const json = async (home: string, args: string[]) => JSON.parse((await dex(home, [...args, "--json"])).stdout)
 

@@ -6,18 +6,10 @@ import { read } from "../../src/core/schema.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { handover } from "../../src/tools/handover.ts"
 import { DEX, dex } from "../support/dex.ts"
-import { claudeSession, smallHome } from "../support/home.ts"
-import { tempDir } from "../support/temp.ts"
+import { claudeSession } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
-
-async function synced(more?: (home: string) => void): Promise<string> {
-  const home = tempDir()
-  smallHome(home)
-  more?.(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  return home
-}
 
 const json = async (home: string, args: string[]) => JSON.parse((await dex(home, [...args, "--json"])).stdout)
 

@@ -13,18 +13,12 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { addsUp } from "../../src/core/trace.ts"
 import { DEX, dex } from "../support/dex.ts"
-import { claudeSession, smallHome } from "../support/home.ts"
+import { claudeSession } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
-
-async function synced(): Promise<string> {
-  const home = tempDir()
-  smallHome(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  return home
-}
 
 const json = async (home: string, args: string[], env: Record<string, string> = {}) =>
   JSON.parse((await dex(home, [...args, "--json"], env)).stdout)

@@ -2,20 +2,14 @@ import { request } from "node:http"
 import { connect as openSocket } from "node:net"
 import { describe, expect, test } from "vitest"
 import { dex } from "../support/dex.ts"
-import { claudeSession, smallHome } from "../support/home.ts"
+import { claudeSession } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { connect } from "./client.ts"
 import { connectHttp, JSON_POST, type Served, serveHttp } from "./http-client.ts"
 
 const ERAS = ["2025-06-18", "2025-11-25", "2026-07-28"]
 const LONGEST = 1 << 20
-
-async function synced(): Promise<string> {
-  const home = tempDir()
-  smallHome(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  return home
-}
 
 describe.each(ERAS)("over HTTP in protocol %s", (era) => {
   test("has the tools of stdio, and answers as stdio and the command line do", async () => {

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { type Client, connect } from "./client.ts"
 
@@ -12,14 +13,6 @@ const ERAS = ["2025-11-25", "2026-07-28"]
 const uriOf = (ref: string) => `dex://conversation/${encodeURIComponent(ref)}`
 
 type Resource = { uri: string; name: string; title: string; description: string; annotations?: object }
-
-async function synced(more?: (home: string) => void): Promise<string> {
-  const home = tempDir()
-  smallHome(home)
-  more?.(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  return home
-}
 
 async function readText(client: Client, uri: string): Promise<string> {
   const { result, error } = await client.request("resources/read", { uri })

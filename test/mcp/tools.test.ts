@@ -4,19 +4,12 @@ import { describe, expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 import { type Client, connect, type Result } from "./client.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const ERAS = ["2025-06-18", "2025-11-25", "2026-07-28"]
-
-async function synced(more?: (home: string) => void): Promise<string> {
-  const home = tempDir()
-  smallHome(home)
-  more?.(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  return home
-}
 
 type Definition = {
   name: string

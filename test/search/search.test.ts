@@ -251,7 +251,7 @@ describe("filters", () => {
       )
       .map((list) => list.join(" ")),
   )
-  const QUERIES = Number(process.env["DEX_QUERIES"] ?? 2_000)
+  const QUERIES = Number(process.env.DEX_QUERIES ?? 2_000)
 
   test(`${QUERIES} random and hostile queries: no exception, and no hit outside its filters`, async () => {
     const { store, index } = await history(all)
@@ -298,7 +298,7 @@ describe("filters", () => {
           }
         },
       ),
-      { numRuns: QUERIES, ...(process.env["DEX_SEED"] && { seed: Number(process.env["DEX_SEED"]) }) },
+      { numRuns: QUERIES, ...(process.env.DEX_SEED && { seed: Number(process.env.DEX_SEED) }) },
     )
   }, 3_600_000)
 
