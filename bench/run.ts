@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { generateCorpus } from "./corpus.ts"
+import { benchDocuments } from "./documents.ts"
 import { DEX, machine, printTable, type Row, time } from "./measure.ts"
 import { benchPeer } from "./peer.ts"
 import { benchSize, benchStart } from "./search.ts"
@@ -47,6 +48,7 @@ if (wanted("vectors")) {
   const sizes = values.sizes.split(",").map(Number)
   for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...(await benchVectors(folder, size)))
 }
+if (wanted("documents")) rows.push(...benchDocuments())
 if (wanted("peer")) rows.push(...benchPeer())
 printTable("dex, measured", rows)
 if (!values.keep) rmSync(folder, { recursive: true, force: true })
