@@ -65,7 +65,7 @@ async function listCollections(dex: Dex, input: ListInput) {
   return fit.answer
 }
 
-function goOn({ all, offset: _, max_tokens, ...input }: ListInput, next: number): string {
+function goOn({ all, in: _, offset: __, max_tokens, ...input }: ListInput, next: number): string {
   const call = commandLine("list", [], { ...input, offset: next, "max-tokens": max_tokens })
   return all ? `${call} --all` : call
 }
