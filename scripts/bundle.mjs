@@ -7,8 +7,10 @@ import { build } from "esbuild"
 /** Asked for by `import()` only, and not by a search, a list or a show. */
 const COLD = [
   "src/agent/ask.run.ts",
+  "src/agent/chat.run.ts",
   "src/agent/model.ts",
   "src/cli/ask-key.ts",
+  "src/cli/chat.ts",
   "src/cli/completions.ts",
   "src/cli/confirm-wiring.ts",
   "src/cli/help.ts",

@@ -23,10 +23,14 @@ export type AskInput = {
   max_tokens: number
 }
 
+/** What an answer must know of what was asked. */
+export type Asked = Pick<AskInput, "query" | "max_tokens">
+export type Answer = Awaited<ReturnType<typeof finish>>
+
 /** What to show while it works, and how much it may use. */
 export type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
-const NO_MODEL = "No model is set up, so these are quotes."
+export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "Nothing that was found answers this."
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
@@ -47,18 +51,30 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
     ...(dex.signal && { signal: dex.signal }),
     ...(hooks.onStep && { onStep: hooks.onStep }),
   })
-  return answerOf(dex, input, library, found, model, run)
+  return answerOf(dex, input, library, found, model, run, checkedAnswer(run.text, library))
 }
 
-async function answerOf(dex: Dex, input: AskInput, library: Library, found: Found[], model: Model, run: Run) {
-  const { input: read, output, is_estimate } = model.used()
-  const used = { model: model.id, calls: run.steps.length, input_tokens: read, output_tokens: output, is_estimate }
+/** What of a model's words holds. */
+export function checkedAnswer(text: string, library: Library): Checked {
+  return checkAnswer(redactText(text.replace(/^\s*NOT FOUND\.?\s*$/m, "").trim()), library.passages.get)
+}
+
+export async function answerOf(
+  dex: Dex,
+  input: Asked,
+  library: Library,
+  found: Found[],
+  model: Pick<Model, "id" | "used">,
+  run: Omit<Run, "text">,
+  checked: Checked,
+) {
+  const used = usedBy(model, run.steps.length)
   const stopped = run.stopped === undefined ? [] : [`Stopped early: ${run.stopped}.`]
   const partial = run.stopped !== undefined
-  const says = run.text.replace(/^\s*NOT FOUND\.?\s*$/m, "").trim()
-  if (says === "" && !partial) return finish(dex, input, library, [], found, { extractive: false, notes: [], used })
-  const checked = checkAnswer(redactText(says), library.passages.get)
-  const notes = [...stopped, ...droppedNotes(checked)]
+  const dropped = droppedNotes(checked)
+  if (checked.kept.length === 0 && dropped.length === 0 && !partial)
+    return finish(dex, input, library, [], found, { extractive: false, notes: [], used })
+  const notes = [...stopped, ...dropped]
   if (checked.kept.length > 0)
     return finish(dex, input, library, checked.kept, found, { extractive: false, partial, notes, used })
   return answerFrom(dex, input, library, found, {
@@ -72,7 +88,13 @@ async function answerOf(dex: Dex, input: AskInput, library: Library, found: Foun
   })
 }
 
-async function answerFrom(dex: Dex, input: AskInput, library: Library, found: Found[], rest: Rest) {
+export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) {
+  const { input, output, is_estimate } = used()
+  return { model: id, calls, input_tokens: input, output_tokens: output, is_estimate }
+}
+
+/** What there is to say without a model. */
+export async function answerFrom(dex: Dex, input: Asked, library: Library, found: Found[], rest: Rest) {
   return finish(dex, input, library, await extract(dex, input.query, found), found, rest)
 }
 
@@ -84,7 +106,7 @@ type Rest = {
 }
 
 /** As many sentences as the ceiling holds, with their sources. */
-async function finish(dex: Dex, input: AskInput, library: Library, said: Cited[], found: Found[], rest: Rest) {
+export async function finish(dex: Dex, input: Asked, library: Library, said: Cited[], found: Found[], rest: Rest) {
   const older = await olderOnTheSame(dex, citedBy(said, library))
   const build = (kept: number) => {
     const sentences = said.slice(0, kept)

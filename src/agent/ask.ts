@@ -2,7 +2,7 @@ import { choice, flag, integer, list, number, object, optional, text, withDefaul
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 
-const askOutput = object({
+export const askOutput = object({
   answer: text("Every sentence ends with the number of its source, like [1]."),
   sources: list(
     object({

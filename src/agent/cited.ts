@@ -41,9 +41,7 @@ function faultOf(text: string, sources: Passage[]): DropReason | undefined {
   if (sources.length === 0) return "no_source"
   const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
   if (!quotes.every((quote) => sources.some((source) => holdsQuote(source.text, quote)))) return "wrong_quote"
-  const links = text.match(LINK) ?? []
-  if (!links.every((link) => sources.some((source) => source.text.includes(link.replace(/[.,;:!?]+$/, "")))))
-    return "foreign_link"
+  if (!linksIn(text).every((link) => sources.some((source) => source.text.includes(link)))) return "foreign_link"
   return undefined
 }
 
@@ -64,11 +62,35 @@ function squeezed(text: string): string {
   return text.replace(/\s+/g, " ").replaceAll("**", "").trim()
 }
 
+/** Without the full stop or comma that ends a sentence. */
+export function linksIn(text: string): string[] {
+  return (text.match(LINK) ?? []).map((link) => link.replace(/[.,;:!?]+$/, ""))
+}
+
 function withoutFalseMarks(text: string, passage: (n: number) => Passage | undefined): string {
   return text.replace(MARKS, (mark, n: string) => (passage(Number(n)) ? mark : ""))
 }
 
 type Piece = { text: string; isCode: boolean }
+
+const BETWEEN_SENTENCES = /(?<=[.!?](?:\s?\[\d{1,3}\])*)\s+(?!\[\d{1,3}\])(?=\S)/
+const CLOSED_CODE = /^```[^\n]*\n[\s\S]*?^```[ \t]*$(?=[\s\S])/gm
+
+/**
+ * How much of an answer that is still being written can change no more: whatever follows, the sentences up to there stay
+ * as they are. Code that is not closed yet, and a full stop whose number may still come, are not settled.
+ */
+export function settledLength(text: string): number {
+  const closed = [...text.matchAll(CLOSED_CODE)].at(-1)
+  const from = closed ? closed.index + closed[0].length : 0
+  const open = text.slice(from).search(/^```/m)
+  const prose = open === -1 ? text.slice(from) : text.slice(from, from + open)
+  const line = prose.lastIndexOf("\n") + 1
+  const ends = [...prose.slice(line).matchAll(new RegExp(BETWEEN_SENTENCES, "g"))]
+    .map((gap) => line + gap.index + gap[0].length)
+    .filter((at) => !/^\[\d{0,3}$/.test(prose.slice(at)))
+  return from + Math.max(line, ...ends)
+}
 
 /** Sentences, list items and fenced code. Marks that follow a full stop belong to the sentence before it. */
 function piecesOf(answer: string): Piece[] {
@@ -76,7 +98,7 @@ function piecesOf(answer: string): Piece[] {
     if (block.startsWith("```")) return [{ text: block.trim(), isCode: true }]
     return block
       .split("\n")
-      .flatMap((line) => line.split(/(?<=[.!?](?:\s?\[\d{1,3}\])*)\s+(?!\[\d{1,3}\])(?=\S)/))
+      .flatMap((line) => line.split(BETWEEN_SENTENCES))
       .map((text) => text.trim())
       .filter((text) => /[\p{L}\p{N}]/u.test(text.replace(MARKS, "")))
       .map((text) => ({ text, isCode: false }))

@@ -12,7 +12,10 @@ import { withSubsections } from "../tools/sections.ts"
 import type { Evidence } from "./confidence.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
-/** What may be looked at for one answer. Kept to in code: whatever a model asks for, nothing else is opened. */
+/**
+ * What may be looked at for one answer. Kept to in code: whatever a model asks for, nothing else is opened. dex's own
+ * chats never are: an answer that could cite an earlier answer would need no source at all.
+ */
 export type Scope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
 export type Found = { passage: Passage; coverage: number; score: number }
@@ -28,6 +31,8 @@ export type Library = {
 }
 
 const MOST_FOUND = 8
+/** So far it looks past dex's own chats for something else. */
+const MOST_SKIPPED = 3 * MOST_FOUND
 const DAY_MS = 86_400_000
 const HALF_AS_RECENT_DAYS = 182
 
@@ -38,24 +43,29 @@ export async function openLibrary(dex: Dex, scope: Scope): Promise<Library> {
   return {
     passages,
     async search(query, filters = {}) {
-      const { results, notes } = await runSearch(dex, {
-        query,
-        in: scope.among,
-        ...(scope.collections && { collections: scope.collections }),
-        ...(scope.noGlobal && { no_global: true }),
-        ...filters,
-        by: "conversation",
-        explain: false,
-        limit: MOST_FOUND,
-        offset: 0,
-      })
       const found: Omit<Found, "coverage">[] = []
-      for (const { id, message_index, score_final } of results) {
-        const row = (await resolveRef(dex, id)).row
-        const [message] = await store.messages(row.ref, [message_index])
-        if (message) found.push({ passage: passages.add(row, message), score: score_final })
+      for (let offset = 0; ; offset += MOST_FOUND) {
+        const { results, notes } = await runSearch(dex, {
+          query,
+          in: scope.among,
+          ...(scope.collections && { collections: scope.collections }),
+          ...(scope.noGlobal && { no_global: true }),
+          ...filters,
+          by: "conversation",
+          explain: false,
+          limit: MOST_FOUND,
+          offset,
+        })
+        for (const { id, message_index, score_final } of results) {
+          const row = (await resolveRef(dex, id)).row
+          if (row.kind === "dex" || found.length === MOST_FOUND) continue
+          const [message] = await store.messages(row.ref, [message_index])
+          const passage = message && passages.add(row, message)
+          if (passage) found.push({ passage, score: score_final })
+        }
+        const isFull = found.length === MOST_FOUND || results.length < MOST_FOUND || offset >= MOST_SKIPPED
+        if (isFull) return { found: await withCoverage(dex, query, found), notes }
       }
-      return { found: await withCoverage(dex, query, found), notes }
     },
     async read(ref) {
       if (!parseRef(ref))
@@ -63,7 +73,7 @@ export async function openLibrary(dex: Dex, scope: Scope): Promise<Library> {
       const { row, number } = await resolveRef(dex, ref)
       await assertInScope(dex, row, scope)
       const all = await store.messages(row.ref)
-      return readPart(row, all, number).map((message) => passages.add(row, message))
+      return readPart(row, all, number).flatMap((message) => passages.add(row, message) ?? [])
     },
   }
 }
@@ -83,7 +93,9 @@ function readPart(row: ConversationRow, all: StoredMessage[], number: number | u
 async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: Scope): Promise<void> {
   const isDocument = kind === "document"
   const outside =
-    scope.among === (isDocument ? "history" : "docs") || (scope.collections !== undefined && !isDocument)
+    kind === "dex" ||
+    scope.among === (isDocument ? "history" : "docs") ||
+    (scope.collections !== undefined && !isDocument)
       ? true
       : isDocument && !(await reachable(dex, collectionOf(ref.id), scope))
   if (outside) throw new DexError("out_of_scope", "That is outside of what this question may look at.")

@@ -26,7 +26,6 @@ export type LoopOptions = {
   caps: Caps
   signal?: AbortSignal
   onStep?: (step: Step) => void
-  onText?: (piece: string) => void
   /** Of an earlier exchange in the same chat. */
   history?: ModelMessage[]
 }
@@ -89,7 +88,6 @@ export async function runLoop(model: Model, library: Library, options: LoopOptio
         ...(mayCall && { tools: TOOLS }),
         max_tokens: Math.min(ANSWER_TOKENS, room),
         signal,
-        ...(options.onText && { onText: options.onText }),
       })
     } catch (error) {
       if (options.signal?.aborted) throw error

@@ -22,7 +22,8 @@ export type Passage = {
 
 /** What was read for one answer. A passage keeps its number however often it is read. */
 export type Passages = {
-  add(row: ConversationRow, message: StoredMessage): Passage
+  /** Undefined where nothing of it is evidence: text that a hook or dex itself put there never is. */
+  add(row: ConversationRow, message: StoredMessage): Passage | undefined
   get(n: number): Passage | undefined
   all(): Passage[]
 }
@@ -30,7 +31,9 @@ export type Passages = {
 export function createPassages(): Passages {
   const byRef = new Map<string, Passage>()
   return {
-    add(row, message) {
+    add(row, whole) {
+      const message = { ...whole, parts: whole.parts.filter((part) => part.origin !== "injected") }
+      if (message.parts.length === 0) return undefined
       const section = markOf(message)?.name
       const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })
       const known = byRef.get(ref)

@@ -66,10 +66,11 @@ function parse(tool: Tool<never>, argv: string[], options: Options) {
 function convert(flag: Flag, value: string | boolean | (string | boolean)[]): unknown {
   // Told several times, or once with commas.
   if (Array.isArray(value)) return value.flatMap((item) => String(item).split(",").filter(Boolean))
-  if (flag.schema.type !== "integer") return value
+  const isWhole = flag.schema.type === "integer"
+  if (!isWhole && flag.schema.type !== "number") return value
   const number = Number(value)
-  if (value === "" || !Number.isInteger(number))
-    throw new DexError("usage", `--${flag.name} needs a whole number, not "${value}".`)
+  if (value === "" || !(isWhole ? Number.isInteger(number) : Number.isFinite(number)))
+    throw new DexError("usage", `--${flag.name} needs a ${isWhole ? "whole " : ""}number, not "${value}".`)
   return number
 }
 

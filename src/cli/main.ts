@@ -1,4 +1,3 @@
-import { ask } from "../agent/ask.ts"
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
@@ -8,13 +7,10 @@ import type { SyncProgress } from "../ingest/sync.ts"
 import { toJson } from "../render/json.ts"
 import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
-import { tools } from "../tools/index.ts"
 import { readArguments } from "./args.ts"
-import { install, uninstall } from "./install.ts"
+import { commands } from "./commands.ts"
 import type { Printed } from "./print/printer.ts"
 import { VERSION } from "./version.ts"
-
-const commands = [...tools, ask, install, uninstall] as readonly Tool<never>[]
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {
@@ -46,7 +42,14 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (!tool) throw unknownCommand(name)
   const { input, json, help } = readArguments(tool, rest)
   if (help) return write((await import("./help.ts")).toolHelp(tool, terminal))
-  return runCommand(tool, tool === (ask as Tool<never>) && !json ? await withUseCase(input) : input, json)
+  const asked = !json && (tool.name === "ask" || isOneQuestion(tool, input)) ? await withUseCase(input) : input
+  if (tool.name === "chat" && !json) return (await import("./chat.ts")).chatCommand(asked as never)
+  return runCommand(tool, asked, json)
+}
+
+function isOneQuestion(tool: Tool<never>, input: unknown): boolean {
+  const { query, interactive, opencode } = input as { query?: string; interactive?: boolean; opencode?: boolean }
+  return tool.name === "chat" && query !== undefined && !interactive && !opencode
 }
 
 /** An answer is better when it is known what it is for; nobody has to say. */

@@ -1,4 +1,6 @@
-import { resolve } from "node:path"
+import { rmSync } from "node:fs"
+import { basename, join, resolve } from "node:path"
+import { chatFolderOf } from "../connectors/dex-chat.ts"
 import { DexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { forgetTraces } from "../trace/forget.ts"
@@ -18,6 +20,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   const forgotten = refs.map(formatRef)
   if (!input.yes) return { forgotten, count: refs.length, asked: true }
   await store.forget(refs)
+  removeChats(dex, refs)
   dex.clearListings()
   const index = await dex.index()
   if (index) {
@@ -26,6 +29,16 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   }
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
   return { forgotten, count: refs.length }
+}
+
+/** Other programs' files are theirs; dex's own chats are its to remove. */
+function removeChats(dex: Dex, refs: Ref[]): void {
+  for (const { source, id } of refs) {
+    if (source !== "dex_chat") continue
+    const folder = chatFolderOf(id)
+    if (basename(folder) === folder && !/^\.*$/.test(folder))
+      rmSync(join(dex.home.dir, "chat-sessions", folder), { recursive: true, force: true })
+  }
 }
 
 /** One conversation, or all of a project when the text is a project's folder. */

@@ -9,11 +9,12 @@ export function onTerminal(
   home: string,
   args: string[],
   answers: [question: RegExp, keys: string][],
+  columns = 160,
 ): Promise<{ code: number | null; screen: string } | undefined> {
   if (process.platform !== "linux") return Promise.resolve(undefined)
   return new Promise((resolve) => {
     const command = [process.execPath, DEX, ...args].map((word) => `'${word}'`).join(" ")
-    const child = spawn("script", ["-qfec", `stty cols 160 rows 50; exec ${command}`, "/dev/null"], {
+    const child = spawn("script", ["-qfec", `stty cols ${columns} rows 50; exec ${command}`, "/dev/null"], {
       env: { HOME: home, PATH: "/usr/bin:/bin", SHELL: "/bin/sh", TERM: "xterm", TZ: "UTC", NO_COLOR: "1" },
       cwd: home,
       stdio: ["pipe", "pipe", "ignore"],

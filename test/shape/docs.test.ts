@@ -2,14 +2,11 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { install, uninstall } from "../../src/cli/install.ts"
+import { commands } from "../../src/cli/commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
 import { SOURCES } from "../../src/core/conversation.ts"
-import { tools } from "../../src/tools/index.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
-/** The tools, and the two commands that only a terminal has. */
-const commands = [...tools, install, uninstall]
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
 
 test("the reference page says what the declared tools say", () => {

@@ -1,7 +1,7 @@
-import { padEnd, paint, safe, safeLine, wrap } from "../../render/terminal.ts"
+import { padEnd, paint, safe, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 
-type Output = {
+export type AskOutput = {
   answer: string
   sources: { n: number; ref: string; title: string; origin: string; date?: string }[]
   confidence: string
@@ -11,31 +11,40 @@ type Output = {
   used?: { model: string; calls: number; input_tokens: number; output_tokens: number; is_estimate: boolean }
 }
 
-export function printAsk(output: Output, { terminal }: PrintContext): Printed {
-  const { answer, sources, confidence, extractive, note, used } = output
-  if (sources.length === 0) return { lines: [], notes: [answer, ...(note ? [safe(note)] : []), ...usedLine(used)] }
-  const width = Math.max(...sources.map(({ n }) => String(n).length)) + 4
-  const lines = [
-    ...safe(answer)
-      .split("\n")
-      .flatMap((line) => wrap(line, terminal.columns)),
-    "",
-    ...sources.flatMap(({ n, ref, title, origin, date }) => [
-      `${paint(terminal, "cyan", padEnd(`[${n}]`, width))}${safeLine(ref)}`,
-      ...wrap([date, `words of: ${origin}`, safeLine(title)].filter(Boolean).join(" · "), terminal.columns - width).map(
-        (line) => `${" ".repeat(width)}${paint(terminal, "dim", line)}`,
-      ),
-    ]),
-  ]
-  const how = extractive ? "Quotes, as they were written." : "Written by a model from these sources."
+export function printAsk(output: AskOutput, { terminal }: PrintContext): Printed {
+  const { answer, sources } = output
+  if (sources.length === 0) return { lines: [], notes: [answer, ...notesOf(output)] }
+  const said = safe(answer)
+    .split("\n")
+    .flatMap((line) => wrap(line, terminal.columns))
   return {
-    lines,
-    notes: [`Confidence: ${confidence}. ${how}`, ...(note ? [safe(note)] : []), ...usedLine(used)],
+    lines: [...said, "", ...sourceLines(sources, terminal)],
+    notes: notesOf(output),
     listing: sources.map(({ ref }) => ref),
   }
 }
 
-function usedLine(used: Output["used"]): string[] {
+export function sourceLines(sources: AskOutput["sources"], terminal: Terminal): string[] {
+  const width = Math.max(...sources.map(({ n }) => String(n).length)) + 4
+  return sources.flatMap(({ n, ref, title, origin, date }) => [
+    `${paint(terminal, "cyan", padEnd(`[${n}]`, width))}${safeLine(ref)}`,
+    ...wrap([date, `words of: ${origin}`, safeLine(title)].filter(Boolean).join(" · "), terminal.columns - width).map(
+      (line) => `${" ".repeat(width)}${paint(terminal, "dim", line)}`,
+    ),
+  ])
+}
+
+/** How much the answer is worth, what is uncertain or left out, and what it cost. */
+export function notesOf({ sources, confidence, extractive, note, used }: AskOutput): string[] {
+  const how = extractive ? "Quotes, as they were written." : "Written by a model from these sources."
+  return [
+    ...(sources.length > 0 ? [`Confidence: ${confidence}. ${how}`] : []),
+    ...(note ? [safe(note)] : []),
+    ...usedLine(used),
+  ]
+}
+
+function usedLine(used: AskOutput["used"]): string[] {
   if (!used) return []
   const about = used.is_estimate ? "about " : ""
   return [

@@ -1,0 +1,29 @@
+import { flag, list, number, object, optional, text } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+import { askOutput } from "./ask.ts"
+
+/** Declared here; on a terminal the face in cli/ holds the conversation, question by question. */
+export const chat = defineTool({
+  name: "chat",
+  summary: "Talk with your history and documents; every sentence has its source",
+  input: object({
+    query: optional(text("A question. Without one, on a terminal, it goes on until you leave.", { minLength: 1 })),
+    interactive: optional(flag("Go on after the first question.")),
+    use_case: optional(text("What the answers are for.")),
+    collections: optional(list(text(), "Only documents of these collections.")),
+    no_global: optional(flag("Without documents that belong to no project.")),
+    model: optional(text("Another model than llm.model.")),
+    temperature: optional(number("Another temperature than llm.temperature, from 0 to 2.")),
+    opencode: optional(flag("Open OpenCode instead, with dex's tools and folders of its own.")),
+    verbose: optional(flag("Show every search and every reading as it happens.")),
+  }),
+  output: askOutput,
+  cli: {
+    positional: "query",
+    short: { i: "interactive", u: "use_case", c: "collections" },
+    example: 'dex chat "how do we retry failed webhooks" -i',
+  },
+  run: async (dex: Dex, input) => (await import("./chat.run.ts")).run(dex, input),
+  found: (output) => output.sources.length > 0,
+})

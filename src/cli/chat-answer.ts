@@ -1,0 +1,109 @@
+import { NO_MODEL } from "../agent/ask.run.ts"
+import type { startChat, Turn } from "../agent/chat.run.ts"
+import type { Step } from "../agent/loop.ts"
+import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf, wrap } from "../render/terminal.ts"
+import { notesOf, printAsk, sourceLines } from "./print/ask.ts"
+
+export type Started = Awaited<ReturnType<typeof startChat>>
+type How = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }
+
+export const HOW_TO_SET_UP =
+  "To have answers written: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; or dex config set llm.api_key for OpenAI."
+
+/** Puts a question and shows the answer as it comes: sentences on stdout, steps and notes on stderr. */
+export async function answerOn({ chat, kept }: Started, question: string, how: How): Promise<Turn> {
+  const terminal = terminalOf(process.stdout, process.env)
+  const running = runningText((text) => process.stdout.write(text), terminal.columns)
+  let isShown = false
+  kept.question(question)
+  const turn = await chat
+    .ask(question, {
+      signal: how.signal,
+      onSentence: (sentence) => {
+        isShown = true
+        running.say(sentence)
+      },
+      ...(how.verbose && {
+        onStep: (step: Step) => {
+          running.end()
+          showStep(step)
+        },
+      }),
+    })
+    .finally(running.end)
+  kept.answer(turn)
+  showRest(turn, isShown, how.saysNoModel, terminal)
+  return turn
+}
+
+function showRest(turn: Turn, isShown: boolean, saysNoModel: boolean, terminal: Terminal): void {
+  const lines = isShown ? ["", ...sourceLines(turn.sources, terminal)] : printAsk(turn, { terminal, home: "" }).lines
+  if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`)
+  const nothing = turn.sources.length > 0 || turn.stopped ? [] : [turn.answer]
+  const notes = [...nothing, ...notesOf(saysNoModel ? turn : withoutNoModel(turn))]
+  if (turn.forgot)
+    notes.push(
+      `The conversation is long: its first ${turn.forgot === 1 ? "question is" : `${turn.forgot} questions are`} no longer seen by the model. /clear starts over.`,
+    )
+  if (lines.length > 0 && notes.length > 0) process.stderr.write("\n")
+  for (const one of notes) note(one)
+}
+
+function withoutNoModel(turn: Turn): Turn {
+  const { note: said, ...rest } = turn
+  const others = said?.replace(NO_MODEL, "").trim()
+  return others ? { ...rest, note: others } : rest
+}
+
+/** What is not a result. */
+export function note(text: string): void {
+  const terminal = terminalOf(process.stderr, process.env)
+  process.stderr.write(`${wrap(safe(text), terminal.columns).join("\n")}\n`)
+}
+
+function showStep({ call, outcome }: Step): void {
+  const terminal = terminalOf(process.stderr, process.env)
+  const line = clip(`  ${safeLine(call)} → ${safeLine(outcome)}`, terminal.columns)
+  process.stderr.write(`${paint(terminal, "dim", line)}\n`)
+}
+
+/** Code, list items and headings begin their own line. */
+const OWN_LINE = /^(?:```|[-*•]\s|\d{1,3}[.)]\s|#{1,6}\s)/
+
+/** Sentences that come one by one, set as one running text. */
+export function runningText(write: (text: string) => void, columns: number) {
+  let column = 0
+  const end = () => {
+    if (column > 0) write("\n")
+    column = 0
+  }
+  return {
+    end,
+    say(sentence: string) {
+      const clean = safe(sentence)
+      if (OWN_LINE.test(clean)) end()
+      if (clean.startsWith("```")) return void write(`${clean}\n`)
+      for (const word of clean.split(/\s+/)) {
+        const width = widthOf(word)
+        if (column > 0 && column + 1 + width > columns) end()
+        write(column > 0 ? ` ${word}` : word)
+        column += width + (column > 0 ? 1 : 0)
+      }
+    },
+  }
+}
+
+/** The first Ctrl-C ends the answer, which keeps what it has; the second one ends everything at once. */
+export async function stoppable(answer: (signal: AbortSignal) => Promise<Turn>): Promise<Turn> {
+  const stop = new AbortController()
+  const interrupt = () => {
+    if (stop.signal.aborted) process.exit(130)
+    stop.abort()
+  }
+  process.on("SIGINT", interrupt)
+  try {
+    return await answer(stop.signal)
+  } finally {
+    process.off("SIGINT", interrupt)
+  }
+}

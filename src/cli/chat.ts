@@ -1,0 +1,49 @@
+import { type ChatInput, startChat } from "../agent/chat.run.ts"
+import { createDex } from "../app/dex.ts"
+import { saveListing } from "../app/listing.ts"
+import { DexError } from "../core/error.ts"
+import { terminalOf } from "../render/terminal.ts"
+import { answerOn, HOW_TO_SET_UP, note, stoppable } from "./chat-answer.ts"
+import { VERSION } from "./version.ts"
+
+/** Asks one question, or goes on until the person leaves. Returns the exit code. */
+export async function chatCommand(input: ChatInput): Promise<number> {
+  if (input.opencode) return openCodeChat(input)
+  const goesOn = input.interactive === true || input.query === undefined
+  if (goesOn && !(process.stdin.isTTY && process.stdout.isTTY))
+    throw new DexError(
+      "usage",
+      input.query === undefined
+        ? 'There is no terminal to talk on. Give the question: dex chat "how do we retry failed webhooks"'
+        : "-i needs a terminal to talk on. Without it, one question is answered.",
+    )
+  const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+  try {
+    const started = await startChat(dex, input)
+    if (goesOn) return await (await import("./chat-talk.ts")).talk(dex, started, input)
+    const turn = await stoppable((signal) =>
+      answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
+    )
+    if (!started.model) note(HOW_TO_SET_UP)
+    const problem = started.kept.problem()
+    if (problem !== undefined) note(`This chat could not be kept: ${problem}`)
+    if (terminalOf(process.stdout, process.env).interactive && turn.sources.length > 0)
+      saveListing(
+        dex.home.dir,
+        turn.sources.map(({ ref }) => ref),
+      )
+    if (turn.stopped) return 130
+    return turn.sources.length > 0 ? 0 : 1
+  } finally {
+    dex.close()
+  }
+}
+
+async function openCodeChat(input: ChatInput): Promise<number> {
+  const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+  try {
+    return await (await import("./chat-opencode.ts")).openCode(dex, input)
+  } finally {
+    dex.close()
+  }
+}
