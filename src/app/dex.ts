@@ -50,7 +50,11 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     ...(options.onProgress && { onProgress: options.onProgress }),
     ...(options.signal && { signal: options.signal }),
     lastListing: () => readListing(home.dir),
-    clearListings: () => clearListings(home.dir),
+    clearCopies: async (refs) => {
+      clearListings(home.dir)
+      const { forgetMapped } = await import("../agent/map/cache.ts")
+      forgetMapped(home.dir, refs)
+    },
     close: () => {
       // What could not be opened need not be closed; whoever asked for it was told.
       for (const opening of [store, index]) opening?.then((opened) => opened.close()).catch(() => {})

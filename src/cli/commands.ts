@@ -1,8 +1,11 @@
 import { ask } from "../agent/ask.ts"
 import { chat } from "../agent/chat.ts"
+import { digest } from "../agent/digest.ts"
+import { map } from "../agent/map.ts"
+import { rules } from "../agent/rules.ts"
 import type { Tool } from "../core/tool.ts"
 import { tools } from "../tools/index.ts"
 import { install, uninstall } from "./install.ts"
 
 /** Everything that is declared, in the order in which help shows it: the tools, and what only a terminal has. */
-export const commands = [...tools, ask, chat, install, uninstall] as readonly Tool<never>[]
+export const commands = [...tools, ask, chat, map, digest, rules, install, uninstall] as readonly Tool<never>[]

@@ -143,10 +143,10 @@ function viewOf(name: string, json: boolean): View {
 
 /** The first Ctrl-C ends after the conversation at hand; what was read is kept. The second one ends at once. */
 function onInterrupt(stop: AbortController, name: string): () => void {
-  if (name !== "sync" && name !== "eval") return () => {}
+  if (!["sync", "eval", "map", "digest", "rules"].includes(name)) return () => {}
   const handler = () => {
     if (stop.signal.aborted) process.exit(130)
-    const kept = name === "sync" ? "What was read is kept; " : ""
+    const kept = name === "sync" ? "What was read is kept; " : name === "eval" ? "" : "What was answered is kept; "
     process.stderr.write(`\nStopping. ${kept}Ctrl-C again stops at once.\n`)
     stop.abort()
   }
@@ -184,6 +184,8 @@ async function printedBy(
   if (name === "scan") return (await import("./print/lines.ts")).printScan(output as never, context)
   if (name === "timeline") return (await import("./print/lines.ts")).printTimeline(output as never, context)
   if (name === "ask") return (await import("./print/ask.ts")).printAsk(output as never, context)
+  if (name === "map" || name === "rules") return (await import("./print/map.ts")).printMap(output as never, context)
+  if (name === "digest") return (await import("./print/digest.ts")).printDigest(output as never, context)
   if (name === "docs") return (await import("./print/docs.ts")).printDocs(output as never, context)
   if (name === "guide") return (await import("./print/guide.ts")).printGuide(output as never, context)
   if (name === "traces") return (await import("./print/trace.ts")).printTraces(output as never, context)

@@ -67,12 +67,22 @@ function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, st
   const perMs = progress.bytes / Math.max(1, elapsedMs)
   const left = perMs > 0 ? (progress.bytesTotal - progress.bytes) / perMs : 0
   return {
-    phase: { reading: "Reading", indexing: "Indexing", asking: "Asking", embedding: "Embedding" }[progress.phase],
+    phase: {
+      reading: "Reading",
+      indexing: "Indexing",
+      asking: "Asking",
+      embedding: "Embedding",
+      mapping: "Mapping",
+    }[progress.phase],
     done: grouped(progress.done),
     total_units: grouped(progress.total),
-    rate: inBytes(progress) ? ` · ${(perMs / 1000).toFixed(0)} MB/s` : "",
+    rate: inBytes(progress) ? ` · ${(perMs / 1000).toFixed(0)} MB/s` : spentOf(progress),
     left: `${Math.ceil(left / 1000)} s`,
   }
+}
+
+function spentOf({ tokens }: SyncProgress): string {
+  return tokens === undefined ? "" : ` · ${grouped(tokens)} tokens spent`
 }
 
 function lines(stream: NodeJS.WriteStream): ProgressView {
@@ -81,10 +91,16 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
     show: (progress) => {
       if (Date.now() - saidAt < LINE_EVERY_MS) return
       saidAt = Date.now()
-      const units = { reading: "conversations", indexing: "conversations", asking: "questions", embedding: "messages" }[
-        progress.phase
-      ]
-      stream.write(`${progress.phase} ${grouped(progress.done)} of ${grouped(progress.total)} ${units}\n`)
+      const units = {
+        reading: "conversations",
+        indexing: "conversations",
+        asking: "questions",
+        embedding: "messages",
+        mapping: "batches",
+      }[progress.phase]
+      stream.write(
+        `${progress.phase} ${grouped(progress.done)} of ${grouped(progress.total)} ${units}${spentOf(progress)}\n`,
+      )
     },
     stop: () => {},
   }

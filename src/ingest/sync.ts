@@ -31,11 +31,13 @@ export type SyncOptions = {
 }
 
 export type SyncProgress = {
-  phase: "reading" | "indexing" | "asking" | "embedding"
+  phase: "reading" | "indexing" | "asking" | "embedding" | "mapping"
   done: number
   total: number
   bytes: number
   bytesTotal: number
+  /** Spent on a model so far. */
+  tokens?: number
 }
 
 export type SyncReport = {

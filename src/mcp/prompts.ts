@@ -43,14 +43,21 @@ const PROMPTS: readonly Prompt[] = [
   },
 ]
 
-export function listPrompts() {
-  return PROMPTS.map(({ text: _, ...prompt }) => prompt)
+/** Our own, and the recipes: those of the package and the user's. */
+async function promptsIn(dexDir: string): Promise<readonly Prompt[]> {
+  const { recipePrompts } = await import("../agent/recipes.ts")
+  return [...PROMPTS, ...recipePrompts(dexDir)]
 }
 
-export function getPrompt(name: string, given: Given): GetPromptResult {
-  const prompt = PROMPTS.find((one) => one.name === name)
+export async function listPrompts(dexDir: string) {
+  return (await promptsIn(dexDir)).map(({ text: _, ...prompt }) => prompt)
+}
+
+export async function getPrompt(name: string, given: Given, dexDir: string): Promise<GetPromptResult> {
+  const prompts = await promptsIn(dexDir)
+  const prompt = prompts.find((one) => one.name === name)
   if (!prompt)
-    throw invalid(`There is no prompt "${name.slice(0, 80)}". There are: ${PROMPTS.map((one) => one.name).join(", ")}.`)
+    throw invalid(`There is no prompt "${name.slice(0, 80)}". There are: ${prompts.map((one) => one.name).join(", ")}.`)
   const missing = prompt.arguments.find((one) => one.required && !given[one.name]?.trim())
   if (missing) throw invalid(`${missing.name} is missing: ${missing.description}.`)
   return {

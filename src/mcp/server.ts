@@ -19,8 +19,11 @@ export function createServer(parts: ServerParts): Server {
   server.setRequestHandler("resources/list", ({ params }, { mcpReq }) => listResources(params?.cursor, mcpReq, parts))
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }))
   server.setRequestHandler("resources/read", ({ params }, { mcpReq }) => readResource(params.uri, mcpReq, parts))
-  server.setRequestHandler("prompts/list", () => ({ prompts: listPrompts() }))
-  server.setRequestHandler("prompts/get", ({ params }) => getPrompt(params.name, params.arguments ?? {}))
+  const home = () => parts.use(async (dex) => dex.home.dir)
+  server.setRequestHandler("prompts/list", async () => ({ prompts: await listPrompts(await home()) }))
+  server.setRequestHandler("prompts/get", async ({ params }) =>
+    getPrompt(params.name, params.arguments ?? {}, await home()),
+  )
   return server
 }
 

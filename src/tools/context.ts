@@ -1,5 +1,6 @@
 import type { Home } from "../config/home.ts"
 import type { Machine } from "../connectors/connector.ts"
+import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
 import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"
 import type { SearchIndex } from "../store/search-index.ts"
@@ -27,6 +28,6 @@ export type Dex = {
   trace?: (facts: TraceFacts) => void
   /** What the numbers 1, 2, 3 of the last listing in this terminal stand for. */
   lastListing(): string[]
-  /** Forgotten conversations must not live on in the last listings. */
-  clearListings(): void
+  /** Forgotten conversations must not live on in the last listings, nor in answers that were made of them. */
+  clearCopies(refs: Ref[]): Promise<void>
 }

@@ -21,7 +21,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   if (!input.yes) return { forgotten, count: refs.length, asked: true }
   await store.forget(refs)
   removeChats(dex, refs)
-  dex.clearListings()
+  await dex.clearCopies(refs)
   const index = await dex.index()
   if (index) {
     await index.follow(store)

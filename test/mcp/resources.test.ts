@@ -9,6 +9,7 @@ import { tempDir } from "../support/temp.ts"
 import { type Client, connect } from "./client.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
+const RECIPES = ["digest", "evaluation", "preferences", "rules"]
 const ERAS = ["2025-11-25", "2026-07-28"]
 const uriOf = (ref: string) => `dex://conversation/${encodeURIComponent(ref)}`
 
@@ -82,14 +83,14 @@ describe.each(ERAS)("in protocol %s", (era) => {
     const client = await connect(tempDir(), { era })
     const { result } = await client.request("prompts/list")
     const prompts = result!.prompts as { name: string; arguments: { name: string; required: boolean }[] }[]
-    expect(prompts.map(({ name }) => name)).toEqual(["recall", "hand_over", "today"])
+    expect(prompts.map(({ name }) => name)).toEqual(["recall", "hand_over", "today", ...RECIPES])
     const tools = ((await client.request("tools/list")).result!.tools as { name: string }[]).map(({ name }) => name)
     const inputs: Record<string, object> = {
       recall: { topic: 'the "token" race' },
       hand_over: { ref: "claude_code:1f3c", to: "codex" },
       today: {},
     }
-    for (const { name } of prompts) {
+    for (const name of Object.keys(inputs)) {
       const got = (await client.request("prompts/get", { name, arguments: inputs[name] })).result!
       const [message] = got.messages as { role: string; content: { text: string } }[]
       expect(message!.role).toBe("user")
@@ -99,6 +100,8 @@ describe.each(ERAS)("in protocol %s", (era) => {
       expect(estimateTokens(message!.content.text)).toBeLessThan(200)
       for (const value of Object.values(inputs[name]!)) expect(message!.content.text).toContain(JSON.stringify(value))
     }
+    const digest = (await client.request("prompts/get", { name: "digest" })).result!
+    expect(JSON.stringify(digest.messages)).toContain("dex_list")
     expect((await client.request("prompts/get", { name: "recall" })).error).toMatchObject({
       code: -32602,
       message: expect.stringMatching(/^topic is missing/),

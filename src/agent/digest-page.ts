@@ -1,0 +1,45 @@
+import { safeLine } from "../render/terminal.ts"
+import type { ProjectFacts } from "./digest-facts.ts"
+
+const COMMAND_CHARS = 100
+
+/** The facts as Markdown. Texts of transcripts are on one line each, without control characters. */
+export function factsPage(projects: ProjectFacts[]): string[] {
+  return projects.flatMap((facts) => [
+    `## ${safeLine(facts.project) || "no project"}`,
+    "",
+    ...facts.conversations.map(
+      ({ id, title, messages }) =>
+        `- ${safeLine(title).slice(0, COMMAND_CHARS)} (${messages} messages, ${safeLine(id)})`,
+    ),
+    ...(facts.other_conversations > 0 ? [`- ${facts.other_conversations} more by subagents and scripts`] : []),
+    "",
+    ...section(
+      "Commits",
+      facts.commits.map(({ hash, subject, ref }) => `- ${safeLine(hash)} ${safeLine(subject)} (${safeLine(ref)})`),
+    ),
+    ...section(
+      `Files changed: ${facts.files_total}`,
+      facts.files.map(({ path, added, removed }) => `- ${safeLine(path)} +${added} -${removed}`),
+      facts.files_total,
+    ),
+    ...section(
+      "Failed, and did not succeed afterwards",
+      facts.failed_commands.map(
+        ({ command, error, times, ref }) =>
+          `- ${clipped(command)}${times > 1 ? `, ${times} times` : ""} (${safeLine(ref)})${error ? `: ${clipped(error)}` : ""}`,
+      ),
+      facts.failed_commands_total,
+    ),
+  ])
+}
+
+function section(title: string, lines: string[], total = lines.length): string[] {
+  if (lines.length === 0) return []
+  return [`### ${title}`, "", ...lines, ...(total > lines.length ? [`- … and ${total - lines.length} more`] : []), ""]
+}
+
+function clipped(text: string): string {
+  const line = safeLine(text)
+  return line.length > COMMAND_CHARS ? `${line.slice(0, COMMAND_CHARS)}…` : line
+}

@@ -1,0 +1,71 @@
+import { writeFileSync } from "node:fs"
+import { resolve } from "node:path"
+import { isoDate } from "../core/dates.ts"
+import type { Dex } from "../tools/context.ts"
+import { type ProjectFacts, projectFacts } from "./digest-facts.ts"
+import { factsPage } from "./digest-page.ts"
+import { markdownOf } from "./map/markdown.ts"
+import type { Result } from "./map/schema.ts"
+import { type Cost, costOf, mapAll } from "./map.run.ts"
+import type { MapOutput } from "./map-fields.ts"
+import { configuredModel } from "./model.ts"
+import { findRecipe } from "./recipes.ts"
+
+type Digest = {
+  period: string
+  from: string
+  to: string
+  projects: ProjectFacts[]
+  mapped?: MapOutput
+  notes: string[]
+}
+export type DigestInput = Cost & { period: "today" | "week"; project?: string; facts?: boolean }
+
+export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
+  const first = dayBefore(dex.now(), input.period === "today" ? 0 : 6)
+  const range = { from: first.getTime(), to: dex.now() }
+  const projects = await projectFacts(dex, range, input.project)
+  const base = { period: input.period, from: isoDate(range.from), to: isoDate(range.to), projects }
+  const model = configuredModel(dex, input.model === undefined ? {} : { model: input.model })
+  if (projects.length === 0 || input.facts || !model) {
+    const notes =
+      model || input.facts
+        ? []
+        : ["No model is set up, so these are the facts. `dex config set llm.provider …` sets one up."]
+    if (input.output !== undefined) write(dex, input.output, base.projects, undefined, notes)
+    return { ...base, notes }
+  }
+  const { task, schema, filters, description } = findRecipe(dex.home.dir, "digest", dex.cwd)
+  const { output: _, ...others } = input
+  const mapped = await mapAll(
+    dex,
+    description,
+    {
+      ...costOf(input),
+      task,
+      schema,
+      // A day, not a moment: the same digest again asks nothing.
+      filters: { ...filters, from: localDay(first), ...(input.project !== undefined && { project: input.project }) },
+    },
+    others,
+  )
+  if (input.output !== undefined && !input.dry_run) write(dex, input.output, projects, mapped.result, mapped.notes)
+  return { ...base, mapped, notes: [] }
+}
+
+function write(dex: Dex, file: string, projects: ProjectFacts[], result: Result | undefined, notes: string[]): void {
+  const path = resolve(dex.cwd, file)
+  const said = result === undefined ? "" : `${markdownOf("Digest", result, notes)}\n`
+  const page = `${said}${factsPage(projects).join("\n")}\n`
+  writeFileSync(path, /\.json$/i.test(path) ? `${JSON.stringify({ projects, result }, undefined, 2)}\n` : page)
+}
+
+function dayBefore(now: number, days: number): Date {
+  const day = new Date(now)
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate() - days)
+}
+
+function localDay(day: Date): string {
+  const two = (n: number) => String(n).padStart(2, "0")
+  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`
+}

@@ -1,0 +1,41 @@
+import { choice, flag, integer, list, object, optional, text, withDefault } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+import { projectField } from "../tools/fields.ts"
+import { costFields, mapOutput } from "./map-fields.ts"
+
+export const digest = defineTool({
+  name: "digest",
+  summary: "What was done, decided and left open; without a model, the facts",
+  input: object({
+    period: withDefault(choice(["today", "week"], "The day so far, or the last seven days."), "today"),
+    project: projectField,
+    facts: optional(flag("Only the facts: no model is asked.")),
+    ...costFields,
+  }),
+  output: object({
+    period: text(),
+    from: text(),
+    to: text(),
+    projects: list(
+      object({
+        project: text(),
+        conversations: list(object({ id: text(), title: text(), source: text(), messages: integer("In the period.") })),
+        other_conversations: integer("Subagents and automated runs, whose work is counted below as well."),
+        commits: list(object({ ref: text(), hash: text(), subject: text() })),
+        files: list(object({ path: text(), added: integer(), removed: integer() }), "The most changed first."),
+        files_total: integer(),
+        failed_commands: list(
+          object({ ref: text("The last time."), command: text(), error: optional(text()), times: integer() }),
+          "That failed and did not succeed afterwards, the last first.",
+        ),
+        failed_commands_total: integer(),
+      }),
+    ),
+    mapped: optional(mapOutput),
+    notes: list(text()),
+  }),
+  cli: { short: { p: "project", o: "output" }, example: "dex digest --period week" },
+  run: async (dex: Dex, input) => (await import("./digest.run.ts")).run(dex, input),
+  found: (output) => output.projects.length > 0,
+})

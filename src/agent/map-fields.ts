@@ -1,0 +1,99 @@
+import {
+  flag,
+  type Infer,
+  integer,
+  list,
+  map,
+  object,
+  optional,
+  type Schema,
+  text,
+  withDefault,
+} from "../core/schema.ts"
+import { fromField, projectField, sourceField, toField } from "../tools/fields.ts"
+
+// What every command that maps takes and gives, so that one flag means the same in all of them.
+
+/** Which conversations. */
+export const filterFields = {
+  project: projectField,
+  source: sourceField,
+  from: fromField,
+  to: toField,
+  all: optional(flag("Also subagents and automated runs.")),
+  limit: optional(integer("Only so many, the newest.", { minimum: 1 })),
+}
+
+/** How it is done, and what it may cost. */
+export const costFields = {
+  batch_tokens: withDefault(
+    integer("How many tokens of conversations go into one request.", { minimum: 4_000, maximum: 2_000_000 }),
+    80_000,
+  ),
+  parallel: withDefault(integer("Requests at once.", { minimum: 1, maximum: 32 }), 3),
+  max_tokens_total: optional(
+    integer("Ask no more when a request could bring this run above so many tokens.", { minimum: 1 }),
+  ),
+  dry_run: optional(flag("Say what would be asked, and ask nothing.")),
+  model: optional(text("Another model than llm.model.")),
+  output: optional(text("A file to write: JSON if it ends in .json, else Markdown.")),
+}
+
+/** Its shape is the user's. */
+const anyObject = (description: string): Schema<Record<string, unknown>> => ({
+  type: "object",
+  additionalProperties: true,
+  description,
+})
+
+export const mapOutput = object({
+  title: text(),
+  task: text(),
+  model: optional(text()),
+  dry_run: optional(flag()),
+  conversations: integer("That were chosen and say something."),
+  without_text: integer("Chosen, and empty or all copied from others."),
+  left_out: map(integer(), "Conversations of other kinds that match too; all takes them."),
+  estimated_tokens: integer("Of all conversations as they are shown to the model; an estimate."),
+  batch_tokens: integer(),
+  batches: object({
+    total: integer(),
+    cached: integer("Answered in an earlier run: not paid again."),
+    asked: optional(integer()),
+    failed: optional(integer()),
+    not_done: optional(integer()),
+    loose: integer("More than 5 % emptier than they could be, the last one aside: left so by earlier runs."),
+  }),
+  packed: optional(
+    list(
+      object({ conversations: integer(), estimated_tokens: integer(), cached: flag() }),
+      "In a dry run: each batch.",
+    ),
+  ),
+  failed: optional(list(object({ refs: list(text()), reason: text() }), "What could not be mapped, and why.")),
+  merges: optional(
+    object({
+      asked: integer(),
+      cached: integer(),
+      failed: integer(),
+      unmerged: integer("Parts that stand side by side."),
+    }),
+  ),
+  items: optional(object({ mapped: integer(), merged: integer() })),
+  dropped: optional(
+    object(
+      { foreign_refs: integer(), items_without_refs: integer(), items_with_foreign_links: integer() },
+      "What the model said that stands on nothing it was shown.",
+    ),
+  ),
+  refs_not_in_result: optional(integer("Refs that merging left out.")),
+  result: optional(anyObject("What was found, as the schema says.")),
+  partial: optional(flag("Not all of it was done; the notes say what is missing.")),
+  used: optional(
+    object({ requests: integer(), input_tokens: integer(), output_tokens: integer(), is_estimate: flag() }),
+  ),
+  written: optional(text("The file that was written.")),
+  notes: list(text()),
+})
+
+export type MapOutput = Infer<typeof mapOutput>

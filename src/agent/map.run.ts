@@ -1,0 +1,254 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { resolve } from "node:path"
+import { DexError, messageOf } from "../core/error.ts"
+import { estimateTokens } from "../core/tokens.ts"
+import type { Dex } from "../tools/context.ts"
+import { openCache } from "./map/cache.ts"
+import { markdownOf } from "./map/markdown.ts"
+import { mapQuestion } from "./map/prompt.ts"
+import {
+  carryOut,
+  type Filters,
+  type Job,
+  looseBatches,
+  type Mapped,
+  type Prepared,
+  prepare,
+  tokensOfBatch,
+} from "./map/run.ts"
+import { ITEMS, readSchema } from "./map/schema.ts"
+import type { MapOutput } from "./map-fields.ts"
+import { configuredModel } from "./model.ts"
+import { findRecipe, taskOf } from "./recipes.ts"
+
+export type Cost = {
+  batch_tokens: number
+  parallel: number
+  max_tokens_total?: number
+  dry_run?: boolean
+  model?: string
+  output?: string
+}
+export type MapInput = Filters &
+  Cost & { task?: string; recipe?: string; topic?: string; schema?: string; resume?: boolean }
+
+const LAST = "last"
+
+export async function run(dex: Dex, asked: MapInput): Promise<MapOutput> {
+  const input = asked.resume && asked.task === undefined && asked.recipe === undefined ? lastRun(dex, asked) : asked
+  const { title, task, schema, filters } = wanted(dex, input)
+  if (!input.dry_run && configuredModel(dex)) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
+  return mapAll(dex, title, { ...costOf(input), task, schema, filters: { ...filters, ...filtersOf(input) } }, input)
+}
+
+/** Maps and merges, or says what that would take. Throws where there is no model to ask. */
+export async function mapAll(
+  dex: Dex,
+  title: string,
+  job: Job,
+  options: Pick<Cost, "dry_run" | "model" | "output">,
+  page: Page = markdownOf,
+): Promise<MapOutput> {
+  const model = configuredModel(dex, options.model === undefined ? {} : { model: options.model })
+  if (!model && !options.dry_run) throw noModel()
+  const prepared = await prepare(dex, job, model)
+  const about = { title, ...describe(job, prepared) }
+  const named = model ? { model: model.id } : {}
+  const kinds = leftOutNotes(prepared)
+  if (options.dry_run)
+    return {
+      ...about,
+      ...named,
+      dry_run: true,
+      packed: prepared.batches.map((batch) => ({
+        conversations: new Set(batch.pieces.map(({ ref }) => `${ref.source}:${ref.id}`)).size,
+        estimated_tokens: tokensOfBatch(batch),
+        cached: prepared.isDone(batch),
+      })),
+      notes: [
+        ...kinds,
+        ...(model
+          ? []
+          : ["No model is set up yet, so nothing could be asked. `dex config set llm.provider …` sets one."]),
+      ],
+    }
+  if (prepared.batches.length === 0) return { ...about, ...named, notes: kinds }
+  const mapped = await carryOut(dex, job, prepared, model!)
+  const { requests, input, output, is_estimate } = model!.used()
+  const notes = [...kinds, ...notesOf(mapped, prepared)]
+  const isPartial = mapped.not_done > 0 || mapped.failed.length > 0
+  const written = options.output === undefined ? undefined : resolve(dex.cwd, options.output)
+  if (written !== undefined)
+    write(written, /\.json$/i.test(written) ? json(mapped.result) : page(title, mapped.result, notes))
+  return {
+    ...about,
+    ...named,
+    batches: {
+      ...about.batches,
+      cached: mapped.cached,
+      asked: mapped.asked,
+      failed: mapped.failed.length,
+      not_done: mapped.not_done,
+    },
+    ...(mapped.failed.length > 0 && { failed: mapped.failed }),
+    merges: { ...mapped.merges, failed: mapped.merges.failed.length },
+    items: { mapped: mapped.items_before_merge, merged: mapped.items },
+    dropped: mapped.dropped,
+    refs_not_in_result: mapped.refs_not_in_result,
+    result: mapped.result,
+    ...(isPartial && { partial: true }),
+    used: { requests, input_tokens: input, output_tokens: output, is_estimate },
+    ...(written !== undefined && { written }),
+    notes,
+  }
+}
+
+type Page = typeof markdownOf
+
+export function noModel(): DexError {
+  return new DexError(
+    "no_model",
+    "This needs a model, and none is set up. Any server that speaks OpenAI's chat completions will do: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for one of your own, or `dex config set llm.api_key` for OpenAI. --dry-run says beforehand what would be asked.",
+  )
+}
+
+function wanted(dex: Dex, input: MapInput) {
+  if (input.task !== undefined && input.recipe !== undefined)
+    throw new DexError(
+      "usage",
+      "Give a task or a --recipe, not both. A recipe can be copied and changed: see docs/map.md.",
+    )
+  if (input.recipe !== undefined) {
+    const recipe = findRecipe(dex.home.dir, input.recipe, dex.cwd)
+    const { description, schema, filters } = recipe
+    return {
+      title: description,
+      task: taskOf(recipe, input.topic === undefined ? {} : { topic: input.topic }),
+      schema: input.schema === undefined ? schema : schemaIn(dex, input.schema),
+      filters,
+    }
+  }
+  if (input.task === undefined || input.task.trim() === "")
+    throw new DexError(
+      "usage",
+      'What should be collected? dex map "decisions on the database, and why", or --recipe rules.',
+    )
+  return {
+    title: input.task,
+    task: input.task,
+    schema: input.schema === undefined ? ITEMS : schemaIn(dex, input.schema),
+    filters: {},
+  }
+}
+
+function schemaIn(dex: Dex, file: string) {
+  let value: unknown
+  try {
+    value = JSON.parse(readFileSync(resolve(dex.cwd, file), "utf8"))
+  } catch (error) {
+    throw new DexError("bad_schema", `The schema ${file} cannot be read (${messageOf(error)}).`, { cause: error })
+  }
+  return readSchema(value, file)
+}
+
+function lastRun(dex: Dex, now: MapInput): MapInput {
+  const last = openCache(dex.home.dir).get(LAST) as MapInput | undefined
+  if (last === undefined || typeof last !== "object")
+    throw new DexError("nothing_to_resume", 'There is no earlier run to go on with. Start one: dex map "…"')
+  const { max_tokens_total: _, ...before } = last
+  return {
+    ...before,
+    ...(now.max_tokens_total !== undefined && { max_tokens_total: now.max_tokens_total }),
+    ...(now.output !== undefined && { output: now.output }),
+    ...(now.dry_run && { dry_run: true }),
+  }
+}
+
+export function filtersOf({ project, source, from, to, all, limit }: Filters): Filters {
+  return {
+    ...(project !== undefined && { project }),
+    ...(source !== undefined && { source }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+    ...(all && { all }),
+    ...(limit !== undefined && { limit }),
+  }
+}
+
+export function costOf({ batch_tokens, parallel, max_tokens_total }: Cost) {
+  return { batch_tokens, parallel, ...(max_tokens_total !== undefined && { max_tokens_total }) }
+}
+
+function describe(job: Job, prepared: Prepared) {
+  const { batches, conversations, without_text, left_out } = prepared
+  const frame = mapQuestion(job.task, job.schema, "")
+  const perRequest = estimateTokens(frame.system + frame.text)
+  return {
+    task: job.task,
+    conversations: conversations.size,
+    without_text,
+    left_out,
+    estimated_tokens: batches.reduce((sum, batch) => sum + tokensOfBatch(batch) + perRequest, 0),
+    batch_tokens: job.batch_tokens,
+    batches: {
+      total: batches.length,
+      cached: batches.filter(prepared.isDone).length,
+      loose: looseBatches(prepared),
+    },
+  }
+}
+
+function leftOutNotes({ left_out, without_text }: Prepared): string[] {
+  const kinds = Object.entries(left_out).map(([kind, count]) => `${count} of kind ${kind}`)
+  return [
+    ...(kinds.length > 0 ? [`Not taken: ${kinds.join(", ")}; --all takes them.`] : []),
+    ...(without_text > 0 ? [`Conversations without words of their own: ${without_text}.`] : []),
+  ]
+}
+
+function notesOf(mapped: Mapped, { batches }: Prepared): string[] {
+  const { failed, not_done, stopped, merges, dropped, refs_not_in_result } = mapped
+  const goOn = "The same command goes on where this ended; what is done is not paid again."
+  return [
+    ...(not_done > 0 ? [`Partial: ${not_done} of ${batches.length} batches were not done: ${stopped}. ${goOn}`] : []),
+    ...(not_done === 0 && stopped !== undefined ? [`Not all was merged: ${stopped}. ${goOn}`] : []),
+    ...failed.map(
+      ({ refs, reason }) => `Partial: ${refs.length} conversations could not be mapped (${refs[0]}…): ${reason}.`,
+    ),
+    ...merges.failed.map((reason) => `A merge failed, so its items stand side by side: ${reason}.`),
+    ...(merges.unmerged > 0 && merges.failed.length === 0 && stopped === undefined
+      ? [`${merges.unmerged} parts were too large to merge and stand side by side; a larger llm.max_tokens helps.`]
+      : []),
+    ...(dropped.foreign_refs > 0
+      ? [`${dropped.foreign_refs} refs were left out: they were not in what was shown.`]
+      : []),
+    ...(dropped.items_without_refs > 0 ? [`${dropped.items_without_refs} items without a source were left out.`] : []),
+    ...(dropped.items_with_foreign_links > 0
+      ? [`${dropped.items_with_foreign_links} items with a link that is in no conversation were left out.`]
+      : []),
+    ...(mapped.short > 0
+      ? [
+          `In ${mapped.short} requests the server counted less than half of the tokens that were sent. If its context is smaller than a batch, it did not read all: try a smaller --batch-tokens.`,
+        ]
+      : []),
+    ...(refs_not_in_result > 0 ? [`Merging left ${refs_not_in_result} refs out.`] : []),
+  ]
+}
+
+function json(result: unknown): string {
+  return `${JSON.stringify(result, undefined, 2)}\n`
+}
+
+function write(path: string, content: string): void {
+  try {
+    writeFileSync(path, content)
+  } catch (error) {
+    throw new DexError(
+      "output",
+      `${path} cannot be written (${messageOf(error)}). The answers are kept: the same command with another --output asks nothing again.`,
+      {
+        cause: error,
+      },
+    )
+  }
+}

@@ -1,0 +1,106 @@
+import { messageOf } from "../../core/error.ts"
+import type { Ref } from "../../core/ref.ts"
+import { read, type Schema } from "../../core/schema.ts"
+import { estimateTokens } from "../../core/tokens.ts"
+import type { Model, ModelReply } from "../../llm/model.ts"
+import { askJson } from "./ask-json.ts"
+import type { Cache } from "./cache.ts"
+import { checkAnswer, type Dropped, NOTHING_DROPPED } from "./check.ts"
+import type { Question } from "./prompt.ts"
+import type { Part } from "./reduce.ts"
+import type { Result } from "./schema.ts"
+import type { Purse } from "./spend.ts"
+
+type Usage = ModelReply["usage"]
+
+/** What one run works with, and what has happened in it so far. */
+export type Desk = {
+  model: Model
+  purse: Purse
+  cache: Cache
+  schema: Schema
+  signal: AbortSignal
+  dropped: Dropped
+  /** Answers for which the server counted far fewer tokens than were sent. */
+  short: number
+  /** Why nothing more is asked, and the error behind it. */
+  stopped?: string
+  error?: unknown
+}
+
+export type Asked = {
+  question: Question
+  /** All that was shown, and whether a ref was in it. */
+  data: string
+  holds(ref: Ref): boolean
+}
+
+export type Outcome =
+  | { type: "part"; part: Part; was: "kept" | "asked" }
+  | { type: "failed"; reason: string }
+  | { type: "not_done" }
+
+/**
+ * The answer that is kept under a key, or the model's, which is kept at once. `prepare` is called only when it has to be
+ * asked. Never throws: what stops one request stops those that come after it.
+ */
+export async function answer(
+  desk: Desk,
+  { key, refs }: { key: string; refs: string[] },
+  prepare: () => Promise<Asked | { reason: string }>,
+): Promise<Outcome> {
+  const known = keptPart(desk.cache.get(key), desk.schema)
+  if (known) {
+    note(desk, known)
+    return { type: "part", part: known.part, was: "kept" }
+  }
+  if (desk.stopped !== undefined) return { type: "not_done" }
+  try {
+    const asked = await prepare()
+    if ("reason" in asked) return { type: "failed", reason: asked.reason }
+    const { question, data, holds } = asked
+    const answered = await askJson(desk, question, desk.schema, (reply) => checkAnswer(reply, desk.schema, holds, data))
+    if (answered.type === "bad") return { type: "failed", reason: answered.reason }
+    if (answered.type === "no_tokens") {
+      desk.stopped ??= desk.purse.refusal(question)
+      return { type: "not_done" }
+    }
+    const { result, dropped } = answered.value
+    const short = isShort(question, answered.usage)
+    desk.cache.put(key, { refs, value: { result, refs, dropped, short } })
+    note(desk, { dropped, short })
+    return { type: "part", part: { result, refs }, was: "asked" }
+  } catch (error) {
+    desk.stopped ??= messageOf(error).replace(/\.$/, "")
+    desk.error ??= error
+    return { type: "not_done" }
+  }
+}
+
+/** Some servers cut a prompt that is longer than their context and say nothing. What they count tells. */
+function isShort({ system, text }: Question, { input, is_estimate }: Usage): boolean {
+  return !is_estimate && input < estimateTokens(system + text) / 2
+}
+
+function note(desk: Desk, { dropped, short }: { dropped: Dropped; short: boolean }): void {
+  for (const name of Object.keys(NOTHING_DROPPED) as (keyof Dropped)[]) desk.dropped[name] += dropped[name]
+  if (short) desk.short++
+}
+
+/** What is in the cache was once checked; a file that somebody changed is as good as none. */
+function keptPart(value: unknown, schema: Schema): { part: Part; dropped: Dropped; short: boolean } | undefined {
+  if (typeof value !== "object" || value === null) return undefined
+  const { result, refs, dropped, short } = value as {
+    result?: unknown
+    refs?: unknown
+    dropped?: Dropped
+    short?: unknown
+  }
+  const checked = read(schema, result)
+  if ("wrong" in checked || !Array.isArray(refs)) return undefined
+  return {
+    part: { result: checked.ok as Result, refs: refs.map(String) },
+    dropped: { ...NOTHING_DROPPED, ...dropped },
+    short: short === true,
+  }
+}

@@ -1,0 +1,102 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from "node:fs"
+import { join } from "node:path"
+import { DexError, messageOf } from "../../core/error.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
+import { hashOf } from "./data.ts"
+
+// ~/.dex/map: one small file for every answer, named by what was asked. A file is there whole or not at all.
+
+/** `refs`: the conversations it was made of, so that it goes when one of them is forgotten. */
+export type Kept = { refs: string[]; value: unknown }
+
+export type Cache = {
+  has(key: string): boolean
+  get(key: string): unknown
+  put(key: string, kept: Kept): void
+  /** Takes away what killed runs were writing. */
+  sweep(): void
+}
+
+const WRITING_MS = 600_000
+
+export function openCache(dexDir: string): Cache {
+  const folder = folderOf(dexDir)
+  const path = (key: string) => join(folder, `${key}.json`)
+  return {
+    has: (key) => existsSync(path(key)),
+    get(key) {
+      try {
+        return (JSON.parse(readFileSync(path(key), "utf8")) as Kept | null)?.value
+      } catch {
+        return undefined // not there, or not whole on a disk that lost it: then it is asked again
+      }
+    },
+    sweep() {
+      for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+        const file = join(folder, name)
+        if (
+          name.endsWith(".new") &&
+          Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > WRITING_MS
+        )
+          rmSync(file, { force: true })
+      }
+    },
+    put(key, kept) {
+      try {
+        mkdirSync(folder, { recursive: true, mode: 0o700 })
+        const beside = `${path(key)}.${process.pid}.new`
+        const fd = openSync(beside, "w", 0o600)
+        try {
+          writeSync(fd, JSON.stringify(kept))
+          fsyncSync(fd)
+        } finally {
+          closeSync(fd)
+        }
+        renameSync(beside, path(key))
+      } catch (error) {
+        throw new DexError(
+          "map_cache",
+          `${folder} cannot be written (${messageOf(error)}), so nothing that is paid for could be kept. Make room or mend it.`,
+          { cause: error },
+        )
+      }
+    },
+  }
+}
+
+export function keyOf(...parts: string[]): string {
+  return hashOf(JSON.stringify(parts))
+}
+
+/** Takes out every answer that was made of one of these conversations. Returns how many. */
+export function forgetMapped(dexDir: string, refs: Ref[]): number {
+  const folder = folderOf(dexDir)
+  const forgotten = new Set(refs.map(formatRef))
+  if (!existsSync(folder)) return 0
+  const files = readdirSync(folder).filter((name) => {
+    try {
+      const { refs: of } = JSON.parse(readFileSync(join(folder, name), "utf8")) as Kept
+      return of.some((ref) => forgotten.has(ref))
+    } catch {
+      return true // not whole: nobody can tell what it holds
+    }
+  })
+  for (const name of files) rmSync(join(folder, name), { force: true })
+  return files.length
+}
+
+function folderOf(dexDir: string): string {
+  return join(dexDir, "map")
+}

@@ -1,0 +1,57 @@
+import { safe, safeLine } from "../../render/terminal.ts"
+import type { Item, Result } from "./schema.ts"
+
+/** A result as a page: every item with its refs behind it, under its project where all items name one. */
+export function markdownOf(title: string, result: Result, notes: string[]): string {
+  const lists = Object.entries(result).filter((entry): entry is [string, Item[]] => isItems(entry[1]))
+  const others = Object.entries(result).filter(([, value]) => !isItems(value) && value !== "")
+  const lines = [
+    `# ${safeLine(title)}`,
+    "",
+    ...others.flatMap(([name, value]) => [`${words(name)}: ${said(value)}`, ""]),
+    ...lists.flatMap(([name, items]) => [
+      ...(lists.length > 1 ? [`## ${words(name)}`, ""] : []),
+      ...(items.length === 0 ? ["None.", ""] : sections(items, lists.length > 1 ? "###" : "##")),
+    ]),
+    ...notes.flatMap((note) => [`> ${safeLine(note)}`, ""]),
+  ]
+  return `${lines.join("\n").trimEnd()}\n`
+}
+
+function sections(items: Item[], mark: string): string[] {
+  const byProject = items.every((item) => typeof item.project === "string" && item.project !== "")
+  if (!byProject) return [...items.flatMap((item) => itemLines(item)), ""]
+  const groups = Map.groupBy(items, (item) => safeLine(item.project as string))
+  return [...groups].flatMap(([project, members]) => [
+    `${mark} ${project}`,
+    "",
+    ...members.flatMap((item) => itemLines(item, "project")),
+    "",
+  ])
+}
+
+/** The first text says what it is; the other fields follow. */
+function itemLines({ refs, ...item }: Item, without?: string): string[] {
+  const fields = Object.entries(item).filter(([name, value]) => name !== without && value !== "" && value !== undefined)
+  const first = fields.find(([, value]) => typeof value === "string") ?? fields[0]
+  return [
+    `- ${first ? said(first[1]) : ""} (${refs.map(safeLine).join(", ")})`,
+    ...fields.filter((field) => field !== first).map(([name, value]) => `  - ${words(name)}: ${said(value)}`),
+  ]
+}
+
+function isItems(value: unknown): value is Item[] {
+  return Array.isArray(value) && value.every((item) => Array.isArray((item as Item | null)?.refs))
+}
+
+function said(value: unknown): string {
+  if (typeof value === "string") return safe(value).trim().replaceAll("\n", "\n  ")
+  return Array.isArray(value) && value.every((one) => typeof one === "string")
+    ? value.map(safeLine).join(", ")
+    : safeLine(JSON.stringify(value))
+}
+
+function words(name: string): string {
+  const plain = safeLine(name).replaceAll("_", " ")
+  return plain.charAt(0).toUpperCase() + plain.slice(1)
+}

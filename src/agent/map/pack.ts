@@ -1,0 +1,119 @@
+import { formatRef } from "../../core/ref.ts"
+import { hashOf, hashOfPiece, type Measured, type Piece, sizeOf } from "./data.ts"
+
+/** `hash` names what the batch says: the same hash, the same text. */
+export type Batch = { pieces: Piece[]; chars: number; hash: string }
+
+/** Where the pieces of a batch stand, which is all that is remembered of it. */
+export type KnownBatch = { pieces: { ref: string; from: number; count: number }[] }
+
+/** A batch is full when less than this share of it is empty. */
+export const LOOSE = 0.05
+/** How far behind the oldest one to look for a conversation that fits whole. */
+const WINDOW = 20
+
+/** A unit longer than this could leave a batch emptier than it may be. */
+export function longestUnit(budget: number): number {
+  return Math.floor(budget * LOOSE)
+}
+
+/**
+ * Puts every unit of every conversation into one batch of at most `budget` characters. A batch of an earlier run
+ * keeps its pieces while it is full or answered, so that nothing is paid for twice. The rest is packed oldest first; a
+ * conversation is cut only where a batch would be left emptier than it may be.
+ */
+export function planBatches(
+  conversations: Measured[],
+  budget: number,
+  known: KnownBatch[] = [],
+  isDone: (hash: string) => boolean = () => false,
+): Batch[] {
+  const byRef = new Map(conversations.map((one) => [formatRef(one.ref), one]))
+  const taken = new Map(conversations.map((one) => [one, new Uint8Array(one.units.length)]))
+  const kept = known.flatMap((batch) => {
+    const pieces = batch.pieces.flatMap(({ ref, from, count }): Run[] => {
+      const of = byRef.get(ref)
+      const isThere = of && from >= 0 && count > 0 && from + count <= of.units.length
+      const isFree =
+        isThere &&
+        !taken
+          .get(of)!
+          .subarray(from, from + count)
+          .includes(1)
+      return isFree ? [{ of, from, count }] : []
+    })
+    if (pieces.length === 0 || pieces.length < batch.pieces.length) return []
+    const whole = batchOf(pieces)
+    if (whole.chars > budget || (whole.chars < budget * (1 - LOOSE) && !isDone(whole.hash))) return []
+    for (const { of, from, count } of pieces) taken.get(of)!.fill(1, from, from + count)
+    return [whole]
+  })
+  return [
+    ...kept,
+    ...pack(
+      conversations.toSorted(byAge).flatMap((of) => runsOf(of, taken.get(of)!)),
+      budget,
+    ),
+  ]
+}
+
+/** What to remember of a batch. */
+export function remembered({ pieces }: Batch): KnownBatch {
+  return { pieces: pieces.map(({ ref, from, count }) => ({ ref: formatRef(ref), from, count })) }
+}
+
+type Run = { of: Measured; from: number; count: number }
+
+function pack(runs: Run[], budget: number): Batch[] {
+  const queue = [...runs]
+  const batches: Batch[] = []
+  while (queue.length > 0) {
+    const pieces: Run[] = []
+    let chars = 0
+    const take = (run: Run) => {
+      pieces.push(run)
+      chars += sizeOf(run.of, run.from, run.count)
+    }
+    for (;;) {
+      const fits = queue.slice(0, WINDOW).findIndex(({ of, from, count }) => chars + sizeOf(of, from, count) <= budget)
+      if (fits === -1) break
+      take(queue.splice(fits, 1)[0]!)
+    }
+    const [next] = queue
+    if (next && chars < budget * (1 - LOOSE)) {
+      let count = 1
+      while (count + 1 < next.count && chars + sizeOf(next.of, next.from, count + 1) <= budget) count++
+      take({ ...next, count })
+      if (count === next.count) queue.shift()
+      else queue[0] = { ...next, from: next.from + count, count: next.count - count }
+    }
+    batches.push(batchOf(pieces))
+  }
+  return batches
+}
+
+function batchOf(runs: Run[]): Batch {
+  const sorted = [...runs].sort((a, b) => byAge(a.of, b.of) || a.from - b.from)
+  return {
+    pieces: sorted.map(({ of, from, count }) => ({ ref: of.ref, from, count })),
+    chars: sorted.reduce((sum, { of, from, count }) => sum + sizeOf(of, from, count), 0),
+    hash: hashOf(sorted.map(({ of, from, count }) => hashOfPiece(of, from, count)).join("\n")),
+  }
+}
+
+function runsOf(of: Measured, taken: Uint8Array): Run[] {
+  const runs: Run[] = []
+  for (let from = 0; from < taken.length; ) {
+    let end = from
+    while (end < taken.length && taken[end] === 0) end++
+    if (end > from) runs.push({ of, from, count: end - from })
+    from = end + 1
+  }
+  return runs
+}
+
+/** By when it began, which never changes. */
+function byAge(a: Measured, b: Measured): number {
+  const [one, other] = [formatRef(a.ref), formatRef(b.ref)]
+  return a.at - b.at || (one < other ? -1 : one > other ? 1 : 0)
+}

@@ -1,0 +1,98 @@
+import { DexError } from "../../core/error.ts"
+import { list, object, type Schema, text } from "../../core/schema.ts"
+
+// The shape of what a model answers: an object with lists of items, each of which has its refs.
+
+export type Item = Record<string, unknown> & { refs: string[] }
+export type Result = Record<string, unknown>
+
+const REFS = list(text(), "Refs of the messages this stands on, as in the data: source:id#number.")
+
+export const ITEMS: Schema = object({ items: list(object({ text: text(undefined, { minLength: 1 }), refs: REFS })) })
+
+/** The names of the lists that hold items. */
+export function listsOf(schema: Schema): string[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, { type, items }]) =>
+    type === "array" && items?.type === "object" ? [name] : [],
+  )
+}
+
+export function itemsOf(result: Result, name: string): Item[] {
+  return (result[name] ?? []) as Item[]
+}
+
+/**
+ * A schema that a person wrote. Only what is also checked is taken: a rule that nobody minds would be a lie. Items get
+ * their `refs` where the schema does not name them.
+ */
+export function readSchema(value: unknown, where: string): Schema {
+  const schema = take(value, "", where)
+  if (schema.type !== "object" || listsOf(schema).length === 0)
+    throw wrong(where, "must be an object with at least one list of objects, such as the items to find")
+  for (const name of listsOf(schema)) {
+    const items = schema.properties![name]!.items!
+    items.properties = { ...items.properties, refs: REFS }
+    items.required = [...new Set([...(items.required ?? []), "refs"])]
+  }
+  return schema
+}
+
+const EVERYWHERE = ["type", "description"]
+const WORDS: Record<string, string[]> = {
+  string: ["enum", "minLength"],
+  integer: ["minimum", "maximum"],
+  number: ["minimum", "maximum"],
+  boolean: [],
+  array: ["items"],
+  object: ["properties", "required"],
+}
+/** Says nothing, or what holds anyway. */
+const IGNORED = ["$schema", "$id", "title", "additionalProperties"]
+
+function take(value: unknown, at: string, where: string): Schema {
+  const place = at === "" ? "the schema" : at
+  if (!isObject(value)) throw wrong(where, `${place} must be an object`)
+  const { type, description, properties, items, required } = value
+  const words = typeof type === "string" && Object.hasOwn(WORDS, type) ? WORDS[type]! : undefined
+  if (!words) throw wrong(where, `${place} needs a type: ${Object.keys(WORDS).join(", ")}`)
+  const known = [...EVERYWHERE, ...words]
+  const odd = Object.keys(value).find((key) => !known.includes(key) && !IGNORED.includes(key))
+  if (odd !== undefined)
+    throw wrong(where, `${place} uses "${odd}", which dex does not check there. It has: ${known.join(", ")}`)
+  const unnamed = Array.isArray(required)
+    ? required.find((name) => !(isObject(properties) && Object.hasOwn(properties, String(name))))
+    : undefined
+  if (unnamed !== undefined) throw wrong(where, `${place} requires "${unnamed}", which its properties do not describe`)
+  if (isObject(value.additionalProperties))
+    throw wrong(where, `${place} describes fields without names, which dex does not check`)
+  const plain = Object.fromEntries(
+    Object.entries(value).filter(
+      ([key, inner]) => ["minimum", "maximum", "minLength"].includes(key) && typeof inner === "number",
+    ),
+  )
+  return {
+    type: type as Schema["type"],
+    ...(typeof description === "string" && { description }),
+    ...plain,
+    ...(Array.isArray(value.enum) && { enum: value.enum.map(String) }),
+    ...(type === "array" && { items: take(items ?? { type: "string" }, `${at}[]`, where) }),
+    ...(type === "object" && {
+      properties: Object.fromEntries(
+        Object.entries(isObject(properties) ? properties : {}).map(([key, inner]) => [
+          key,
+          take(inner, at === "" ? key : `${at}.${key}`, where),
+        ]),
+      ),
+      required: Array.isArray(required) ? required.map(String) : [],
+      additionalProperties: false,
+    }),
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}
+
+function wrong(where: string, what: string): DexError {
+  return new DexError("bad_schema", `${where}: ${what}. See docs/map.md.`)
+}

@@ -1,0 +1,21 @@
+import { choice, object, optional } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+import { costFields, filterFields, mapOutput } from "./map-fields.ts"
+
+export const rules = defineTool({
+  name: "rules",
+  summary: "Rules for AGENTS.md from what you asked agents for, with a model",
+  input: object({
+    ...filterFields,
+    for: optional(choice(["agents", "claude", "cursor"], "Whose file --output is: cursor's has a head of its own.")),
+    ...costFields,
+  }),
+  output: mapOutput,
+  cli: {
+    short: { l: "limit", s: "source", p: "project", a: "all", o: "output" },
+    example: "dex rules --project api --output rules.md",
+  },
+  run: async (dex: Dex, input) => (await import("./rules.run.ts")).run(dex, input),
+  found: (output) => output.conversations > 0,
+})

@@ -1,0 +1,23 @@
+import type { ProjectFacts } from "../../agent/digest-facts.ts"
+import { factsPage } from "../../agent/digest-page.ts"
+import { markdownOf } from "../../agent/map/markdown.ts"
+import type { MapOutput } from "../../agent/map-fields.ts"
+import { costLines, printMap } from "./map.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+
+type Output = { period: string; projects: ProjectFacts[]; mapped?: MapOutput; notes: string[] }
+
+export function printDigest({ period, projects, mapped, notes }: Output, context: PrintContext): Printed {
+  const days = period === "today" ? "today" : "in the last seven days"
+  if (projects.length === 0)
+    return { lines: [], notes: [`Nothing was said ${days}. \`dex sync\` reads what is new.`, ...notes] }
+  if (mapped?.dry_run) return printMap(mapped, context)
+  const said = mapped?.result
+    ? [...markdownOf(`Digest: ${days}`, mapped.result, []).split("\n"), "# The facts", ""]
+    : []
+  return {
+    lines: [...(mapped?.partial ? ["PARTIAL", ""] : []), ...said, ...factsPage(projects)],
+    notes: [...notes, ...(mapped ? [...mapped.notes, ...costLines(mapped)] : [])],
+    listing: projects.flatMap(({ conversations }) => conversations.map(({ id }) => id)),
+  }
+}

@@ -1,0 +1,132 @@
+import type { ChildProcess } from "node:child_process"
+import { readdirSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { DEX, dex, startDex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { type Asked, modelServer, type Step } from "../support/model-server.ts"
+import { tempDir } from "../support/temp.ts"
+import { faithful, isMerge, promptOf } from "./map-script.ts"
+
+const KILLS = 20
+const PARALLEL = 2
+const ARGS = ["map", "collect", "--batch-tokens", "4000", "--parallel", String(PARALLEL), "--json"]
+
+test(`kill -9 at ${KILLS} points of a map: the next run ends with the same result and pays for no finished batch again`, {
+  timeout: 300_000,
+}, async () => {
+  const home = tempDir()
+  for (let n = 0; n < 14; n++)
+    claudeSession(home, {
+      id: `${String(n).padStart(8, "0")}-1111-4111-8111-111111111111`,
+      start: new Date(Date.UTC(2026, 8, 1 + n)).toISOString(),
+      turns: Array.from({ length: 4 }, (_, i) => ({
+        user: `Question ${i} of ${n}: ${"word ".repeat(120)}`,
+        assistant: `Answer ${i} of ${n}: ${"because ".repeat(120)}`,
+      })),
+    })
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+
+  // The point of a kill: before, in the middle of, or right after the answer to a request.
+  let victim: { child: ChildProcess; request: number; when: "before" | "within" | "after" } | undefined
+  let served: Asked[] = []
+  const server = await modelServer(async (asked, turn) => {
+    served.push(asked)
+    const hit = victim && served.length === victim.request ? victim : undefined
+    const [{ text }] = (await faithful(asked, turn)) as [{ text: string }]
+    const kill: Step = { wait: async () => void hit?.child.kill("SIGKILL") }
+    if (hit?.when === "before") hit.child.kill("SIGKILL")
+    if (hit?.when === "within") return [{ text: text.slice(0, 20) }, kill, { text: text.slice(20) }]
+    return hit?.when === "after" ? [{ text }, kill] : [{ text }]
+  })
+  const env = { DEX_LLM_PROVIDER: server.url }
+  const answers = () => readFiles(join(home, ".dex/map")).filter((name) => /^(?!plan-|last)[\w-]+\.json$/.test(name))
+  const wipe = () => rmSync(join(home, ".dex/map"), { recursive: true, force: true })
+
+  const clean = await dex(home, ARGS, env)
+  const expected = JSON.parse(clean.stdout)
+  const requests = served.length
+  expect(requests).toBeGreaterThan(7)
+  expect(served.filter(isMerge).length).toBeGreaterThan(0)
+
+  const found = { midway: 0, paidTwice: 0 }
+  for (let i = 0; i < KILLS; i++) {
+    wipe()
+    served = []
+    const child = startDex(home, ARGS, DEX, env)
+    const when = (["before", "within", "after"] as const)[i % 3]!
+    victim = { child, request: 1 + Math.floor((i * requests) / KILLS), when }
+    const [, signal] = await new Promise<[number | null, string | null]>((resolve) =>
+      child.once("exit", (code, by) => resolve([code, by])),
+    )
+    if (when !== "after") expect(signal).toBe("SIGKILL")
+    victim = undefined
+    const kept = answers()
+    const before = served.map(promptOf)
+    if (kept.length > 0 && kept.length < requests) found.midway++
+
+    served = []
+    const resumed = await dex(home, ARGS, env)
+    expect(resumed.code, resumed.stderr).toBe(0)
+    const output = JSON.parse(resumed.stdout)
+    expect(output.result).toEqual(expected.result)
+    expect(output.batches.total).toBe(expected.batches.total)
+    // What was kept is never asked again: the rest of all questions, once each.
+    expect(served).toHaveLength(requests - kept.length)
+    const again = served.filter((asked) => before.includes(promptOf(asked))).length
+    expect(again).toBeLessThanOrEqual(PARALLEL)
+    found.paidTwice += again
+  }
+  console.log(
+    `${KILLS} kills, ${found.midway} with some of ${requests} answers kept and some not; ${found.paidTwice} answers in flight were asked again`,
+  )
+  expect(found.midway).toBeGreaterThan(KILLS / 2)
+})
+
+test("Ctrl-C gives what is there, marked partial, and the same command goes on", async () => {
+  const home = await synced()
+  let child: ChildProcess | undefined
+  const server = await modelServer((asked, turn) => {
+    if (turn !== 3) return faithful(asked, turn)
+    child?.kill("SIGINT")
+    return { hang: true }
+  })
+  const env = { DEX_LLM_PROVIDER: server.url }
+  child = startDex(home, [...ARGS, "--parallel", "1"], DEX, env)
+  let stdout = ""
+  let stderr = ""
+  child.stdout!.on("data", (data) => (stdout += data))
+  child.stderr!.on("data", (data) => (stderr += data))
+  const code = await new Promise((resolve) => child!.once("close", resolve))
+  child = undefined
+  expect(code, stderr).toBe(0)
+  expect(stderr).toContain("What was answered is kept")
+  const first = JSON.parse(stdout)
+  expect(first).toMatchObject({ partial: true, batches: { asked: 3 } })
+  expect(first.result.items.length).toBeGreaterThan(2)
+  const second = JSON.parse((await dex(home, ARGS, env)).stdout)
+  expect(second).toMatchObject({ batches: { cached: 3, not_done: 0 } })
+})
+
+async function synced(): Promise<string> {
+  const home = tempDir()
+  for (let n = 0; n < 14; n++)
+    claudeSession(home, {
+      id: `${String(n).padStart(8, "0")}-1111-4111-8111-111111111111`,
+      start: new Date(Date.UTC(2026, 8, 1 + n)).toISOString(),
+      turns: Array.from({ length: 4 }, (_, i) => ({
+        user: `Question ${i} of ${n}: ${"word ".repeat(120)}`,
+        assistant: `Answer ${i} of ${n}: ${"because ".repeat(120)}`,
+      })),
+    })
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  return home
+}
+
+function readFiles(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return [] // killed before anything was kept
+  }
+}
