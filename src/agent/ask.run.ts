@@ -120,7 +120,7 @@ export async function finish(dex: Dex, input: Asked, library: Library, said: Cit
         .map((one) => one.note),
       ...(left > 0
         ? [
-            `${left} more ${rest.extractive ? "quotes" : "sentences"} left out to stay within ${input.max_tokens} tokens.`,
+            `${left} more ${rest.extractive ? "quote" : "sentence"}${left === 1 ? "" : "s"} left out to stay within ${input.max_tokens} tokens.`,
           ]
         : []),
     ]

@@ -35,14 +35,19 @@ export function printSearch(output: Output, { terminal }: PrintContext): Printed
     return { lines: [], notes: ["Nothing found. Try fewer or other words, or `dex list` to browse.", ...notes] }
   const lines: string[] = []
   for (const [i, hit] of output.results.entries()) lines.push(...hitLines(hit, i + 1, terminal), "")
-  const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, "message")}`
+  const { row, match: unit } = nounsFor(output.results)
+  const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, unit)}`
   const match = output.total === 1 ? "matches" : "match"
   const near = output.results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
-  notes.unshift(
-    `${many(output.results.length, "conversation")} shown${byMeaning}; ${total} ${match}. Read one: dex show 1`,
-  )
+  notes.unshift(`${many(output.results.length, row)} shown${byMeaning}; ${total} ${match}. Read one: dex show 1`)
   return { lines, notes, listing: output.results.map(hitRef) }
+}
+
+function nounsFor(hits: Hit[]): { row: string; match: string } {
+  const documents = hits.filter((hit) => hit.kind === "document").length
+  if (documents === 0) return { row: "conversation", match: "message" }
+  return documents === hits.length ? { row: "document", match: "section" } : { row: "result", match: "passage" }
 }
 
 function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
