@@ -3,14 +3,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
-import { claudeSession } from "../support/home.ts"
-import { type Asked, modelServer } from "../support/model-server.ts"
-import { tempDir, treeHash } from "../support/temp.ts"
+import { dex } from "../test/support/dex.ts"
+import { claudeSession } from "../test/support/home.ts"
+import { type Asked, modelServer } from "../test/support/model-server.ts"
+import { tempDir, treeHash } from "../test/support/temp.ts"
 
-const OPENCODE = fileURLToPath(new URL("../../e2e/node_modules/.bin/opencode", import.meta.url))
-const isThere = existsSync(OPENCODE)
-if (!isThere) console.log("NOT RUN: dex chat --opencode with the real OpenCode, which is not installed in e2e/")
+const OPENCODE = fileURLToPath(new URL("node_modules/.bin/opencode", import.meta.url))
 
 /** A developer's home with their own OpenCode in use, a project under git, and one conversation. */
 function setUp() {
@@ -38,7 +36,7 @@ function setUp() {
   git("-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "first")
   const bin = join(root, "bin")
   mkdirSync(bin)
-  if (isThere) symlinkSync(OPENCODE, join(bin, "opencode"))
+  symlinkSync(OPENCODE, join(bin, "opencode"))
   const env = { PATH: `${bin}:${process.env.PATH}`, TMPDIR: join(root, "tmp") }
   mkdirSync(env.TMPDIR)
   return { root, home, project, env }
@@ -75,48 +73,46 @@ function script(asked: Asked) {
       ]
 }
 
-test.skipIf(!isThere)(
-  "the real OpenCode: a subagent asks dex, nothing else is offered, and nothing outside its folder changes",
-  { timeout: 240_000 },
-  async () => {
-    const { root, home, project, env } = setUp()
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-    const server = await modelServer(script)
-    const before = { home: outside(home), project: treeHash(project) }
-    const run = await dex(
-      home,
-      ["chat", "--opencode", "WHAT WAS IT with the test"],
-      { ...env, DEX_LLM_PROVIDER: server.url, DEX_LLM_API_KEY: "sk-scripted-key" },
-      undefined,
-      "",
-      project,
-    )
-    expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("FINAL: port 8080 was taken.") })
+test("the real OpenCode: a subagent asks dex, nothing else is offered, and nothing outside its folder changes", {
+  timeout: 240_000,
+}, async () => {
+  const { root, home, project, env } = setUp()
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  const server = await modelServer(script)
+  const before = { home: outside(home), project: treeHash(project) }
+  const run = await dex(
+    home,
+    ["chat", "--opencode", "WHAT WAS IT with the test"],
+    { ...env, DEX_LLM_PROVIDER: server.url, DEX_LLM_API_KEY: "sk-scripted-key" },
+    undefined,
+    "",
+    project,
+  )
+  expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("FINAL: port 8080 was taken.") })
 
-    const working = server.asked.filter((one) => offered(one).length > 0)
-    const searcher = working.filter(({ body }) => JSON.stringify(body.messages).includes("SEARCH FOR ME"))
-    expect(searcher.length).toBeGreaterThan(1)
-    const said = JSON.stringify(server.asked.map(({ body }) => body.messages))
-    expect(said.includes("binds to port 8080, which is taken")).toBe(true)
-    expect(said.includes("HIJACKED")).toBe(false)
-    for (const one of working) for (const name of offered(one)) expect(name).toMatch(/^(?:task|dex_dex_[a-z_]+)$/)
-    expect(offered(working[0]!)).toContain("dex_dex_search")
-    expect(server.asked[0]!.headers.authorization).toBe("Bearer sk-scripted-key")
+  const working = server.asked.filter((one) => offered(one).length > 0)
+  const searcher = working.filter(({ body }) => JSON.stringify(body.messages).includes("SEARCH FOR ME"))
+  expect(searcher.length).toBeGreaterThan(1)
+  const said = JSON.stringify(server.asked.map(({ body }) => body.messages))
+  expect(said.includes("binds to port 8080, which is taken")).toBe(true)
+  expect(said.includes("HIJACKED")).toBe(false)
+  for (const one of working) for (const name of offered(one)) expect(name).toMatch(/^(?:task|dex_dex_[a-z_]+)$/)
+  expect(offered(working[0]!)).toContain("dex_dex_search")
+  expect(server.asked[0]!.headers.authorization).toBe("Bearer sk-scripted-key")
 
-    expect({ home: outside(home), project: treeHash(project) }).toEqual(before)
-    expect(readdirSync(env.TMPDIR).filter((name) => name !== "node-compile-cache")).toEqual([])
-    const chats = join(home, ".dex/chat-sessions")
-    const [chat] = readdirSync(chats)
-    expect(statSync(join(chats, chat!)).mode & 0o777).toBe(0o700)
-    expect(readdirSync(join(chats, chat!, "opencode")).sort()).toEqual(["config", "data", "state", "work"])
-    expect(readdirSync(join(chats, chat!, "opencode/data/opencode")).join()).toContain("opencode.db")
-    expect(JSON.parse(readFileSync(join(chats, chat!, "metadata.json"), "utf8"))).toMatchObject({ agent: "opencode" })
-    for (const name of ["opencode.json", "metadata.json"])
-      expect(readFileSync(join(chats, chat!, name), "utf8")).not.toContain("sk-scripted-key")
-    await dex(home, ["sync"], env, undefined, "", root)
-    expect((await dex(home, ["list", "--all", "--json"])).stdout).not.toMatch(/"id":"(?:opencode|dex_chat):/)
-  },
-)
+  expect({ home: outside(home), project: treeHash(project) }).toEqual(before)
+  expect(readdirSync(env.TMPDIR).filter((name) => name !== "node-compile-cache")).toEqual([])
+  const chats = join(home, ".dex/chat-sessions")
+  const [chat] = readdirSync(chats)
+  expect(statSync(join(chats, chat!)).mode & 0o777).toBe(0o700)
+  expect(readdirSync(join(chats, chat!, "opencode")).sort()).toEqual(["config", "data", "state", "work"])
+  expect(readdirSync(join(chats, chat!, "opencode/data/opencode")).join()).toContain("opencode.db")
+  expect(JSON.parse(readFileSync(join(chats, chat!, "metadata.json"), "utf8"))).toMatchObject({ agent: "opencode" })
+  for (const name of ["opencode.json", "metadata.json"])
+    expect(readFileSync(join(chats, chat!, name), "utf8")).not.toContain("sk-scripted-key")
+  await dex(home, ["sync"], env, undefined, "", root)
+  expect((await dex(home, ["list", "--all", "--json"])).stdout).not.toMatch(/"id":"(?:opencode|dex_chat):/)
+})
 
 test("without a model, without OpenCode or inside a repository it says what to do, and leaves nothing", async () => {
   const { home, project, env } = setUp()
