@@ -87,7 +87,7 @@ describe.skipIf(!existsSync(INSPECTOR)).each(["legacy", "modern"])("the MCP insp
       const templates = await ask<object>(home, era, "--method", "resources/templates/list")
       expect(JSON.stringify(templates)).toContain("dex://conversation/{ref}")
       const { prompts } = await ask<{ prompts: { name: string }[] }>(home, era, "--method", "prompts/list")
-      expect(prompts.map(({ name }) => name)).toEqual(["recall", "hand_over", "today"])
+      expect(prompts.map(({ name }) => name)).toEqual(expect.arrayContaining(["recall", "hand_over", "today", "rules"]))
       const args = ["--prompt-name", "recall", "--prompt-args", "topic=mutex"]
       expect(JSON.stringify(await ask<object>(home, era, "--method", "prompts/get", ...args))).toContain("dex_search")
     },
