@@ -21,6 +21,7 @@ const CAMPAIGNS = {
     file: "test/mcp/fuzz.test.ts",
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
   },
+  caps: { file: "test/agent/ask.test.ts", env: { DEX_LOOPS: "100" } },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
 }
 
