@@ -1,5 +1,6 @@
 import { DexError } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
+import { redactText } from "../ingest/redact.ts"
 import type { Model, ModelMessage } from "../llm/model.ts"
 import type { Dex } from "../tools/context.ts"
 import { type Answer, answerFrom, answerOf, checkedAnswer, finish, NO_MODEL, usedBy } from "./ask.run.ts"
@@ -115,7 +116,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
           )
     if (hasAnswer)
       history.push({
-        question: query,
+        question: redactText(query),
         answer: answer.answer,
         cited: answer.sources.flatMap(({ n }) => library.passages.get(n) ?? []),
       })

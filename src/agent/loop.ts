@@ -1,5 +1,6 @@
 import { isDexError, messageOf } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
+import { redactText } from "../ingest/redact.ts"
 import type { Model, ModelMessage, ModelTool, ToolCall } from "../llm/model.ts"
 import type { Found, Library } from "./library.ts"
 import { newestFirst, type Passage, shownTo } from "./passages.ts"
@@ -115,8 +116,9 @@ export async function runLoop(model: Model, library: Library, options: LoopOptio
 
 function taskOf({ question, use_case, first }: LoopOptions): string {
   return [
-    `Question: ${question}`,
-    use_case ? `Use case: ${use_case}` : undefined,
+    // People paste secrets into questions.
+    `Question: ${redactText(question)}`,
+    use_case ? `Use case: ${redactText(use_case)}` : undefined,
     first.length > 0
       ? `What a search for the question found:\n\n${shown(
           first.map(({ passage }) => passage),

@@ -115,6 +115,13 @@ test("a model searches, reads and answers; the sources are what it really read",
   expect(JSON.stringify(second!.body.messages)).toContain("| The hook test needs a free port.")
 })
 
+test("a secret in the question does not reach the model", async () => {
+  const secret = `ghp_${"A1b2C3d4E5".repeat(4).slice(0, 36)}`
+  const { asked } = await ask({ query: `hook test ${secret}`, use_case: secret }, inTurn([{ text: "NOT FOUND" }]))
+  expect(asked).toHaveLength(1)
+  expect(JSON.stringify(asked)).not.toContain(secret)
+})
+
 test("what a model makes up is left out and counted", async () => {
   const { output } = await ask(
     {},
