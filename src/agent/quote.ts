@@ -1,5 +1,7 @@
 const MOST_CHARS = 260
 const LONGEST_PIECE = 400
+/** Four words or more. */
+const SENTENCE = /(?:[\p{L}\p{N}]+[^\p{L}\p{N}]+){3}[\p{L}\p{N}]/u
 
 /**
  * The part of a text that says most of what was asked: a run of its lines or sentences, exactly as they stand there.
@@ -12,7 +14,12 @@ export function quoteFrom(text: string, words: string[], weights: number[], most
     const lower = text.slice(start, end).toLowerCase()
     return stems.map((stem) => lower.includes(stem))
   })
-  let best = { from: 0, to: 0, score: -1 }
+  // Where no word stands as it was asked, the first thing that is said.
+  const opening = Math.max(
+    0,
+    pieces.findIndex(({ start, end }) => SENTENCE.test(text.slice(start, end))),
+  )
+  let best = { from: opening, to: opening, score: 0 }
   for (const [from, first] of pieces.entries()) {
     const found = stems.map(() => false)
     for (let to = from; to < pieces.length; to++) {

@@ -113,3 +113,7 @@ test("a quote holds the words that tell most", () => {
     "First we looked around.\nThe build failed on arm64. Then the cache was cleared, and it passed on arm64.\nDone."
   expect(quoteFrom(text, ["cache", "arm64"], [5, 1])).toBe("Then the cache was cleared, and it passed on arm64.")
 })
+
+test("where no word stands there, a quote is the first thing that is said", () => {
+  expect(quoteFrom("```\n# x\nThe cache is cleared first.\n```", ["walrus"], [1])).toBe("The cache is cleared first.")
+})
