@@ -1,3 +1,4 @@
+import { kindsOf } from "../core/command.ts"
 import type { BriefMessage } from "./brief-calls.ts"
 
 /** A command whose outcome the next one should know. */
@@ -34,8 +35,6 @@ export function commandRuns(messages: BriefMessage[]): CommandRun[] {
 
 /** What was run before these says nothing of the state. */
 const MOST_RUNS = 1000
-/** Enough to tell what a command is. */
-const LOOKED_AT = 2000
 
 type Run = CommandRun & { kinds: string[]; key: string; checks: boolean }
 
@@ -74,31 +73,3 @@ function laterThan(runs: Run[], at: number): Pick<CommandRun, "later"> {
 
 const CHECKS =
   /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
-const LOOKS =
-  /^(?:(?:ls|cat|head|tail|grep|rg|ag|find|fd|which|pwd|echo|printf|sed|awk|wc|test|\[|\[\[|cd|stat|file|tree|less|diff|jq|env|type|command|true|sleep|mkdir|rm|cp|mv|touch|chmod|sort|uniq|xxd|od|ps|kill|export|source)(?: .*)?|gh (?:api|pr (?:diff|view|list|checks|status)|issue (?:view|list)|run (?:view|list|watch))|git (?:log|show|diff|status|branch|blame|rev-parse|ls-files|remote|config|check-ignore|merge-base|ls-tree|for-each-ref|reflog))$/
-const BEFORE = /^(?:sudo|time|timeout|npx|bunx|env|nohup|exec|-\w+|\d+[smh]?|\w+=\S*)$/
-
-/** `cd api && npm run test -- -u 2>&1 | tail` is one thing, `npm run test`, in a pipe. */
-function kindsOf(command: string): { kinds: string[]; piped: boolean } {
-  const bare = command
-    .slice(0, LOOKED_AT)
-    .split(/<<-?\s*['"]?\w/, 1)[0]!
-    .replaceAll(/'[^']*'|"(?:[^"\\]|\\.)*"/g, '""')
-    .replaceAll("||", "&&")
-  const segments = bare.split(/&&|;|\n/)
-  const kinds = segments.map((segment) => kindOf(segment.split("|", 1)[0]!)).filter((kind) => kind !== "")
-  const piped = segments.some((segment) => segment.includes("|")) && !/pipefail/.test(command)
-  return { kinds: [...new Set(kinds)].filter((kind) => !LOOKS.test(kind)), piped }
-}
-
-function kindOf(segment: string): string {
-  const words = segment.trim().split(/\s+/)
-  const start = words.findIndex((word) => !BEFORE.test(word))
-  if (start === -1) return ""
-  const program = words[start]!.split("/").at(-1)!
-  if (!/^[\w.[-]+$/.test(program)) return ""
-  const [first, second] = words.slice(start + 1)
-  if (first === undefined || !/^[a-z][\w:-]*$/.test(first)) return program
-  const deeper = /^(?:run|exec|x|tool|pr|issue)$/.test(first) && second !== undefined && /^[\w:.-]+$/.test(second)
-  return deeper ? `${program} ${first} ${second}` : `${program} ${first}`
-}

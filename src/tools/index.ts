@@ -4,6 +4,7 @@ import type { Dex } from "./context.ts"
 import { docs } from "./docs.ts"
 import { doctor } from "./doctor.ts"
 import { evaluate } from "./eval.ts"
+import { fix } from "./fix.ts"
 import { forget, makePrivate } from "./forget.ts"
 import { gc } from "./gc.ts"
 import { get } from "./get.ts"
@@ -31,6 +32,7 @@ export const tools: readonly Tool<Dex>[] = [
   read,
   resume,
   handover,
+  fix,
   docs,
   traces,
   trace,

@@ -1,0 +1,67 @@
+import { clip, paint, safe, safeLine, type Terminal } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, projectName, when } from "./words.ts"
+
+type Found = {
+  command: string
+  error: string
+  solved: boolean
+  ref?: string
+  failed_ref: string
+  date: string
+  project: string
+  files: { path: string; added: number; removed: number }[]
+  files_left_out?: number
+  edit: string
+  edit_lines_left_out?: number
+}
+type Output = { fixes: Found[]; total: number; unsolved: number; conversations_read: number; notes: string[] }
+
+export function printFix(output: Output, { terminal }: PrintContext): Printed {
+  const read = many(output.conversations_read, "conversation")
+  if (output.fixes.length === 0)
+    return {
+      lines: [],
+      notes: [`No fix of this is known. ${read} read. \`dex search\` finds what was said of it.`, ...output.notes],
+    }
+  const lines = output.fixes.flatMap((fix, i) => [...fixLines(fix, i + 1, terminal), ""])
+  const solved = output.fixes[0]!.solved
+  const head = solved
+    ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}, from ${read}. Read one: dex show 1`
+    : `It was met before and not seen solved there, in ${read}. Read one: dex show 1`
+  return {
+    lines,
+    notes: [head, ...output.notes],
+    listing: output.fixes.map(({ ref, failed_ref }) => ref ?? failed_ref),
+  }
+}
+
+function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
+  const room = terminal.columns - 4
+  const left = fix.files_left_out ? ` and ${many(fix.files_left_out, "more file")}` : ""
+  const files = fix.files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")
+  const more = fix.edit_lines_left_out ? [`… ${many(fix.edit_lines_left_out, "more line")}`] : []
+  const failed = safeLine(fix.failed_ref)
+  const where = fix.ref ? `${safeLine(fix.ref)}, failed at ${failed.slice(failed.lastIndexOf("#"))}` : failed
+  return [
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(fix.error), room))}`,
+    ...[
+      clip(`$ ${safeLine(fix.command)}`, room),
+      clip(
+        `${fix.solved ? `solved ${when(fix.date)} by` : `not seen solved there, ${when(fix.date)}; edited`} ${files}${left}`,
+        room,
+      ),
+      ...(fix.edit === "" ? [] : fix.edit.split("\n").map((line) => editLine(line, room, terminal))),
+      ...[...more, clip(`${where} · ${projectName(safeLine(fix.project))}`, room)].map((line) =>
+        paint(terminal, "dim", line),
+      ),
+    ].map((line) => `    ${line}`),
+  ]
+}
+
+function editLine(line: string, room: number, terminal: Terminal): string {
+  const shown = clip(safe(line).replaceAll("\n", " ").replaceAll("\t", "  "), room)
+  if (/^(?:---|\+\+\+|@@)/.test(line)) return paint(terminal, "dim", shown)
+  if (line.startsWith("+")) return paint(terminal, "green", shown)
+  return line.startsWith("-") ? paint(terminal, "red", shown) : shown
+}

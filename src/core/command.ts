@@ -1,0 +1,64 @@
+/** One program of a command line, and what it was run on. */
+export type CommandPart = {
+  /** `npm run test`: the program and the word or two that say what it does. */
+  kind: string
+  /** What else was said, without flags, redirections and bare numbers. */
+  args: string[]
+}
+
+/** Enough to tell what a command is. */
+const LOOKED_AT = 2000
+const LOOKS =
+  /^(?:(?:ls|cat|head|tail|grep|rg|ag|find|fd|which|pwd|echo|printf|sed|awk|wc|test|\[|\[\[|cd|stat|file|tree|less|diff|jq|env|type|command|true|sleep|mkdir|rm|cp|mv|touch|chmod|sort|uniq|xxd|od|ps|kill|export|source)(?: .*)?|gh (?:api|pr (?:diff|view|list|checks|status)|issue (?:view|list)|run (?:view|list|watch))|git (?:log|show|diff|status|branch|blame|rev-parse|ls-files|remote|config|check-ignore|merge-base|ls-tree|for-each-ref|reflog))$/
+const BEFORE = /^(?:sudo|time|timeout|npx|bunx|env|nohup|exec|-\w+|\d+[smh]?|\w+=\S*)$/
+const HEREDOC = /<<-?\s*['"]?\w/
+const QUOTED = /'[^']*'|"(?:[^"\\]|\\.)*"/g
+
+/**
+ * What a command line does, without what only looks, and whether a pipe hides how it ended:
+ * `cd api && npm run test -- -u 2>&1 | tail` is one thing, `npm run test`, in a pipe.
+ */
+export function commandParts(command: string): { parts: CommandPart[]; piped: boolean } {
+  const looked = command.slice(0, LOOKED_AT)
+  const heredoc = HEREDOC.exec(looked)?.index ?? looked.length
+  const quoted: string[] = []
+  const bare = looked
+    .slice(0, heredoc)
+    .replaceAll(QUOTED, (text) => `"${quoted.push(text.slice(1, -1)) - 1}"`)
+    .replaceAll("||", "&&")
+  const whole = (word: string) => word.replaceAll(/"(\d+)"/g, (_, i: string) => quoted[Number(i)] ?? "")
+  const segments = bare.split(/&&|;|\n/)
+  const parts = segments.flatMap((segment) => partOf(segment.split("|", 1)[0]!, whole) ?? [])
+  if (heredoc < looked.length) parts.at(-1)?.args.push(looked.slice(heredoc))
+  const piped = segments.some((segment) => segment.includes("|")) && !/pipefail/.test(command)
+  return { parts: parts.filter(({ kind }) => !LOOKS.test(kind)), piped }
+}
+
+/** Each kind once. */
+export function kindsOf(command: string): { kinds: string[]; piped: boolean } {
+  const { parts, piped } = commandParts(command)
+  return { kinds: [...new Set(parts.map(({ kind }) => kind))], piped }
+}
+
+function partOf(segment: string, whole: (word: string) => string): CommandPart | undefined {
+  const words = segment.trim().split(/\s+/)
+  const start = words.findIndex((word) => !BEFORE.test(word))
+  if (start === -1) return undefined
+  const program = words[start]!.split("/").at(-1)!
+  if (!/^[\w.[-]+$/.test(program)) return undefined
+  const rest = words.slice(start + 1)
+  const [first, second] = rest
+  const args = (from: number) => argsIn(rest.slice(from)).map(whole)
+  if (first === undefined || !/^[a-z][\w:-]*$/.test(first)) return { kind: program, args: args(0) }
+  const deeper = /^(?:run|exec|x|tool|pr|issue)$/.test(first) && second !== undefined && /^[\w:.-]+$/.test(second)
+  return deeper
+    ? { kind: `${program} ${first} ${second}`, args: args(2) }
+    : { kind: `${program} ${first}`, args: args(1) }
+}
+
+/** A commit's message says nothing of what was run. */
+function argsIn(words: string[]): string[] {
+  return words.filter(
+    (word, i) => !/^(?:-|\d*[<>&]|\d+$)/.test(word) && !/^(?:-\w*m|--message|\d*>>?)$/.test(words[i - 1] ?? ""),
+  )
+}

@@ -1,0 +1,229 @@
+import { commandParts } from "../core/command.ts"
+import type { Effect, Hunk, Part } from "../core/conversation.ts"
+import type { StoredMessage } from "../store/store.ts"
+import { errorLines, normaliseError } from "./error-text.ts"
+
+// A command fails, edits follow, and the like of it ends well: what a conversation knows about an error.
+
+export type Edit = {
+  path: string
+  /** The message that made it: of the conversation itself, or of the subagent that is named. */
+  number: number
+  subagent?: string
+  added: number
+  removed: number
+  hunks: Hunk[]
+}
+
+export type Fix = {
+  command: string
+  error: string
+  normalised: string
+  /** Every line of the output that says what went wrong; `error` is the most telling one. */
+  lines: string[]
+  failed_at: number
+  /** The run that ended well. Absent where the conversation ends without one. */
+  fixed_at?: number
+  /** Made after the failure was seen and before the next run; files that its output names first. */
+  edits: Edit[]
+  at?: number
+}
+
+/** What a subagent was told to do stands where it was called. */
+export type Subagent = { id: string; call_id?: string; messages: StoredMessage[] }
+
+/** What lies further apart is seldom about the same thing. */
+const MOST_MESSAGES_BETWEEN = 200
+
+/**
+ * Every error of the conversation that edits followed. A failure that went away without an edit is no fix, and an error
+ * that came back after an edit was not fixed by it.
+ */
+export function fixesIn(messages: StoredMessage[], subagents: Subagent[] = []): Fix[] {
+  const steps = stepsOf(messages, subagents)
+  return steps.flatMap((step, i) => (step.type === "run" && step.outcome === "failed" ? fixOf(steps, i, step) : []))
+}
+
+type Run = {
+  type: "run"
+  /** The place of its message: what stands in one message was decided at once. */
+  place: number
+  number: number
+  at?: number
+  command: string
+  does: Doing
+  outcome: "failed" | "succeeded" | "unknown"
+  lines: string[]
+  /** Its lines, masked. */
+  masked: string[]
+  output: string
+}
+type Step = Run | { type: "edit"; place: number; edit: Edit }
+
+function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
+  const [error] = failed.lines
+  if (error === undefined) return []
+  const normalised = failed.masked[0]!
+  const edits: Edit[] = []
+  let ranAgain = false
+  let solved: Run | undefined
+  for (let i = from + 1; i < steps.length; i++) {
+    const step = steps[i]!
+    if (step.place - failed.place > MOST_MESSAGES_BETWEEN) break
+    if (step.type === "edit") {
+      if (step.place > failed.place && !ranAgain) edits.push(step.edit)
+      continue
+    }
+    if (!doesLike(failed.does, step.does)) continue
+    if (step.outcome === "failed") {
+      if (step.masked.includes(normalised)) return [] // it is told from that run on
+      ranAgain ||= edits.length > 0
+    } else if (step.outcome === "succeeded") {
+      solved = step
+      break
+    }
+  }
+  if (edits.length === 0) return []
+  return [
+    {
+      command: failed.command,
+      error,
+      normalised,
+      lines: failed.lines,
+      failed_at: failed.number,
+      ...(solved && { fixed_at: solved.number }),
+      edits: namedFirst(edits, failed.output),
+      ...(solved?.at !== undefined ? { at: solved.at } : failed.at !== undefined && { at: failed.at }),
+    },
+  ]
+}
+
+function namedFirst(edits: Edit[], output: string): Edit[] {
+  const isNamed = ({ path }: Edit) => output.includes(path.split(/[\\/]/).at(-1)!)
+  return [...edits.filter(isNamed), ...edits.filter((edit) => !isNamed(edit))]
+}
+
+type Result = Part & { type: "tool_result" }
+
+function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
+  const told = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
+  const results = resultsOf(told)
+  const calls = callsOf(told)
+  const byCall = Map.groupBy(subagents, ({ call_id }) => call_id)
+  return told.flatMap((message, place) => {
+    const own = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))
+    const called = message.parts.flatMap((part) => (part.type === "tool_call" ? (part.call_id ?? []) : []))
+    const theirs = called.flatMap((call) => byCall.get(call) ?? []).flatMap(({ id, messages }) => editsOf(id, messages))
+    return [...own, ...theirs.map((edit): Step => ({ type: "edit", place, edit }))]
+  })
+}
+
+function editsOf(subagent: string, messages: StoredMessage[]): Edit[] {
+  return stepsOf(messages, []).flatMap((step) => (step.type === "edit" ? [{ ...step.edit, subagent }] : []))
+}
+
+function resultsOf(messages: StoredMessage[]): Map<string, Result> {
+  return new Map(
+    messages.flatMap(({ parts }) =>
+      parts.flatMap((part) =>
+        part.type === "tool_result" && part.call_id !== undefined ? [[part.call_id, part] as const] : [],
+      ),
+    ),
+  )
+}
+
+/** What each call was given, as it was written. */
+function callsOf(messages: StoredMessage[]): Map<string, string> {
+  return new Map(
+    messages.flatMap(({ parts }) =>
+      parts.flatMap((part) =>
+        part.type === "tool_call" && part.call_id !== undefined ? [[part.call_id, part.text] as const] : [],
+      ),
+    ),
+  )
+}
+
+/** Where the result does not report the change, the call's own words do, but not at which line. */
+function hunksOfCall(path: string, text: string | undefined): Hunk[] {
+  if (text === undefined || !text.includes('"old_string"')) return []
+  try {
+    const { old_string, new_string } = JSON.parse(text) as Record<string, unknown>
+    if (typeof old_string !== "string" || typeof new_string !== "string") return []
+    const [before, after] = [old_string, new_string].map((side) => (side === "" ? [] : side.split("\n"))) as [
+      string[],
+      string[],
+    ]
+    const lines = [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)]
+    return [{ path, old_start: 0, old_lines: before.length, new_start: 0, new_lines: after.length, lines }]
+  } catch {
+    return []
+  }
+}
+
+type Told = { results: Map<string, Result>; calls: Map<string, string> }
+
+function stepOf(effect: Effect, { number, at }: StoredMessage, place: number, { results, calls }: Told): Step[] {
+  const id = "call_id" in effect ? effect.call_id : undefined
+  const result = id === undefined ? undefined : results.get(id)
+  if (effect.type === "file" && effect.action === "edited") {
+    const { path, added = 0, removed = 0 } = effect
+    const told = result?.hunks?.filter((hunk) => hunk.path === path) ?? []
+    const hunks = told.length > 0 || id === undefined ? told : hunksOfCall(path, calls.get(id))
+    return [{ type: "edit", place, edit: { path, number, added, removed, hunks } }]
+  }
+  if (effect.type !== "command" || effect.failed === undefined) return []
+  const { command } = effect
+  const does = doingOf(command)
+  if (does.parts.every(({ kind }) => NOT_BY_EDITS.test(kind))) return []
+  const output = result?.text || effect.error || ""
+  const outcome = outcomeOf(effect.failed, does, output)
+  const lines = outcome === "failed" ? errorLines(output) : []
+  const masked = lines.map(normaliseError)
+  return [
+    { type: "run", place, number, ...(at !== undefined && { at }), command, does, outcome, lines, masked, output },
+  ]
+}
+
+/** What an edit cannot mend, or what is no error at all. */
+const NOT_BY_EDITS = /^(?:git(?! commit)|gh|curl|wget|ssh|scp|brew|apt|apt-get|pkill|killall|open)\b/
+const NO_ERROR =
+  /nothing to commit|no changes added to commit|\[Request interrupted|doesn't want to (?:proceed|take)|\bcd:.{0,200}no such file or directory|: command not found$/im
+
+function outcomeOf(failed: boolean, { piped }: Doing, output: string): Run["outcome"] {
+  // The status of a pipe is its last program's: `test | grep x` fails where grep finds nothing.
+  if (piped) return failed && TELLS_FAILURE.test(output) ? "failed" : "unknown"
+  if (!failed) return "succeeded"
+  return NO_ERROR.test(output) ? "unknown" : "failed"
+}
+
+const TELLS_FAILURE = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
+
+/** What a command line does, and where. */
+type Doing = ReturnType<typeof commandParts> & { folder?: string }
+
+function doingOf(command: string): Doing {
+  const folder = /(?:^|&&|;)\s*cd\s+["']?([^\s"';&|]+)/.exec(command)?.[1]?.replace(/^\.\/|\/$/g, "")
+  return { ...commandParts(command), ...(folder !== undefined && { folder }) }
+}
+
+/** True where the later command does what the failed one did, on the same things or on all of them. */
+export function isLike(failed: string, later: string): boolean {
+  return doesLike(doingOf(failed), doingOf(later))
+}
+
+function doesLike(failed: Doing, later: Doing): boolean {
+  if (failed.parts.length === 0 || !isSameFolder(failed.folder, later.folder)) return false
+  return failed.parts.every(({ kind, args }) =>
+    later.parts.some((part) => part.kind === kind && covers(part.args, args, kind)),
+  )
+}
+
+/** Without arguments `cargo test` runs everything, where `node` runs nothing. */
+function covers(later: string[], failed: string[], kind: string): boolean {
+  if (later.length === 0) return failed.length === 0 || kind.includes(" ")
+  return failed.length > 0 && failed.every((arg) => later.includes(arg))
+}
+
+function isSameFolder(a: string | undefined, b: string | undefined): boolean {
+  return a === undefined || b === undefined || a === b || a.endsWith(`/${b}`) || b.endsWith(`/${a}`)
+}
