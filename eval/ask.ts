@@ -7,7 +7,8 @@ import { openHome } from "./home.ts"
 import type { Half } from "./set.ts"
 import { questions, unanswered } from "./sets/questions.ts"
 
-// The answer without a model: is what answers the question among the quotes, and is the confidence worth its name?
+// The answer without a model: is what answers the question among the quotes, and is the confidence worth its name? The same
+// with a model, on the held half, where one is in the environment (DEX_LLM_PROVIDER, DEX_LLM_MODEL, DEX_LLM_API_KEY).
 //   npm run eval:ask -- [--fit] [--json]
 
 type Asked = {
@@ -22,16 +23,44 @@ type Asked = {
 const { values } = parseArgs({ options: { fit: { type: "boolean" }, json: { type: "boolean" } } })
 const set = questions("conversation")
 const home = await openHome(set)
-const dex = createDex({
-  env: { HOME: home.dir, DEX_HOME: `${home.dir}/.dex`, DEX_TRACES: "off" },
-  cwd: home.dir,
-  version: "eval",
-})
+const open = (model: Record<string, string>) =>
+  createDex({
+    env: { HOME: home.dir, DEX_HOME: `${home.dir}/.dex`, DEX_TRACES: "off", ...model },
+    cwd: home.dir,
+    version: "eval",
+  })
+const dex = open({})
 const asked: Asked[] = []
 for (const { text, half, category, gold } of set.questions) asked.push(await one(text, half, category, gold))
 for (const { text, half } of unanswered()) asked.push(await one(text, half, "unanswered", []))
 dex.close()
+await withModel()
 home.close()
+
+async function withModel(): Promise<void> {
+  const model = Object.fromEntries(
+    Object.entries(process.env).flatMap(([name, value]) =>
+      name.startsWith("DEX_LLM_") && value !== undefined ? [[name, value]] : [],
+    ),
+  )
+  if (Object.keys(model).length === 0)
+    return console.log(
+      "NOT RUN with a model: none is in the environment (DEX_LLM_PROVIDER, DEX_LLM_MODEL, DEX_LLM_API_KEY)",
+    )
+  const held = set.questions.filter(({ half }) => half === "held")
+  const opened = open(model)
+  let [right, written, silent] = [0, 0, 0]
+  for (const { text, gold } of held) {
+    const { sources, extractive } = await ask(opened, { query: text, scope: "all", max_tokens: 600 })
+    if (sources.some(({ ref }) => gold.includes(ref.replace(/^claude_code:/, "").split("#")[0]!))) right++
+    if (!extractive && sources.length > 0) written++
+    if (sources.length === 0) silent++
+  }
+  opened.close()
+  console.log(
+    `with a model, held: ${right} of ${held.length} cite the answering conversation; ${written} written, ${silent} not found`,
+  )
+}
 
 async function one(query: string, half: Half, category: string, gold: string[]): Promise<Asked> {
   const { sources } = await ask(dex, { query, scope: "all", max_tokens: 600 })
