@@ -62,6 +62,8 @@ export type TooMuch = { largestUnitBytes: number; archived: number }
 
 /** How often what was read becomes searchable during a long sync. */
 const INDEX_EVERY_MS = 1_500
+/** And not later than after so many characters: they wait in a thread whose heap is bounded, and a fast machine reads many. */
+const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAY_AGAIN_MS = 3_600_000
 
@@ -245,7 +247,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
         savedAt = now
         await store.saveProgress({ done: total - left, total, at: now })
       }
-      if (now - indexedAt > INDEX_EVERY_MS) {
+      if (now - indexedAt > INDEX_EVERY_MS || recent.chars() > INDEX_EVERY_CHARS) {
         await index.follow(store, { recent: recent.of })
         recent.clear()
         indexedAt = Date.now()
@@ -276,17 +278,25 @@ async function saveThatAllIsRead(store: Store, total: number): Promise<void> {
 /** What was written since the index last followed. The last write of a message is the one that counts. */
 function recentMessages() {
   const byRef = new Map<string, Map<number, StoredMessage>>()
+  let chars = 0
   return {
     add(fresh: WriteResult["fresh"]): void {
       for (const { ref, messages } of fresh) {
         const name = formatRef(ref)
         const known = byRef.get(name) ?? new Map<number, StoredMessage>()
-        for (const message of messages) known.set(message.number, message)
+        for (const message of messages) {
+          known.set(message.number, message)
+          for (const part of message.parts) chars += part.text.length
+        }
         byRef.set(name, known)
       }
     },
     of: (ref: Ref) => byRef.get(formatRef(ref)),
-    clear: () => byRef.clear(),
+    chars: () => chars,
+    clear: () => {
+      byRef.clear()
+      chars = 0
+    },
   }
 }
 

@@ -1,0 +1,57 @@
+import { join } from "node:path"
+import { afterEach, expect, test, vi } from "vitest"
+import { connectors } from "../../src/connectors/index.ts"
+import { sync } from "../../src/ingest/sync.ts"
+import { openIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { claudeSession } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+afterEach(() => void vi.useRealTimers())
+
+/** More than a thread's heap has room for is never waiting for the index, however fast the machine reads. */
+const MOST_WAITING = 8e6
+
+test("what waits for the index is bounded by its size, not only by time", async () => {
+  const home = tempDir()
+  const text = "The token is refreshed twice, and the second time it is refused. ".repeat(300)
+  for (let i = 0; i < 60; i++)
+    claudeSession(home, {
+      id: `${String(i).padStart(8, "0")}-1111-4111-8111-111111111111`,
+      start: "2026-10-03T10:00:00Z",
+      turns: Array.from({ length: 10 }, (_, n) => ({ user: `${text} ${n}`, assistant: `${text} ${n}` })),
+    })
+  const store = openStore(join(home, "history.db"))
+  const index = openIndex(join(home, "index.db"))
+  let waiting = 0
+  let most = 0
+  // A machine so fast that no time passes.
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-11-01T00:00:00Z") })
+  await sync({
+    store: {
+      ...store,
+      writeUnit: async (write) => {
+        const written = await store.writeUnit(write)
+        for (const { messages } of written.fresh)
+          for (const { parts } of messages) for (const part of parts) waiting += part.text.length
+        most = Math.max(most, waiting)
+        return written
+      },
+    },
+    index: {
+      ...index,
+      follow: (from, options) => {
+        waiting = 0
+        return index.follow(from, options)
+      },
+    },
+    connectors,
+    machine: { home, platform: process.platform, env: {} },
+    home: { dir: join(home, ".dex"), history: join(home, "history.db"), lock: join(home, "lock") },
+  })
+  expect((await store.stats()).messages).toBe(1_200)
+  expect(most).toBeGreaterThan(1e6)
+  expect(most).toBeLessThan(MOST_WAITING)
+  store.close()
+  index.close()
+})
