@@ -16,14 +16,12 @@ export type CollectionReport = {
   /** New or different since last time. */
   changed: number
   removed: number
-  sections: number
   skipped: { path: string; reason: string }[]
   complete: boolean
 }
 
 export type DocumentOptions = {
   signal?: AbortSignal
-  deadline?: number
   onProgress?: (done: number, total: number) => void
 }
 
@@ -31,7 +29,7 @@ export type DocumentOptions = {
 export async function syncCollection(
   store: Store,
   collection: Collection,
-  { signal, deadline, onProgress }: DocumentOptions = {},
+  { signal, onProgress }: DocumentOptions = {},
 ): Promise<CollectionReport> {
   const listed = await listDocuments(collection.root, signal ? { signal } : {}).catch((error: unknown) =>
     messageOf(error),
@@ -45,7 +43,6 @@ export async function syncCollection(
     documents: files.length,
     changed: 0,
     removed: 0,
-    sections: 0,
     skipped,
     complete: true,
   }
@@ -53,7 +50,7 @@ export async function syncCollection(
   for (const [i, file] of files.entries()) {
     const key = `${collection.name}/${file.path}`
     present.add(key)
-    if (signal?.aborted || (deadline !== undefined && Date.now() > deadline)) {
+    if (signal?.aborted) {
       report.complete = false
       continue
     }
@@ -64,10 +61,8 @@ export async function syncCollection(
       const text = await readDocument(collection.root, file.path)
       const stamp = `${stampOf(file)} ${hash("sha1", text, "hex")}`
       if (isCurrent && before.stamp.split(" ")[1] === stamp.split(" ")[1]) continue
-      const write = await writeOf(collection, file, text, stamp)
-      const { changed } = await store.writeUnit(write)
+      const { changed } = await store.writeUnit(await writeOf(collection, file, text, stamp))
       report.changed += changed
-      report.sections += write.conversations[0]?.messages.length ?? 0
     } catch (error) {
       skipped.push({ path: file.path, reason: messageOf(error) })
     }
@@ -82,7 +77,7 @@ export async function syncCollection(
 /** A folder that cannot be read now may come back: nothing is taken out. */
 async function notThere(store: Store, { name, root }: Collection, reason: string): Promise<CollectionReport> {
   const { documents } = await store.documentsIn(name)
-  return { name, documents, changed: 0, removed: 0, sections: 0, skipped: [{ path: root, reason }], complete: false }
+  return { name, documents, changed: 0, removed: 0, skipped: [{ path: root, reason }], complete: false }
 }
 
 function stampOf({ size, modified_at }: DocumentFile): string {

@@ -1,7 +1,7 @@
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { integer, list, object, optional, text } from "../core/schema.ts"
-import type { Store } from "../store/store.ts"
+import type { Collection } from "../store/store.ts"
 import type { Dex } from "./context.ts"
 
 export const collectionShape = object({
@@ -17,15 +17,10 @@ export const collectionShape = object({
   problems: list(text(), "What could not be read."),
 })
 
-/** Those of private projects are told only inside them. */
 export async function describeCollections(dex: Dex) {
   const store = await dex.store()
-  const hidden = new Set(
-    (await store.projects()).filter((one) => one.private && one.path !== dex.project).map((one) => one.path),
-  )
   const described = []
-  for (const { name, kind, origin, project, version, problems, synced_at } of await store.collections()) {
-    if (project !== undefined && hidden.has(project)) continue
+  for (const { name, kind, origin, project, version, problems, synced_at } of await visibleCollections(dex)) {
     described.push({
       name,
       kind,
@@ -40,11 +35,21 @@ export async function describeCollections(dex: Dex) {
   return described
 }
 
+/** Those of private projects are told only inside them. */
+async function visibleCollections(dex: Dex): Promise<Collection[]> {
+  const store = await dex.store()
+  const hidden = new Set(
+    (await store.projects()).filter((one) => one.private && one.path !== dex.project).map((one) => one.path),
+  )
+  return (await store.collections()).filter(({ project }) => project === undefined || !hidden.has(project))
+}
+
 /** The names, if there is a collection for each. */
-export async function knownCollections(store: Store, names: string[]): Promise<string[]> {
-  const known = (await store.collections()).map(({ name }) => name)
-  const unknown = names.find((name) => !known.includes(name))
+export async function knownCollections(dex: Dex, names: string[]): Promise<string[]> {
+  const all = (await (await dex.store()).collections()).map(({ name }) => name)
+  const unknown = names.find((name) => !all.includes(name))
   if (unknown === undefined) return names
+  const known = (await visibleCollections(dex)).map(({ name }) => name)
   const there = known.length > 0 ? `There are: ${known.join(", ")}.` : "There are none yet: `dex docs add <folder>`."
   throw new DexError("no_collection", `There is no collection "${unknown}". ${there}`)
 }

@@ -1,17 +1,15 @@
-import { join } from "node:path"
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { messageText, messageTokens } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
-import { estimateTokens } from "../core/tokens.ts"
 import { resolveOrigin } from "../documents/origins.ts"
-import type { CollectionReport } from "../ingest/documents.ts"
+import { fitted, tooSmall } from "../render/budget.ts"
 import type { Collection, StoredMessage } from "../store/store.ts"
 import { describeCollections, knownCollections } from "./collections.ts"
 import type { Dex } from "./context.ts"
 import { resolveRef } from "./resolve.ts"
 import { markOf, withSubsections } from "./sections.ts"
-import { syncCollections } from "./sync-collections.ts"
+import { repositoriesOf, syncCollections } from "./sync-collections.ts"
 import { commandLine } from "./view.ts"
 
 export type DocsInput = { words: string[]; name?: string; global?: boolean; max_tokens?: number }
@@ -28,7 +26,7 @@ export async function run(dex: Dex, input: DocsInput) {
     return words.length === 0 ? { collections: await describeCollections(dex) } : listDocuments(dex, words[0]!)
   if (action === "outline") return outline(dex, one(words, "Which document? dex docs outline react/hooks.md"))
   if (action === "show") return show(dex, one(words, "Which document? dex docs show react/hooks.md"), input.max_tokens)
-  if (action === "sync") return synced(await syncCollections(dex, { names: words, fetch: true }))
+  if (action === "sync") return { synced: await syncCollections(dex, { names: words, fetch: true }) }
   if (action === "remove") return remove(dex, one(words, "Which collection? `dex docs list` shows them."))
   throw new DexError("usage", `There is no \`dex docs ${action}\`. ${USAGE}`)
 }
@@ -40,7 +38,7 @@ function one(words: string[], question: string): string {
 
 async function add(dex: Dex, spec: string, input: DocsInput) {
   const store = await dex.store()
-  const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: join(dex.home.dir, "collections") })
+  const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex) })
   const name = input.name ?? origin.name
   if (!NAME.test(name))
     throw new DexError(
@@ -66,16 +64,12 @@ async function add(dex: Dex, spec: string, input: DocsInput) {
     problems: [],
   }
   await store.saveCollection(collection)
-  return synced(await syncCollections(dex, { names: [name] }))
-}
-
-function synced(reports: CollectionReport[]) {
-  return { synced: reports.map(({ sections: _, ...report }) => report) }
+  return { synced: await syncCollections(dex, { names: [name] }) }
 }
 
 async function remove(dex: Dex, name: string) {
   const store = await dex.store()
-  await knownCollections(store, [name])
+  await knownCollections(dex, [name])
   await store.removeCollection(name)
   const index = await dex.index()
   if (index) {
@@ -87,7 +81,7 @@ async function remove(dex: Dex, name: string) {
 
 async function listDocuments(dex: Dex, name: string) {
   const store = await dex.store()
-  const [collection] = await knownCollections(store, [name])
+  const [collection] = await knownCollections(dex, [name])
   const { rows } = await store.list({ collection: collection!, inside: dex.project, limit: MOST_LISTED, offset: 0 })
   const documents = rows.map(({ ref, title, ended_at, message_count, estimated_tokens }) => ({
     id: formatRef(ref),
@@ -112,17 +106,19 @@ async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
     ...sectionOf(head.id, message),
     content: messageText(message, "full"),
   }))
-  let kept = sections.length
-  while (maxTokens !== undefined && kept > 1 && estimateTokens(JSON.stringify(sections.slice(0, kept))) > maxTokens)
-    kept--
-  const next = sections[kept]
-  return {
-    document: head,
-    sections: sections.slice(0, kept),
-    ...(next && {
-      truncated: `${sections.length - kept} sections were left out. Go on: ${commandLine("docs", ["show", next.id])}`,
-    }),
+  const build = (kept: number) => {
+    const next = sections[kept]
+    return {
+      document: head,
+      sections: sections.slice(0, kept),
+      ...(next && {
+        truncated: `${sections.length - kept} sections were left out. Go on: ${commandLine("docs", ["show", next.id])}`,
+      }),
+    }
   }
+  const fit = fitted(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
+  if (!fit || (fit.kept === 0 && sections.length > 0)) throw tooSmall(maxTokens!, build(1))
+  return fit.answer
 }
 
 async function open(dex: Dex, typed: string) {

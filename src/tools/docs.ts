@@ -2,6 +2,7 @@ import { flag, integer, list, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import { collectionShape } from "./collections.ts"
 import type { Dex } from "./context.ts"
+import { maxTokensField } from "./view-fields.ts"
 
 const documentShape = object({
   id: text("The ref: pass it to show or get."),
@@ -21,7 +22,7 @@ export const docs = defineTool({
     ),
     name: optional(text("add: what to call the collection.")),
     global: optional(flag("add: for every project, not for this one only.")),
-    max_tokens: optional(integer("show: at most so many tokens.", { minimum: 1 })),
+    max_tokens: maxTokensField,
   }),
   output: object({
     collections: optional(list(collectionShape)),
@@ -52,6 +53,7 @@ export const docs = defineTool({
       ),
     ),
     removed: optional(text("The collection that is no longer there.")),
+    estimated_tokens: optional(integer("With show: what this answer takes; an estimate.")),
     truncated: optional(text("What was left out to stay within max_tokens, and the call that goes on.")),
   }),
   cli: { positional: "words", example: "dex docs add ./docs" },

@@ -29,7 +29,7 @@ export async function run(dex: Dex, input: ListInput) {
     ...(input.source !== undefined && { source: input.source }),
     ...dateRange(input, dex.now()),
     ...(!input.all && !conversation && input.collection === undefined && { kinds: PERSONS_KINDS }),
-    ...(input.collection !== undefined && { collection: (await knownCollections(store, [input.collection]))[0]! }),
+    ...(input.collection !== undefined && { collection: (await knownCollections(dex, [input.collection]))[0]! }),
     ...(conversation && { conversation }),
     inside: dex.project,
     limit: input.limit,

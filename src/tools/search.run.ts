@@ -69,7 +69,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
     ...(conversation && { conversation }),
     among: input.in,
     ...(input.no_global && { noGlobal: true }),
-    ...(input.collections && { collections: await knownCollections(store, input.collections) }),
+    ...(input.collections && { collections: await knownCollections(dex, input.collections) }),
     query,
     weights: weightsOf(fittedOf(settings)),
     ...(await modelsFor(dex, settings, query.text)),

@@ -1,3 +1,4 @@
+import { join } from "node:path"
 import { DexError } from "../core/error.ts"
 import type { CollectionReport } from "../ingest/documents.ts"
 import { tryLock } from "../store/lock.ts"
@@ -12,7 +13,7 @@ export async function syncCollections(
   { names, fetch = false }: { names: string[]; fetch?: boolean },
 ): Promise<CollectionReport[]> {
   const store = await dex.store()
-  const wanted = names.length === 0 ? undefined : await knownCollections(store, names)
+  const wanted = names.length === 0 ? undefined : await knownCollections(dex, names)
   const collections = (await store.collections()).filter(({ name }) => wanted?.includes(name) ?? true)
   if (collections.length === 0) return []
   const lock = tryLock(dex.home.lock)
@@ -51,7 +52,10 @@ export async function syncCollections(
 async function renewed(dex: Dex, origin: string, kind: string): Promise<string | undefined> {
   if (kind !== "git") return undefined
   const { resolveOrigin } = await import("../documents/origins.ts")
-  const { join } = await import("node:path")
-  return (await resolveOrigin(origin, { cwd: dex.cwd, cacheDir: join(dex.home.dir, "collections"), update: true }))
-    .version
+  return (await resolveOrigin(origin, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), update: true })).version
+}
+
+/** Where repositories are cloned to. */
+export function repositoriesOf(dex: Dex): string {
+  return join(dex.home.dir, "collections")
 }

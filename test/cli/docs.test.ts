@@ -114,6 +114,19 @@ test("lists collections, documents and outlines, with the file's own lines", asy
   ])
 })
 
+test("a document is shown within a budget, and says how to go on", async () => {
+  const home = await withDocs()
+  const show = (...args: string[]) => json(home, "docs", "show", "guide/hooks.md", ...args)
+  const whole = await show()
+  expect(whole).toMatchObject({ estimated_tokens: expect.any(Number) })
+  expect(whole).not.toHaveProperty("truncated")
+  const most = whole.estimated_tokens - 20
+  const cut = await show("--max-tokens", String(most))
+  expect(cut.estimated_tokens).toBeLessThanOrEqual(most)
+  expect(cut.truncated).toMatch(/1 sections were left out\. Go on: dex docs show 'docs:guide\/hooks\.md§Testing'/)
+  expect(await dex(home, ["docs", "show", "guide/hooks.md", "--max-tokens", "20"])).toMatchObject({ code: 2 })
+})
+
 test("reads only what changed, and forgets what is gone", async () => {
   const home = await withDocs()
   expect(await dex(home, ["docs", "sync"])).toMatchObject({ stdout: "guide: 2 documents, 0 new or changed.\n" })
@@ -171,6 +184,7 @@ test("a project's documents are no answer in another project, and a private one'
   expect(await dex(home, ["private", home])).toMatchObject({ code: 0 })
   expect(await inside(elsewhere, "search", "free port", "-c", "guide")).toMatchObject({ code: 1 })
   expect((await inside(elsewhere, "docs")).stdout).not.toContain("guide")
+  expect((await inside(elsewhere, "search", "x", "-c", "nothing")).stderr).not.toContain("guide")
   expect((await inside(elsewhere, "show", "docs:guide/hooks.md")).code).toBe(2)
   expect(await inside(home, "search", "free port", "--in", "docs")).toMatchObject({ code: 0 })
 })
