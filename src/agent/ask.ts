@@ -2,6 +2,9 @@ import { choice, flag, integer, list, number, object, optional, text, withDefaul
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 
+/** What a whole answer takes unless told. */
+export const ANSWER_TOKENS = 600
+
 export const askOutput = object({
   answer: text("Every sentence ends with the number of its source, like [1]."),
   sources: list(
@@ -30,7 +33,7 @@ export const askOutput = object({
   ),
 })
 
-const scopeField = withDefault(
+export const scopeField = withDefault(
   choice(["all", "history", "docs"], "What to look at: conversations, documents, or both."),
   "all",
 )
@@ -45,7 +48,10 @@ export const ask = defineTool({
     no_global: optional(flag("Without documents that belong to no project.")),
     scope: scopeField,
     model: optional(text("Another model than llm.model.")),
-    max_tokens: withDefault(integer("The whole answer's size at the most.", { minimum: 200, maximum: 8000 }), 600),
+    max_tokens: withDefault(
+      integer("The whole answer's size at the most.", { minimum: 200, maximum: 8000 }),
+      ANSWER_TOKENS,
+    ),
   }),
   output: askOutput,
   cli: {
@@ -55,24 +61,4 @@ export const ask = defineTool({
   },
   run: async (dex: Dex, input) => (await import("./ask.run.ts")).run(dex, input),
   found: (output) => output.sources.length > 0,
-})
-
-/** The one tool of agent mode. */
-export const askDocuments = defineTool({
-  name: "ask_documents",
-  summary: "Get a short, cited answer from conversations and documents",
-  input: object({
-    query: text("What you need to know. Be specific.", { minLength: 1 }),
-    use_case: text("Why you need it and what you will do with it: it says when enough is found."),
-    collections: optional(list(text(), "Only documents of these collections.")),
-    scope: scopeField,
-  }),
-  output: askOutput,
-  cli: { positional: "query", example: "" },
-  mcp: {
-    name: "ask_documents",
-    description:
-      "Answers a question from this developer's past conversations with coding agents and from their documents. Searches and reads by itself; returns only a short answer with its sources. Use it when something may have been decided, solved or documented before.",
-  },
-  run: async (dex: Dex, input) => (await import("./ask.run.ts")).run(dex, { ...input, max_tokens: 600 }),
 })

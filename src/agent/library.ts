@@ -2,6 +2,7 @@ import { DexError } from "../core/error.ts"
 import { collectionOf, parseRef } from "../core/ref.ts"
 import { coverage, wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
+import { isReachable } from "../search/scope.ts"
 import { lookAt } from "../store/snippets.ts"
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import { knownCollections } from "../tools/collections.ts"
@@ -23,10 +24,7 @@ export type Found = { passage: Passage; coverage: number; score: number }
 /** Searching and reading within a scope. Everything that was read has a number from then on. */
 export type Library = {
   passages: Passages
-  search(
-    query: string,
-    filters?: { from?: string; to?: string; project?: string },
-  ): Promise<{ found: Found[]; notes: string[] }>
+  search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Found[]; notes: string[] }>
   read(ref: string): Promise<Passage[]>
 }
 
@@ -39,7 +37,7 @@ const HALF_AS_RECENT_DAYS = 182
 export async function openLibrary(dex: Dex, scope: Scope): Promise<Library> {
   const store = await dex.store()
   const passages = createPassages()
-  if (scope.collections) await knownCollections(store, scope.collections)
+  if (scope.collections) await knownCollections(dex, scope.collections)
   return {
     passages,
     async search(query, filters = {}) {
@@ -95,17 +93,15 @@ async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: Sc
   const outside =
     kind === "dex" ||
     scope.among === (isDocument ? "history" : "docs") ||
-    (scope.collections !== undefined && !isDocument)
-      ? true
-      : isDocument && !(await reachable(dex, collectionOf(ref.id), scope))
+    (scope.collections !== undefined && !isDocument) ||
+    (isDocument && !(await isOpen(dex, collectionOf(ref.id), scope)))
   if (outside) throw new DexError("out_of_scope", "That is outside of what this question may look at.")
 }
 
-async function reachable(dex: Dex, name: string, { collections, noGlobal }: Scope): Promise<boolean> {
+async function isOpen(dex: Dex, name: string, { collections, noGlobal }: Scope): Promise<boolean> {
   if (collections) return collections.includes(name)
   const collection = (await (await dex.store()).collections()).find((one) => one.name === name)
-  if (!collection) return false
-  return collection.project === undefined ? !noGlobal : collection.project === dex.project
+  return collection !== undefined && isReachable(collection, { noGlobal, inside: dex.project })
 }
 
 async function withCoverage(dex: Dex, asked: string, found: Omit<Found, "coverage">[]): Promise<Found[]> {

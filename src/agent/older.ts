@@ -15,7 +15,7 @@ export async function olderOnTheSame(dex: Dex, cited: Passage[]): Promise<Older[
       new Set(conversation.source === "docs" ? [formatRef(conversation)] : await store.editedFiles(conversation, 40)),
     )
   const found: Older[] = []
-  const [...sorted] = newestFirst(cited)
+  const sorted = newestFirst(cited)
   for (const [i, old] of sorted.entries()) {
     const newer = sorted.slice(0, i).find((one) => one.at !== old.at && shared(subjects, one, old) !== undefined)
     if (!newer || newer.at === undefined || old.at === undefined) continue

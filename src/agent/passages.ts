@@ -12,8 +12,6 @@ export type Passage = {
   ref: string
   conversation: Ref
   title: string
-  project?: string
-  role: string
   origins: Origin[]
   at?: number
   /** All of it, as it is stored: what a quote is held against. */
@@ -25,7 +23,6 @@ export type Passages = {
   /** Undefined where nothing of it is evidence: text that a hook or dex itself put there never is. */
   add(row: ConversationRow, message: StoredMessage): Passage | undefined
   get(n: number): Passage | undefined
-  all(): Passage[]
 }
 
 export function createPassages(): Passages {
@@ -44,17 +41,14 @@ export function createPassages(): Passages {
         ref,
         conversation: row.ref,
         title: row.title?.text ?? "",
-        role: message.role,
         origins: [...new Set(message.parts.map((part) => part.origin))],
         text: messageText(message, "full"),
-        ...(row.project !== undefined && { project: row.project }),
         ...(at !== undefined && { at }),
       }
       byRef.set(ref, passage)
       return passage
     },
     get: (n) => [...byRef.values()][n - 1],
-    all: () => [...byRef.values()],
   }
 }
 

@@ -7,9 +7,9 @@ import {
 } from "@modelcontextprotocol/server"
 import { isDexError, messageOf } from "../core/error.ts"
 import { safeLine } from "../render/terminal.ts"
-import { type Asked, ask, type ServerParts, type Told } from "./ask.ts"
 import { inCalls } from "./calls.ts"
 import { MOST_TOKENS, offered } from "./definitions.ts"
+import { type Asked, runCall, type ServerParts, type Told } from "./run-call.ts"
 
 const PREFIX = "dex://conversation/"
 const MIME = "text/plain"
@@ -95,7 +95,7 @@ async function askAs(
   uri?: string,
 ): Promise<Told> {
   try {
-    const told = await ask(offered.find((one) => one.mcp.name === name)!, input, asked, parts)
+    const told = await runCall(offered.find((one) => one.mcp.name === name)!, input, asked, parts)
     if (told) return told
   } catch (error) {
     if (isDexError(error)) {

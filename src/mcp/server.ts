@@ -3,11 +3,11 @@ import { isDexError, messageOf } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import { toJson } from "../render/json.ts"
 import { safeLine } from "../render/terminal.ts"
-import { type Asked, ask, type ServerParts } from "./ask.ts"
 import { inCalls } from "./calls.ts"
 import { definitionOf, INSTRUCTIONS, MOST_TOKENS, type Offered, offered } from "./definitions.ts"
 import { getPrompt, listPrompts } from "./prompts.ts"
 import { listResources, readResource, TEMPLATES } from "./resources.ts"
+import { type Asked, runCall, type ServerParts } from "./run-call.ts"
 
 /** What dex offers over MCP, for one connection: tools, resources, prompts. Knows nothing of how messages get here. */
 export function createServer(parts: ServerParts): Server {
@@ -48,7 +48,7 @@ async function answer(
   parts: ServerParts,
 ): Promise<CallToolResult> {
   try {
-    const told = await ask(tool, input, asked, parts)
+    const told = await runCall(tool, input, asked, parts)
     if (!told) return failure("Cancelled.")
     const tokens = estimateTokens(toJson(told.output))
     if (tokens > MOST_TOKENS)

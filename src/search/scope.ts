@@ -74,8 +74,16 @@ function documentsOf(known: Collection[], { among, collections, noGlobal, inside
   if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
   const only: Partial<IndexFilter> = among === "docs" || collections ? { kinds: ["document"] } : {}
   if (collections) return { ...only, collections }
-  const elsewhere = known.filter(({ project }) => (project === undefined ? noGlobal : project !== inside))
+  const elsewhere = known.filter((collection) => !isReachable(collection, { noGlobal, inside }))
   return { ...only, ...(elsewhere.length > 0 && { excludedCollections: elsewhere.map(({ name }) => name) }) }
+}
+
+/** Whether a question that names no collection may be answered from this one. */
+export function isReachable(
+  { project }: Pick<Collection, "project">,
+  { noGlobal, inside }: { noGlobal: boolean | undefined; inside: string | undefined },
+): boolean {
+  return project === undefined ? !noGlobal : project === inside
 }
 
 function inAll([first = [], ...others]: Ref[][]): Ref[] {

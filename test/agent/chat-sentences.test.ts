@@ -12,7 +12,6 @@ const passage = (n: number): Passage | undefined =>
         ref: `claude_code:a#${n}`,
         conversation: { source: "claude_code", id: "a" },
         title: "",
-        role: "assistant",
         origins: ["agent"],
         text: `The port was taken, says passage ${n}. See https://example.com/${n}`,
       }

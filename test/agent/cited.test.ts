@@ -13,7 +13,6 @@ const passages = [
     ref: `claude_code:a#${i + 1}`,
     conversation: { source: "claude_code", id: "a" },
     title: "",
-    role: "assistant",
     origins: ["agent"],
     text,
   }),

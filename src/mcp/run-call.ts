@@ -29,7 +29,7 @@ const FIRST_READ_MS = 3_500
  * Runs a tool for one request, after what is new was picked up. Throws what the tool throws, and a DexError for input that
  * is wrong. Undefined: cancelled before it began.
  */
-export async function ask(
+export async function runCall(
   tool: Offered,
   input: Record<string, unknown>,
   { signal, _meta }: Asked,
