@@ -3,6 +3,7 @@ import { homedir } from "node:os"
 import { dexHome } from "../config/home.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
+import type { Knowledge } from "../store/knowledge.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
 import type { Dex } from "../tools/context.ts"
@@ -26,6 +27,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   }
   let store: Promise<Store> | undefined
   let index: Promise<SearchIndex> | undefined
+  let knowledge: Promise<Knowledge> | undefined
   const openIndex = () => (index ??= import("../store/search-index.ts").then((module) => module.openIndex(home.index)))
   const openStore = () =>
     (store ??= import("../store/sqlite-store.ts").then((module) => module.openStore(home.history)))
@@ -42,6 +44,9 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     now: () => Date.now(),
     hasHistory: () => existsSync(home.history),
     store: openStore,
+    knows: () => existsSync(home.knowledge),
+    knowledge: () =>
+      (knowledge ??= import("../store/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
     index: async () => (existsSync(home.index) ? openIndex() : undefined),
     syncDeps: async () => {
       const { connectors } = await import("../connectors/index.ts")
@@ -57,7 +62,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     },
     close: () => {
       // What could not be opened need not be closed; whoever asked for it was told.
-      for (const opening of [store, index]) opening?.then((opened) => opened.close()).catch(() => {})
+      for (const opening of [store, index, knowledge]) opening?.then((opened) => opened.close()).catch(() => {})
     },
   }
 }

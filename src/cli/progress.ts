@@ -73,6 +73,7 @@ function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, st
       asking: "Asking",
       embedding: "Embedding",
       mapping: "Mapping",
+      learning: "Learning",
     }[progress.phase],
     done: grouped(progress.done),
     total_units: grouped(progress.total),
@@ -97,6 +98,7 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
         asking: "questions",
         embedding: "messages",
         mapping: "batches",
+        learning: "conversations",
       }[progress.phase]
       stream.write(
         `${progress.phase} ${grouped(progress.done)} of ${grouped(progress.total)} ${units}${spentOf(progress)}\n`,

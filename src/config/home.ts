@@ -3,7 +3,16 @@ import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 
 /** Where dex keeps everything. `DEX_HOME` moves it. */
-export type Home = { dir: string; history: string; index: string; lock: string; traces: string; config: string }
+export type Home = {
+  dir: string
+  history: string
+  index: string
+  knowledge: string
+  suggest: string
+  lock: string
+  traces: string
+  config: string
+}
 
 export function dexHome(env: Record<string, string | undefined>): Home {
   const user = env.DEX_HOME ? undefined : (env.HOME ?? env.USERPROFILE ?? safeHomedir())
@@ -18,6 +27,8 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     dir,
     history: join(dir, "history.db"),
     index: join(dir, "index.db"),
+    knowledge: join(dir, "knowledge.db"),
+    suggest: join(dir, "suggest.db"),
     lock: join(dir, "sync.lock"),
     traces: join(dir, "traces"),
     config: join(dir, "config.json"),

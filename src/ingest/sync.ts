@@ -31,7 +31,7 @@ export type SyncOptions = {
 }
 
 export type SyncProgress = {
-  phase: "reading" | "indexing" | "asking" | "embedding" | "mapping"
+  phase: "reading" | "indexing" | "asking" | "embedding" | "mapping" | "learning"
   done: number
   total: number
   bytes: number

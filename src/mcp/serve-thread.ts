@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads"
 import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
+import { learnedOf } from "../tools/learned.ts"
 import type { ThreadAnswer, ThreadStart } from "./fresh.ts"
 
 // Reads what is new while the server answers. Each order opens the databases anew: the index may have been switched.
@@ -22,6 +23,7 @@ async function look(): Promise<ThreadAnswer> {
   const dex = createDex(start)
   try {
     const { complete, busy } = await syncWithThreads(await dex.syncDeps(), dex.home.index, { signal: stop.signal })
+    if (!busy && dex.knows()) await learnedOf(dex)
     return { complete, busy }
   } catch (error) {
     return { problem: messageOf(error) }

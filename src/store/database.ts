@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
+import { closeSync, existsSync, mkdirSync, openSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
@@ -33,6 +33,21 @@ export function openDatabase(path: string, migrations: readonly [name: string, s
     db.close()
     throw explained(error, path)
   }
+}
+
+/** One that can be made again from others: where it is damaged, or written by a newer dex, that is no loss. */
+export function openDerived(path: string, migrations: readonly [name: string, sql: string][]): Db {
+  try {
+    return openDatabase(path, migrations)
+  } catch (error) {
+    if (!isDexError(error) || !["corrupt", "newer_schema"].includes(error.code)) throw error
+    removeDatabase(path)
+    return openDatabase(path, migrations)
+  }
+}
+
+export function removeDatabase(path: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
 }
 
 /** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */

@@ -1,7 +1,6 @@
-import { existsSync, renameSync, rmSync } from "node:fs"
-import { isDexError } from "../core/error.ts"
+import { existsSync, renameSync } from "node:fs"
 import type { Ref } from "../core/ref.ts"
-import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
+import { type Db, explained, inTransaction, openDatabase, openDerived, removeDatabase } from "./database.ts"
 import {
   CARD,
   COLUMN_NAMES,
@@ -84,7 +83,7 @@ const MIGRATIONS: readonly [string, string][] = [
 ]
 
 export function openIndex(path: string): SearchIndex {
-  let db = openOrRebuild(path)
+  let db = openDerived(path, MIGRATIONS)
   let vectors: VectorIndex | undefined
   const guard = <T>(work: () => T): T => {
     try {
@@ -134,17 +133,6 @@ export function openIndex(path: string): SearchIndex {
   }
 }
 
-/** A damaged or newer index is no loss: it is made again. */
-function openOrRebuild(path: string): Db {
-  try {
-    return openDatabase(path, MIGRATIONS)
-  } catch (error) {
-    if (!isDexError(error) || !["corrupt", "newer_schema"].includes(error.code)) throw error
-    removeDatabase(path)
-    return openDatabase(path, MIGRATIONS)
-  }
-}
-
 /** Builds the index anew beside the one that is there, which nobody may write to meanwhile, and puts it in its place. */
 export async function rebuildIndex(
   path: string,
@@ -169,10 +157,6 @@ async function rebuildBeside(path: string, store: Store, options: FollowOptions 
   removeDatabase(path)
   renameSync(building, path)
   return openDatabase(path, MIGRATIONS)
-}
-
-export function removeDatabase(path: string): void {
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
 }
 
 async function followFeed(

@@ -1,72 +1,52 @@
 import { commandParts } from "../core/command.ts"
-import { formatRef, type Ref } from "../core/ref.ts"
-import { parseQuery } from "../search/query.ts"
-import type { Filters } from "../search/scope.ts"
-import { type SearchOutcome, search } from "../search/search.ts"
-import type { SearchIndex } from "../store/search-index.ts"
-import type { ConversationRow, Store } from "../store/store.ts"
+import type { Knowledge } from "../store/knowledge.ts"
+import { fixesHolding, type KnownFix } from "../store/knowledge-fixes.ts"
 import { type ErrorText, errorLines, errorText, likeness } from "./error-text.ts"
-import { type Fix, fixesIn, type Subagent } from "./fixes.ts"
 
 /** A fix that is like what was asked. `error` is the line of its output that is closest. */
-export type FoundFix = Fix & { row: ConversationRow; likeness: number }
+export type FoundFix = KnownFix & { error: string; likeness: number }
+
+export type FixQuestion = {
+  /** An error's text, or the command that failed. */
+  asked: string
+  /** Where it is asked: what was solved here goes before what was solved as well elsewhere. */
+  inside: string
+  project?: string
+  /** Only of `inside`. */
+  here?: boolean
+}
 
 export type FoundFixes = {
   /** Best first. */
   solved: FoundFix[]
   unsolved: FoundFix[]
-  /** Conversations whose messages hold the words, and how many of them were read. */
-  candidates: number
-  read: number
-  outcome: SearchOutcome
 }
 
-/** Each is read whole. */
-const MOST_CONVERSATIONS = 30
-const MOST_SUBAGENTS = 20
+/** Those with the best words are compared line by line. */
+const MOST_COMPARED = 200
 const MOST_ASKED_LINES = 10
 /** Below this the two share little more than common words. */
 const LEAST_LIKENESS = 0.6
 /** An output's most telling line is what was asked; the others may say more of it. */
 const FURTHER_LINE = 0.9
-/** What was solved here goes before what was solved as well elsewhere. */
 const HERE = 0.1
 /** One edit says what fixed it; of forty it may be any. */
 const EACH_EDIT = 0.01
 
-/** What fixed an error, or made a command pass, in the conversations that speak of it. */
-export async function findFixes(
-  store: Store,
-  index: SearchIndex | undefined,
-  asked: string,
-  filters: Pick<Filters, "project" | "inside">,
-): Promise<FoundFixes> {
+/** What fixed an error, or made a command pass. */
+export function findFixes(knowledge: Knowledge, { asked, inside, project, here }: FixQuestion): FoundFixes {
   const question = questionOf(asked)
-  const outcome = await firstFound(question.words, (words) =>
-    search(store, index, {
-      ...filters,
-      among: "history",
-      query: parseQuery(words, () => false),
-      by: "conversation",
-      limit: MOST_CONVERSATIONS,
-      offset: 0,
-    }),
-  )
-  const rows = await rowsOf(store, outcome)
-  const found: FoundFix[] = []
-  for (const row of rows) {
-    const fixes = fixesIn(await store.messages(row.ref), await subagentsOf(store, row, filters.inside))
-    found.push(...fixes.flatMap((fix) => matched(fix, row, question)))
-  }
-  const score = ({ likeness, row, edits }: FoundFix) =>
-    likeness + (row.project === filters.inside ? HERE : 0) - Math.min(HERE, EACH_EDIT * edits.length)
-  found.sort((a, b) => score(b) - score(a) || (b.at ?? 0) - (a.at ?? 0) || a.failed_at - b.failed_at)
+  const known = fixesHolding(knowledge, question.words, {
+    ...(here ? { project: inside, exactly: true } : project !== undefined && { project }),
+    limit: MOST_COMPARED,
+  })
+  const found = known.flatMap((fix) => matched(fix, question))
+  const score = ({ likeness, project, edits }: FoundFix) =>
+    likeness + (project === inside ? HERE : 0) - Math.min(HERE, EACH_EDIT * edits)
+  found.sort((a, b) => score(b) - score(a) || (b.at ?? 0) - (a.at ?? 0) || a.failed_number - b.failed_number)
   return {
-    solved: found.filter(({ fixed_at }) => fixed_at !== undefined),
-    unsolved: found.filter(({ fixed_at }) => fixed_at === undefined),
-    candidates: outcome.candidates,
-    read: rows.length,
-    outcome,
+    solved: found.filter(({ fixed_number }) => fixed_number !== undefined),
+    unsolved: found.filter(({ fixed_number }) => fixed_number === undefined),
   }
 }
 
@@ -74,86 +54,37 @@ type Question = {
   lines: ErrorText[]
   /** What was asked, where it may be a command. */
   command?: string
-  /** What to search for; each where the one before found nothing. */
   words: string[]
 }
 
 function questionOf(asked: string): Question {
   const lines = errorLines(asked).slice(0, MOST_ASKED_LINES).map(errorText)
-  const [first] = lines
-  const named = first ? [...first.words, ...first.particulars] : []
-  // Names that nobody ever said must not hide the error that they stand in.
-  const plainly = [...(first?.words ?? [])]
-  const all = lines.flatMap(({ words }) => [...words])
   const command = asked.trim()
+  const words = lines.flatMap(({ words, particulars }) => [...words, ...particulars])
+  const mayBeCommand = !command.includes("\n")
   return {
     lines,
-    ...(!command.includes("\n") && { command }),
-    words: [named, plainly, all].map((words) => plain(words.join(" "))).filter((words) => words.trim() !== ""),
+    ...(mayBeCommand && { command }),
+    words: [...new Set(mayBeCommand ? [...words, ...command.slice(0, 300).split(/\s+/)] : words)].filter(isWord),
   }
 }
 
-/** What reads as an operator of a query is only text here. */
-function plain(text: string): string {
-  return text.replaceAll('"', " ").replaceAll(/(^|\s)-+/g, " ")
+function isWord(text: string): boolean {
+  return /[\p{L}\p{N}]/u.test(text)
 }
 
-async function firstFound(words: string[], find: (words: string) => Promise<SearchOutcome>): Promise<SearchOutcome> {
-  const [first = "", ...others] = words
-  let outcome = await find(first)
-  for (const other of others) {
-    if (outcome.hits.length > 0) break
-    outcome = await find(other)
-  }
-  return outcome
-}
-
-/** Those whose best message is a copy of another's are no row of a search, but they may have solved it. */
-async function rowsOf(store: Store, { hits, skipped }: SearchOutcome): Promise<ConversationRow[]> {
-  const rows = hits.map(({ row }) => row)
-  const known = new Set(rows.map(({ ref }) => formatRef(ref)))
-  const copies = skipped.filter(({ ref, reason }) => reason === "duplicate" && !known.has(formatRef(ref)))
-  const room = MOST_CONVERSATIONS - rows.length
-  const more = await Promise.all(copies.slice(0, Math.max(0, room)).map(({ ref }) => store.conversation(bare(ref))))
-  return [...rows, ...more.filter((row) => row !== undefined)]
-}
-
-function bare({ source, id }: Ref): Ref {
-  return { source, id }
-}
-
-async function subagentsOf(store: Store, { ref, kind }: ConversationRow, inside = ""): Promise<Subagent[]> {
-  if (kind === "subagent") return []
-  const { rows } = await store.list({
-    conversation: ref,
-    kinds: ["subagent"],
-    limit: MOST_SUBAGENTS,
-    offset: 0,
-    inside,
-  })
-  const shown = rows.filter((row) => !row.private || row.project === inside)
-  return Promise.all(
-    shown.map(async ({ ref, parent }) => ({
-      id: formatRef(ref),
-      ...(parent?.call_id !== undefined && { call_id: parent.call_id }),
-      messages: await store.messages(ref),
-    })),
-  )
-}
-
-function matched(fix: Fix, row: ConversationRow, question: Question): FoundFix[] {
+function matched(fix: KnownFix, question: Question): FoundFix[] {
   const byCommand = question.command === undefined ? 0 : commandLikeness(question.command, fix.command)
-  let best = { line: fix.error, likeness: byCommand }
+  let best = { error: fix.lines[0] ?? "", likeness: byCommand }
   for (const line of fix.lines) {
     const known = errorText(line)
     const close = Math.max(
       0,
       ...question.lines.map((asked, i) => likeness(asked, known) * (i === 0 ? 1 : FURTHER_LINE)),
     )
-    if (close > best.likeness) best = { line, likeness: close }
+    if (close > best.likeness) best = { error: line, likeness: close }
   }
-  if (best.likeness < LEAST_LIKENESS) return []
-  return [{ ...fix, error: best.line, row, likeness: best.likeness }]
+  return best.likeness < LEAST_LIKENESS ? [] : [{ ...fix, ...best }]
 }
 
 /** The same things done: on the same files, on others, or `npm` where it was `npm test`. */

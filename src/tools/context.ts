@@ -3,6 +3,7 @@ import type { Machine } from "../connectors/connector.ts"
 import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
 import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"
+import type { Knowledge } from "../store/knowledge.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
 
@@ -20,6 +21,10 @@ export type Dex = {
   store(): Promise<Store>
   /** Undefined when there is no index file; a search then reads the history itself. */
   index(): Promise<SearchIndex | undefined>
+  /** False before anybody asked for a fact: until then none is learned. */
+  knows(): boolean
+  /** The facts, as far as they were learned. Made where there are none yet. */
+  knowledge(): Promise<Knowledge>
   syncDeps(): Promise<SyncDeps>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void

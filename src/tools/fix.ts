@@ -34,7 +34,6 @@ export const fix = defineTool({
     ),
     total: integer("Fixes that were found."),
     unsolved: integer("The like of it failed and edits followed, but no run that ended well."),
-    conversations_read: integer(),
     estimated_tokens: integer("Of this answer; an estimate."),
     notes: list(text(), "What is hidden, incomplete or bounded."),
   }),

@@ -5,6 +5,7 @@ import { DexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
+import { learnedOf } from "./learned.ts"
 import { resolveRef } from "./resolve.ts"
 
 export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
@@ -26,6 +27,10 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   if (index) {
     await index.follow(store)
     index.purge()
+  }
+  if (dex.knows()) {
+    const { purgeKnowledge } = await import("../store/knowledge.ts")
+    purgeKnowledge((await learnedOf(dex)).knowledge, dex.home.knowledge)
   }
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
   return { forgotten, count: refs.length }

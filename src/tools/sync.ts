@@ -46,6 +46,10 @@ export const sync = defineTool({
       ...(dex.signal && { signal: dex.signal }),
       ...(embed && { embed }),
     })
+    if (!report.busy && dex.knows()) {
+      const { learnedOf } = await import("./learned.ts")
+      await learnedOf(dex)
+    }
     if (report.busy || !report.complete || (await (await dex.store()).collections()).length === 0) return report
     const { syncCollections } = await import("./sync-collections.ts")
     const read = await syncCollections(dex, { names: [] })

@@ -376,7 +376,6 @@ describe("dex fix", () => {
       ],
       total: 1,
       unsolved: 0,
-      conversations_read: 1,
     })
     expect(told.fixes[0].edit).toContain("-  return token.expiry < now()\n+  return token?.expiry < now()")
     const page = readFileSync(new URL("../../docs/fix.md", import.meta.url), "utf8")
@@ -417,7 +416,7 @@ describe("dex fix", () => {
     expect(await dex(home, ["private", "/home/dev/proj"])).toMatchObject({ code: 0 })
     const hidden = await dex(home, ["fix", ASKED])
     expect(hidden).toMatchObject({ code: 1, stdout: "" })
-    expect(hidden.stderr).toContain("in private projects, not read")
+    expect(hidden.stderr).toContain("in private projects, not shown")
   })
 
   test("tells the edits of a subagent in the conversation that called it", async () => {
@@ -460,6 +459,5 @@ describe("dex fix", () => {
       `claude_code:${short}`,
       `claude_code:${long}`,
     ])
-    expect(told.conversations_read).toBe(2)
   })
 })

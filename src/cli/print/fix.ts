@@ -15,20 +15,19 @@ type Found = {
   edit: string
   edit_lines_left_out?: number
 }
-type Output = { fixes: Found[]; total: number; unsolved: number; conversations_read: number; notes: string[] }
+type Output = { fixes: Found[]; total: number; unsolved: number; notes: string[] }
 
 export function printFix(output: Output, { terminal }: PrintContext): Printed {
-  const read = many(output.conversations_read, "conversation")
   if (output.fixes.length === 0)
     return {
       lines: [],
-      notes: [`No fix of this is known. ${read} read. \`dex search\` finds what was said of it.`, ...output.notes],
+      notes: [`No fix of this is known. \`dex search\` finds what was said of it.`, ...output.notes],
     }
   const lines = output.fixes.flatMap((fix, i) => [...fixLines(fix, i + 1, terminal), ""])
   const solved = output.fixes[0]!.solved
   const head = solved
-    ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}, from ${read}. Read one: dex show 1`
-    : `It was met before and not seen solved there, in ${read}. Read one: dex show 1`
+    ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}. Read one: dex show 1`
+    : `It was met before and not seen solved there. Read one: dex show 1`
   return {
     lines,
     notes: [head, ...output.notes],

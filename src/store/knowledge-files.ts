@@ -1,0 +1,112 @@
+import type { SourceId } from "../core/conversation.ts"
+import { type Knowledge, knownProject, OWN_WORDS, projectId } from "./knowledge-rows.ts"
+
+// Which conversation edited, read or named which file of its project.
+
+export const FILES_SCHEMA = `
+  create table file (id integer primary key, project_id integer not null, path text not null, unique (project_id, path));
+  create table worked (
+    conversation_id integer not null,
+    file_id integer not null,
+    edits integer not null,
+    reads integer not null,
+    mentions integer not null,
+    added integer not null,
+    removed integer not null,
+    first_number integer not null,
+    last_number integer not null,
+    at integer,
+    primary key (conversation_id, file_id)
+  ) without rowid;
+  create index worked_file on worked (file_id);
+`
+
+export type WorkedFile = {
+  /** Relative to the project, with forward slashes. */
+  path: string
+  edits: number
+  reads: number
+  mentions: number
+  added: number
+  removed: number
+  first_number: number
+  last_number: number
+  at?: number
+}
+
+export function saveWorked(db: Knowledge, conversation: number, project: string, files: WorkedFile[]): void {
+  const id = projectId(db, project)
+  const put = db.prepare(
+    `insert into worked (conversation_id, file_id, edits, reads, mentions, added, removed, first_number, last_number, at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  for (const file of files)
+    put.run(
+      conversation,
+      fileId(db, id, file.path),
+      file.edits,
+      file.reads,
+      file.mentions,
+      file.added,
+      file.removed,
+      file.first_number,
+      file.last_number,
+      file.at ?? null,
+    )
+}
+
+function fileId(db: Knowledge, project: number, path: string): number {
+  const known = db.prepare("select id from file where project_id = ? and path = ?").pluck().get(project, path)
+  return (known ??
+    db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(project, path)) as number
+}
+
+/** One conversation's work on one file; subagents' work is their root's. */
+export type Visit = {
+  source: SourceId
+  id: string
+  root: string
+  title?: string
+  kind: string
+  path: string
+  edits: number
+  reads: number
+  added: number
+  removed: number
+  last_number: number
+  at: number
+  /** Nobody else's words can stand in it. */
+  is_own_words: boolean
+}
+
+/** Newest first: who worked on this file. Bounded by `limit` conversations. */
+export function visitsTo(db: Knowledge, project: string, path: string, limit: number): Visit[] {
+  const id = knownProject(db, project)
+  if (id === undefined) return []
+  return (
+    db
+      .prepare(
+        `select c.source, c.native_id as id, c.root, c.title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
+           fact.last_number, ifnull(fact.at, ifnull(c.ended_at, 0)) as at, ${OWN_WORDS} as own
+         from file f join worked fact on fact.file_id = f.id join conversation c on c.id = fact.conversation_id
+         where f.project_id = ? and f.path = ? and (fact.edits > 0 or fact.reads > 0)
+         order by at desc limit ?`,
+      )
+      .all(id, path, limit) as (Omit<Visit, "is_own_words" | "title"> & { own: number; title: string | null })[]
+  ).map(({ own, title, ...visit }) => ({ ...visit, ...(title !== null && { title }), is_own_words: own === 1 }))
+}
+
+export type Worked = { source: SourceId; root: string; path: string; edits: number; reads: number; at: number }
+
+/** What the conversations that belong to these roots worked on. */
+export function workedIn(db: Knowledge, project: string, roots: { source: string; root: string }[]): Worked[] {
+  const id = knownProject(db, project)
+  if (id === undefined) return []
+  const of = db.prepare(
+    `select c.source, c.root, f.path, sum(fact.edits) as edits, sum(fact.reads) as reads, max(ifnull(fact.at, ifnull(c.ended_at, 0))) as at
+     from conversation c join worked fact on fact.conversation_id = c.id join file f on f.id = fact.file_id
+     where c.source = ? and c.root = ? and f.project_id = ? and (fact.edits > 0 or fact.reads > 0)
+     group by f.path`,
+  )
+  return roots.flatMap(({ source, root }) => of.all(source, root, id) as Worked[])
+}

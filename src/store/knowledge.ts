@@ -1,0 +1,139 @@
+import type { Ref } from "../core/ref.ts"
+import { explained, inTransaction, openDerived } from "./database.ts"
+import { FILES_SCHEMA } from "./knowledge-files.ts"
+import { FIXES_SCHEMA } from "./knowledge-fixes.ts"
+import { type Knowledge, projectId } from "./knowledge-rows.ts"
+
+export type { Knowledge } from "./knowledge-rows.ts"
+
+const MIGRATIONS: readonly [string, string][] = [
+  [
+    "001-conversations",
+    `
+    create table meta (key text primary key, value text not null) without rowid;
+    create table project (id integer primary key, path text not null unique);
+    -- root: the conversation that it belongs to, itself where to none. web_at: from when on it may hold a stranger's words.
+    create table conversation (
+      id integer primary key,
+      name text not null unique,
+      source text not null,
+      native_id text not null,
+      root text not null,
+      project_id integer,
+      kind text not null,
+      title text,
+      started_at integer,
+      ended_at integer,
+      web_at integer
+    );
+    create unique index conversation_ref on conversation (source, native_id);
+    create index conversation_root on conversation (source, root);
+    create index conversation_project on conversation (project_id, ended_at);
+    ${FILES_SCHEMA}
+    ${FIXES_SCHEMA}
+    `,
+  ],
+]
+
+export function openKnowledge(path: string): Knowledge {
+  return openDerived(path, MIGRATIONS)
+}
+
+/** How far the history's feed was followed. */
+export function learnedToken(db: Knowledge): string | undefined {
+  return db.prepare("select value from meta where key = 'token'").pluck().get() as string | undefined
+}
+
+export function saveLearnedToken(db: Knowledge, token: string): void {
+  db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
+}
+
+/** Remembers which way of learning made the facts; `changed` where another one did. */
+export function learnerVersion(db: Knowledge, version: number): "same" | "changed" {
+  const known = db.prepare("select value from meta where key = 'learner'").pluck().get()
+  if (known === String(version)) return "same"
+  db.prepare("insert or replace into meta (key, value) values ('learner', ?)").run(String(version))
+  return known === undefined ? "same" : "changed"
+}
+
+/** Everything that came from conversations. What came from projects stays. */
+export function forgetConversations(db: Knowledge): void {
+  for (const id of db.prepare("select id from conversation").pluck().all() as number[]) removeFacts(db, id)
+  db.exec("delete from conversation; delete from meta where key = 'token'")
+}
+
+export type KnownConversation = {
+  /** As the feed calls it. */
+  name: string
+  ref: Ref
+  root: string
+  project?: string
+  kind: string
+  title?: string
+  started_at?: number
+  ended_at?: number
+  web_at?: number
+}
+
+/** Writes the conversation's own row, without any fact that was known of it before, and returns its number. */
+export function renewConversation(db: Knowledge, known: KnownConversation): number {
+  removeConversation(db, known.name)
+  db.prepare("delete from conversation where source = ? and native_id = ?").run(known.ref.source, known.ref.id)
+  return db
+    .prepare(
+      `insert into conversation (name, source, native_id, root, project_id, kind, title, started_at, ended_at, web_at)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+    )
+    .pluck()
+    .get(
+      known.name,
+      known.ref.source,
+      known.ref.id,
+      known.root,
+      known.project === undefined ? null : projectId(db, known.project),
+      known.kind,
+      known.title ?? null,
+      known.started_at ?? null,
+      known.ended_at ?? null,
+      known.web_at ?? null,
+    ) as number
+}
+
+export function removeConversation(db: Knowledge, name: string): void {
+  const id = db.prepare("select id from conversation where name = ?").pluck().get(name) as number | undefined
+  if (id === undefined) return
+  removeFacts(db, id)
+  db.prepare("delete from conversation where id = ?").run(id)
+}
+
+function removeFacts(db: Knowledge, id: number): void {
+  db.prepare("delete from fix_words where rowid in (select id from fix where conversation_id = ?)").run(id)
+  db.prepare("delete from fix where conversation_id = ?").run(id)
+  db.prepare("delete from worked where conversation_id = ?").run(id)
+}
+
+/** What the feed calls a conversation that is known. */
+export function nameOf(db: Knowledge, source: string, id: string): string | undefined {
+  return db.prepare("select name from conversation where source = ? and native_id = ?").pluck().get(source, id) as
+    | string
+    | undefined
+}
+
+/** The root of the conversation that this one belongs to, as far as it is known. */
+export function rootOf(db: Knowledge, source: string, id: string): string {
+  const known = db.prepare("select root from conversation where source = ? and native_id = ?").pluck().get(source, id)
+  return (known as string | undefined) ?? id
+}
+
+/** Rewrites the file without what was deleted, so that not even single words of it stay on disk. */
+export function purgeKnowledge(db: Knowledge, path: string): void {
+  try {
+    inTransaction(db, () => db.exec("delete from file where id not in (select file_id from worked)"))
+    db.exec("insert into fix_words (fix_words) values ('optimize')")
+    db.pragma("wal_checkpoint(truncate)")
+    db.exec("vacuum")
+    db.pragma("wal_checkpoint(truncate)")
+  } catch (error) {
+    throw explained(error, path)
+  }
+}

@@ -1,0 +1,64 @@
+import type { Hunk } from "../core/conversation.ts"
+import { patchText } from "../render/patch.ts"
+import type { FixedFile, KeptFix } from "../store/knowledge-fixes.ts"
+import { errorText } from "./error-text.ts"
+import type { Edit, Fix } from "./fixes.ts"
+import { pathBelow } from "./paths.ts"
+
+// What of a fix is kept, so that it can be found and told without reading its conversation again.
+
+const MOST_LINES = 10
+const LONGEST_LINE = 300
+const LONGEST_COMMAND = 1000
+const MOST_FILES = 40
+const MOST_EDIT_LINES = 40
+
+export function keptFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
+  const edits = fix.edits.map((edit) => below(edit, project))
+  const patch = patchText(inOrder(edits)).split("\n")
+  const lines = fix.lines.slice(0, MOST_LINES).map((line) => line.slice(0, LONGEST_LINE))
+  return {
+    command: fix.command.slice(0, LONGEST_COMMAND),
+    lines,
+    failed_number: fix.failed_at,
+    ...(fix.fixed_at !== undefined && { fixed_number: fix.fixed_at }),
+    ...(fix.at !== undefined && { at: fix.at }),
+    files: filesOf(edits).slice(0, MOST_FILES),
+    edits: edits.length,
+    edit: patch
+      .slice(0, MOST_EDIT_LINES)
+      .map((line) => line.slice(0, LONGEST_LINE))
+      .join("\n"),
+    edit_lines_left_out: Math.max(0, patch.length - MOST_EDIT_LINES),
+    words: wordsOf(lines, fix.command).join(" "),
+  }
+}
+
+/** What it is found by: the words of its error, the names in it, and what was run. */
+function wordsOf(lines: string[], command: string): string[] {
+  const found = lines.flatMap((line) => {
+    const { words, particulars } = errorText(line)
+    return [...words, ...particulars]
+  })
+  return [...new Set([...found, ...command.slice(0, LONGEST_LINE).split(/\s+/)])]
+}
+
+/** Its paths as the project knows them. */
+function below(edit: Edit, project: string | undefined): Edit {
+  const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
+  return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
+}
+
+function filesOf(edits: Edit[]): FixedFile[] {
+  const sums = new Map<string, FixedFile>()
+  for (const { path, added, removed } of edits) {
+    const sum = sums.get(path) ?? { path, added: 0, removed: 0 }
+    sums.set(path, { path, added: sum.added + added, removed: sum.removed + removed })
+  }
+  return [...sums.values()]
+}
+
+/** One file's changes together, the files in the order of their first edit. */
+function inOrder(edits: Edit[]): Hunk[] {
+  return [...Map.groupBy(edits, ({ path }) => path).values()].flat().flatMap(({ hunks }) => hunks)
+}

@@ -1,0 +1,186 @@
+import { formatRef } from "../core/ref.ts"
+import { inTransaction } from "../store/database.ts"
+import {
+  forgetConversations,
+  type Knowledge,
+  learnedToken,
+  learnerVersion,
+  nameOf,
+  removeConversation,
+  renewConversation,
+  rootOf,
+  saveLearnedToken,
+} from "../store/knowledge.ts"
+import { saveWorked, type WorkedFile } from "../store/knowledge-files.ts"
+import { saveFixes } from "../store/knowledge-fixes.ts"
+import type { Change, ConversationRow, Store, StoredMessage } from "../store/store.ts"
+import { fixesIn, type Subagent } from "./fixes.ts"
+import { keptFix } from "./kept-fixes.ts"
+import { pathBelow } from "./paths.ts"
+
+/** What is learned differently from this on is learned again from everything. */
+const LEARNER_VERSION = 1
+const BATCH = 16
+const MOST_SUBAGENTS = 50
+
+export type LearnOptions = {
+  deadline?: number
+  signal?: AbortSignal
+  onProgress?: (learned: number) => void
+}
+
+/** Brings the facts up to what the history says: reads the conversations that changed since last time, one at a time. */
+export async function learn(
+  store: Store,
+  knowledge: Knowledge,
+  options: LearnOptions = {},
+): Promise<{ learned: number; complete: boolean }> {
+  let learned = 0
+  if (learnerVersion(knowledge, LEARNER_VERSION) === "changed") startAnew(knowledge)
+  for (;;) {
+    const token = learnedToken(knowledge)
+    const feed = await store.changes(token, BATCH)
+    if (feed.rebuild) {
+      startAnew(knowledge)
+      continue
+    }
+    const facts: Learned[] = []
+    for (const change of await withParents(store, knowledge, feed.changes)) facts.push(await factsOf(store, change))
+    if (feed.token !== token && !save(knowledge, facts, token, feed.token)) continue
+    learned += feed.changes.length
+    if (feed.changes.length > 0) options.onProgress?.(learned)
+    if (!feed.more) return { learned, complete: true }
+    if (options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline))
+      return { learned, complete: false }
+  }
+}
+
+/** False where somebody else has learned meanwhile: what was read may be old. */
+function save(knowledge: Knowledge, facts: Learned[], from: string | undefined, to: string): boolean {
+  return inTransaction(knowledge, () => {
+    if (learnedToken(knowledge) !== from) return false
+    for (const fact of facts) write(knowledge, fact)
+    saveLearnedToken(knowledge, to)
+    return true
+  })
+}
+
+function startAnew(knowledge: Knowledge): void {
+  inTransaction(knowledge, () => forgetConversations(knowledge))
+}
+
+/** What a subagent did is part of what its parent knows. A parent that is not known yet comes by itself. */
+async function withParents(store: Store, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
+  const all = new Map(changes.map((change) => [change.conversation, change]))
+  for (const { ref } of changes) {
+    const parent = ref && (await store.conversation(ref))?.parent
+    const name = parent && nameOf(knowledge, ref.source, parent.id)
+    if (name !== undefined && !all.has(name))
+      all.set(name, { conversation: name, deleted: false, ref: { source: ref!.source, id: parent!.id } })
+  }
+  return [...all.values()]
+}
+
+type Learned =
+  | { name: string; gone: true }
+  | {
+      name: string
+      gone: false
+      row: ConversationRow
+      web_at?: number
+      worked: WorkedFile[]
+      fixes: ReturnType<typeof keptFix>[]
+    }
+
+async function factsOf(store: Store, { conversation: name, ref }: Change): Promise<Learned> {
+  const row = ref && (await store.conversation(ref))
+  if (!row || row.kind === "document" || row.kind === "dex") return { name, gone: true }
+  const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
+  const web_at = webAt(messages)
+  return {
+    name,
+    gone: false,
+    row,
+    ...(web_at !== undefined && { web_at }),
+    worked: row.project === undefined ? [] : workedFiles(messages, row.project),
+    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
+  }
+}
+
+function write(knowledge: Knowledge, learned: Learned): void {
+  if (learned.gone) {
+    removeConversation(knowledge, learned.name)
+    return
+  }
+  const { name, row, web_at, worked, fixes } = learned
+  const { ref, kind, project, title, started_at, ended_at } = row
+  const from = row.parent?.id ?? row.fork_of
+  const id = renewConversation(knowledge, {
+    name,
+    ref,
+    root: from === undefined ? ref.id : rootOf(knowledge, ref.source, from),
+    kind,
+    ...(project !== undefined && { project }),
+    ...(title && { title: title.text }),
+    ...(started_at !== undefined && { started_at }),
+    ...(ended_at !== undefined && { ended_at }),
+    ...(web_at !== undefined && { web_at }),
+  })
+  if (project !== undefined) saveWorked(knowledge, id, project, worked)
+  saveFixes(knowledge, id, project, fixes)
+}
+
+/** From when on a web page's or a remote tool's words stand in it. Without a time that is from its beginning on. */
+function webAt(messages: StoredMessage[]): number | undefined {
+  const times = messages.flatMap(({ parts, at }) => (parts.some(({ origin }) => origin === "web") ? [at ?? 0] : []))
+  return times.length === 0 ? undefined : Math.min(...times)
+}
+
+async function subagentsOf(store: Store, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
+  if (kind === "subagent") return []
+  const { rows } = await store.list({
+    conversation: ref,
+    kinds: ["subagent"],
+    limit: MOST_SUBAGENTS,
+    offset: 0,
+    ...(project !== undefined && { inside: project }),
+  })
+  const subagents: Subagent[] = []
+  for (const { ref, parent } of rows)
+    subagents.push({
+      id: formatRef(ref),
+      ...(parent?.call_id !== undefined && { call_id: parent.call_id }),
+      messages: await store.messages(ref),
+    })
+  return subagents
+}
+
+export function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
+  const files = new Map<string, WorkedFile>()
+  for (const { number, at, effects, abandoned } of messages) {
+    if (abandoned) continue
+    for (const effect of effects) {
+      const path = effect.type === "file" ? pathBelow(project, effect.path) : undefined
+      if (effect.type !== "file" || path === undefined) continue
+      const file = files.get(path) ?? {
+        path,
+        edits: 0,
+        reads: 0,
+        mentions: 0,
+        added: 0,
+        removed: 0,
+        first_number: number,
+        last_number: number,
+      }
+      if (effect.action === "edited") file.edits++
+      else if (effect.action === "read") file.reads++
+      else file.mentions++
+      file.added += effect.added ?? 0
+      file.removed += effect.removed ?? 0
+      file.last_number = number
+      if (at !== undefined) file.at = at
+      files.set(path, file)
+    }
+  }
+  return [...files.values()]
+}

@@ -1,0 +1,40 @@
+import type { Knowledge } from "../store/knowledge.ts"
+import type { Store } from "../store/store.ts"
+import { learn } from "../suggest/learn.ts"
+import type { Dex } from "./context.ts"
+
+export type Learned = {
+  knowledge: Knowledge
+  /** What is not known yet. */
+  notes: string[]
+  /** A private project is told of only inside itself. */
+  isHidden(project: string | undefined): boolean
+}
+
+/** The facts, brought up to what the history says. */
+export async function learnedOf(dex: Dex): Promise<Learned> {
+  const store = await dex.store()
+  const knowledge = await dex.knowledge()
+  const { complete } = await learn(store, knowledge, {
+    ...(dex.signal && { signal: dex.signal }),
+    onProgress: await progressOf(dex, store),
+  })
+  const hidden = new Set(
+    (await store.projects()).filter((one) => one.private && one.path !== dex.project).map((one) => one.path),
+  )
+  return {
+    knowledge,
+    notes: complete ? [] : ["Not every conversation was learned from yet: the next command goes on."],
+    isHidden: (project) => project !== undefined && hidden.has(project),
+  }
+}
+
+/** Long only the first time, when everything is new. */
+async function progressOf(dex: Dex, store: Store): Promise<(learned: number) => void> {
+  if (!dex.onProgress) return () => {}
+  const { conversations } = await store.stats()
+  return (done) => {
+    const total = Math.max(done, conversations)
+    dex.onProgress!({ phase: "learning", done, total, bytes: done, bytesTotal: total })
+  }
+}

@@ -1,0 +1,141 @@
+import { appendFileSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { openKnowledge } from "../../src/store/knowledge.ts"
+import { workedIn } from "../../src/store/knowledge-files.ts"
+import { fixesHolding } from "../../src/store/knowledge-fixes.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { learn } from "../../src/suggest/learn.ts"
+import { pathBelow } from "../../src/suggest/paths.ts"
+import { call, PROJECT, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+const OTHER = "99999999-2222-4333-8444-555555555555"
+
+function run(session: Writer, id: string, command: string, output: string, isError: boolean): void {
+  session.answer(`m_${id}`, [call(id, "Bash", { command })])
+  const told = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
+  session.result(id, output, { toolUseResult: told }, { is_error: isError })
+}
+
+function edit(session: Writer, id: string, file: string): void {
+  const filePath = `/home/dev/proj/${file}`
+  session.answer(`m_${id}`, [call(id, "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+  const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ["-a", "+zebrafishword"] }]
+  session.result(id, "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
+}
+
+function solved(session: Writer): void {
+  session.prompt("Make the tests pass")
+  run(session, "c1", "npm test", "TypeError: quokkaword is not a function", true)
+  edit(session, "e1", "src/token.ts")
+  run(session, "c2", "npm test", "12 passed", false)
+}
+
+async function home(...sessions: [string, (session: Writer) => void][]): Promise<string> {
+  const at = tempDir()
+  for (const [id, tell] of sessions) {
+    const session = writer({ sessionId: id }, id.slice(0, 3))
+    tell(session)
+    putSession(at, session.records, id)
+  }
+  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  return at
+}
+
+const knowledgeOf = (at: string) => openKnowledge(join(at, ".dex", "knowledge.db"))
+const storeOf = (at: string) => openStore(join(at, ".dex", "history.db"))
+
+function factsIn(at: string): unknown {
+  const knowledge = knowledgeOf(at)
+  try {
+    return {
+      fixes: fixesHolding(knowledge, ["quokkaword"], { limit: 10 }),
+      worked: workedIn(knowledge, "/home/dev/proj", [{ source: "claude_code", root: SESSION }]),
+    }
+  } finally {
+    knowledge.close()
+  }
+}
+
+test("nothing is learned before somebody asks, and every sync goes on from then on", async () => {
+  const at = await home([SESSION, solved])
+  expect(readdirSync(join(at, ".dex"))).not.toContain("knowledge.db")
+  expect(await dex(at, ["fix", "quokkaword is not a function"])).toMatchObject({ code: 0 })
+  const before = factsIn(at)
+  expect(before).toMatchObject({ fixes: [{ files: [{ path: "src/token.ts" }] }], worked: [{ path: "src/token.ts" }] })
+
+  const session = writer({ sessionId: OTHER }, "o")
+  solved(session)
+  putSession(at, session.records, OTHER)
+  await dex(at, ["sync"])
+  expect(factsIn(at)).toMatchObject({ fixes: [{}, {}] })
+})
+
+test("learned bit by bit is what is learned at once", async () => {
+  const at = await home([SESSION, (session) => session.prompt("Make the tests pass")])
+  await dex(at, ["fix", "x"])
+  const session = writer()
+  solved(session)
+  const path = putSession(at, session.records.slice(0, 3))
+  for (const record of session.records.slice(3)) {
+    appendFileSync(path, `${JSON.stringify(record)}\n`)
+    expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  }
+  const bitByBit = factsIn(at)
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(join(at, ".dex", `knowledge.db${suffix}`), { force: true })
+  await dex(at, ["fix", "x"])
+  expect(bitByBit).toEqual(factsIn(at))
+  expect(bitByBit).toMatchObject({ fixes: [{ fixed_number: expect.any(Number) }] })
+})
+
+test("what was forgotten is in no byte of the facts, and another history's facts are not kept", async () => {
+  const at = await home([SESSION, solved], [OTHER, (session) => session.prompt("hello there")])
+  await dex(at, ["fix", "quokkaword is not a function"])
+  const bytes = () => {
+    const dir = join(at, ".dex")
+    const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
+    return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
+  }
+  expect(bytes()).toContain("zebrafishword")
+  expect(await dex(at, ["forget", `claude_code:${SESSION}`, "--yes"])).toMatchObject({ code: 0 })
+  for (const word of ["zebrafishword", "quokkaword", "token.ts"]) expect(bytes()).not.toContain(word)
+
+  const another = await home([OTHER, (session) => session.prompt("hello again")])
+  const [store, knowledge] = [storeOf(another), knowledgeOf(at)]
+  expect(await learn(store, knowledge)).toMatchObject({ complete: true })
+  expect(knowledge.prepare("select count(*) from conversation").pluck().get()).toBe(1)
+  store.close()
+  knowledge.close()
+})
+
+test("words after a web page's are not its own, nor those of whoever it told", async () => {
+  const at = await home(
+    [
+      SESSION,
+      (session) => {
+        session.prompt("Look it up")
+        session.answer("m_w", [call("w1", "WebFetch", { url: "https://example.org" })])
+        session.result("w1", "a page")
+        solved(session)
+      },
+    ],
+    [OTHER, solved],
+  )
+  await dex(at, ["fix", "x"])
+  const knowledge = knowledgeOf(at)
+  const own = fixesHolding(knowledge, ["quokkaword"], { limit: 10 }).map(({ id, is_own_words }) => [id, is_own_words])
+  expect(Object.fromEntries(own)).toEqual({ [SESSION]: false, [OTHER]: true })
+  knowledge.close()
+})
+
+test("paths below a project, on every system", () => {
+  expect(pathBelow("/a/b", "/a/b/c/d.ts")).toBe("c/d.ts")
+  expect(pathBelow("/a/b", "/a/bc/d.ts")).toBeUndefined()
+  expect(pathBelow("/a/b", "./c.ts")).toBe("c.ts")
+  expect(pathBelow("/a/b", "../c.ts")).toBeUndefined()
+  expect(pathBelow("C:\\a\\b", "C:\\a\\b\\c.ts")).toBe("c.ts")
+  expect(pathBelow("/a/b", "C:\\x\\c.ts")).toBeUndefined()
+  expect(PROJECT).toBeDefined()
+})
