@@ -96,10 +96,54 @@ export function visitsTo(db: Knowledge, project: string, path: string, limit: nu
   ).map(({ own, title, ...visit }) => ({ ...visit, ...(title !== null && { title }), is_own_words: own === 1 }))
 }
 
+/** The newest roots that worked on a branch of the project, subagents' work being their root's. */
+export function rootsOnBranch(db: Knowledge, project: string, branch: string, limit: number): Root[] {
+  const id = knownProject(db, project)
+  if (id === undefined) return []
+  return db
+    .prepare(
+      `select source, root, max(ended_at) as at from conversation
+       where project_id = ? and branch = ? group by source, root order by at desc limit ?`,
+    )
+    .all(id, branch, limit) as Root[]
+}
+
+export type NewestWork = Root & {
+  id: string
+  branch?: string
+  title?: string
+  at: number
+  is_own_words: boolean
+}
+
+/** The conversation that last changed anything in the project before a time; not the one that asks. */
+export function newestWork(db: Knowledge, project: string, before: number, asking?: string): NewestWork | undefined {
+  const id = knownProject(db, project)
+  if (id === undefined) return undefined
+  const found = db
+    .prepare(
+      `select c.source, c.native_id as id, c.root, c.branch, c.title, c.ended_at as at,
+         not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) as own
+       from conversation c
+       where c.project_id = @id and c.kind <> 'subagent' and c.ended_at <= @before and c.root <> @asking
+         and exists (select 1 from conversation m join worked w on w.conversation_id = m.id
+           where m.source = c.source and m.root = c.root and w.edits > 0)
+       order by c.ended_at desc limit 1`,
+    )
+    .get({ id, before, asking: asking ?? "" }) as
+    | (Root & { id: string; branch: string | null; title: string | null; at: number; own: number })
+    | undefined
+  if (!found) return undefined
+  const { branch, title, own, ...rest } = found
+  return { ...rest, ...(branch !== null && { branch }), ...(title !== null && { title }), is_own_words: own === 1 }
+}
+
+export type Root = { source: SourceId; root: string }
+
 export type Worked = { source: SourceId; root: string; path: string; edits: number; reads: number; at: number }
 
 /** What the conversations that belong to these roots worked on. */
-export function workedIn(db: Knowledge, project: string, roots: { source: string; root: string }[]): Worked[] {
+export function workedIn(db: Knowledge, project: string, roots: Root[]): Worked[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   const of = db.prepare(

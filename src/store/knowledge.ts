@@ -21,6 +21,7 @@ const MIGRATIONS: readonly [string, string][] = [
       root text not null,
       project_id integer,
       kind text not null,
+      branch text,
       title text,
       started_at integer,
       ended_at integer,
@@ -69,6 +70,7 @@ export type KnownConversation = {
   root: string
   project?: string
   kind: string
+  branch?: string
   title?: string
   started_at?: number
   ended_at?: number
@@ -81,8 +83,8 @@ export function renewConversation(db: Knowledge, known: KnownConversation): numb
   db.prepare("delete from conversation where source = ? and native_id = ?").run(known.ref.source, known.ref.id)
   return db
     .prepare(
-      `insert into conversation (name, source, native_id, root, project_id, kind, title, started_at, ended_at, web_at)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+      `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
     )
     .pluck()
     .get(
@@ -92,6 +94,7 @@ export function renewConversation(db: Knowledge, known: KnownConversation): numb
       known.root,
       known.project === undefined ? null : projectId(db, known.project),
       known.kind,
+      known.branch ?? null,
       known.title ?? null,
       known.started_at ?? null,
       known.ended_at ?? null,

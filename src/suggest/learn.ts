@@ -1,4 +1,4 @@
-import { formatRef } from "../core/ref.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
 import { inTransaction } from "../store/database.ts"
 import {
   forgetConversations,
@@ -81,6 +81,12 @@ async function withParents(store: Store, knowledge: Knowledge, changes: Change[]
   return [...all.values()]
 }
 
+/** One conversation alone, for those who want to know what was known at a time. */
+export async function learnConversation(store: Store, knowledge: Knowledge, name: string, ref: Ref): Promise<void> {
+  const learned = await factsOf(store, { conversation: name, deleted: false, ref })
+  inTransaction(knowledge, () => write(knowledge, learned))
+}
+
 type Learned =
   | { name: string; gone: true }
   | {
@@ -121,6 +127,7 @@ function write(knowledge: Knowledge, learned: Learned): void {
     root: from === undefined ? ref.id : rootOf(knowledge, ref.source, from),
     kind,
     ...(project !== undefined && { project }),
+    ...(row.git_branch !== undefined && { branch: row.git_branch }),
     ...(title && { title: title.text }),
     ...(started_at !== undefined && { started_at }),
     ...(ended_at !== undefined && { ended_at }),

@@ -1,9 +1,35 @@
+/** A worktree that stands inside its project holds the same files. */
+const WORKTREE = /^\.(?:claude\/)?worktrees?\/[^/]+\//
+
 /** The path below the project with forward slashes, or undefined when it is elsewhere. */
 export function pathBelow(project: string, path: string): string | undefined {
   const slashed = path.replaceAll("\\", "/")
   const base = project.replaceAll("\\", "/").replace(/\/$/, "")
-  if (slashed.startsWith(`${base}/`)) return slashed.slice(base.length + 1)
-  if (slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)) return undefined
-  const plain = slashed.replace(/^(?:\.\/)+/, "")
-  return plain === "" || plain.startsWith("../") ? undefined : plain
+  const isWhole = slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)
+  if (isWhole && !slashed.startsWith(`${base}/`)) return undefined
+  const below = isWhole ? slashed.slice(base.length + 1) : slashed.replace(/^(?:\.\/)+/, "")
+  return below === "" || below.startsWith("../") ? undefined : below.replace(WORKTREE, "")
+}
+
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1)
+}
+
+export function folderOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")))
+}
+
+/** `token` of src/token.ts, token_test.go, test_token.py and token.spec.ts. */
+export function stemOf(path: string): string {
+  const [stem = ""] = nameOf(path).toLowerCase().split(".")
+  return stem.replace(/^test_|[_-](?:test|spec)$/, "")
+}
+
+export function isTest(path: string): boolean {
+  return /(?:^|\/)(?:tests?|__tests__|spec)\/|[._-](?:test|spec)\.\w+$|(?:^|\/)test_\w+\.py$/i.test(path)
+}
+
+/** A name that can be told without telling anything else: what is longer, or holds blanks, is somebody's text. */
+export function isPlainPath(path: string): boolean {
+  return path.length <= 160 && /^[\w@.+/()[\]-]+$/.test(path)
 }

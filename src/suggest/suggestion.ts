@@ -18,6 +18,8 @@ export type Moment = {
   source?: SourceId
   /** As the agent numbers it. */
   session?: string
+  /** The branch that is checked out. */
+  branch?: string
   file?: string
   line?: number
   column?: number

@@ -1,0 +1,168 @@
+import { readFileSync } from "node:fs"
+import { parseArgs } from "node:util"
+import { relevanceOf, type Weights } from "../../src/suggest/relevance.ts"
+import { KINDS } from "../../src/suggest/suggestion.ts"
+import { FLOOR, WEIGHTS } from "../../src/suggest/weights.ts"
+import { openHome } from "../home.ts"
+import { Absent } from "../set.ts"
+import { genuineCorpus } from "../sets/corpus.ts"
+import { fitLogistic } from "./fit.ts"
+import { type Offer, replay } from "./replay.ts"
+
+// What would have been suggested in genuine conversations, from what was known before each began, and was it used?
+//   npm run eval:suggest -- [--fit] [--json]     --fit prints the weights that the earlier half gives
+
+const { values } = parseArgs({ options: { fit: { type: "boolean" }, json: { type: "boolean" } } })
+/** Few labels move a weight little. */
+const PENALTY = 5
+
+try {
+  const transcripts = genuineCorpus()
+  const home = await openHome({ name: "genuine", chats: { transcripts }, questions: [] } as never)
+  const { offers, moments, conversations } = await replay(home.store, home.dir)
+  home.close()
+  const judged = withHandLabels(offers)
+  const fitted = values.fit ? weightsFrom(judged.filter(({ is_held }) => !is_held)) : WEIGHTS
+  if (values.fit) process.stdout.write(`${JSON.stringify(fitted, null, 2)}\n`)
+  const work = judged.filter(({ event }) => event !== "session_start")
+  const start = judged.filter(({ event }) => event === "session_start")
+  const rows = [
+    ...(["early", "held"] as const).flatMap((half) => {
+      const own = work.filter(({ is_held }) => is_held === (half === "held"))
+      const all = pushed(own, fitted, FLOOR)
+      return [
+        row(half, "all kinds", all, moments[half]),
+        ...KINDS.flatMap((kind) => {
+          const of = all.filter((offer) => offer.kind === kind)
+          return of.length === 0 ? [] : [row(half, kind, of, moments[half])]
+        }),
+        row(half, "the most co-edited file, always", mostCoEdited(own), moments[half]),
+        row(
+          half,
+          "at the start of a session",
+          pushed(
+            start.filter(({ is_held }) => is_held === (half === "held")),
+            fitted,
+            FLOOR,
+          ),
+          0,
+        ),
+      ]
+    }),
+  ]
+  if (values.json) process.stdout.write(`${JSON.stringify({ conversations, moments, rows })}\n`)
+  else print(rows, conversations, moments)
+} catch (error) {
+  if (!(error instanceof Absent)) throw error
+  process.stdout.write(`NOT RUN: ${error.message}\n`)
+}
+
+type Row = ReturnType<typeof row>
+
+function row(half: string, what: string, offers: Offer[], moments: number) {
+  const used = offers.filter((offer) => offer.used).length
+  const at = new Set(offers.map(({ conversation, moment }) => `${conversation} ${moment}`)).size
+  return { half, what, pushed: offers.length, used, share: offers.length === 0 ? 0 : used / offers.length, at, moments }
+}
+
+/** As a session gets them: the likeliest first, at most five at a moment, nothing twice. */
+function pushed(offers: Offer[], weights: Weights, floor: number): Offer[] {
+  const moments = Map.groupBy(offers, ({ conversation, moment }) => `${conversation} ${moment}`)
+  const said = new Set<string>()
+  const all: Offer[] = []
+  for (const at of moments.values()) {
+    const likely = at
+      .map((offer) => ({ offer, relevance: relevanceOf(offer.kind, offer.features, weights) }))
+      .filter(({ offer, relevance }) => relevance >= floor && !said.has(`${offer.conversation} ${offer.key}`))
+      .sort((a, b) => b.relevance - a.relevance)
+      .slice(0, 5)
+    for (const { offer } of likely) said.add(`${offer.conversation} ${offer.key}`)
+    all.push(...likely.map(({ offer }) => offer))
+  }
+  return all
+}
+
+function mostCoEdited(offers: Offer[]): Offer[] {
+  const moments = Map.groupBy(
+    offers.filter(({ kind, features }) => kind === "related_code" && features.together_count! > 0),
+    ({ conversation, moment }) => `${conversation} ${moment}`,
+  )
+  const said = new Set<string>()
+  return [...moments.values()].flatMap((at) => {
+    const [best] = at
+      .filter((offer) => !said.has(`${offer.conversation} ${offer.key}`))
+      .sort((a, b) => b.features.together_count! - a.features.together_count!)
+    if (!best) return []
+    said.add(`${best.conversation} ${best.key}`)
+    return [best]
+  })
+}
+
+/** A thing that could be said at ten moments of a conversation is one thing. */
+function weightsFrom(offers: Offer[]): Weights {
+  const weights: Weights = {}
+  for (const kind of KINDS) {
+    const own = offers.filter((offer) => offer.kind === kind)
+    if (own.length === 0) continue
+    const times = new Map<string, number>()
+    for (const { conversation, key } of own)
+      times.set(`${conversation} ${key}`, (times.get(`${conversation} ${key}`) ?? 0) + 1)
+    const names = [...new Set(own.flatMap(({ features }) => Object.keys(features)))]
+    weights[kind] = fitLogistic(
+      own.map(({ features, used, conversation, key }) => ({
+        features: Object.fromEntries(names.map((name) => [name, features[name] ?? 0])),
+        used,
+        weight: 1 / times.get(`${conversation} ${key}`)!,
+      })),
+      PENALTY,
+    )
+  }
+  return weights
+}
+
+type Labels = { offers: { conversation: string; number: number; offer: string; label: string }[] }
+
+/** Whether a fix is the right one was read by hand: names alone do not tell. */
+function withHandLabels(offers: Offer[]): Offer[] {
+  let labels: Labels
+  try {
+    labels = JSON.parse(readFileSync(new URL("./fix-labels.json", import.meta.url), "utf8")) as Labels
+  } catch {
+    process.stderr.write("NOT READ: eval/suggest/fix-labels.json, so fixes are judged by the names in them.\n")
+    return offers
+  }
+  const right = new Map(
+    labels.offers.map(({ conversation, number, offer, label }) => [`${conversation}#${number} ${offer}`, label]),
+  )
+  return offers.map((offer) => {
+    const label = right.get(`${offer.conversation}#${offer.number} ${offer.key.replace(/^fix:\w+:/, "")}`)
+    return label === undefined ? offer : { ...offer, used: label === "right" }
+  })
+}
+
+function print(rows: Row[], conversations: number, moments: { early: number; held: number }): void {
+  const lines = [
+    `${conversations} conversations, ${moments.early} edits and failed commands in the earlier half (fitted on), ${moments.held} in the later (held out)`,
+    "",
+    "half   what                              pushed  used  share  95 %         silent",
+    ...rows.map(({ half, what, pushed, used, share, at, moments }) => {
+      const [low, high] = wilson(used, pushed)
+      const silent = moments === 0 ? "" : `${((1 - at / moments) * 100).toFixed(1)} %`
+      return `${half.padEnd(6)} ${what.padEnd(33)} ${String(pushed).padStart(6)} ${String(used).padStart(5)} ${percent(share)} ${percent(low)}–${percent(high).trim().padEnd(5)} ${silent.padStart(7)}`
+    }),
+  ]
+  process.stdout.write(`${lines.join("\n")}\n`)
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`.padStart(6)
+}
+
+function wilson(used: number, of: number): [number, number] {
+  if (of === 0) return [0, 1]
+  const z = 1.96
+  const p = used / of
+  const middle = p + (z * z) / (2 * of)
+  const spread = z * Math.sqrt((p * (1 - p)) / of + (z * z) / (4 * of * of))
+  return [(middle - spread) / (1 + (z * z) / of), (middle + spread) / (1 + (z * z) / of)]
+}

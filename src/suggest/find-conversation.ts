@@ -1,0 +1,48 @@
+import { isoDate } from "../core/dates.ts"
+import { formatRef } from "../core/ref.ts"
+import { visitsTo, workedIn } from "../store/knowledge-files.ts"
+import type { Finder } from "./finder.ts"
+import { isPlainPath, nameOf, pathBelow } from "./paths.ts"
+
+// The last conversation that changed this very file.
+
+const MOST_VISITS = 20
+const MOST_FILES = 3
+const DAY = 86_400_000
+
+export const findConversation: Finder = ({ knowledge }, moment, session) => {
+  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  if (file === undefined) return []
+  const visits = visitsTo(knowledge, moment.project, file, MOST_VISITS).filter(
+    ({ edits, id, root }) => edits > 0 && id !== moment.session && root !== moment.session,
+  )
+  const [last] = visits
+  if (!last) return []
+  const others = workedIn(knowledge, moment.project, [last])
+    .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(nameOf(path)))
+    .sort((a, b) => b.edits - a.edits)
+    .slice(0, MOST_FILES)
+  const day = isoDate(last.at).slice(0, 10)
+  const also = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
+  const titled = last.is_own_words && last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""
+  return [
+    {
+      kind: "conversation",
+      key: `conversation:${last.source}:${last.root}`,
+      title: `${nameOf(file)} was last changed on ${day}${titled}`,
+      summary: `+${last.added} −${last.removed}${also}.`,
+      reason: `That conversation is the last one that edited ${file}.`,
+      ref: formatRef({ source: last.source, id: last.id, number: last.last_number }),
+      file,
+      names: others.map(({ path }) => nameOf(path)),
+      features: {
+        visits: Math.log1p(visits.length),
+        others: others.length,
+        within_days: Math.exp(-Math.max(0, moment.at - last.at) / (2 * DAY)),
+        within_weeks: Math.exp(-Math.max(0, moment.at - last.at) / (14 * DAY)),
+        done: Math.log1p(session.files.length),
+        size: Math.log1p(last.added + last.removed),
+      },
+    },
+  ]
+}

@@ -1,0 +1,44 @@
+import { isoDate } from "../core/dates.ts"
+import { formatRef } from "../core/ref.ts"
+import { newestWork, workedIn } from "../store/knowledge-files.ts"
+import type { Finder } from "./finder.ts"
+import { isPlainPath, nameOf } from "./paths.ts"
+
+// What was being worked on in this project when the last conversation ended.
+
+const MOST_FILES = 3
+const HOUR = 3_600_000
+
+export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
+  if (moment.event !== "session_start" && moment.event !== "asked") return []
+  if (moment.file !== undefined) return []
+  const last = newestWork(knowledge, moment.project, moment.at, moment.session)
+  if (!last) return []
+  const files = workedIn(knowledge, moment.project, [last])
+    .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(nameOf(path)))
+    .sort((a, b) => b.edits - a.edits)
+    .slice(0, MOST_FILES)
+    .map(({ path }) => path)
+  if (files.length === 0) return []
+  const hours = Math.max(0, moment.at - last.at) / HOUR
+  const onBranch = last.branch !== undefined && last.branch === moment.branch
+  const titled = last.is_own_words && last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
+  return [
+    {
+      kind: "conversation",
+      key: `work:${last.source}:${last.root}`,
+      title: `Last worked on here on ${isoDate(last.at).slice(0, 16).replace("T", " ")}${titled}`,
+      summary: `Edited ${files.join(", ")}.`,
+      reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
+      ref: formatRef({ source: last.source, id: last.id }),
+      names: files.map(nameOf),
+      features: {
+        start: 1,
+        start_on_branch: onBranch ? 1 : 0,
+        start_on_main: moment.branch !== undefined && /^(?:main|master|trunk)$/.test(moment.branch) ? 1 : 0,
+        start_within_hours: Math.exp(-hours / 3),
+        start_within_days: Math.exp(-hours / 48),
+      },
+    },
+  ]
+}

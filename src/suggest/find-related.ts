@@ -1,0 +1,140 @@
+import { isoDate } from "../core/dates.ts"
+import { rootsOnBranch, visitsTo, type Worked, workedIn } from "../store/knowledge-files.ts"
+import type { Candidate, Finder, Sources } from "./finder.ts"
+import { folderOf, isPlainPath, isTest, nameOf, pathBelow, stemOf } from "./paths.ts"
+import type { Session } from "./session.ts"
+import type { Moment } from "./suggestion.ts"
+
+// Which other files the conversations worked on that worked on this one.
+
+/** What was done longer ago says little of how a file is worked on now. */
+const MOST_CONVERSATIONS = 60
+const MOST_SESSION_FILES = 6
+const MOST_CANDIDATES = 8
+/** One conversation that touched both proves little, however few there were. */
+const DOUBT = 1.5
+const HOUR = 3_600_000
+
+export const findRelated: Finder = ({ knowledge }, moment, session) => {
+  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  if (file === undefined) return []
+  const here = { knowledge, project: moment.project }
+  const about = togetherWith(here, file)
+  const branch = onBranch(here, moment)
+  const known = new Set([file, ...session.files])
+  const evidence = [...new Set(session.files)]
+    .filter((other) => other !== file)
+    .slice(-MOST_SESSION_FILES)
+    .map((other) => togetherWith(here, other))
+  const paths = new Set([...about.files.keys(), ...branch.files.keys()])
+  return [...paths]
+    .filter((path) => isPlainPath(path) && !known.has(path) && !session.named(nameOf(path)))
+    .map((path) => ({
+      path,
+      together: about.files.get(path) ?? { path, edited: 0, read: 0, at: 0 },
+      branch: branch.files.get(path) ?? { path, edited: 0, read: 0, at: 0 },
+    }))
+    .filter(({ together, branch }) => together.edited > 0 || branch.edited > 0)
+    .sort((a, b) => b.branch.edited + b.together.edited - a.branch.edited - a.together.edited)
+    .slice(0, MOST_CANDIDATES)
+    .map((other) => candidate(file, other, { about, branch, evidence }, moment, session))
+}
+
+/** What was worked on on this branch. On the branch that everybody comes back to, that says nothing. */
+function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): About {
+  const files = new Map<string, Together>()
+  if (branch === undefined || /^(?:main|master|trunk|develop|HEAD)$/.test(branch)) return { conversations: 0, files }
+  const roots = rootsOnBranch(knowledge, project, branch, MOST_CONVERSATIONS).filter(({ root }) => root !== session)
+  for (const worked of workedIn(knowledge, project, roots)) add(files, worked)
+  return { conversations: roots.length, files }
+}
+
+type Together = { path: string; edited: number; read: number; at: number }
+type About = { conversations: number; files: Map<string, Together> }
+
+function togetherWith({ knowledge, project }: Sources & { project: string }, file: string): About {
+  const visits = visitsTo(knowledge, project, file, MOST_CONVERSATIONS).filter(({ edits }) => edits > 0)
+  const roots = [...new Map(visits.map(({ source, root }) => [`${source}:${root}`, { source, root }])).values()]
+  const files = new Map<string, Together>()
+  for (const worked of workedIn(knowledge, project, roots)) if (worked.path !== file) add(files, worked)
+  return { conversations: roots.length, files }
+}
+
+function add(files: Map<string, Together>, { path, edits, at }: Worked): void {
+  const sum = files.get(path) ?? { path, edited: 0, read: 0, at: 0 }
+  if (edits > 0) {
+    sum.edited++
+    sum.at = Math.max(sum.at, at)
+  } else sum.read++
+  files.set(path, sum)
+}
+
+type Other = { path: string; together: Together; branch: Together }
+type Known = { about: About; branch: About; evidence: About[] }
+
+function candidate(
+  file: string,
+  { path, together, branch }: Other,
+  known: Known,
+  moment: Moment,
+  session: Session,
+): Candidate {
+  const at = Math.max(together.at, branch.at)
+  const hours = Math.max(0, moment.at - at) / HOUR
+  const shares = known.evidence.map(
+    ({ conversations, files }) => (files.get(path)?.edited ?? 0) / (conversations + DOUBT),
+  )
+  const of = known.about.conversations
+  const day = isoDate(at).slice(0, 10)
+  const onBranch = branch.edited > 0 ? `Edited on this branch, last on ${day}.` : ""
+  const both =
+    together.edited > 0 ? `Edited in ${together.edited} of the ${of} conversations that edited ${nameOf(file)}.` : ""
+  return {
+    kind: "related_code",
+    key: `file:${path}`,
+    title: path,
+    summary: [onBranch, both].filter((text) => text !== "").join(" "),
+    reason:
+      branch.edited > 0
+        ? `${nameOf(path)} was worked on on this branch, as ${nameOf(file)} is now.`
+        : `${nameOf(file)} and ${nameOf(path)} were changed together ${times(together.edited)}, last on ${day}.`,
+    file: path,
+    names: [nameOf(path)],
+    features: {
+      together: together.edited / (of + DOUBT),
+      read_together: together.read / (of + DOUBT),
+      branch: branch.edited / (known.branch.conversations + DOUBT),
+      on_branch: branch.edited > 0 ? 1 : 0,
+      session: Math.max(0, ...shares),
+      same_folder: folderOf(file) === folderOf(path) ? 1 : 0,
+      same_stem: stemOf(file) === stemOf(path) ? 1 : 0,
+      within_hours: Math.exp(-hours / 3),
+      within_days: Math.exp(-hours / 48),
+      in_prompt: shareIn(wordsOf(path), session.prompt),
+      listed: session.listed(nameOf(path)) ? 1 : 0,
+      is_test: isTest(path) ? 1 : 0,
+      is_text: /\.(?:md|txt|ya?ml|json|toml|lock)$/i.test(path) ? 1 : 0,
+      done: Math.log1p(session.files.length),
+      visits: Math.log1p(of),
+      together_count: together.edited,
+    },
+  }
+}
+
+function times(count: number): string {
+  return count === 1 ? "once" : count === 2 ? "twice" : `${count} times`
+}
+
+function wordsOf(path: string): string[] {
+  const words = path
+    .replaceAll(/([a-z])([A-Z])/g, "$1 $2")
+    .toLowerCase()
+    .match(/[a-z]{3,}/g)
+  return [...new Set(words ?? [])]
+}
+
+function shareIn(words: string[], text: string): number {
+  if (words.length === 0 || text === "") return 0
+  const lower = text.toLowerCase()
+  return words.filter((word) => lower.includes(word)).length / words.length
+}

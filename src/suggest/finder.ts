@@ -1,0 +1,14 @@
+import type { Knowledge } from "../store/knowledge.ts"
+import type { Session } from "./session.ts"
+import type { Item, Moment } from "./suggestion.ts"
+
+/** What could be said; `features` are what its relevance is worked out from. */
+export type Candidate = Omit<Item, "relevance" | "estimated_tokens"> & {
+  /** Files, symbols and other names in it. What has none that are new to the session tells it nothing. */
+  names: string[]
+}
+
+export type Sources = { knowledge: Knowledge }
+
+/** Finds one kind of thing. Bounded work; says nothing rather than something doubtful. */
+export type Finder = (sources: Sources, moment: Moment, session: Session) => Candidate[]

@@ -1,0 +1,13 @@
+import type { ItemKind } from "./suggestion.ts"
+
+/** Weights of the features of a kind, on the scale of log-odds; `bias` where there are none. */
+export type Weights = Partial<Record<ItemKind, Record<string, number>>>
+
+/** How likely something is to be used: one scale for all kinds, since all are fitted on what was used. */
+export function relevanceOf(kind: ItemKind, features: Record<string, number>, weights: Weights): number {
+  const own = weights[kind]
+  if (!own) return 0
+  let odds = own.bias ?? 0
+  for (const [name, value] of Object.entries(features)) odds += (own[name] ?? 0) * value
+  return 1 / (1 + Math.exp(-odds))
+}

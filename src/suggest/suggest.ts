@@ -1,0 +1,76 @@
+import { estimateTokens } from "../core/tokens.ts"
+import { findConversation } from "./find-conversation.ts"
+import { findFix } from "./find-fix.ts"
+import { findOpenWork } from "./find-open-work.ts"
+import { findRelated } from "./find-related.ts"
+import type { Candidate, Finder, Sources } from "./finder.ts"
+import { relevanceOf, type Weights } from "./relevance.ts"
+import type { Session } from "./session.ts"
+import type { Item, ItemKind, Moment } from "./suggestion.ts"
+
+/** Each kind has its finder; what is switched off is not looked for. */
+export const FINDERS: readonly [ItemKind, Finder][] = [
+  ["fix", findFix],
+  ["related_code", findRelated],
+  ["conversation", findConversation],
+  ["conversation", findOpenWork],
+]
+
+export type SuggestOptions = {
+  weights: Weights
+  /** What is less likely to be used is not said. */
+  floor: number
+  most: number
+  kinds?: ReadonlySet<ItemKind>
+}
+
+export const MOST_ITEMS = 5
+export const MOST_TOKENS = 500
+
+/** The few things that matter now, the likeliest to be used first; or nothing. */
+export function suggest(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
+  const items = candidatesFor(sources, moment, session, options.kinds)
+    .map((candidate) => itemOf(candidate, options.weights))
+    .filter(({ relevance }) => relevance >= options.floor)
+    .sort((a, b) => b.relevance - a.relevance)
+  return fitting(items, Math.min(options.most, MOST_ITEMS))
+}
+
+/** All that could be said and was not said before, each thing once. */
+export function candidatesFor(
+  sources: Sources,
+  moment: Moment,
+  session: Session,
+  kinds?: ReadonlySet<ItemKind>,
+): Candidate[] {
+  const found = FINDERS.filter(([kind]) => kinds?.has(kind) ?? true).flatMap(([, find]) =>
+    find(sources, moment, session),
+  )
+  const keys = new Set(session.seen)
+  return found.filter(({ key }) => {
+    if (keys.has(key)) return false
+    keys.add(key)
+    return true
+  })
+}
+
+function itemOf({ names: _, ...candidate }: Candidate, weights: Weights): Item {
+  const { kind, features, title, summary, reason, ref = "" } = candidate
+  return {
+    ...candidate,
+    relevance: relevanceOf(kind, features, weights),
+    estimated_tokens: estimateTokens(`${title}\n${summary}\n${reason}\n${ref}`),
+  }
+}
+
+function fitting(items: Item[], most: number): Item[] {
+  const kept: Item[] = []
+  let tokens = 0
+  for (const item of items) {
+    if (kept.length === most) break
+    if (tokens + item.estimated_tokens > MOST_TOKENS) continue
+    tokens += item.estimated_tokens
+    kept.push(item)
+  }
+  return kept
+}
