@@ -46,6 +46,7 @@ const COLD = [
   "src/store/collections.ts",
   "src/store/forget.ts",
   "src/store/knowledge.ts",
+  "src/store/suggestions.ts",
   "src/store/vector-index.ts",
   "src/store/vectors.ts",
   "src/store/write-unit.ts",

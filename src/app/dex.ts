@@ -6,6 +6,7 @@ import type { SyncProgress } from "../ingest/sync.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
+import type { Suggestions } from "../store/suggestions.ts"
 import type { Dex } from "../tools/context.ts"
 import { clearListings, readListing } from "./listing.ts"
 
@@ -31,6 +32,9 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   const openIndex = () => (index ??= import("../store/search-index.ts").then((module) => module.openIndex(home.index)))
   const openStore = () =>
     (store ??= import("../store/sqlite-store.ts").then((module) => module.openStore(home.history)))
+  let suggestions: Promise<Suggestions> | undefined
+  const openSuggestions = () =>
+    (suggestions ??= import("../store/suggestions.ts").then((module) => module.openSuggestions(home.suggest)))
   let project: string | undefined
   return {
     home,
@@ -48,6 +52,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     knowledge: () =>
       (knowledge ??= import("../store/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
     index: async () => (existsSync(home.index) ? openIndex() : undefined),
+    suggestions: openSuggestions,
     syncDeps: async () => {
       const { connectors } = await import("../connectors/index.ts")
       return { store: await openStore(), index: await openIndex(), connectors, machine, home }
@@ -59,10 +64,12 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       clearListings(home.dir)
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
+      if (existsSync(home.suggest)) (await openSuggestions()).forget(refs)
     },
     close: () => {
       // What could not be opened need not be closed; whoever asked for it was told.
-      for (const opening of [store, index, knowledge]) opening?.then((opened) => opened.close()).catch(() => {})
+      for (const opening of [store, index, knowledge, suggestions])
+        opening?.then((opened) => opened.close()).catch(() => {})
     },
   }
 }

@@ -13,12 +13,17 @@ const CACHE_KB = 16_000
  * Opens one of dex's own databases, brings its schema up to date, and leaves it in WAL mode. Many processes may open
  * the same new file at once: switching to WAL does not wait for locks by itself, and two may migrate together.
  */
-export function openDatabase(path: string, migrations: readonly [name: string, sql: string][], cacheKb = CACHE_KB): Db {
+export function openDatabase(
+  path: string,
+  migrations: readonly [name: string, sql: string][],
+  cacheKb = CACHE_KB,
+  busyMs = BUSY_TIMEOUT_MS,
+): Db {
   makePrivateFile(path)
-  const db = connect(path)
+  const db = connect(path, busyMs)
   try {
     requireSafeSqlite(db)
-    enterWal(db)
+    enterWal(db, busyMs)
     // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
     db.pragma("synchronous = normal")
     db.pragma(`cache_size = -${cacheKb}`)
@@ -55,9 +60,9 @@ export function inTransaction<T>(db: Db, work: () => T): T {
   return db.transaction(work).immediate()
 }
 
-function connect(path: string): Db {
+function connect(path: string, busyMs: number): Db {
   try {
-    return withStatementCache(openSqlite(path, { timeout: BUSY_TIMEOUT_MS }))
+    return withStatementCache(openSqlite(path, { timeout: busyMs }))
   } catch (error) {
     throw explained(error, path)
   }
@@ -95,8 +100,8 @@ export function isSafeSqlite(version: string): boolean {
   return minor > 51 || (minor === 51 && patch >= 3)
 }
 
-function enterWal(db: Db): void {
-  const deadline = Date.now() + BUSY_TIMEOUT_MS
+function enterWal(db: Db, busyMs: number): void {
+  const deadline = Date.now() + busyMs
   for (;;) {
     try {
       if (db.pragma("journal_mode = wal", { simple: true }) === "wal") return

@@ -6,6 +6,7 @@ import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
+import type { Suggestions } from "../store/suggestions.ts"
 
 /** What a tool works with. Databases open on first use, so that a command pays only for what it touches. */
 export type Dex = {
@@ -25,6 +26,8 @@ export type Dex = {
   knows(): boolean
   /** The facts, as far as they were learned. Made where there are none yet. */
   knowledge(): Promise<Knowledge>
+  /** What was suggested and what is subscribed to. Its file is made when the first is kept. */
+  suggestions(): Promise<Suggestions>
   syncDeps(): Promise<SyncDeps>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void

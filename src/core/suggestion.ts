@@ -1,0 +1,83 @@
+import type { SourceId } from "./conversation.ts"
+
+export const KINDS = ["fix", "decision", "change", "document", "related_code", "warning", "conversation"] as const
+export type ItemKind = (typeof KINDS)[number]
+
+/** What is being worked on right now. */
+export type Moment = {
+  event:
+    | "asked"
+    | "session_start"
+    | "prompt"
+    | "before_edit"
+    | "before_read"
+    | "failed_command"
+    | "subagent_start"
+    | "watch"
+  /** The project's whole path. */
+  project: string
+  source?: SourceId
+  /** The agent's own session id. */
+  session?: string
+  /** Paths are whole, or relative to the project. */
+  /** The branch that is checked out. */
+  branch?: string
+  file?: string
+  line?: number
+  column?: number
+  symbol?: string
+  recent_files?: string[]
+  prompt?: string
+  command?: string
+  /** The failed command's output. */
+  error?: string
+  at: number
+}
+
+export type Item = {
+  kind: ItemKind
+  /** The same thing has the same key: it is not said twice in a session. */
+  key: string
+  title: string
+  summary: string
+  reason: string
+  /** What to open: a conversation's message, a document's section, or `git:<hash>`. */
+  ref?: string
+  /** Relative to the project. */
+  file?: string
+  symbol?: string
+  /** From 0 to 1: how likely it is to be used. */
+  relevance: number
+  features: Record<string, number>
+  estimated_tokens: number
+}
+
+export const STATUSES = ["pending", "shown", "used", "dismissed"] as const
+export type Status = (typeof STATUSES)[number]
+
+export type Suggestion = { id: string; moment: Moment; items: Item[]; status: Status; latency_ms: number }
+
+/** What a subscription looks out for. `file` is a glob below the project; the others are words. */
+export const PATTERN_TYPES = ["file", "symbol", "topic", "entity"] as const
+export type Pattern = { type: (typeof PATTERN_TYPES)[number]; pattern: string; priority: number }
+
+export const DELIVERIES = ["poll", "sse", "webhook"] as const
+export type Delivery = (typeof DELIVERIES)[number]
+
+export type Subscription = {
+  id: string
+  project: string
+  /** The session that asked for it; absent where a person did. */
+  session?: string
+  patterns: Pattern[]
+  deliver: Delivery
+  url?: string
+  min_relevance: number
+  max_per_trigger: number
+  cooldown_ms: number
+  last_triggered_at?: number
+  enabled: boolean
+  /** Why it is not, where dex itself ended it. */
+  disabled_because?: string
+  created_at: number
+}

@@ -1,0 +1,396 @@
+import type { SourceId } from "../core/conversation.ts"
+import { messageOf } from "../core/error.ts"
+import { parseRef, type Ref } from "../core/ref.ts"
+import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from "../core/suggestion.ts"
+import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
+import { type Due, due, enqueue, type OutboxCounts, type Outcome, outboxCounts, record, retryDead } from "./outbox.ts"
+import * as subscriptions from "./subscriptions.ts"
+import { type Metrics, metricsOf } from "./suggestion-metrics.ts"
+import { SUGGESTION_MIGRATIONS } from "./suggestions-migrations.ts"
+
+/** Whether it is kept, or in words for a person why not. */
+export type Kept = { kept: true; seq: number } | { kept: false; why: string }
+
+export type KeptItem = Item & { number: number; status: Status }
+export type KeptSuggestion = Omit<Suggestion, "items"> & {
+  /** In the order in which they were made; never reused. */
+  seq: number
+  items: KeptItem[]
+  /** It was only noted that this would have been said. */
+  would: boolean
+  subscription?: string
+}
+
+export type SuggestionFilter = {
+  status?: Status
+  would?: boolean
+  project?: string
+  subscription?: string
+  /** Not made before this time. */
+  from?: number
+  /** Only those with a larger `seq`. They then come oldest first. */
+  after?: number
+  limit: number
+}
+
+export type Mute = { type: "kind" | "project"; name: string; at: number }
+
+/** New values of the weights that one verdict moves. `before` is what was counted for this item until now. */
+export type Learn = (
+  item: Item,
+  before: number | undefined,
+  after: number,
+  weight: (name: string) => number,
+) => Record<string, number>
+
+/**
+ * What dex suggested and what came of it, what the user wants to hear of, and what not. A small file of its own: the
+ * history is not touched by it. Nothing is opened before the first use.
+ */
+export type Suggestions = {
+  /** With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. */
+  save(suggestion: Suggestion, how?: { would?: boolean; subscription?: string }): Kept
+  /** The keys of what this session was told; with `would`, of what it would have been told too. Never throws. */
+  seen(source: SourceId, session: string, would?: boolean): Set<string>
+  /** Newest first, unless `after` is given. */
+  list(filter: SuggestionFilter): KeptSuggestion[]
+  /** By its id, or by a beginning that only one has. */
+  get(id: string): KeptSuggestion | undefined
+  /**
+   * Says what came of a suggestion, or of one item in it, and moves the weights by `learn`, once for each item and
+   * verdict. Undefined when there is no such suggestion or item.
+   */
+  setStatus(id: string, status: Status, item?: number, learn?: Learn): KeptSuggestion | undefined
+
+  mute(type: Mute["type"], name: string, at: number): void
+  unmute(type: Mute["type"], name: string): boolean
+  mutes(): Mute[]
+  /** Never throws: without them everything weighs as it was fitted. */
+  weights(): Record<string, number>
+  /** What was learnt is undone; what was said and used stays known. Returns how many weights there were. */
+  resetWeights(): number
+  /** When dex first had something to say; this time, where it never had. */
+  firstAt(now: number): number
+  metrics(from?: number): Metrics
+
+  subscribe(subscription: Subscription, secret?: string): void
+  unsubscribe(id: string): boolean
+  subscriptions(project?: string): Subscription[]
+  secretOf(id: string): string | undefined
+  disable(id: string, because: string): void
+
+  /** What webhooks must be told by now, the longest due first. */
+  due(now: number, limit: number): Due[]
+  /** When the next one is due; undefined when none waits. */
+  nextDue(): number | undefined
+  record(outcome: Outcome): void
+  retryDead(now: number): number
+  outbox(): OutboxCounts
+
+  /** What quotes these conversations, or was said in them, goes, and its bytes with it. Returns how many items went. */
+  forget(refs: readonly Ref[]): number
+  close(): void
+}
+
+export const MOST_SUGGESTIONS = 10_000
+export const KEPT_MS = 180 * 86_400_000
+const PRUNE_EVERY = 64
+const LONGEST_TEXT = 4_000
+const MOST_ITEMS = 20
+const CACHE_KB = 1_000
+
+export function openSuggestions(path: string, options: { busyMs?: number } = {}): Suggestions {
+  let opened: Db | undefined
+  const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
+  const said = (error: unknown) => messageOf(explained(error, path))
+  /** What a person asked for may fail, with words; what a hook asks for may not. */
+  const use = <T>(work: (db: Db) => T): T => {
+    try {
+      return work(db())
+    } catch (error) {
+      throw explained(error, path)
+    }
+  }
+  const write = <T>(work: (db: Db) => T): T => use((open) => inTransaction(open, () => work(open)))
+  const orElse = <T>(work: (db: Db) => T, otherwise: T): T => {
+    try {
+      return work(db())
+    } catch {
+      return otherwise // as the contract of whoever calls this says
+    }
+  }
+  return {
+    save: (suggestion, how = {}) => {
+      try {
+        const open = db()
+        return inTransaction(open, () => save(open, suggestion, how))
+      } catch (error) {
+        return { kept: false, why: said(error) }
+      }
+    },
+    seen: (source, session, would = false) => orElse((open) => seen(open, source, session, would), new Set()),
+    list: (filter) => use((open) => list(open, filter)),
+    get: (id) => use((open) => get(open, id)),
+    setStatus: (id, status, item, learn) => write((open) => setStatus(open, id, status, item, learn)),
+    mute: (type, name, at) =>
+      write(
+        (open) => void open.prepare("insert or ignore into mute (type, name, at) values (?, ?, ?)").run(type, name, at),
+      ),
+    unmute: (type, name) =>
+      write((open) => open.prepare("delete from mute where type = ? and name = ?").run(type, name).changes > 0),
+    mutes: () => use((open) => open.prepare("select type, name, at from mute order by type, name").all() as Mute[]),
+    weights: () => orElse(weights, {}),
+    resetWeights: () =>
+      write((open) => {
+        open.prepare("update item set counted = null where counted is not null").run()
+        return open.prepare("delete from weight").run().changes
+      }),
+    firstAt: (now) => write((open) => firstAt(open, now)),
+    metrics: (from) => use((open) => metricsOf(open, from)),
+    subscribe: (subscription, secret) => write((open) => subscriptions.add(open, subscription, secret)),
+    unsubscribe: (id) => write((open) => subscriptions.remove(open, id)),
+    subscriptions: (project) => use((open) => subscriptions.all(open, project)),
+    secretOf: (id) => use((open) => subscriptions.secretOf(open, id)),
+    disable: (id, because) => write((open) => subscriptions.disable(open, id, because)),
+    due: (now, limit) => use((open) => due(open, now, limit)),
+    nextDue: () =>
+      use(
+        (open) =>
+          (open.prepare("select min(next_at) from outbox where state = 'waiting'").pluck().get() as number | null) ??
+          undefined,
+      ),
+    record: (outcome) => write((open) => record(open, outcome)),
+    retryDead: (now) => write((open) => retryDead(open, now)),
+    outbox: () => use(outboxCounts),
+    forget: (refs) =>
+      use((open) => {
+        const gone = inTransaction(open, () => forget(open, refs))
+        open.pragma("wal_checkpoint(truncate)")
+        return gone
+      }),
+    close: () => opened?.close(),
+  }
+}
+
+function save(
+  db: Db,
+  suggestion: Suggestion,
+  { would = false, subscription }: { would?: boolean; subscription?: string },
+): Kept {
+  const { id, moment, items, status, latency_ms } = suggestion
+  if (subscription !== undefined) {
+    const refused = subscriptions.trigger(db, subscription, moment.at)
+    if (refused !== undefined) return { kept: false, why: refused }
+  }
+  const { lastInsertRowid } = db
+    .prepare(
+      `insert into suggestion (id, at, project, source, session, subscription, would, status, latency_ms, moment)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    .run(
+      id,
+      moment.at,
+      moment.project,
+      moment.source ?? null,
+      moment.session ?? null,
+      subscription ?? null,
+      would ? 1 : 0,
+      status,
+      latency_ms,
+      JSON.stringify(bounded(moment)),
+    )
+  const seq = Number(lastInsertRowid)
+  const insert = db.prepare(
+    "insert into item (suggestion, number, kind, key, quotes, relevance, status, body) values (?, ?, ?, ?, ?, ?, ?, ?)",
+  )
+  for (const [i, item] of items.slice(0, MOST_ITEMS).entries()) {
+    const { kind, key, relevance, ...body } = bounded(item)
+    insert.run(seq, i + 1, kind, key, quotedBy(item), relevance, status, JSON.stringify(body))
+  }
+  if (subscription !== undefined) enqueue(db, seq, id, subscription, moment.at)
+  if (seq % PRUNE_EVERY === 0) prune(db, moment.at)
+  return { kept: true, seq }
+}
+
+/** Long words are cut: this file stays small whatever a prompt or an error holds. */
+function bounded<T extends Moment | Item>(told: T): T {
+  return Object.fromEntries(
+    Object.entries(told).map(([name, value]) => [
+      name,
+      typeof value === "string" && name !== "key" && name !== "project" ? value.slice(0, LONGEST_TEXT) : value,
+    ]),
+  ) as T
+}
+
+/** As forgetting names it. */
+function quotedBy({ ref }: Item): string | null {
+  const named = ref === undefined ? undefined : parseRef(ref)
+  return named?.source === undefined ? null : `${named.source}:${named.prefix}`
+}
+
+/** What still waits to be delivered stays, however old. */
+function prune(db: Db, now: number): void {
+  const gone = db
+    .prepare(
+      `select seq from suggestion where (at < @before
+         or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
+         and seq not in (select suggestion from outbox where state = 'waiting')`,
+    )
+    .pluck()
+    .all({ before: now - KEPT_MS, most: MOST_SUGGESTIONS }) as number[]
+  for (const seq of gone) remove(db, seq)
+}
+
+function remove(db: Db, seq: number): void {
+  db.prepare("delete from item where suggestion = ?").run(seq)
+  db.prepare("delete from outbox where suggestion = ?").run(seq)
+  db.prepare("delete from suggestion where seq = ?").run(seq)
+}
+
+function seen(db: Db, source: SourceId, session: string, would: boolean): Set<string> {
+  const keys = db
+    .prepare(
+      `select i.key from suggestion s join item i on i.suggestion = s.seq
+       where s.source = ? and s.session = ? and s.would <= ?`,
+    )
+    .pluck()
+    .all(source, session, would ? 1 : 0) as string[]
+  return new Set(keys)
+}
+
+type Row = {
+  seq: number
+  id: string
+  subscription: string | null
+  would: number
+  status: Status
+  latency_ms: number
+  moment: string
+}
+const COLUMNS = "seq, id, subscription, would, status, latency_ms, moment"
+
+function list(
+  db: Db,
+  { status, would, project, subscription, from, after, limit }: SuggestionFilter,
+): KeptSuggestion[] {
+  const rows = db
+    .prepare(
+      `select ${COLUMNS} from suggestion
+       where (@status is null or status = @status) and (@would is null or would = @would)
+         and (@project is null or project = @project) and (@subscription is null or subscription = @subscription)
+         and (@from is null or at >= @from) and (@after is null or seq > @after)
+       order by case when @after is null then -seq else seq end limit @limit`,
+    )
+    .all({
+      status: status ?? null,
+      would: would === undefined ? null : Number(would),
+      project: project ?? null,
+      subscription: subscription ?? null,
+      from: from ?? null,
+      after: after ?? null,
+      limit,
+    }) as Row[]
+  return rows.map((row) => whole(db, row))
+}
+
+function get(db: Db, id: string): KeptSuggestion | undefined {
+  if (id === "") return undefined
+  const exact = db.prepare(`select ${COLUMNS} from suggestion where id = ?`).get(id) as Row | undefined
+  if (exact) return whole(db, exact)
+  const rows = db
+    .prepare(`select ${COLUMNS} from suggestion where substr(id, 1, length(@id)) = @id limit 2`)
+    .all({ id }) as Row[]
+  return rows.length === 1 ? whole(db, rows[0]!) : undefined
+}
+
+function whole(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): KeptSuggestion {
+  const items = db
+    .prepare("select number, kind, key, relevance, status, body from item where suggestion = ? order by number")
+    .all(seq) as { number: number; kind: ItemKind; key: string; relevance: number; status: Status; body: string }[]
+  return {
+    seq,
+    id,
+    status,
+    would: would === 1,
+    ...(subscription !== null && { subscription }),
+    latency_ms,
+    moment: JSON.parse(moment) as Moment,
+    items: items.map(({ body, ...item }) => ({
+      ...item,
+      ...(JSON.parse(body) as Omit<Item, "kind" | "key" | "relevance">),
+    })),
+  }
+}
+
+const VERDICTS: Partial<Record<Status, number>> = { used: 1, dismissed: 0 }
+
+function setStatus(db: Db, id: string, status: Status, number?: number, learn?: Learn): KeptSuggestion | undefined {
+  const suggestion = get(db, id)
+  if (!suggestion) return undefined
+  const { items } = suggestion
+  if (number !== undefined && !items.some((item) => item.number === number)) return undefined
+  // Which of several was used is not known unless it was said; what is dismissed is dismissed as a whole.
+  const meant = number === undefined && status === "used" && items.length > 1 ? [] : items
+  for (const item of meant) {
+    if (number !== undefined && item.number !== number) continue
+    db.prepare("update item set status = ? where suggestion = ? and number = ?").run(
+      status,
+      suggestion.seq,
+      item.number,
+    )
+    const verdict = VERDICTS[status]
+    if (learn && verdict !== undefined) count(db, suggestion.seq, item, verdict, learn)
+  }
+  const now = db.prepare("select status from item where suggestion = ?").pluck().all(suggestion.seq) as Status[]
+  const one = (wanted: Status) => now.includes(wanted)
+  const all = number === undefined || now.every((of) => of === status)
+  const sum: Status = one("used") ? "used" : all ? status : one("shown") || one("dismissed") ? "shown" : "pending"
+  db.prepare("update suggestion set status = ? where seq = ?").run(sum, suggestion.seq)
+  return get(db, suggestion.id)
+}
+
+function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Learn): void {
+  const before = db
+    .prepare("select counted from item where suggestion = ? and number = ?")
+    .pluck()
+    .get(seq, item.number) as number | null
+  if (before === verdict) return
+  const weight = (name: string) =>
+    (db.prepare("select value from weight where name = ?").pluck().get(name) as number | undefined) ?? 0
+  for (const [name, value] of Object.entries(learn(item, before ?? undefined, verdict, weight)))
+    db.prepare("insert or replace into weight (name, value) values (?, ?)").run(name, value)
+  db.prepare("update item set counted = ? where suggestion = ? and number = ?").run(verdict, seq, item.number)
+}
+
+function weights(db: Db): Record<string, number> {
+  return Object.fromEntries(
+    (db.prepare("select name, value from weight").all() as { name: string; value: number }[]).map(({ name, value }) => [
+      name,
+      value,
+    ]),
+  )
+}
+
+function firstAt(db: Db, now: number): number {
+  db.prepare("insert or ignore into meta (key, value) values ('first_at', ?)").run(String(now))
+  return Number(db.prepare("select value from meta where key = 'first_at'").pluck().get())
+}
+
+function forget(db: Db, refs: readonly Ref[]): number {
+  let gone = 0
+  for (const { source, id } of refs) {
+    const said = db.prepare("select seq from suggestion where source = ? and session = ?").pluck().all(source, id)
+    for (const seq of said as number[]) {
+      gone += db.prepare("select count(*) from item where suggestion = ?").pluck().get(seq) as number
+      remove(db, seq)
+    }
+    // A ref may name its conversation by a beginning of its id.
+    gone += db
+      .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
+      .run({ name: `${source}:${id}` }).changes
+    db.prepare("delete from subscription where session = ?").run(`${source}:${id}`)
+  }
+  const empty = db.prepare("select seq from suggestion where seq not in (select suggestion from item)").pluck().all()
+  for (const seq of empty as number[]) remove(db, seq)
+  return gone
+}

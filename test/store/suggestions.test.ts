@@ -1,0 +1,242 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import Database from "better-sqlite3"
+import { expect, onTestFinished, test } from "vitest"
+import { KEPT_MS, type Learn, MOST_SUGGESTIONS, openSuggestions } from "../../src/store/suggestions.ts"
+import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
+import { tempDir } from "../support/temp.ts"
+
+function opened(options?: { busyMs?: number }) {
+  const path = join(tempDir(), "suggest.db")
+  const suggestions = openSuggestions(path, options)
+  onTestFinished(() => suggestions.close())
+  return { path, suggestions }
+}
+
+test("what was suggested comes back as it was said, newest first, and by a beginning of its id", () => {
+  const { suggestions } = opened()
+  const made = suggestionOf("abc1", {
+    moment: { file: "src/a.ts", prompt: "why?" },
+    items: [itemOf(), itemOf({ key: "k2", kind: "decision" })],
+  })
+  expect(suggestions.save(made)).toEqual({ kept: true, seq: 1 })
+  expect(suggestions.save(suggestionOf("abd2"), { would: true })).toMatchObject({ kept: true })
+  expect(suggestions.get("abc1")).toEqual({
+    ...made,
+    seq: 1,
+    would: false,
+    items: made.items.map((item, i) => ({ ...item, number: i + 1, status: "shown" })),
+  })
+  expect(suggestions.get("abd")?.id).toBe("abd2")
+  expect(suggestions.get("ab")).toBeUndefined()
+  expect(suggestions.get("")).toBeUndefined()
+  expect(suggestions.list({ limit: 10 }).map(({ id }) => id)).toEqual(["abd2", "abc1"])
+  expect(suggestions.list({ limit: 10, after: 0 }).map(({ id }) => id)).toEqual(["abc1", "abd2"])
+  expect(suggestions.list({ limit: 10, would: true }).map(({ id }) => id)).toEqual(["abd2"])
+  expect(suggestions.list({ limit: 10, from: NOW + 1 })).toEqual([])
+})
+
+test("a session's keys are what it was told; what it only would have been told counts where asked for", () => {
+  const { suggestions } = opened()
+  suggestions.save(suggestionOf("a", { items: [itemOf({ key: "one" })] }))
+  suggestions.save(suggestionOf("b", { items: [itemOf({ key: "two" })] }), { would: true })
+  suggestions.save(suggestionOf("c", { items: [itemOf({ key: "three" })], moment: { session: "other" } }))
+  suggestions.save(suggestionOf("d", { items: [itemOf({ key: "four" })], moment: { source: "codex" } }))
+  expect(suggestions.seen("claude_code", "now-1")).toEqual(new Set(["one"]))
+  expect(suggestions.seen("claude_code", "now-1", true)).toEqual(new Set(["one", "two"]))
+})
+
+test("a hook is never thrown at: a locked, damaged, newer or unwritable file is said to be not kept", () => {
+  const { path, suggestions } = opened({ busyMs: 20 })
+  suggestions.save(suggestionOf("a"))
+  const other = new Database(path)
+  other.exec("begin exclusive")
+  const started = performance.now()
+  expect(suggestions.save(suggestionOf("b"))).toMatchObject({ kept: false, why: expect.stringContaining("locked") })
+  expect(performance.now() - started).toBeLessThan(200)
+  expect(suggestions.seen("claude_code", "now-1")).toEqual(new Set(["fix:1"]))
+  other.exec("rollback")
+  expect(suggestions.save(suggestionOf("b"))).toMatchObject({ kept: true })
+  other.pragma("user_version = 99")
+  other.close()
+  suggestions.close()
+
+  const newer = openSuggestions(path)
+  expect(newer.save(suggestionOf("c"))).toMatchObject({ kept: false, why: expect.stringContaining("newer dex") })
+  const damaged = join(tempDir(), "suggest.db")
+  writeFileSync(damaged, "not a database, ".repeat(1000), { mode: 0o600 })
+  const broken = openSuggestions(damaged)
+  expect(broken.save(suggestionOf("c"))).toMatchObject({ kept: false, why: expect.stringContaining("damaged") })
+  expect(broken.seen("claude_code", "now-1")).toEqual(new Set())
+  expect(broken.weights()).toEqual({})
+  const nowhere = openSuggestions(join(damaged, "suggest.db"))
+  expect(nowhere.save(suggestionOf("c"))).toMatchObject({ kept: false })
+})
+
+test("keeping one takes less than 5 ms, and nobody else can read the file", () => {
+  const { path, suggestions } = opened()
+  suggestions.save(suggestionOf("first"))
+  const times = Array.from({ length: 400 }, (_, i) => {
+    const started = performance.now()
+    suggestions.save(suggestionOf(`s${i}`, { items: [1, 2, 3, 4, 5].map((n) => itemOf({ key: `${i}-${n}` })) }))
+    return performance.now() - started
+  }).sort((a, b) => a - b)
+  console.log(`save: median ${times[200]!.toFixed(2)} ms, p95 ${times[380]!.toFixed(2)} ms`)
+  expect(times[380]).toBeLessThan(5)
+  for (const name of readdirSync(dirname(path))) expect(statSync(join(dirname(path), name)).mode & 0o077).toBe(0)
+})
+
+test("what quotes a forgotten conversation goes, and so does what was said in it, to the last byte", () => {
+  const { path, suggestions } = opened()
+  const secret = "quicksilver-marmalade"
+  const quoting = itemOf({
+    key: secret,
+    title: secret,
+    summary: secret,
+    reason: secret,
+    ref: "claude_code:aaaa-1111#12",
+  })
+  const short = itemOf({ key: "short", summary: secret, ref: "claude_code:aaaa-11#3" })
+  const other = itemOf({ key: "other", ref: "claude_code:aaaa-2222#12" })
+  suggestions.subscribe(subscriptionOf("sub", { deliver: "webhook", url: "https://example.com/x" }), "whsec_x")
+  suggestions.save(suggestionOf("only", { items: [quoting] }), { subscription: "sub" })
+  suggestions.save(suggestionOf("both", { items: [other, quoting, short] }))
+  suggestions.save(suggestionOf("within", { items: [other], moment: { session: "aaaa-1111", prompt: secret } }))
+  suggestions.save(suggestionOf("codex", { items: [itemOf({ ref: "codex:aaaa-1111#1" })] }))
+  const bytes = () =>
+    readdirSync(dirname(path))
+      .map((name) => readFileSync(join(dirname(path), name), "latin1"))
+      .join("")
+  expect(bytes()).toContain(secret)
+
+  expect(suggestions.forget([{ source: "claude_code", id: "aaaa-1111" }])).toBe(4)
+  expect(
+    suggestions.list({ limit: 9 }).map(({ id, items }) => [id, items.map(({ key, number }) => [key, number])]),
+  ).toEqual([
+    ["codex", [["fix:1", 1]]],
+    ["both", [["other", 1]]],
+  ])
+  expect(suggestions.outbox()).toEqual({ waiting: 0, delivered: 0, dead: 0 })
+  expect(bytes()).not.toContain(secret)
+})
+
+test("it stays small: old ones and those beyond 10,000 go, but not while they wait to be delivered", () => {
+  const { suggestions } = opened()
+  suggestions.subscribe(subscriptionOf("sub", { deliver: "webhook", url: "https://example.com/x" }), "whsec_x")
+  suggestions.save(suggestionOf("waits", { moment: { at: NOW - KEPT_MS - 1 } }), { subscription: "sub" })
+  suggestions.save(suggestionOf("old", { moment: { at: NOW - KEPT_MS - 1 } }))
+  for (let i = 0; i < MOST_SUGGESTIONS + 200; i++) suggestions.save(suggestionOf(`s${i}`))
+  const kept = suggestions.list({ limit: 100_000 })
+  expect(kept.length).toBeGreaterThanOrEqual(MOST_SUGGESTIONS)
+  expect(kept.length).toBeLessThan(MOST_SUGGESTIONS + 100)
+  expect(kept.at(-1)?.id).toBe("waits")
+  expect(suggestions.get("old")).toBeUndefined()
+  expect(suggestions.get("s0")).toBeUndefined()
+})
+
+test("what came of it is known for each item, and the whole follows from its items", () => {
+  const { suggestions } = opened()
+  const three = [1, 2, 3].map((n) => itemOf({ key: String(n) }))
+  suggestions.save(suggestionOf("a", { items: three }))
+  const statuses = () => [suggestions.get("a")!.status, suggestions.get("a")!.items.map(({ status }) => status)]
+  suggestions.setStatus("a", "dismissed", 2)
+  expect(statuses()).toEqual(["shown", ["shown", "dismissed", "shown"]])
+  suggestions.setStatus("a", "used", 1)
+  expect(statuses()).toEqual(["used", ["used", "dismissed", "shown"]])
+  suggestions.setStatus("a", "dismissed")
+  expect(statuses()).toEqual(["dismissed", ["dismissed", "dismissed", "dismissed"]])
+  suggestions.setStatus("a", "used")
+  expect(statuses()).toEqual(["used", ["dismissed", "dismissed", "dismissed"]])
+  expect(suggestions.setStatus("a", "used", 4)).toBeUndefined()
+  expect(suggestions.setStatus("b", "used")).toBeUndefined()
+})
+
+test("a verdict is counted once for each item; another one is told what was counted before", () => {
+  const { suggestions } = opened()
+  suggestions.save(suggestionOf("a"))
+  const told: unknown[] = []
+  const learn: Learn = ({ kind }, before, after, weight) => {
+    told.push([before, after])
+    return { [kind]: weight(kind) + after - (before ?? 0.5) }
+  }
+  suggestions.setStatus("a", "used", 1, learn)
+  suggestions.setStatus("a", "used", 1, learn)
+  expect(suggestions.weights()).toEqual({ fix: 0.5 })
+  suggestions.setStatus("a", "dismissed", 1, learn)
+  expect(suggestions.weights()).toEqual({ fix: -0.5 })
+  expect(told).toEqual([
+    [undefined, 1],
+    [1, 0],
+  ])
+  expect(suggestions.resetWeights()).toBe(1)
+  expect(suggestions.weights()).toEqual({})
+  expect(suggestions.get("a")?.status).toBe("dismissed")
+})
+
+test("mutes and the first time are kept", () => {
+  const { path, suggestions } = opened()
+  expect([suggestions.firstAt(NOW), suggestions.firstAt(NOW + 5)]).toEqual([NOW, NOW])
+  suggestions.mute("kind", "change", NOW)
+  suggestions.mute("kind", "change", NOW + 1)
+  suggestions.mute("project", "/home/someone/api", NOW)
+  suggestions.close()
+  const again = openSuggestions(path)
+  onTestFinished(() => again.close())
+  expect(again.mutes()).toEqual([
+    { type: "kind", name: "change", at: NOW },
+    { type: "project", name: "/home/someone/api", at: NOW },
+  ])
+  expect([again.unmute("kind", "change"), again.unmute("kind", "change")]).toEqual([true, false])
+})
+
+test("a subscription is told once in its cooldown, whichever process asks first", () => {
+  const { path, suggestions } = opened()
+  const other = openSuggestions(path)
+  onTestFinished(() => other.close())
+  suggestions.subscribe(
+    subscriptionOf("sub", { cooldown_ms: 10_000, deliver: "webhook", url: "https://example.com/" }),
+    "whsec_x",
+  )
+  const save = (by: typeof other, id: string, at: number) =>
+    by.save(suggestionOf(id, { status: "pending", moment: { at } }), { subscription: "sub" })
+  expect(save(suggestions, "a", NOW)).toMatchObject({ kept: true })
+  expect(save(other, "b", NOW + 9_999)).toMatchObject({ kept: false, why: expect.stringContaining("10000 ms") })
+  expect(save(other, "c", NOW + 10_000)).toMatchObject({ kept: true })
+  expect(suggestions.due(NOW + 10_000, 10).map(({ id }) => id)).toEqual(["msg_a", "msg_c"])
+  expect(suggestions.get("b")).toBeUndefined()
+  expect(suggestions.subscriptions()[0]?.last_triggered_at).toBe(NOW + 10_000)
+  expect(suggestions.unsubscribe("sub")).toBe(true)
+  expect(save(other, "d", NOW + 50_000)).toMatchObject({ kept: false })
+  expect(suggestions.due(NOW + 60_000, 10)).toEqual([])
+})
+
+test("metrics count what was said, by kind and by relevance, and how long it took", () => {
+  const { suggestions } = opened()
+  suggestions.save(
+    suggestionOf("a", {
+      latency_ms: 10,
+      items: [itemOf({ relevance: 0.95 }), itemOf({ kind: "decision", relevance: 0.61 })],
+    }),
+  )
+  suggestions.save(suggestionOf("b", { latency_ms: 30, items: [itemOf({ relevance: 1 })] }))
+  suggestions.save(suggestionOf("c", { latency_ms: 20 }), { would: true })
+  suggestions.setStatus("a", "used", 1)
+  suggestions.setStatus("a", "dismissed", 2)
+  expect(suggestions.metrics()).toEqual({
+    suggestions: 2,
+    would: 1,
+    items: 3,
+    used: 1,
+    dismissed: 1,
+    latency_ms: { median: 20, p95: 20 },
+    by_kind: [
+      { kind: "fix", items: 2, used: 1, dismissed: 0 },
+      { kind: "decision", items: 1, used: 0, dismissed: 1 },
+    ],
+    by_relevance: [
+      { from: 0.6, items: 1, used: 0, dismissed: 1 },
+      { from: 0.9, items: 2, used: 1, dismissed: 0 },
+    ],
+  })
+  expect(suggestions.metrics(NOW + 1)).toMatchObject({ suggestions: 0, items: 0, latency_ms: { median: 0 } })
+})
