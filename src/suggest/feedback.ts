@@ -1,0 +1,38 @@
+import type { Item } from "../core/suggestion.ts"
+import type { Learn } from "../store/suggestions.ts"
+
+// What a verdict teaches: one step of logistic regression on the item's kind and features, within bounds, so that no run
+// of clicks can silence a kind for good or make everything of it appear.
+
+/** In log-odds. */
+export const MOST_KIND = 1
+export const MOST_FEATURE = 0.5
+/** All that was learnt may move an item's log-odds by this: 0.5 becomes 0.27 to 0.73. */
+export const MOST_SHIFT = 1
+const RATE = 0.2
+
+/** For `setStatus`. Taking a verdict back moves the weights back by as much, but for what a bound cut off. */
+export const learn: Learn = (item, before, after, weight) =>
+  Object.fromEntries(
+    Object.entries(termsOf(item)).map(([name, x]) => {
+      const bound = name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE
+      return [name, within(weight(name) + RATE * (after - (before ?? item.relevance)) * x, bound)]
+    }),
+  )
+
+/** How likely it is to be used, for this user. */
+export function adjusted(item: Pick<Item, "kind" | "features" | "relevance">, weights: Record<string, number>): number {
+  const shift = Object.entries(termsOf(item)).reduce((sum, [name, x]) => sum + (weights[name] ?? 0) * x, 0)
+  if (shift === 0) return item.relevance
+  const p = Math.min(0.999, Math.max(0.001, item.relevance))
+  return 1 / (1 + Math.exp(-(Math.log(p / (1 - p)) + within(shift, MOST_SHIFT))))
+}
+
+function termsOf({ kind, features }: Pick<Item, "kind" | "features">): Record<string, number> {
+  const named = Object.entries(features).map(([name, value]) => [`feature:${name}`, within(value, 1)] as const)
+  return { [`kind:${kind}`]: 1, ...Object.fromEntries(named) }
+}
+
+function within(value: number, bound: number): number {
+  return Number.isFinite(value) ? Math.min(bound, Math.max(-bound, value)) : 0
+}

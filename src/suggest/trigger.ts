@@ -1,0 +1,59 @@
+import { randomBytes } from "node:crypto"
+import type { Item, Moment } from "../core/suggestion.ts"
+import { redactText } from "../ingest/redact.ts"
+import type { Kept, Suggestions } from "../store/suggestions.ts"
+import { matching, type Trigger } from "./subscriptions.ts"
+
+export type TriggerParts = {
+  suggestions: Suggestions
+  /** The items for a moment, best first, with what may not be pushed left out. */
+  suggest(moment: Moment): Promise<Item[]>
+  /** For how long something took. */
+  clock(): number
+}
+
+export type Told = { subscription: string; suggestion: string; items: number; kept: Kept }
+
+/**
+ * Tells the subscriptions that a trigger concerns: one suggestion for each, kept with what a webhook must be told in one
+ * transaction. Those who poll or stream find it there.
+ */
+export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Told[]> {
+  const { suggestions, suggest, clock } = parts
+  const matched = matching(suggestions.subscriptions(trigger.project), trigger)
+  if (matched.length === 0) return []
+  const moment = momentOf(trigger)
+  const started = clock()
+  const items = await suggest(moment)
+  const latency_ms = clock() - started
+  const told: Told[] = []
+  for (const { subscription } of matched) {
+    const wanted = items
+      .filter(({ relevance }) => relevance >= subscription.min_relevance)
+      .slice(0, subscription.max_per_trigger)
+    if (wanted.length === 0) continue
+    const id = newSuggestionId()
+    const kept = suggestions.save(
+      { id, moment, items: wanted, status: "pending", latency_ms },
+      { subscription: subscription.id },
+    )
+    told.push({ subscription: subscription.id, suggestion: id, items: wanted.length, kept })
+  }
+  return told
+}
+
+/** Short enough to be typed. */
+export function newSuggestionId(): string {
+  return randomBytes(6).toString("hex")
+}
+
+function momentOf({ project, at, file, symbols, text }: Trigger): Moment {
+  return {
+    event: "watch",
+    project,
+    at,
+    ...(file !== undefined && { file }),
+    ...(symbols?.[0] !== undefined && { symbol: symbols[0] }),
+    ...(text !== undefined && { prompt: redactText(text) }),
+  }
+}

@@ -1,0 +1,91 @@
+import { join } from "node:path"
+import fc from "fast-check"
+import { expect, onTestFinished, test } from "vitest"
+import { KINDS } from "../../src/core/suggestion.ts"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { adjusted, learn, MOST_FEATURE, MOST_KIND, MOST_SHIFT } from "../../src/suggest/feedback.ts"
+import { usedItems } from "../../src/suggest/implicit.ts"
+import { itemOf, suggestionOf } from "../support/suggestions.ts"
+import { tempDir } from "../support/temp.ts"
+
+const logit = (p: number) => Math.log(p / (1 - p))
+
+test("what is used weighs more from then on, what is dismissed less, and one command undoes it", () => {
+  const suggestions = openSuggestions(join(tempDir(), "suggest.db"))
+  onTestFinished(() => suggestions.close())
+  const fix = itemOf({ relevance: 0.5 })
+  const decision = itemOf({ kind: "decision", relevance: 0.5, features: {} })
+  for (let i = 0; i < 3; i++) {
+    suggestions.save(suggestionOf(`u${i}`, { items: [fix] }))
+    suggestions.save(suggestionOf(`d${i}`, { items: [decision] }))
+    suggestions.setStatus(`u${i}`, "used", 1, learn)
+    suggestions.setStatus(`d${i}`, "dismissed", 1, learn)
+  }
+  const weights = suggestions.weights()
+  expect(weights["kind:fix"]).toBeCloseTo(0.3)
+  expect(weights["feature:likeness"]).toBeCloseTo(0.27)
+  expect(weights["kind:decision"]).toBeCloseTo(-0.3)
+  expect(adjusted(fix, weights)).toBeGreaterThan(0.6)
+  expect(adjusted(decision, weights)).toBeLessThan(0.45)
+  suggestions.resetWeights()
+  expect(adjusted(fix, suggestions.weights())).toBe(0.5)
+})
+
+test("taking a verdict back leaves what the other verdict alone would have", () => {
+  const item = itemOf({ relevance: 0.6 })
+  const step = (weights: Record<string, number>, before: number | undefined, after: number) => ({
+    ...weights,
+    ...learn(item, before, after, (name) => weights[name] ?? 0),
+  })
+  const changed = step(step({}, undefined, 1), 1, 0)
+  const direct = step({}, undefined, 0)
+  for (const name of Object.keys(direct)) expect(changed[name]).toBeCloseTo(direct[name]!, 10)
+})
+
+test("no run of verdicts moves a kind by more than 1, a feature by more than 0.5, or an item by more than 1, in log-odds", () => {
+  const item = fc.record({
+    kind: fc.constantFrom(...KINDS),
+    relevance: fc.double({ min: 0.01, max: 0.99, noNaN: true }),
+    features: fc.dictionary(
+      fc.constantFrom("a", "b", "c"),
+      fc.oneof(fc.double({ min: -3, max: 3 }), fc.constant(Number.NaN)),
+    ),
+  })
+  fc.assert(
+    fc.property(fc.array(fc.tuple(item, fc.constantFrom(0, 1)), { maxLength: 200 }), item, (verdicts, asked) => {
+      const weights: Record<string, number> = {}
+      for (const [one, verdict] of verdicts)
+        Object.assign(
+          weights,
+          learn(itemOf(one), undefined, verdict, (name) => weights[name] ?? 0),
+        )
+      for (const [name, value] of Object.entries(weights))
+        expect(Math.abs(value)).toBeLessThanOrEqual(name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE)
+      const now = adjusted(asked, weights)
+      expect(Math.abs(logit(now) - logit(asked.relevance))).toBeLessThanOrEqual(MOST_SHIFT + 1e-9)
+    }),
+    { numRuns: 300, seed: 6 },
+  )
+})
+
+test("an item counts as used when its ref was opened or its file edited afterwards, not when it was edited already", () => {
+  const project = "/home/someone/api"
+  const items = [
+    { number: 1, ref: "claude_code:aaaa-1111#12" },
+    { number: 2, file: "src/a.ts" },
+    { number: 3, ref: "git:abcdef", file: "src/b.ts" },
+    { number: 4, ref: "docs:api/auth.md§Tokens" },
+    { number: 5 },
+  ]
+  const used = (refs: string[], files: string[], before: string[] = []) =>
+    usedItems(items, { refs, files }, project, before)
+  expect(used([], [])).toEqual([])
+  expect(used(["claude_code:aaaa-1111"], [])).toEqual([1])
+  expect(used(["claude_code:aaaa-1111#90"], [])).toEqual([1])
+  expect(used(["aaaa"], [])).toEqual([1])
+  expect(used(["aaa", "codex:aaaa-1111", "claude_code:aaaa-1112", "not a ref"], [])).toEqual([])
+  expect(used([], [`${project}/src/a.ts`, "./src/b.ts", "/elsewhere/src/a.ts"])).toEqual([2, 3])
+  expect(used([], ["src/a.ts", "src/b.ts"], [`${project}/src/a.ts`])).toEqual([3])
+  expect(used(["git:abcdef"], [])).toEqual([3])
+  expect(used(["docs:api/auth.md"], [])).toEqual([4])
+})

@@ -1,0 +1,210 @@
+import { join } from "node:path"
+import fc from "fast-check"
+import picomatch from "picomatch"
+import { expect, onTestFinished, test } from "vitest"
+import type { Item, Moment, Pattern } from "../../src/core/suggestion.ts"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { type Glob, globOf } from "../../src/suggest/glob.ts"
+import { checkPatterns, matching, type Trigger } from "../../src/suggest/subscriptions.ts"
+import { tell } from "../../src/suggest/trigger.ts"
+import { itemOf, NOW, subscriptionOf } from "../support/suggestions.ts"
+import { tempDir } from "../support/temp.ts"
+
+const PROJECT = "/home/someone/api"
+const glob = (pattern: string): Glob => {
+  const made = globOf(pattern)
+  if (typeof made !== "function") throw new Error(`${pattern} ${made.wrong}`)
+  return made
+}
+
+test("a glob fits what it fits for picomatch", () => {
+  const names = fc.constantFrom("a", "b", "ab", "ba", "a.ts", ".env", "[id]", "x")
+  const path = fc.array(names, { minLength: 1, maxLength: 5 }).map((segments) => segments.join("/"))
+  const part = fc.constantFrom(
+    "a",
+    "b",
+    "*",
+    "?",
+    "**",
+    "*.ts",
+    "a*",
+    "*b",
+    "a?",
+    "*a*",
+    "{a,b}",
+    "{ab,x}.ts",
+    ".env",
+    ".*",
+  )
+  const pattern = fc.array(part, { minLength: 1, maxLength: 5 }).map((segments) => segments.join("/"))
+  fc.assert(
+    fc.property(pattern, path, (asked, file) => {
+      fc.pre((asked.match(/\{/g) ?? []).length <= 3)
+      // There `a/**` fits `a` too, but `*/**` does not: here neither does.
+      const oracle = picomatch(asked.replace(/(^|\/)\*\*$/, "$1**/*"), { dot: true, nobracket: true, noextglob: true })
+      expect(glob(asked)(file), `${asked} on ${file}`).toBe(oracle(file))
+    }),
+    { numRuns: 20_000, seed: 6 },
+  )
+})
+
+test("a glob says yes and no where people expect it", () => {
+  const yes: [string, string][] = [
+    ["src/auth/**", "src/auth/deep/token.ts"],
+    ["**/*.test.ts", "a.test.ts"],
+    ["app/[id]/page.tsx", "app/[id]/page.tsx"],
+    ["./src/*.ts", "src/a.ts"],
+    ["src/{auth,db}/*.{ts,js}", "src/db/x.js"],
+    ["src\\a.ts", "src/a.ts"],
+    ["**", "anything/at/all"],
+  ]
+  for (const [pattern, path] of yes) expect(glob(pattern)(path), `${pattern} ${path}`).toBe(true)
+  const no: [string, string][] = [
+    ["src/*", "src/a/b.ts"],
+    ["*.ts", "src/a.ts"],
+    ["src/auth/**", "src/authority.ts"],
+    ["SRC/*", "src/a"],
+    ["a?c", "a/c"],
+  ]
+  for (const [pattern, path] of no) expect(glob(pattern)(path), `${pattern} ${path}`).toBe(false)
+})
+
+test("a glob that cannot be, or could take long, is refused in words", () => {
+  for (const pattern of [
+    "",
+    " ",
+    "!src/**",
+    "/etc/passwd",
+    "C:/x",
+    "../x",
+    "a/../b",
+    "x".repeat(201),
+    "{a,{b,c}}",
+    "{a",
+    "a}",
+    "{a}",
+    "{a,b}{a,b}{a,b}{a,b}",
+  ])
+    expect(globOf(pattern), pattern).toEqual({ wrong: expect.stringMatching(/\w/) })
+})
+
+test("no pattern that is taken needs more than 10 ms for a path of 4 kB", () => {
+  const paths = [
+    "a".repeat(4096),
+    "a/".repeat(2048),
+    `${"a".repeat(4095)}b`,
+    `${"ab/".repeat(1365)}c`,
+    `${"/".repeat(4096)}`,
+  ]
+  const patterns = [
+    `${"*a".repeat(99)}b`,
+    `${"**/".repeat(66)}b`,
+    `${"**/a/".repeat(39)}b`,
+    `${"a*".repeat(99)}c`,
+    `${"?*".repeat(100)}`,
+    `${"*?a".repeat(65)}z`,
+    `{${"*a".repeat(11)},${"**/".repeat(7)}b,${"a*".repeat(11)}}/{${"*a".repeat(20)}c,b}`,
+    `${"**/*a*/".repeat(28)}b`,
+  ]
+  let slowest = 0
+  for (const pattern of patterns)
+    for (const path of paths) {
+      const fits = glob(pattern)
+      const times = Array.from({ length: 5 }, () => {
+        const started = performance.now()
+        fits(path)
+        return performance.now() - started
+      })
+      slowest = Math.max(slowest, Math.min(...times))
+    }
+  console.log(`slowest glob: ${slowest.toFixed(2)} ms`)
+  expect(slowest).toBeLessThan(10)
+})
+
+const trigger = (more: Partial<Trigger>): Trigger => ({ project: PROJECT, at: NOW, ...more })
+const fits = (pattern: Omit<Pattern, "priority">, more: Partial<Trigger>) =>
+  matching([subscriptionOf("s", { patterns: [{ priority: 1, ...pattern }] })], trigger(more)).length === 1
+
+test("a subscription is concerned by a file, a symbol, a topic's words or a thing by its name", () => {
+  expect(fits({ type: "file", pattern: "src/**" }, { file: "src/a.ts" })).toBe(true)
+  expect(fits({ type: "file", pattern: "src/**" }, { file: `${PROJECT}/src/a.ts` })).toBe(true)
+  expect(fits({ type: "file", pattern: "src/**" }, { file: "/elsewhere/src/a.ts" })).toBe(false)
+  expect(fits({ type: "symbol", pattern: "login" }, { symbols: ["AuthService.login"] })).toBe(true)
+  expect(fits({ type: "symbol", pattern: "AuthService.login" }, { symbols: ["AuthService.login"] })).toBe(true)
+  expect(fits({ type: "symbol", pattern: "log" }, { symbols: ["AuthService.login"] })).toBe(false)
+  expect(fits({ type: "topic", pattern: "refresh token" }, { text: "The Token is lost on Refresh." })).toBe(true)
+  expect(fits({ type: "topic", pattern: "refresh token" }, { text: "The token is lost." })).toBe(false)
+  expect(fits({ type: "entity", pattern: "auth.ts" }, { file: "src/auth.ts" })).toBe(true)
+  expect(fits({ type: "entity", pattern: "auth.ts" }, { file: "src/oauth.ts" })).toBe(false)
+  expect(fits({ type: "entity", pattern: "AuthService" }, { symbols: ["AuthService.login"] })).toBe(true)
+  expect(fits({ type: "topic", pattern: "x" }, {})).toBe(false)
+})
+
+test("cooldown, project, being off and priority are minded", () => {
+  const subscriptions = [
+    subscriptionOf("low", { patterns: [{ type: "file", pattern: "**", priority: 1 }] }),
+    subscriptionOf("high", {
+      patterns: [
+        { type: "file", pattern: "**", priority: 2 },
+        { type: "file", pattern: "src/**", priority: 5 },
+      ],
+    }),
+    subscriptionOf("cooling", { cooldown_ms: 1_000, last_triggered_at: NOW - 999 }),
+    subscriptionOf("cooled", { cooldown_ms: 1_000, last_triggered_at: NOW - 1_000 }),
+    subscriptionOf("off", { enabled: false }),
+    subscriptionOf("elsewhere", { project: "/home/someone/other" }),
+  ]
+  const matched = matching(subscriptions, trigger({ file: "src/a.ts" }))
+  expect(matched.map(({ subscription, pattern }) => [subscription.id, pattern.priority])).toEqual([
+    ["high", 5],
+    ["low", 1],
+    ["cooled", 1],
+  ])
+})
+
+test("patterns that are none are refused before they are kept", () => {
+  const check = (type: Pattern["type"], pattern: string) => () => checkPatterns([{ type, pattern, priority: 1 }])
+  expect(check("file", "src/**")).not.toThrow()
+  expect(check("file", "/etc/**")).toThrow(/below the project/)
+  expect(check("topic", " . ")).toThrow(/holds no word/)
+  expect(check("symbol", "x".repeat(201))).toThrow(/200 signs/)
+  expect(() => checkPatterns([])).toThrow(/What should be watched/)
+  expect(() => checkPatterns(Array.from({ length: 21 }, () => ({ type: "topic", pattern: "x", priority: 1 })))).toThrow(
+    /20 patterns/,
+  )
+})
+
+test("each subscription is told what it wants: enough relevance, not too many, not too soon; and a webhook has it queued", async () => {
+  const suggestions = openSuggestions(join(tempDir(), "suggest.db"))
+  onTestFinished(() => suggestions.close())
+  suggestions.subscribe(subscriptionOf("best", { min_relevance: 0.8, cooldown_ms: 5_000 }))
+  suggestions.subscribe(
+    subscriptionOf("two", { min_relevance: 0.1, max_per_trigger: 2, deliver: "webhook", url: "https://example.com/x" }),
+    "whsec_x",
+  )
+  suggestions.subscribe(subscriptionOf("none", { min_relevance: 0.99 }))
+  suggestions.subscribe(subscriptionOf("docs", { patterns: [{ type: "file", pattern: "docs/**", priority: 1 }] }))
+  const moments: Moment[] = []
+  const parts = {
+    suggestions,
+    clock: () => 0,
+    suggest: async (moment: Moment): Promise<Item[]> => {
+      moments.push(moment)
+      return [0.9, 0.7, 0.5].map((relevance) => itemOf({ relevance, key: String(relevance) }))
+    },
+  }
+  const told = await tell(parts, trigger({ file: "src/a.ts", text: "password=hunter2hunter2" }))
+  expect(told.map(({ subscription, items, kept }) => [subscription, items, kept.kept])).toEqual([
+    ["best", 1, true],
+    ["two", 2, true],
+  ])
+  expect(moments).toEqual([
+    { event: "watch", project: PROJECT, at: NOW, file: "src/a.ts", prompt: expect.not.stringContaining("hunter2") },
+  ])
+  expect(suggestions.list({ limit: 9, status: "pending" })).toHaveLength(2)
+  expect(suggestions.due(NOW, 9)).toHaveLength(1)
+  const again = await tell(parts, trigger({ file: "src/b.ts", at: NOW + 1 }))
+  expect(again.map(({ subscription }) => subscription)).toEqual(["two"])
+  expect(await tell(parts, trigger({ file: "README.md", at: NOW + 9_000 }))).toEqual([])
+  expect(moments).toHaveLength(2)
+})
