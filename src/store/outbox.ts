@@ -79,7 +79,9 @@ export function outboxCounts(db: Db): OutboxCounts {
   }[]
   const of = (state: string) => rows.find((row) => row.state === state)?.n ?? 0
   const problem = db
-    .prepare("select last_problem from outbox where last_problem is not null order by next_at desc limit 1")
+    .prepare(
+      "select last_problem from outbox where last_problem is not null order by next_at desc, suggestion desc limit 1",
+    )
     .pluck()
     .get() as string | undefined
   return {

@@ -7,7 +7,7 @@ const LAYERS = [
   ["core"],
   ["config", "connectors", "store", "embed", "llm", "git", "code", "documents", "render", "trace"],
   ["ingest", "search"],
-  ["suggest"],
+  ["suggest", "deliver"],
   ["tools"],
   ["agent"],
   ["app"],

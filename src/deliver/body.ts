@@ -1,0 +1,48 @@
+import { basename } from "node:path"
+import { redactText } from "../ingest/redact.ts"
+import type { KeptSuggestion } from "../store/suggestions.ts"
+
+export const MOST_BODY_BYTES = 20_000
+const LONGEST_TEXT = 2_000
+
+/**
+ * What is told of a suggestion outside this machine's files, below 20 kB and redacted: the items, without the prompt or the
+ * output that led to them, and the project's name without its path.
+ */
+export function messageOf({ id, seq, subscription, moment, items }: KeptSuggestion): string {
+  for (let kept = items.length; ; kept--) {
+    const body = JSON.stringify({
+      type: "suggestion.created",
+      timestamp: new Date(moment.at).toISOString(),
+      data: {
+        id,
+        sequence: seq,
+        ...(subscription !== undefined && { subscription }),
+        project: basename(moment.project),
+        event: moment.event,
+        ...(moment.file !== undefined && { file: clean(fileIn(moment)) }),
+        items: items.slice(0, kept).map(({ number, kind, title, summary, reason, ref, file, symbol, relevance }) => ({
+          number,
+          kind,
+          title: clean(title),
+          summary: clean(summary),
+          reason: clean(reason),
+          ...(ref !== undefined && { ref }),
+          ...(file !== undefined && { file: clean(file) }),
+          ...(symbol !== undefined && { symbol: clean(symbol) }),
+          relevance,
+        })),
+        ...(kept < items.length && { items_left_out: items.length - kept }),
+      },
+    })
+    if (Buffer.byteLength(body) < MOST_BODY_BYTES || kept === 0) return body
+  }
+}
+
+function clean(text: string): string {
+  return redactText(text).slice(0, LONGEST_TEXT)
+}
+
+function fileIn({ file = "", project }: KeptSuggestion["moment"]): string {
+  return file.startsWith(`${project}/`) ? file.slice(project.length + 1) : file
+}
