@@ -10,6 +10,7 @@ export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
   const nested = Object.entries(tool.cli.nested ?? {}).map(([name, path]) => flagAt(tool, name, path.split(".")))
   const plain = Object.entries(tool.input.properties ?? {})
     .filter(([name, schema]) => name !== tool.cli.positional && schema.type !== "object")
+    .filter(([name]) => !nested.some(({ path }) => path.length === 1 && path[0] === name))
     .map(([name]) => flagAt(tool, name.replaceAll("_", "-"), [name]))
   return [...plain, ...nested]
 }

@@ -46,3 +46,40 @@ function mainWorktree(folder: string, gitFile: string): string {
 function withoutWorktree(path: string): string {
   return /^(.+?)[\\/]\.(?:claude[\\/]worktrees|worktrees|git[\\/]worktrees)[\\/][^\\/]+/.exec(path)?.[1] ?? path
 }
+
+/** What is checked out where a folder stands: the checkout's own root (of a worktree, not of its repository), and the branch. */
+export function checkoutAt(cwd: string): { root: string; branch?: string } | undefined {
+  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
+    const git = join(folder, ".git")
+    const stat = statSync(git, { throwIfNoEntry: false })
+    if (stat) {
+      const branch = branchIn(stat.isDirectory() ? git : gitFolder(folder, git))
+      return { root: folder, ...(branch !== undefined && { branch }) }
+    }
+    if (dirname(folder) === folder) return undefined
+  }
+}
+
+function gitFolder(folder: string, gitFile: string): string | undefined {
+  const target = readHead(gitFile)
+    ?.match(/^gitdir:\s*(.+)$/m)?.[1]
+    ?.trim()
+  return target === undefined ? undefined : resolve(folder, target)
+}
+
+function branchIn(gitFolder: string | undefined): string | undefined {
+  return (
+    gitFolder &&
+    readHead(join(gitFolder, "HEAD"))
+      ?.match(/^ref: refs\/heads\/(.+)$/m)?.[1]
+      ?.trim()
+  )
+}
+
+function readHead(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").slice(0, 4096)
+  } catch {
+    return undefined // not there, or not for us to read: then nothing is known of it
+  }
+}

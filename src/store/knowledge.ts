@@ -1,15 +1,13 @@
+import { createHash } from "node:crypto"
 import type { Ref } from "../core/ref.ts"
-import { explained, inTransaction, openDerived } from "./database.ts"
+import { explained, inTransaction, openDerived, removeDatabase } from "./database.ts"
 import { FILES_SCHEMA } from "./knowledge-files.ts"
 import { FIXES_SCHEMA } from "./knowledge-fixes.ts"
 import { type Knowledge, projectId } from "./knowledge-rows.ts"
 
 export type { Knowledge } from "./knowledge-rows.ts"
 
-const MIGRATIONS: readonly [string, string][] = [
-  [
-    "001-conversations",
-    `
+const SCHEMA = `
     create table meta (key text primary key, value text not null) without rowid;
     create table project (id integer primary key, path text not null unique);
     -- root: the conversation that it belongs to, itself where to none. web_at: from when on it may hold a stranger's words.
@@ -32,12 +30,19 @@ const MIGRATIONS: readonly [string, string][] = [
     create index conversation_project on conversation (project_id, ended_at);
     ${FILES_SCHEMA}
     ${FIXES_SCHEMA}
-    `,
-  ],
-]
+`
+const SCHEMA_MARK = createHash("sha256").update(SCHEMA).digest("hex").slice(0, 16)
 
+/** Where the file was made by a dex that keeps its facts in another form, it is made anew: nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
-  return openDerived(path, MIGRATIONS)
+  const db = openDerived(path, [["001-facts", SCHEMA]])
+  const mark = db.prepare("select value from meta where key = 'schema'").pluck()
+  if (mark.get() === undefined)
+    inTransaction(db, () => db.prepare("insert or ignore into meta (key, value) values ('schema', ?)").run(SCHEMA_MARK))
+  if (mark.get() === SCHEMA_MARK) return db
+  db.close()
+  removeDatabase(path)
+  return openKnowledge(path)
 }
 
 /** How far the history's feed was followed. */

@@ -11,7 +11,7 @@ const HOUR = 3_600_000
 
 export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (moment.event !== "session_start" && moment.event !== "asked") return []
-  if (moment.file !== undefined) return []
+  if (moment.file !== undefined || moment.error !== undefined) return []
   const last = newestWork(knowledge, moment.project, moment.at, moment.session)
   if (!last) return []
   const files = workedIn(knowledge, moment.project, [last])

@@ -1,4 +1,5 @@
 import { estimateTokens } from "../core/tokens.ts"
+import { adjusted } from "./feedback.ts"
 import { findConversation } from "./find-conversation.ts"
 import { findFix } from "./find-fix.ts"
 import { findOpenWork } from "./find-open-work.ts"
@@ -18,6 +19,8 @@ export const FINDERS: readonly [ItemKind, Finder][] = [
 
 export type SuggestOptions = {
   weights: Weights
+  /** What this user's feedback taught. */
+  learned?: Record<string, number>
   /** What is less likely to be used is not said. */
   floor: number
   most: number
@@ -30,7 +33,7 @@ export const MOST_TOKENS = 500
 /** The few things that matter now, the likeliest to be used first; or nothing. */
 export function suggest(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
-    .map((candidate) => itemOf(candidate, options.weights))
+    .map((candidate) => itemOf(candidate, options))
     .filter(({ relevance }) => relevance >= options.floor)
     .sort((a, b) => b.relevance - a.relevance)
   return fitting(items, Math.min(options.most, MOST_ITEMS))
@@ -54,11 +57,11 @@ export function candidatesFor(
   })
 }
 
-function itemOf({ names: _, ...candidate }: Candidate, weights: Weights): Item {
+function itemOf({ names: _, ...candidate }: Candidate, { weights, learned = {} }: SuggestOptions): Item {
   const { kind, features, title, summary, reason, ref = "" } = candidate
   return {
     ...candidate,
-    relevance: relevanceOf(kind, features, weights),
+    relevance: adjusted({ kind, features, relevance: relevanceOf(kind, features, weights) }, learned),
     estimated_tokens: estimateTokens(`${title}\n${summary}\n${reason}\n${ref}`),
   }
 }

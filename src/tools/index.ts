@@ -17,6 +17,7 @@ import { scan } from "./scan.ts"
 import { search } from "./search.ts"
 import { sources } from "./sources.ts"
 import { stats } from "./stats.ts"
+import { suggest } from "./suggest.ts"
 import { reindex, sync } from "./sync.ts"
 import { timeline } from "./timeline.ts"
 import { trace } from "./trace.ts"
@@ -33,6 +34,7 @@ export const tools: readonly Tool<Dex>[] = [
   resume,
   handover,
   fix,
+  suggest,
   docs,
   traces,
   trace,

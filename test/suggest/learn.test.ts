@@ -130,6 +130,16 @@ test("words after a web page's are not its own, nor those of whoever it told", a
   knowledge.close()
 })
 
+test("facts that another version of dex keeps in another form are learned anew", async () => {
+  const at = await home([SESSION, solved])
+  await dex(at, ["fix", "x"])
+  const knowledge = knowledgeOf(at)
+  knowledge.exec("update meta set value = 'another' where key = 'schema'; alter table fix drop column edits")
+  knowledge.close()
+  expect(await dex(at, ["fix", "quokkaword is not a function"])).toMatchObject({ code: 0 })
+  expect(factsIn(at)).toMatchObject({ fixes: [{ edits: 1 }] })
+})
+
 test("paths below a project, on every system", () => {
   expect(pathBelow("/a/b", "/a/b/c/d.ts")).toBe("c/d.ts")
   expect(pathBelow("/a/b", "/a/bc/d.ts")).toBeUndefined()

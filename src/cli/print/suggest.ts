@@ -1,0 +1,38 @@
+import { clip, paint, safeLine, wrap } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+
+type Told = { kind: string; title: string; summary: string; reason: string; relevance: number; ref?: string }
+type Output = { id: string; suggestions: Told[]; notes: string[] }
+
+export function printSuggest(output: Output, { terminal }: PrintContext): Printed {
+  const told = output.suggestions
+  if (told.length === 0)
+    return {
+      lines: [],
+      notes: ["Nothing is known that would help here. `dex search` looks for words.", ...output.notes],
+    }
+  const room = terminal.columns - 4
+  const lines = told.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
+    `${paint(terminal, "cyan", String(i + 1).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(title), room))}`,
+    ...[
+      ...summary
+        .split("\n")
+        .filter((line) => line !== "")
+        .flatMap((line) => wrap(safeLine(line), room)),
+      ...[
+        ...wrap(safeLine(reason), room),
+        `${kind.replaceAll("_", " ")} · ${percent(relevance)} likely${ref ? ` · ${safeLine(ref)}` : ""}`,
+      ].map((line) => paint(terminal, "dim", line)),
+    ].map((line) => `    ${line}`),
+    "",
+  ])
+  return {
+    lines,
+    notes: [`Was one of use? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
+    listing: told.map(({ ref }) => ref ?? ""),
+  }
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`
+}

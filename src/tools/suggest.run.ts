@@ -1,0 +1,94 @@
+import { randomUUID } from "node:crypto"
+import { resolve } from "node:path"
+import { DexError } from "../core/error.ts"
+import { parseRef } from "../core/ref.ts"
+import type { Moment } from "../core/suggestion.ts"
+import { checkoutAt, createProjectFinder } from "../git/project.ts"
+import { pathBelow } from "../suggest/paths.ts"
+import { NEW_SESSION } from "../suggest/session.ts"
+import { MOST_ITEMS, suggest } from "../suggest/suggest.ts"
+import { WEIGHTS } from "../suggest/weights.ts"
+import type { Dex } from "./context.ts"
+import { learnedOf } from "./learned.ts"
+import { currentSession } from "./resolve.ts"
+
+export type SuggestInput = {
+  current_file?: string
+  current_symbol?: string
+  cursor_position?: { line: number; column?: number }
+  recent_files?: string[]
+  error?: string
+  session_id?: string
+  project_id?: string
+}
+
+/** Somebody asks, so less than what is said unasked is worth telling. */
+const ASKED_FLOOR = 0.05
+
+export async function run(dex: Dex, input: SuggestInput) {
+  if (!dex.hasHistory())
+    throw new DexError("no_history", "Nothing was read yet, so nothing is known. `dex sync` reads your conversations.")
+  const started = performance.now()
+  const project =
+    input.project_id === undefined ? dex.project : createProjectFinder()(resolve(dex.cwd, input.project_id))
+  const { knowledge, notes, isHidden } = await learnedOf(dex)
+  const moment = momentOf(dex, input, project)
+  const suggestions = await dex.suggestions()
+  const items = isHidden(project)
+    ? []
+    : suggest(
+        { knowledge },
+        moment,
+        { ...NEW_SESSION, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
+        { weights: WEIGHTS, learned: suggestions.weights(), floor: ASKED_FLOOR, most: MOST_ITEMS },
+      )
+  if (isHidden(project)) notes.push("The project is private: it is told of only inside itself.")
+  const id = randomUUID()
+  const status = "shown" as const
+  const latency_ms = Math.round(performance.now() - started)
+  if (items.length > 0) {
+    const kept = suggestions.save({ id, moment, items, status, latency_ms })
+    if (!kept.kept) notes.push(`It is not remembered that this was told: ${kept.why}`)
+  }
+  return {
+    id,
+    ...(moment.session !== undefined && { session_id: moment.session }),
+    project_id: project,
+    status,
+    suggestions: items.map(({ key: _, features: __, ...item }) => ({
+      ...item,
+      relevance: Number(item.relevance.toFixed(2)),
+    })),
+    notes,
+  }
+}
+
+function momentOf(dex: Dex, input: SuggestInput, project: string): Moment {
+  const { current_file, current_symbol, cursor_position, recent_files, error } = input
+  const session = input.session_id ?? currentSession(dex)
+  const told = session === undefined ? undefined : sessionOf(session)
+  const checkout = checkoutAt(dex.cwd)
+  const pathOf = (path: string) => {
+    const whole = resolve(dex.cwd, path)
+    return (checkout && pathBelow(checkout.root, whole)) ?? whole
+  }
+  return {
+    event: "asked",
+    project,
+    at: dex.now(),
+    ...told,
+    ...(checkout?.branch !== undefined && { branch: checkout.branch }),
+    ...(current_file !== undefined && { file: pathOf(current_file) }),
+    ...(current_symbol !== undefined && { symbol: current_symbol }),
+    ...(cursor_position && { line: cursor_position.line }),
+    ...(cursor_position?.column !== undefined && { column: cursor_position.column }),
+    ...(recent_files && { recent_files: recent_files.map(pathOf) }),
+    ...(error !== undefined && { error }),
+  }
+}
+
+/** A ref names the agent too; a bare id does not. */
+function sessionOf(text: string): Pick<Moment, "source" | "session"> {
+  const ref = parseRef(text)
+  return { session: ref?.prefix ?? text, ...(ref?.source !== undefined && { source: ref.source }) }
+}

@@ -1,0 +1,78 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
+import { DEX, dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+const ONE = "11111111-2222-4333-8444-555555555555"
+const FAILED = "TypeError: Cannot read properties of undefined (reading 'expiry')"
+
+function edit(session: Writer, id: string, filePath: string): void {
+  session.answer(`m_${id}`, [call(id, "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+  const lines = ["-  return token.expiry", "+  return readExpiry(token)"]
+  const structuredPatch = [{ oldStart: 3, oldLines: 1, newStart: 3, newLines: 1, lines }]
+  session.result(id, "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
+}
+
+const inside = (cwd: string, home: string, args: string[]) => dex(home, args, {}, DEX, "", cwd)
+
+/** A repository on the branch `tokens`, and a conversation there that mended a failing test. */
+async function worked(): Promise<{ home: string; project: string }> {
+  const home = tempDir()
+  const project = join(home, "shop")
+  mkdirSync(join(project, "src"), { recursive: true })
+  execFileSync("git", ["init", "-q", "-b", "tokens", project])
+  for (const name of ["token.ts", "token.test.ts"]) writeFileSync(join(project, "src", name), "")
+  const session = writer({ cwd: project, gitBranch: "tokens" })
+  session.prompt("Make the tests pass")
+  session.answer("m_c1", [call("c1", "Bash", { command: "npm test" })])
+  session.result("c1", FAILED, { toolUseResult: `Error: ${FAILED}` }, { is_error: true })
+  edit(session, "e1", join(project, "src/token.ts"))
+  edit(session, "e2", join(project, "src/token.test.ts"))
+  session.answer("m_c2", [call("c2", "Bash", { command: "npm test" })])
+  session.result("c2", "12 passed", { toolUseResult: { stdout: "12 passed", stderr: "", interrupted: false } })
+  putSession(home, session.records, ONE)
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  return { home, project }
+}
+
+test("tells what belongs to a file, what fixed an error, and what was worked on last", async () => {
+  const { home, project } = await worked()
+  const suggest = async (...args: string[]) =>
+    JSON.parse((await inside(project, home, ["suggest", ...args, "--json"])).stdout)
+  expect((await suggest("--file", "src/token.ts")).suggestions).toMatchObject([
+    { kind: "related_code", file: "src/token.test.ts", reason: expect.stringContaining("on this branch") },
+    { kind: "conversation", file: "src/token.ts" },
+  ])
+  expect((await suggest("--error", FAILED)).suggestions[0]).toMatchObject({
+    kind: "fix",
+    title: expect.stringContaining("by editing src/token.ts, src/token.test.ts"),
+    ref: expect.stringMatching(/^claude_code:.*#\d+$/),
+  })
+  expect(await suggest()).toMatchObject({
+    project_id: project,
+    status: "shown",
+    suggestions: [{ kind: "conversation", reason: "It was on the same branch." }],
+  })
+})
+
+test("says why, and exits with 1 where nothing is known", async () => {
+  const { home, project } = await worked()
+  const printed = await inside(project, home, ["suggest", "--file", "src/token.ts"])
+  expect(printed).toMatchObject({ code: 0, stderr: expect.stringContaining("dex feedback") })
+  expect(printed.stdout).toContain("token.test.ts was worked on on this branch")
+  expect(await inside(project, home, ["suggest", "--error", "zebra: no stripes"])).toMatchObject({ code: 1 })
+  expect(await dex(tempDir(), ["suggest"])).toMatchObject({ code: 2, stderr: expect.stringContaining("dex sync") })
+})
+
+test("nothing comes from another project, and a private one is told of only inside itself", async () => {
+  const { home, project } = await worked()
+  const elsewhere = join(home, "other")
+  mkdirSync(elsewhere)
+  expect(await inside(elsewhere, home, ["suggest", "--error", FAILED])).toMatchObject({ code: 1 })
+  expect(await dex(home, ["private", project])).toMatchObject({ code: 0 })
+  const hidden = await inside(elsewhere, home, ["suggest", "--error", FAILED, "--project", project])
+  expect(hidden).toMatchObject({ code: 1, stderr: expect.stringContaining("private") })
+})
