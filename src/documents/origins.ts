@@ -3,7 +3,6 @@ import { readFile, realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { formatOf } from "./document.ts"
-import { cloneRepository, headOf, updateRepository } from "./git.ts"
 
 /** `only`: the one file in `root` that is meant. `name` fits a ref: letters, digits, `.`, `_` and `-`. */
 export type Origin = {
@@ -14,10 +13,18 @@ export type Origin = {
   only?: string
 }
 
+export type CopyRepository = (
+  url: string,
+  folder: string,
+  options: { update?: boolean | undefined; timeoutMs?: number | undefined; signal?: AbortSignal | undefined },
+) => Promise<string>
+
 type Options = {
   cwd: string
   /** Where copies of repositories are kept. */
   cacheDir: string
+  /** Makes such a copy, and says which version it is. */
+  copyRepository: CopyRepository
   /** Fetch what a repository holds now; without it a copy that is there is taken as it is. */
   update?: boolean
   timeoutMs?: number
@@ -88,7 +95,7 @@ function gitUrl(spec: string): string | undefined {
   return spec
 }
 
-async function gitOrigin(url: string, { cacheDir, update, timeoutMs, signal }: Options): Promise<Origin> {
+async function gitOrigin(url: string, { cacheDir, copyRepository, ...options }: Options): Promise<Origin> {
   const last =
     url
       .replace(/[?#].*$/, "")
@@ -99,8 +106,8 @@ async function gitOrigin(url: string, { cacheDir, update, timeoutMs, signal }: O
   const name = safeName(decoded(last))
   const id = createHash("sha256").update(url).digest("hex").slice(0, 10)
   const root = join(cacheDir, `${name}-${id}`)
-  await (update ? updateRepository : cloneRepository)(url, root, { timeoutMs, signal })
-  return { kind: "git", root: await realpath(root), name, version: await headOf(root, { timeoutMs, signal }) }
+  const version = await copyRepository(url, root, options)
+  return { kind: "git", root: await realpath(root), name, version }
 }
 
 function decoded(part: string): string {

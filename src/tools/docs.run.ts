@@ -3,6 +3,7 @@ import { DexError } from "../core/error.ts"
 import { messageText, messageTokens } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
 import { resolveOrigin } from "../documents/origins.ts"
+import { copyRepository } from "../git/clone.ts"
 import { fitted, tooSmall } from "../render/budget.ts"
 import type { Collection, StoredMessage } from "../store/store.ts"
 import { describeCollections, knownCollections } from "./collections.ts"
@@ -38,7 +39,7 @@ function one(words: string[], question: string): string {
 
 async function add(dex: Dex, spec: string, input: DocsInput) {
   const store = await dex.store()
-  const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex) })
+  const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), copyRepository })
   const name = input.name ?? origin.name
   if (!NAME.test(name))
     throw new DexError(

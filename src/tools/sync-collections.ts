@@ -52,7 +52,9 @@ export async function syncCollections(
 async function renewed(dex: Dex, origin: string, kind: string): Promise<string | undefined> {
   if (kind !== "git") return undefined
   const { resolveOrigin } = await import("../documents/origins.ts")
-  return (await resolveOrigin(origin, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), update: true })).version
+  const { copyRepository } = await import("../git/clone.ts")
+  const cacheDir = repositoriesOf(dex)
+  return (await resolveOrigin(origin, { cwd: dex.cwd, cacheDir, copyRepository, update: true })).version
 }
 
 /** Where repositories are cloned to. */

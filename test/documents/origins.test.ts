@@ -4,9 +4,10 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { listDocuments, readDocument } from "../../src/documents/files.ts"
 import { resolveOrigin } from "../../src/documents/origins.ts"
+import { copyRepository } from "../../src/git/clone.ts"
 import { tempDir } from "../support/temp.ts"
 
-const at = (cwd: string) => ({ cwd, cacheDir: join(cwd, "cache") })
+const at = (cwd: string) => ({ cwd, cacheDir: join(cwd, "cache"), copyRepository })
 
 function repository(dir: string, name: string): { folder: string; commit: () => void } {
   const folder = join(dir, name)

@@ -1,0 +1,71 @@
+import { mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { DexError } from "../core/error.ts"
+import { runGit } from "./run.ts"
+
+export type CopyOptions = {
+  /** Fetch what the repository holds now; without it a copy that is there is taken as it is. */
+  update?: boolean | undefined
+  timeoutMs?: number | undefined
+  signal?: AbortSignal | undefined
+}
+
+/** A copy of a repository in `folder`, as of its newest commit, whose short hash is returned. */
+export async function copyRepository(url: string, folder: string, options: CopyOptions = {}): Promise<string> {
+  await (options.update ? updateRepository : cloneRepository)(url, folder, options)
+  return (await git([`--git-dir=${join(folder, ".git")}`, "rev-parse", "--short=12", "HEAD"], options)).trim()
+}
+
+/** A shallow copy of a repository in `folder`, made when it is not there. Its links are plain files, its hooks never run. */
+async function cloneRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
+  if (await isFolder(join(folder, ".git"))) return
+  await mkdir(dirname(folder), { recursive: true, mode: 0o700 })
+  const partial = await mkdtemp(`${folder}.partial-`)
+  try {
+    await git(["clone", ...SHALLOW, "--single-branch", "--template=", "--", url, partial], options)
+    await rm(folder, { recursive: true, force: true })
+    await rename(partial, folder)
+  } finally {
+    await rm(partial, { recursive: true, force: true })
+  }
+}
+
+/** What the repository holds now. On failure the copy stays as it was. */
+async function updateRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
+  if (!(await isFolder(join(folder, ".git")))) return cloneRepository(url, folder, options)
+  // A git that was killed leaves its locks; only one sync runs at a time.
+  for (const lock of ["index.lock", "shallow.lock"]) await rm(join(folder, ".git", lock), { force: true })
+  const inside = [`--git-dir=${join(folder, ".git")}`, `--work-tree=${folder}`]
+  await git([...inside, "fetch", ...SHALLOW, "--force", "--", url, "HEAD"], options)
+  await git([...inside, "reset", "--hard", "--quiet", "FETCH_HEAD"], options)
+  await git([...inside, "clean", "-ffdxq"], options)
+}
+
+const SHALLOW = ["--depth=1", "--no-tags", "--no-recurse-submodules"]
+const MOST_BYTES = 10_000
+
+async function git(args: string[], { timeoutMs = 120_000, signal }: CopyOptions): Promise<string> {
+  let out = ""
+  const { code, stopped, errors } = await runGit(args, {
+    timeoutMs,
+    mostBytes: Number.POSITIVE_INFINITY,
+    signal,
+    onOutput: (bytes) => {
+      out = (out + bytes.toString("utf8")).slice(0, MOST_BYTES)
+    },
+  })
+  if (code === 0 && !stopped) return out
+  const why =
+    stopped === "time"
+      ? `it took longer than ${Math.round(timeoutMs / 1000)} s`
+      : stopped === "cancelled"
+        ? "it was cancelled"
+        : errors.split("\n").slice(-3).join(" ") || `it ended with ${code}`
+  throw new DexError("git_failed", `git could not read the repository: ${why}. Try \`git ls-remote\` with its address.`)
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )

@@ -1,0 +1,99 @@
+import { spawn } from "node:child_process"
+import { DexError } from "../core/error.ts"
+
+export type RunOptions = {
+  timeoutMs: number
+  /** More than this ends it. */
+  mostBytes: number
+  signal?: AbortSignal | undefined
+  /** Without a way to reach another machine, and without a lock in the repository. */
+  readsOnly?: boolean
+  /** Folders that a search for the repository does not leave upwards. */
+  ceiling?: string
+  onOutput: (bytes: Buffer) => void
+}
+
+/** How it ended; `stopped` says what ended it before it was done. */
+export type RunEnd = { code: number | null; stopped?: "time" | "size" | "cancelled"; errors: string }
+
+const SAFE = {
+  "core.symlinks": "false",
+  "core.hooksPath": "/dev/null",
+  "core.fsmonitor": "false",
+  "protocol.ext.allow": "never",
+  "submodule.recurse": "false",
+  "filter.lfs.smudge": "",
+  "filter.lfs.process": "",
+  "filter.lfs.required": "false",
+  "gc.auto": "0",
+  "maintenance.auto": "false",
+  "log.showSignature": "false",
+  "safe.bareRepository": "explicit",
+}
+const SETTINGS = Object.entries(SAFE).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+const KEPT = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
+
+/**
+ * The one way in which dex runs git: never through a shell, with nothing of a repository's settings that names a program,
+ * in its own session so that nothing can ask for a password on the terminal, and stopped as a whole when it is too much.
+ * Throws only where git cannot be started.
+ */
+export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
+  options.signal?.throwIfAborted()
+  return new Promise((resolve, reject) => {
+    const child = spawn("git", [...SETTINGS, "--no-pager", ...args], {
+      env: environment(options),
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    let errors = ""
+    let bytes = 0
+    let stopped: RunEnd["stopped"]
+    const stop = (why: RunEnd["stopped"]) => {
+      stopped ??= why
+      try {
+        process.kill(-child.pid!, "SIGKILL")
+      } catch {
+        child.kill("SIGKILL") // no process groups here, or it has ended
+      }
+    }
+    const timer = setTimeout(() => stop("time"), options.timeoutMs)
+    const onAbort = () => stop("cancelled")
+    options.signal?.addEventListener("abort", onAbort, { once: true })
+    child.stdout.on("data", (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > options.mostBytes) stop("size")
+      else if (stopped === undefined) options.onOutput(chunk)
+    })
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      errors = (errors + text).slice(-2_000)
+    })
+    const end = () => {
+      clearTimeout(timer)
+      options.signal?.removeEventListener("abort", onAbort)
+    }
+    child.on("error", (cause) => {
+      end()
+      reject(new DexError("no_git", "git cannot be started. Install git to read repositories.", { cause }))
+    })
+    child.on("close", (code) => {
+      end()
+      resolve({ code, errors: errors.trim(), ...(stopped && { stopped }) })
+    })
+  })
+}
+
+function environment({ readsOnly, ceiling }: RunOptions): Record<string, string | undefined> {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("GIT_") || KEPT.test(name))
+  return {
+    ...Object.fromEntries(inherited),
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_LFS_SKIP_SMUDGE: "1",
+    LC_ALL: "C",
+    ...(readsOnly
+      ? // What a partial clone lacks would be fetched with the program that its settings name.
+        { GIT_ALLOW_PROTOCOL: "none", GIT_NO_LAZY_FETCH: "1", GIT_OPTIONAL_LOCKS: "0", GIT_NO_REPLACE_OBJECTS: "1" }
+      : { GIT_ALLOW_PROTOCOL: "https:ssh:file" }),
+    ...(ceiling !== undefined && { GIT_CEILING_DIRECTORIES: ceiling }),
+  }
+}
