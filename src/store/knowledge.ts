@@ -3,6 +3,7 @@ import type { Ref } from "../core/ref.ts"
 import { explained, inTransaction, openDerived, removeDatabase } from "./database.ts"
 import { FILES_SCHEMA } from "./knowledge-files.ts"
 import { FIXES_SCHEMA } from "./knowledge-fixes.ts"
+import { GIT_SCHEMA } from "./knowledge-git.ts"
 import { type Knowledge, projectId } from "./knowledge-rows.ts"
 
 export type { Knowledge } from "./knowledge-rows.ts"
@@ -30,6 +31,7 @@ const SCHEMA = `
     create index conversation_project on conversation (project_id, ended_at);
     ${FILES_SCHEMA}
     ${FIXES_SCHEMA}
+    ${GIT_SCHEMA}
 `
 const SCHEMA_MARK = createHash("sha256").update(SCHEMA).digest("hex").slice(0, 16)
 

@@ -1,0 +1,33 @@
+/** What a commit's message says of it that outlives the diff. */
+export type CommitMarks = {
+  /** What it breaks, in its own words. */
+  breaking?: string
+  /** The subject of the commit that it takes back, and its hash where the message names it. */
+  reverts?: { subject: string; hash?: string }
+}
+
+const FOOTER =
+  /^BREAKING[ -]CHANGE[S]?(?:\([^)\n]*\))?:[ \t]*(?<what>\S[^\n]*(?:\n(?!\s*\n|[A-Za-z][\w-]*(?::[ \t]|[ \t]#))[^\n]+)*)/m
+const BANG = /^[a-z][\w-]*(?:\([^()\n]*\))?!:[ \t]*(?<what>\S.*)$/i
+const REVERT = /^Revert(?:ed)?:? "(?<subject>.+)"$|^revert(?:\([^()\n]*\))?!?:[ \t]*(?<plain>\S.*)$/i
+const REVERTED_HASH = /\bThis reverts commit (?<hash>[0-9a-f]{7,64})\b|^Refs?: (?<ref>[0-9a-f]{7,64})\b/im
+const LONGEST = 500
+
+/** Pure: footers and marks of Conventional Commits, and what `git revert` writes. A revert of a revert is none. */
+export function commitMarks(subject: string, body: string): CommitMarks {
+  const breaking = FOOTER.exec(body)?.groups?.what ?? BANG.exec(subject)?.groups?.what
+  const reverts = revertOf(subject, body)
+  return {
+    ...(breaking !== undefined && { breaking: breaking.replaceAll(/\s+/g, " ").trim().slice(0, LONGEST) }),
+    ...(reverts && { reverts }),
+  }
+}
+
+function revertOf(subject: string, body: string): CommitMarks["reverts"] {
+  const { subject: quoted, plain } = REVERT.exec(subject)?.groups ?? {}
+  const reverted = quoted ?? plain
+  if (reverted === undefined || (quoted !== undefined && REVERT.test(quoted))) return undefined
+  const { hash, ref } = REVERTED_HASH.exec(body)?.groups ?? {}
+  const named = hash ?? ref
+  return { subject: reverted.slice(0, LONGEST), ...(named !== undefined && { hash: named.toLowerCase() }) }
+}

@@ -1,0 +1,275 @@
+import { isUtf8 } from "node:buffer"
+import { lstat } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { DexError } from "../core/error.ts"
+import { type RunEnd, runGit } from "./run.ts"
+
+/** Paths are relative to the project's folder; bytes that are not UTF-8 are written `\xff`. */
+export type TouchedFile =
+  | { status: "added" | "modified" | "deleted"; path: string }
+  | { status: "renamed"; path: string; from: string }
+
+export type Commit = {
+  hash: string
+  /** When it was written, in milliseconds. */
+  at: number
+  subject: string
+  body: string
+  files: TouchedFile[]
+  /** How many there were; `files` holds the first of them. */
+  file_count: number
+}
+
+export type ReadCommits = {
+  /** Absent where there is no repository, or nothing was committed yet. */
+  head?: string
+  /** Newest first. Merges are not among them. */
+  commits: Commit[]
+  /** What was known before is of another history, or too far back to join it. */
+  replaces: boolean
+  /** In words for a person. */
+  left_out: string[]
+}
+
+export type CommitLimits = { commits: number; days: number; timeoutMs: number; bytes: number }
+export const COMMIT_LIMITS: CommitLimits = { commits: 2_000, days: 365, timeoutMs: 10_000, bytes: 64 << 20 }
+
+export type CommitOptions = {
+  now: number
+  /** The head when it was last read: only what came after it is read. */
+  known?: string | undefined
+  limits?: Partial<CommitLimits>
+  signal?: AbortSignal | undefined
+}
+
+/** The project's commits as its current branch tells them, within the limits. Nothing in the repository is run or changed. */
+export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommits> {
+  const limits = { ...COMMIT_LIMITS, ...options.limits }
+  const until = Date.now() + limits.timeoutMs
+  const git = gitIn(project, until, options.signal)
+  const nothing = { commits: [], replaces: true, left_out: [] }
+  if (!(await isThere(join(project, ".git")))) return nothing
+  const found = await git(["rev-parse", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"])
+  if (found.stopped) throw notRead(project, found)
+  const [shallow, head] = found.output.split("\n")
+  if (!isHash(head)) {
+    if (found.errors !== "") throw notRead(project, found)
+    return nothing
+  }
+  if (head === options.known) return { head, commits: [], replaces: false, left_out: [] }
+  const goesOn = isHash(options.known) && (await git(["merge-base", "--is-ancestor", options.known, head])).code === 0
+  const read = await readLog(project, {
+    head,
+    after: goesOn ? options.known : undefined,
+    isShallow: shallow === "true",
+    limits,
+    until,
+    options,
+  })
+  // What was cut off leaves a gap to what was known.
+  return {
+    head,
+    commits: read.commits,
+    replaces: !goesOn || read.isCut,
+    left_out: [...read.left_out, ...olderOnes(read, goesOn)],
+  }
+}
+
+export const onlyNewest = (commits: number): string => `Only the newest ${commits} commits are known.`
+
+type Log = { commits: Commit[]; left_out: string[]; isCut: boolean; hasOlder: boolean }
+type Wanted = {
+  head: string
+  after: string | undefined
+  isShallow: boolean
+  limits: CommitLimits
+  until: number
+  options: CommitOptions
+}
+
+async function readLog(project: string, wanted: Wanted): Promise<Log> {
+  const { isShallow, limits } = wanted
+  let parser = commitParser(isShallow)
+  let end = await runLog(project, wanted, "-M", parser.take)
+  const left_out: string[] = []
+  if (end.code !== 0 && !end.stopped) {
+    // A partial clone lacks the contents that a renaming is told by; those that changed nothing are told by their names.
+    parser = commitParser(isShallow)
+    end = await runLog(project, wanted, "-M100%", parser.take)
+    left_out.push(
+      "Only files that were renamed without a change are followed: contents are missing in this repository.",
+    )
+  }
+  if (end.stopped === "cancelled" || (end.code !== 0 && !end.stopped)) throw notRead(project, end)
+  const commits = parser.commits(end.stopped === undefined)
+  const cut = cutShort(end.stopped, commits.length, limits)
+  if (cut !== undefined) left_out.push(cut)
+  const hasOlder = cut === undefined && parser.lastHasParent()
+  return { commits: commits.slice(0, limits.commits), left_out, isCut: cut !== undefined, hasOlder }
+}
+
+function runLog(
+  project: string,
+  { head, after, limits, until, options }: Wanted,
+  renames: string,
+  onOutput: (bytes: Buffer) => void,
+): Promise<RunEnd> {
+  const oldest = Math.floor(options.now / 1000) - limits.days * 86_400
+  return runGit(
+    [
+      ...["-C", project, "--literal-pathspecs", "log", "-z", "--no-merges", "--name-status", renames, "-l400"],
+      ...["--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-relative", "--no-color", "--no-notes"],
+      ...["--no-mailmap", "-O/dev/null", "--encoding=UTF-8", `--format=${FORMAT}`],
+      ...[`--max-count=${limits.commits + 1}`, `--max-age=${oldest}`],
+      ...[head, ...(after === undefined ? [] : [`^${after}`]), "--"],
+    ],
+    { ...running(project, until, options.signal), mostBytes: limits.bytes, onOutput },
+  )
+}
+
+function cutShort(stopped: RunEnd["stopped"], commits: number, limits: CommitLimits): string | undefined {
+  if (stopped === undefined) return commits > limits.commits ? onlyNewest(limits.commits) : undefined
+  const after = stopped === "time" ? `${limits.timeoutMs / 1000} s` : `${limits.bytes >> 20} MB`
+  return `Reading commits was stopped after ${after}: only the newest ${commits} are known.`
+}
+
+function olderOnes({ isCut, hasOlder, commits }: Log, goesOn: boolean): string[] {
+  return !goesOn && !isCut && (hasOlder || commits.length === 0)
+    ? ["Older commits are not known: those of one year are read."]
+    : []
+}
+
+const FORMAT = "%H%x00%P%x00%at%x00%s%x00%b%x00"
+const FIELDS = 5
+const LONGEST_SUBJECT = 2_000
+const LONGEST_BODY = 20_000
+/** Of a message that goes on for megabytes the first are enough. */
+const LONGEST_TOKEN = 1 << 20
+/** A commit that moves a whole tree names each file of it. */
+const MOST_FILES = 5_000
+
+/**
+ * Takes git's output as it comes. Every field and every name ends with a NUL, which none of them can hold, and how many
+ * names follow is told by the status before them: so no name and no message can be taken for something else.
+ */
+function commitParser(isShallow: boolean) {
+  const done: Commit[] = []
+  let rest: Buffer = Buffer.alloc(0)
+  let head: string[] = []
+  let current: Commit | undefined
+  let pending: { status: string; from?: string } | undefined
+  let lastParents = ""
+
+  const finish = () => {
+    if (current) done.push(current)
+    current = undefined
+  }
+  const takeHead = (token: Buffer) => {
+    head.push(token.toString("utf8"))
+    // The format itself is one more entry, and ends with a NUL too.
+    if (head.length <= FIELDS) return
+    const [hash, parents, at, subject, body] = head as [string, string, string, string, string]
+    lastParents = parents
+    current = {
+      hash,
+      at: Number(at) * 1000,
+      subject: subject.slice(0, LONGEST_SUBJECT),
+      body: body.trim().slice(0, LONGEST_BODY),
+      files: [],
+      file_count: 0,
+    }
+    head = []
+  }
+  const takeFile = (file: TouchedFile) => {
+    pending = undefined
+    // In a shallow copy the oldest commit seems to have made everything.
+    if (!current || (isShallow && lastParents === "")) return
+    current.file_count++
+    if (current.files.length < MOST_FILES) current.files.push(file)
+  }
+  const takeToken = (token: Buffer) => {
+    if (pending) {
+      const path = nameOf(token)
+      if (!/^[RC]/.test(pending.status)) takeFile({ status: STATUS[pending.status] ?? "modified", path })
+      else if (pending.from === undefined) pending.from = path
+      else if (pending.status.startsWith("C")) takeFile({ status: "added", path })
+      else takeFile({ status: "renamed", path, from: pending.from })
+      return
+    }
+    if (current === undefined || head.length > 0) return takeHead(token)
+    const status = /^\n?([A-Z])\d{0,3}$/.exec(token.subarray(0, 6).toString("latin1"))?.[1]
+    if (status !== undefined) pending = { status }
+    else {
+      finish()
+      takeHead(token)
+    }
+  }
+  return {
+    take(bytes: Buffer): void {
+      let from = 0
+      for (let end = bytes.indexOf(0); end !== -1; end = bytes.indexOf(0, from)) {
+        const token = bytes.subarray(from, end)
+        takeToken(rest.length === 0 ? token : Buffer.concat([rest, token]))
+        rest = Buffer.alloc(0)
+        from = end + 1
+      }
+      if (from < bytes.length && rest.length < LONGEST_TOKEN) rest = Buffer.concat([rest, bytes.subarray(from)])
+    },
+    /** The one that was being read counts only where git came to its end. */
+    commits(isWhole: boolean): Commit[] {
+      if (isWhole) finish()
+      return done
+    },
+    lastHasParent: () => lastParents !== "" && done.length > 0,
+  }
+}
+
+const STATUS: Record<string, "added" | "modified" | "deleted"> = { A: "added", D: "deleted" }
+
+function nameOf(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString("utf8")
+  return bytes.toString("latin1").replaceAll(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`)
+}
+
+function gitIn(project: string, until: number, signal: AbortSignal | undefined) {
+  return async (args: string[]): Promise<RunEnd & { output: string }> => {
+    let output = ""
+    const end = await runGit(["-C", project, ...args], {
+      ...running(project, until, signal),
+      mostBytes: 10_000,
+      onOutput: (bytes) => {
+        output += bytes.toString("latin1")
+      },
+    })
+    return { ...end, output }
+  }
+}
+
+function running(project: string, until: number, signal: AbortSignal | undefined) {
+  return {
+    timeoutMs: Math.max(1, until - Date.now()),
+    signal,
+    readsOnly: true,
+    ceiling: dirname(project),
+  }
+}
+
+function isHash(text: string | undefined): text is string {
+  return text !== undefined && /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/.test(text)
+}
+
+const isThere = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  )
+
+function notRead(project: string, { stopped, errors, code }: RunEnd): DexError {
+  const why =
+    stopped === "time"
+      ? "it took too long"
+      : stopped === "cancelled"
+        ? "it was cancelled"
+        : errors.split("\n")[0] || `git ended with ${code}`
+  return new DexError("git_failed", `The commits of ${project} could not be read: ${why}. Try \`git log\` there.`)
+}

@@ -1,0 +1,54 @@
+import { commitMarks } from "../git/commit-marks.ts"
+import { COMMIT_LIMITS, type Commit, type CommitLimits, onlyNewest, readCommits } from "../git/commits.ts"
+import type { Knowledge } from "../store/knowledge.ts"
+import { type CommitWrite, forgetProjectGit, gitProject, saveCommits } from "../store/knowledge-git.ts"
+import { redactText } from "./redact.ts"
+
+export type GitReport = {
+  /** New since last time. */
+  added: number
+  /** The history was rewritten, or another branch is checked out: everything was read again. */
+  read_anew: boolean
+  left_out: string[]
+}
+
+export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; limits?: Partial<CommitLimits> }
+
+/** Brings what git tells of a project up to date. Throws a DexError where git cannot read it; what was known stays. */
+export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
+  const known = gitProject(db, project)
+  const read = await readCommits(project, { ...options, known: known?.head })
+  if (read.head === undefined) {
+    if (known) forgetProjectGit(db, project)
+    return { added: 0, read_anew: known !== undefined, left_out: [] }
+  }
+  if (read.head === known?.head) return { added: 0, read_anew: false, left_out: known.left_out }
+  const most = options.limits?.commits ?? COMMIT_LIMITS.commits
+  const { added } = saveCommits(db, {
+    project,
+    head: read.head,
+    read_at: options.now,
+    commits: read.commits.map(toWrite),
+    replaces: read.replaces,
+    left_out: read.left_out,
+    most,
+    when_more: onlyNewest(most),
+  })
+  return {
+    added,
+    read_anew: read.replaces && known !== undefined,
+    left_out: gitProject(db, project)?.left_out ?? [],
+  }
+}
+
+const LONGEST_SUBJECT = 300
+const LONGEST_BODY = 4_000
+
+/** People put passwords into commit messages. Cut only afterwards: half a secret is not known as one. */
+function toWrite({ subject, body, ...commit }: Commit): CommitWrite {
+  const message = {
+    subject: redactText(subject).slice(0, LONGEST_SUBJECT),
+    body: redactText(body).slice(0, LONGEST_BODY),
+  }
+  return { ...commit, ...message, ...commitMarks(message.subject, message.body) }
+}
