@@ -1,4 +1,4 @@
-// npm run bench [-- --only sync,search,start,stdio,vectors,peer] [--sizes 100000,1000000,3000000]
+// npm run bench [-- --only sync,search,start,stdio,vectors,documents,git,peer] [--sizes 100000,1000000,3000000]
 // Every figure stands beside its floor, measured in the same run on the same machine.
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { generateCorpus } from "./corpus.ts"
 import { benchDocuments } from "./documents.ts"
+import { benchGit } from "./git.ts"
 import { DEX, machine, printTable, type Row, time } from "./measure.ts"
 import { benchPeer } from "./peer.ts"
 import { benchSize, benchStart } from "./search.ts"
@@ -49,6 +50,7 @@ if (wanted("vectors")) {
   for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...(await benchVectors(folder, size)))
 }
 if (wanted("documents")) rows.push(...benchDocuments())
+if (wanted("git")) rows.push(...(await benchGit()))
 if (wanted("peer")) rows.push(...benchPeer())
 printTable("dex, measured", rows)
 if (!values.keep) rmSync(folder, { recursive: true, force: true })
