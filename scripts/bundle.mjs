@@ -28,6 +28,7 @@ const COLD = [
   "src/cli/print/install.ts",
   "src/cli/print/map.ts",
   "src/cli/print/suggest.ts",
+  "src/cli/print/tests.ts",
   "src/cli/print/trace.ts",
   "src/cli/print/guide.ts",
   "src/cli/print/handover.ts",
@@ -65,6 +66,7 @@ const COLD = [
   "src/tools/sources.run.ts",
   "src/tools/suggest.run.ts",
   "src/tools/sync-collections.ts",
+  "src/tools/tests.run.ts",
   "src/tools/trace.run.ts",
   "src/tools/traces.run.ts",
 ]

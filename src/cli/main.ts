@@ -188,6 +188,7 @@ async function printedBy(
   if (name === "digest") return (await import("./print/digest.ts")).printDigest(output as never, context)
   if (name === "fix") return (await import("./print/fix.ts")).printFix(output as never, context)
   if (name === "suggest") return (await import("./print/suggest.ts")).printSuggest(output as never, context)
+  if (name === "tests") return (await import("./print/tests.ts")).printTests(output as never, context)
   if (name === "docs") return (await import("./print/docs.ts")).printDocs(output as never, context)
   if (name === "guide") return (await import("./print/guide.ts")).printGuide(output as never, context)
   if (name === "traces") return (await import("./print/trace.ts")).printTraces(output as never, context)

@@ -5,6 +5,7 @@ import { FILES_SCHEMA } from "./knowledge-files.ts"
 import { FIXES_SCHEMA } from "./knowledge-fixes.ts"
 import { GIT_SCHEMA } from "./knowledge-git.ts"
 import { type Knowledge, projectId } from "./knowledge-rows.ts"
+import { removeTestRuns, TESTS_SCHEMA } from "./knowledge-tests.ts"
 
 export type { Knowledge } from "./knowledge-rows.ts"
 
@@ -31,6 +32,7 @@ const SCHEMA = `
     create index conversation_project on conversation (project_id, ended_at);
     ${FILES_SCHEMA}
     ${FIXES_SCHEMA}
+    ${TESTS_SCHEMA}
     ${GIT_SCHEMA}
 `
 const SCHEMA_MARK = createHash("sha256").update(SCHEMA).digest("hex").slice(0, 16)
@@ -120,6 +122,7 @@ function removeFacts(db: Knowledge, id: number): void {
   db.prepare("delete from fix_words where rowid in (select id from fix where conversation_id = ?)").run(id)
   db.prepare("delete from fix where conversation_id = ?").run(id)
   db.prepare("delete from worked where conversation_id = ?").run(id)
+  removeTestRuns(db, id)
 }
 
 /** What the feed calls a conversation that is known. */

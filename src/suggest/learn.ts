@@ -13,13 +13,15 @@ import {
 } from "../store/knowledge.ts"
 import { saveWorked, type WorkedFile } from "../store/knowledge-files.ts"
 import { saveFixes } from "../store/knowledge-fixes.ts"
+import { saveTestRuns, type TestRunWrite } from "../store/knowledge-tests.ts"
 import type { Change, ConversationRow, Store, StoredMessage } from "../store/store.ts"
 import { fixesIn, type Subagent } from "./fixes.ts"
 import { keptFix } from "./kept-fixes.ts"
 import { pathBelow } from "./paths.ts"
+import { testRunsIn } from "./test-runs.ts"
 
 /** What is learned differently from this on is learned again from everything. */
-const LEARNER_VERSION = 1
+const LEARNER_VERSION = 2
 const BATCH = 16
 const MOST_SUBAGENTS = 50
 
@@ -96,6 +98,7 @@ type Learned =
       web_at?: number
       worked: WorkedFile[]
       fixes: ReturnType<typeof keptFix>[]
+      test_runs: TestRunWrite[]
     }
 
 async function factsOf(store: Store, { conversation: name, ref }: Change): Promise<Learned> {
@@ -110,6 +113,7 @@ async function factsOf(store: Store, { conversation: name, ref }: Change): Promi
     ...(web_at !== undefined && { web_at }),
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
     fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
+    test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
   }
 }
 
@@ -118,7 +122,7 @@ function write(knowledge: Knowledge, learned: Learned): void {
     removeConversation(knowledge, learned.name)
     return
   }
-  const { name, row, web_at, worked, fixes } = learned
+  const { name, row, web_at, worked, fixes, test_runs } = learned
   const { ref, kind, project, title, started_at, ended_at } = row
   const from = row.parent?.id ?? row.fork_of
   const id = renewConversation(knowledge, {
@@ -134,6 +138,7 @@ function write(knowledge: Knowledge, learned: Learned): void {
     ...(web_at !== undefined && { web_at }),
   })
   if (project !== undefined) saveWorked(knowledge, id, project, worked)
+  if (project !== undefined) saveTestRuns(knowledge, id, project, test_runs, ended_at)
   saveFixes(knowledge, id, project, fixes)
 }
 

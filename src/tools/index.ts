@@ -19,6 +19,7 @@ import { sources } from "./sources.ts"
 import { stats } from "./stats.ts"
 import { suggest } from "./suggest.ts"
 import { reindex, sync } from "./sync.ts"
+import { tests } from "./tests.ts"
 import { timeline } from "./timeline.ts"
 import { trace } from "./trace.ts"
 import { traces } from "./traces.ts"
@@ -35,6 +36,7 @@ export const tools: readonly Tool<Dex>[] = [
   handover,
   fix,
   suggest,
+  tests,
   docs,
   traces,
   trace,

@@ -1,0 +1,68 @@
+import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, when } from "./words.ts"
+
+type Failing = {
+  test: string
+  message?: string
+  date: string
+  ref?: string
+  command?: string
+  report?: string
+}
+type Unnamed = { command: string; failed: number; date: string; ref: string }
+type Output = {
+  failing: Failing[]
+  unnamed: Unnamed[]
+  total: number
+  runs_known: number
+  reports_known: number
+  newest?: string
+  notes: string[]
+}
+
+export function printTests(output: Output, { terminal }: PrintContext): Printed {
+  const { failing, unnamed, newest } = output
+  const from = `${many(output.runs_known, "test run")} in conversations and ${many(output.reports_known, "report")}`
+  if (newest === undefined)
+    return {
+      lines: [],
+      notes: [
+        "No test run and no report of this project is known.",
+        "Runs are read from conversations, reports (JUnit XML, vitest and jest JSON) from the project's folder.",
+        ...output.notes,
+      ],
+    }
+  const lines = [
+    ...failing.flatMap((test, i) => [...testLines(test, i + 1, terminal), ""]),
+    ...unnamed.flatMap((run, i) => [...runLines(run, failing.length + i + 1, terminal), ""]),
+  ]
+  const seen = `Last seen to run ${when(newest)}; from ${from}. Nothing was run now.`
+  const head =
+    lines.length === 0 ? `No test is known to fail. ${seen}` : `${many(output.total, "failing test")}. ${seen}`
+  return {
+    lines,
+    notes: [head, ...output.notes],
+    listing: [...failing.map(({ ref }) => ref ?? ""), ...unnamed.map(({ ref }) => ref)],
+  }
+}
+
+function testLines({ test, message, date, ref, command, report }: Failing, row: number, terminal: Terminal): string[] {
+  const room = terminal.columns - 4
+  const from = report === undefined ? `$ ${safeLine(command ?? "")}` : safeLine(report)
+  return [
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(test), room))}`,
+    ...(message === undefined ? [] : [`    ${paint(terminal, "red", clip(safeLine(message), room))}`]),
+    `    ${clip(`failed ${when(date)}  ${from}`, room)}`,
+    ...(ref === undefined ? [] : [`    ${paint(terminal, "dim", clip(safeLine(ref), room))}`]),
+  ]
+}
+
+function runLines({ command, failed, date, ref }: Unnamed, row: number, terminal: Terminal): string[] {
+  const room = terminal.columns - 4
+  return [
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(`$ ${safeLine(command)}`, room))}`,
+    `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; which ones was not told`, room)}`,
+    `    ${paint(terminal, "dim", clip(safeLine(ref), room))}`,
+  ]
+}

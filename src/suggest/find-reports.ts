@@ -1,0 +1,123 @@
+import { constants } from "node:fs"
+import { lstat, open, readdir } from "node:fs/promises"
+import { join } from "node:path"
+import { redactText } from "../ingest/redact.ts"
+import type { Knowledge } from "../store/knowledge.ts"
+import { dropReports, knownReports, saveReport } from "../store/knowledge-tests.ts"
+import { MAX_REPORT_BYTES, parseReport } from "./test-reports.ts"
+import { testKey } from "./test-status.ts"
+
+export type ReportsRead = {
+  /** Reports that are there now. */
+  reports: number
+  /** Of them, read now. */
+  read: number
+  /** In words for a person. */
+  left_out: string[]
+}
+
+const MOST_ENTRIES = 30_000
+const MOST_DEPTH = 8
+const MOST_FILES = 200
+/** Read at once; what is left waits for the next time. */
+const MOST_BYTES = 20 << 20
+const NOT_ENTERED = /^(?:\..*|node_modules|vendor|bower_components|site-packages|__pycache__|venv|Pods|third_party)$/
+const NAMED = /^(?:junit[^/]*\.xml|TEST-[^/]*\.xml|(?:vitest|jest|test)[^/]*(?:results?|reports?|output)[^/]*\.json)$/i
+const IN_FOLDER = /(?:^|\/)(?:test-results|test-reports|reports|surefire-reports)\/(?:[^/]+\/)*[^/]+\.(?:xml|json)$/i
+
+/** Brings what the project's test reports say up to date: those that changed are read, those that are gone forgotten. */
+export async function syncTestReports(db: Knowledge, project: string, signal?: AbortSignal): Promise<ReportsRead> {
+  const { files, left_out } = await findReports(project, signal)
+  const known = knownReports(db, project)
+  let [read, bytes, waiting] = [0, 0, 0]
+  for (const { path, stamp, size, modifiedAt } of files) {
+    if (known.get(path) === stamp) continue
+    if (size > MAX_REPORT_BYTES) {
+      left_out.push(`${path} is larger than ${MAX_REPORT_BYTES >> 20} MB and not read.`)
+      continue
+    }
+    if (bytes + size > MOST_BYTES) {
+      waiting++
+      continue
+    }
+    bytes += size
+    const text = await readFileAt(join(project, path))
+    const report = text === undefined ? undefined : parseReport(text, project, modifiedAt)
+    if (report && report.left_out > 0) left_out.push(`${path}: ${report.left_out} of its tests are left out.`)
+    const tests = (report?.tests ?? []).map(({ test, message, ...rest }) => {
+      const clean = redactText(test)
+      return {
+        key: testKey(clean),
+        test: clean,
+        ...(message !== undefined && { message: redactText(message) }),
+        ...rest,
+      }
+    })
+    saveReport(db, project, { path, stamp, at: modifiedAt, is_report: report !== undefined, tests })
+    read++
+  }
+  if (waiting > 0) left_out.push(`${waiting} more reports are read the next time.`)
+  const there = new Set(files.map(({ path }) => path))
+  dropReports(
+    db,
+    project,
+    [...known.keys()].filter((path) => !there.has(path)),
+  )
+  return { reports: files.length, read, left_out }
+}
+
+type ReportFile = { path: string; stamp: string; size: number; modifiedAt: number }
+
+/** Newest first. Folders near the top are looked at first; links are not followed. */
+async function findReports(
+  project: string,
+  signal: AbortSignal | undefined,
+): Promise<{ files: ReportFile[]; left_out: string[] }> {
+  const found: ReportFile[] = []
+  const left_out: string[] = []
+  const queue = [{ at: "", depth: 0 }]
+  let entries = 0
+  for (let next = queue.shift(); next; next = queue.shift()) {
+    if (signal?.aborted) break
+    if (entries > MOST_ENTRIES) {
+      left_out.push(`Reports were looked for among the first ${MOST_ENTRIES} files of the project only.`)
+      break
+    }
+    const { at, depth } = next
+    const inside = await readdir(join(project, at), { withFileTypes: true }).catch(() => [])
+    entries += inside.length
+    for (const entry of inside) {
+      const path = at === "" ? entry.name : `${at}/${entry.name}`
+      if (entry.isDirectory() && depth < MOST_DEPTH && !NOT_ENTERED.test(entry.name))
+        queue.push({ at: path, depth: depth + 1 })
+      if (!entry.isFile() || !(NAMED.test(entry.name) || IN_FOLDER.test(path))) continue
+      const stat = await lstat(join(project, path)).catch(() => undefined)
+      if (stat?.isFile())
+        found.push({
+          path,
+          stamp: `${stat.mtimeMs} ${stat.size}`,
+          size: stat.size,
+          modifiedAt: Math.floor(stat.mtimeMs),
+        })
+    }
+  }
+  found.sort((a, b) => b.modifiedAt - a.modifiedAt || (a.path < b.path ? -1 : 1))
+  if (found.length > MOST_FILES) left_out.push(`Only the newest ${MOST_FILES} of ${found.length} reports are read.`)
+  return { files: found.slice(0, MOST_FILES), left_out }
+}
+
+/** Undefined where it is no plain file any more, or cannot be read. */
+async function readFileAt(path: string): Promise<string | undefined> {
+  try {
+    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    try {
+      const stat = await handle.stat()
+      if (!stat.isFile() || stat.size > MAX_REPORT_BYTES) return undefined
+      return (await handle.readFile()).subarray(0, MAX_REPORT_BYTES).toString("utf8")
+    } finally {
+      await handle.close()
+    }
+  } catch {
+    return undefined // it went away, or is not ours to read: the next sync looks again
+  }
+}

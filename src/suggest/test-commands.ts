@@ -1,0 +1,185 @@
+/** What a command line tests. */
+export type TestCommand = {
+  /** The program that runs the tests, or `script` where another file says which. */
+  runner: string
+  /** How it was started: `npm run test:unit`. */
+  kind: string
+  /** The folder it went to before, as written. */
+  folder?: string
+  /** Files, folders or packages; empty where it tests everything. */
+  targets: string[]
+  /** Only tests whose name holds one of these. */
+  filter: string[]
+  /** It may have tested less than it says, or stopped at the first failure. */
+  partial: boolean
+  /** What its output went through; a part of it may be missing. */
+  through?: string
+  /** Nothing else in the line can have failed. */
+  alone: boolean
+}
+
+const LOOKED_AT = 2_000
+const TOKEN = /&&|\|\||[;|\n]|(?:[^\s"'|;&]|"(?:[^"\\]|\\.)*"|'[^']*'|&(?!&))+/g
+/** Where one of these comes first, a runner's name is only a word. */
+const NO_RUN =
+  /^(?:grep|rg|ag|cat|ls|git|gh|echo|printf|which|type|command|pip3?|brew|apt|apt-get|sed|awk|find|fd|head|tail|man|code|vim?|rm|cp|mv|mkdir|touch|cd|kill|pkill|pgrep|ps|wc|diff|open|curl|ssh|sleep|export|source|tree|stat)$/
+const INSTALLS = /^(?:install|i|add|ci|remove|uninstall|update|info|view|init|create|dlx-only|help)$/
+const END = "(?= |$)"
+const RUNNERS: readonly [runner: string, words: RegExp][] = [
+  ["vitest", new RegExp(`^vitest(?: (?:run|watch))?${END}`)],
+  ["jest", new RegExp(`^(?:jest|react-scripts test)${END}`)],
+  ["playwright", new RegExp(`^playwright test${END}`)],
+  ["mocha", new RegExp(`^_?mocha${END}`)],
+  ["pytest", new RegExp(`^(?:pytest|py\\.test)${END}`)],
+  ["unittest", new RegExp(`^unittest${END}`)],
+  ["go", new RegExp(`^(?:go test|gotestsum)${END}`)],
+  ["cargo", new RegExp(`^cargo (?:\\+\\S+ )?(?:test|t|nextest run)${END}`)],
+  ["node", new RegExp(`^node (?:\\S+ ){0,6}--test${END}`)],
+  ["bun", new RegExp(`^bun test${END}`)],
+  ["deno", new RegExp(`^deno test${END}`)],
+  ["rspec", new RegExp(`^rspec${END}`)],
+  ["phpunit", new RegExp(`^(?:phpunit|pest)${END}`)],
+  ["dotnet", new RegExp(`^dotnet test${END}`)],
+  ["gradle", /^gradlew? (?:\S+ ){0,6}?(?:\S*:)?(?:test\w*|check|\w+Test)(?= |$)/],
+  ["maven", /^mvnw? (?:\S+ ){0,6}?(?:test|verify|install|package)(?= |$)/],
+  ["mix", new RegExp(`^mix test${END}`)],
+  ["swift", new RegExp(`^swift test${END}`)],
+  ["ctest", new RegExp(`^ctest${END}`)],
+  [
+    "script",
+    /^(?:npm|pnpm|yarn) (?:(?:-\S+|workspace \S+) )*(?:run(?:-script)? )?(?:-\S+ )*t(?:est)?(?:[:.-][\w:.-]+)?(?= |$)/,
+  ],
+  [
+    "script",
+    /^(?:bun run|make|just|task|mise run|mise r|turbo run|turbo|rake|rails|tox|nox|bazel) (?:test|spec|check)[\w:.-]*(?= |$)/,
+  ],
+]
+const FURTHEST = 8
+
+/** The test run in a command line, the last where there are several; undefined where there is none. */
+export function testCommand(command: string): TestCommand | undefined {
+  const segments = segmentsOf(command.slice(0, LOOKED_AT))
+  let folder: string | undefined
+  let found: Omit<TestCommand, "alone"> | undefined
+  let programs = 0
+  for (const { words, through } of segments) {
+    if (words[0] === "cd" && words[1] !== undefined) folder = words[1]
+    if (words.length > 0 && !QUIET.test(words[0]!)) programs++
+    const run = runIn(words)
+    if (run) found = { ...run, ...(folder !== undefined && { folder }), ...(through !== undefined && { through }) }
+  }
+  return found && { ...found, alone: programs === 1 }
+}
+
+const QUIET = /^(?:cd|echo|export|source|set|\w+=.*)$/
+
+type Segment = { words: string[]; through?: string }
+
+function segmentsOf(command: string): Segment[] {
+  const segments: Segment[] = [{ words: [] }]
+  let inPipe = false
+  const heredoc = /<<-?\s*['"]?\w/.exec(command)?.index ?? command.length
+  for (const [token] of command.slice(0, heredoc).matchAll(TOKEN)) {
+    const current = segments.at(-1)!
+    if (token === "|") inPipe = true
+    else if (/^(?:&&|\|\||;|\n)$/.test(token)) {
+      inPipe = false
+      segments.push({ words: [] })
+    } else if (inPipe) current.through ??= token
+    else
+      current.words.push(
+        token.replaceAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'/g, (_, a?: string, b?: string) => a ?? b ?? ""),
+      )
+  }
+  return segments
+}
+
+const baseOf = (word: string) => word.split("/").at(-1)!
+
+function runIn(words: string[]): Omit<TestCommand, "folder" | "through" | "alone"> | undefined {
+  const first = words.findIndex((word) => !/^\w+=/.test(word))
+  if (first === -1 || NO_RUN.test(baseOf(words[first]!))) return undefined
+  for (let i = first; i < Math.min(words.length, first + FURTHEST); i++) {
+    if (INSTALLS.test(words[i]!)) return undefined
+    const text = [baseOf(words[i]!).replace(/\.(?:[cm]?js|exe|cmd|phar)$/, ""), ...words.slice(i + 1)].join(" ")
+    for (const [runner, form] of RUNNERS) {
+      const kind = form.exec(text)?.[0]
+      if (kind === undefined) continue
+      const rest = words.slice(i + kind.split(" ").length)
+      if (runner === "go" && rest.includes("-c")) return undefined
+      return { runner, kind: `${kind.replace(/^(vitest) .*/, "$1")}${tagsOf(runner, rest)}`, ...askedFor(runner, rest) }
+    }
+  }
+  return undefined
+}
+
+/** Tests with another tag are other tests. */
+function tagsOf(runner: string, words: string[]): string {
+  const tags = /(?:^| )-tags[= ](\S+)/.exec(words.join(" "))?.[1]
+  return runner === "go" && tags !== undefined ? ` -tags=${tags}` : ""
+}
+
+const FILTERS =
+  /^(?:-t|--testNamePattern|--test-name-pattern|-k|-g|--grep|-run|--run|--filter|-e|--example|--tests|-Dtest|-R|--only)$/
+const TAKES_VALUE =
+  /^(?:-timeout|--timeout|-count|-tags|--tags|-o|-c|--config|-p|--package|-n|--reporter|-r|--outputFile|--project|--maxWorkers|--pool|-j|-W|--tb|--cov|-m|--require|--import|--env|--environment|--logger|-coverprofile|-parallel|-bench|--seed|--retries|--workers|--features|--test|--root|--dir|-f|--format)$/
+const PARTIAL =
+  /^(?:-x|--bail\b.*|--maxfail\b.*|--exitfirst|--fail-fast|-failfast|--lf|--last-failed|--ff|--onlyChanged|--changed\b.*|--onlyFailures|--shard\b.*|related|--related|--short|-short|--collect-only|--co|--list|--listTests|-h|--help|-p|--package|--test|--project|--lib|--doc|--bin|--bins|-m)$/
+
+function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial"> {
+  const asked = { targets: [] as string[], filter: [] as string[], partial: false }
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i]!
+    if (/^\d*[<>]/.test(word)) {
+      if (/^\d*[<>]+$/.test(word)) i++
+      continue
+    }
+    if (!word.startsWith("-") || word === "-") {
+      if (runner === "cargo" && !word.includes("/")) asked.filter.push(word)
+      else addTarget(asked, word, runner)
+      continue
+    }
+    const [flag, inline] = splitFlag(word)
+    if (PARTIAL.test(flag)) asked.partial = true
+    if (FILTERS.test(flag)) asked.filter.push(...alternatives(inline ?? words[++i] ?? ""))
+    else if (inline === undefined && TAKES_VALUE.test(flag)) i++
+  }
+  // Without a package go tests the one in its folder.
+  if (runner === "go" && asked.targets.length === 0) asked.targets.push(".")
+  return asked
+}
+
+function splitFlag(word: string): [flag: string, value: string | undefined] {
+  const at = word.indexOf("=")
+  return at === -1 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
+}
+
+/** Programs that take any word for a part of a file's name. */
+const BY_WORD = /^(?:vitest|jest|playwright|script|bun|mocha)$/
+
+function addTarget(asked: { targets: string[]; filter: string[] }, word: string, runner: string): void {
+  if (!/[./\\]/.test(word) && !BY_WORD.test(runner)) return
+  const [path, ...names] = word.split("::")
+  asked.targets.push(runner === "go" && /^\.\/?$/.test(path!) ? "." : targetOf(path!))
+  if (names.length > 0) asked.filter.push(names.join(" ").replace(/\[.*$/, ""))
+}
+
+/** `./a/b/...`, `a/b/` and `a/b/*.test.ts` are `a/b`; everything is the empty text. */
+function targetOf(path: string): string {
+  return path
+    .replaceAll("\\", "/")
+    .replace(/(?:^|\/)[^/]*[*{].*$/, "")
+    .replace(/\/?\.\.\.$/, "")
+    .replace(/:\d+$/, "")
+    .replace(/^(?:\.\/)+/, "")
+    .replace(/\/+$/, "")
+    .replace(/^\.$/, "")
+}
+
+/** Of a pattern the words that it must hold; what cannot be read as such is kept as it is. */
+function alternatives(pattern: string): string[] {
+  return pattern
+    .split(/\||,| or /)
+    .map((one) => one.replaceAll(/[\^$()\\*?]|\.\*/g, " ").trim())
+    .filter((one) => one !== "")
+}

@@ -1,0 +1,335 @@
+/** A failed test as an output names it. */
+export type FailedTest = { test: string; file?: string; message?: string }
+
+export type TestOutput = {
+  /** Which runner's words these are. */
+  runner: string
+  failed: number
+  passed?: number
+  /** In the order of the output, each once. */
+  failures: FailedTest[]
+  /** It says itself how many failed, so that missing names are noticed. */
+  counted: boolean
+}
+
+/** The beginning names the tests, the end counts them. */
+const HEAD = 60_000
+const TAIL = 60_000
+const MOST_FAILURES = 100
+const LONGEST_NAME = 300
+const LONGEST_MESSAGE = 300
+/** What programs send to a terminal beside words: colours, titles, links. */
+const ESCAPE = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g
+
+/** What an output says of the tests that ran; undefined where it says nothing. Pure; never throws. */
+export function testOutput(output: string): TestOutput | undefined {
+  const whole = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
+  const text = whole.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n")
+  for (const form of FORMS) {
+    const counts = form.counts(text)
+    if (counts === undefined) continue
+    const failures = counts.failed === 0 ? [] : tidy(form.failures(text))
+    return { runner: form.runner, counted: true, ...counts, failed: Math.max(counts.failed, failures.length), failures }
+  }
+  return undefined
+}
+
+type Counts = { failed: number; passed?: number; counted?: boolean }
+type Form = { runner: string; counts(text: string): Counts | undefined; failures(text: string): FailedTest[] }
+
+const JS_FILE = String.raw`[^\s:>›]+\.[cm]?[jt]sx?`
+
+const FORMS: readonly Form[] = [
+  {
+    runner: "vitest",
+    counts: (text) => {
+      if (!/^ *Test Files {2}/m.test(text)) return undefined
+      const files = numberBefore(lineWith(text, /^ *Test Files {2}.*$/gm), "failed")
+      const tests = lineWith(text, /^ *Tests {2}.*$/gm)
+      return { failed: Math.max(files, numberBefore(tests, "failed")), passed: numberBefore(tests, "passed") }
+    },
+    failures: (text) =>
+      each(
+        text,
+        new RegExp(
+          String.raw`^ *FAIL +(?:\|[^|\n]+\| +)?(?<file>${JS_FILE})(?: +\[[^\]\n]*\])?(?: > (?<name>.+))?$`,
+          "gm",
+        ),
+      ),
+  },
+  {
+    runner: "jest",
+    counts: (text) => {
+      if (!/^Tests: +/m.test(text) || !/^Test Suites: +/m.test(text)) return undefined
+      const suites = numberBefore(lineWith(text, /^Test Suites: .*$/gm), "failed")
+      const tests = lineWith(text, /^Tests: .*$/gm)
+      return { failed: Math.max(suites, numberBefore(tests, "failed")), passed: numberBefore(tests, "passed") }
+    },
+    failures: jestFailures,
+  },
+  {
+    runner: "pytest",
+    counts: (text) => {
+      const line = lineWith(
+        text,
+        /^(?:=+ )?(?:\d+ (?:failed|passed|error|errors|skipped|xfailed|xpassed|warnings?|deselected|rerun)(?:, |(?= in )))+ ?in [\d.]+s.*$/gm,
+      )
+      if (line === "") return undefined
+      const failed = numberBefore(line, "failed") + numberBefore(line, "errors?")
+      return { failed, passed: numberBefore(line, "passed") }
+    },
+    failures: (text) =>
+      each(text, /^(?:FAILED|ERROR) (?<file>[^\s:]+\.py)(?:::(?<name>.+?))?(?: - (?<message>.*))?$/gm),
+  },
+  {
+    runner: "cargo",
+    counts: (text) => {
+      const found = [...text.matchAll(/^test result: \w+\. (\d+) passed; (\d+) failed;/gm)]
+      if (found.length === 0) return undefined
+      const sum = (group: number) => found.reduce((total, match) => total + Number(match[group]), 0)
+      return { failed: sum(2), passed: sum(1) }
+    },
+    failures: (text) => [
+      ...each(text, /^test (?<name>\S.*?) \.\.\. FAILED$/gm),
+      ...each(text.slice(Math.max(0, text.lastIndexOf("\nfailures:\n"))), /^ {4}(?<name>\w+(?:::\w+)*)$/gm),
+    ],
+  },
+  {
+    runner: "nextest",
+    counts: (text) => {
+      const line = lineWith(text, /^ *Summary \[.*tests? run: .*$/gm)
+      return line === "" ? undefined : { failed: numberBefore(line, "failed"), passed: numberBefore(line, "passed") }
+    },
+    failures: (text) => each(text, /^ *(?:FAIL|SIGABRT|TIMEOUT) \[[^\]]*\] (?<name>\S.*)$/gm),
+  },
+  {
+    runner: "rspec",
+    counts: (text) => {
+      const [, passed, failed] = /^(\d+) examples?, (\d+) failures?/m.exec(text) ?? []
+      return failed === undefined ? undefined : { failed: Number(failed), passed: Number(passed) - Number(failed) }
+    },
+    failures: (text) => each(text, /^rspec (?:\.\/)?(?<file>[^\s:[]+)\S* # (?<name>.+)$/gm),
+  },
+  {
+    runner: "phpunit",
+    counts: (text) => {
+      const passed = /^OK \((\d+) tests?, /m.exec(text)?.[1]
+      if (passed !== undefined) return { failed: 0, passed: Number(passed) }
+      const line = lineWith(text, /^Tests: \d+, Assertions: \d+.*$/gm)
+      if (line === "") return undefined
+      return { failed: numberAfter(line, "Failures") + numberAfter(line, "Errors") }
+    },
+    failures: (text) => each(text, /^\d+\) (?<name>[\w\\]+::\w+.*)$/gm),
+  },
+  {
+    runner: "dotnet",
+    counts: (text) => {
+      const found = [...text.matchAll(/\bFailed: +(\d+), Passed: +(\d+)/g)]
+      if (found.length === 0) return undefined
+      const sum = (group: number) => found.reduce((total, match) => total + Number(match[group]), 0)
+      return { failed: sum(1), passed: sum(2) }
+    },
+    failures: (text) => each(text, /^ *(?:Failed|X) (?<name>[\w.]+(?:\(.*\))?) \[[^\]\n]+\]$/gm),
+  },
+  {
+    runner: "maven",
+    counts: (text) => {
+      const line = [
+        ...text.matchAll(/^(?:\[\w+\] )?(?:\[ERROR\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+)/gm),
+      ].at(-1)
+      if (!line) return undefined
+      const failed = Number(line[2]) + Number(line[3])
+      return { failed, passed: Number(line[1]) - failed }
+    },
+    failures: (text) => each(text, /^\[ERROR\] {3}(?<name>[\w.$]+\.\w+):\d+(?: (?<message>.*))?$/gm),
+  },
+  {
+    runner: "gradle",
+    counts: (text) => {
+      const [, all, failed] = /^(\d+) tests? completed, (\d+) failed/m.exec(text) ?? []
+      if (failed !== undefined) return { failed: Number(failed), passed: Number(all) - Number(failed) }
+      return /^BUILD SUCCESSFUL/m.test(text) && /^> Task :\S*[tT]est/m.test(text) ? { failed: 0 } : undefined
+    },
+    failures: (text) => each(text, /^(?<name>[\w.$]+ > .+) FAILED$/gm),
+  },
+  {
+    runner: "node",
+    counts: (text) => {
+      const [failed, passed] = ["fail", "pass"].map(
+        (word) => new RegExp(String.raw`^[#ℹ] ${word} (\d+)$`, "m").exec(text)?.[1],
+      )
+      return failed === undefined ? undefined : { failed: Number(failed), passed: Number(passed ?? 0) }
+    },
+    failures: (text) =>
+      each(
+        afterHeading(text, "✖ failing tests:"),
+        /^ *(?:✖ (?!failing tests)(?<name>.+?) \([\d.]+ms\)|not ok \d+ - (?<tap>.+))$/gm,
+      ),
+  },
+  {
+    runner: "bun",
+    counts: (text) => {
+      const failed = /^ *(\d+) fail$/m.exec(text)?.[1]
+      return failed === undefined
+        ? undefined
+        : { failed: Number(failed), passed: Number(/^ *(\d+) pass$/m.exec(text)?.[1] ?? 0) }
+    },
+    failures: (text) => each(text, /^\(fail\) (?<name>.+?)(?: \[[\d.]+m?s\])?$/gm),
+  },
+  {
+    runner: "mocha",
+    counts: (text) => {
+      const passed = /^ *(\d+) passing(?: \(.*\))?$/m.exec(text)?.[1]
+      const failed = /^ *(\d+) failing$/m.exec(text)?.[1]
+      return passed === undefined && failed === undefined
+        ? undefined
+        : { failed: Number(failed ?? 0), passed: Number(passed ?? 0) }
+    },
+    failures: mochaFailures,
+  },
+  {
+    runner: "playwright",
+    counts: (text) => {
+      const passed = /^ {2}(\d+) passed \([\d.]+m?s?\)$/m.exec(text)?.[1]
+      const failed = /^ {2}(\d+) failed$/m.exec(text)?.[1]
+      return passed === undefined && failed === undefined
+        ? undefined
+        : { failed: Number(failed ?? 0), passed: Number(passed ?? 0) }
+    },
+    failures: (text) =>
+      each(
+        text,
+        new RegExp(String.raw`^ +\d+\) (?:\[[^\]\n]+\] › )?(?<file>${JS_FILE}):\d+:\d+ › (?<name>.+?) *─*$`, "gm"),
+      ),
+  },
+  {
+    runner: "unittest",
+    counts: (text) => {
+      const ran = /^Ran (\d+) tests? in /m.exec(text)?.[1]
+      if (ran === undefined) return undefined
+      const line = lineWith(text, /^FAILED \(.*\)$/gm)
+      const failed = ["failures", "errors"].reduce(
+        (sum, word) => sum + Number(new RegExp(`${word}=(\\d+)`).exec(line)?.[1] ?? 0),
+        0,
+      )
+      return { failed, passed: Number(ran) - failed }
+    },
+    failures: (text) =>
+      [...text.matchAll(/^(?:FAIL|ERROR): (\w+) \(([\w.]+?)(?:\.\1)?\)/gm)].map(([, name, at]) => ({
+        test: `${at}.${name}`,
+      })),
+  },
+  {
+    runner: "go",
+    counts: (text) => {
+      if (/^testing: warning: no tests to run$/m.test(text) && !/^--- (?:PASS|FAIL)/m.test(text)) return undefined
+      const failed = [...text.matchAll(/^--- FAIL: /gm)].length
+      const passed = [...text.matchAll(/^--- PASS: /gm)].length
+      if (failed > 0 || /^FAIL(?:\s|$)/m.test(text))
+        return { failed: Math.max(1, failed), counted: false, ...(passed > 0 && { passed }) }
+      return /^ok {2}\t\S+\t|^ok\s+\S+\s+(?:[\d.]+s|\(cached\))|^PASS$/m.test(text)
+        ? { failed: 0, counted: false, ...(passed > 0 && { passed }) }
+        : undefined
+    },
+    failures: goFailures,
+  },
+]
+
+function each(text: string, form: RegExp): FailedTest[] {
+  return [...text.matchAll(form)].map(({ groups, index, 0: line }) => {
+    const { file, name, tap, message } = groups as Record<string, string | undefined>
+    const said = message ?? messageAfter(text, index + line.length)
+    const named = name ?? tap
+    return {
+      test: named === undefined ? (file ?? "") : file === undefined ? named : `${file} > ${named}`,
+      ...(file !== undefined && { file }),
+      ...(said !== undefined && said !== "" && { message: said }),
+    }
+  })
+}
+
+/** A suite fails with its tests; under the heading stand the tests alone. */
+function afterHeading(text: string, heading: string): string {
+  return text.slice(Math.max(0, text.lastIndexOf(heading)))
+}
+
+/** The line after a test's name, where it says what went wrong. */
+function messageAfter(text: string, at: number): string | undefined {
+  const line = text
+    .slice(at + 1, at + 1 + 2 * LONGEST_MESSAGE)
+    .split("\n", 1)[0]!
+    .trim()
+  return /^\w*(?:Error|Exception|Failure)\b.*|^expected\b/i.test(line) ? line : undefined
+}
+
+/** jest names the file once, then its tests; the file alone counts where none of its tests is named. */
+function jestFailures(text: string): FailedTest[] {
+  const found: FailedTest[] = []
+  let file: string | undefined
+  for (const { groups } of text.matchAll(
+    new RegExp(String.raw`^(?:FAIL (?:\S+ )?(?<file>${JS_FILE})(?: \([\d.]+ m?s\))?| {2}● (?<name>\S.*))$`, "gm"),
+  )) {
+    if (groups!.file !== undefined) {
+      file = groups!.file
+      found.push({ test: file, file })
+    } else if (groups!.name === "Test suite failed to run") continue
+    else
+      found.push({
+        test: file === undefined ? groups!.name! : `${file} > ${groups!.name}`,
+        ...(file !== undefined && { file }),
+      })
+  }
+  return found
+}
+
+function mochaFailures(text: string): FailedTest[] {
+  const from = /^ *\d+ failing$/m.exec(text)?.index ?? 0
+  return [
+    ...text.slice(from).matchAll(/^ {2}\d+\) (?<suite>.+)\n(?<rest>(?: {5,}\S.*\n){0,8}?) {5,}(?<name>\S.*):\n/gm),
+  ].map(({ groups }) => {
+    const between = groups!.rest!.split("\n").map((line) => line.trim())
+    return { test: [groups!.suite!, ...between, groups!.name!].filter((name) => name !== "").join(" > ") }
+  })
+}
+
+/** A test fails with its parents; the innermost is the one that failed. */
+function goFailures(text: string): FailedTest[] {
+  const found = [
+    ...text.matchAll(
+      /^ *--- FAIL: (?<name>\S.*?) \([\d.]+s\)\n?(?: +(?<file>[\w.-]+_test\.go):\d+: *(?<message>.*))?/gm,
+    ),
+  ]
+  const names = found.map(({ groups }) => groups!.name!)
+  return found.flatMap(({ groups }) => {
+    const { name, file, message } = groups as { name: string; file?: string; message?: string }
+    if (names.some((other) => other.startsWith(`${name}/`))) return []
+    return [{ test: name, ...(file !== undefined && { file }), ...(message && { message: message.trim() }) }]
+  })
+}
+
+function tidy(failures: FailedTest[]): FailedTest[] {
+  const named = new Set(failures.flatMap(({ test, file }) => (file !== undefined && test !== file ? [file] : [])))
+  const seen = new Set<string>()
+  return failures
+    .filter(({ test, file }) => test !== "" && !(test === file && named.has(file)))
+    .filter(({ test }) => !seen.has(test) && seen.add(test))
+    .slice(0, MOST_FAILURES)
+    .map(({ test, file, message }) => ({
+      test: test.trim().slice(0, LONGEST_NAME),
+      ...(file !== undefined && { file: file.slice(0, LONGEST_NAME) }),
+      ...(message !== undefined && { message: message.slice(0, LONGEST_MESSAGE) }),
+    }))
+}
+
+/** The last such line: watchers and retries print several. */
+function lineWith(text: string, form: RegExp): string {
+  return [...text.matchAll(form)].at(-1)?.[0] ?? ""
+}
+
+function numberBefore(line: string, word: string): number {
+  return Number(new RegExp(String.raw`(\d+) ${word}\b`).exec(line)?.[1] ?? 0)
+}
+
+function numberAfter(line: string, word: string): number {
+  return Number(new RegExp(String.raw`\b${word}: (\d+)`).exec(line)?.[1] ?? 0)
+}

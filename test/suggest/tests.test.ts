@@ -1,0 +1,508 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, test } from "vitest"
+import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
+import { saveTestRuns, type TestRunWrite } from "../../src/store/knowledge-tests.ts"
+import { syncTestReports } from "../../src/suggest/find-reports.ts"
+import { testCommand } from "../../src/suggest/test-commands.ts"
+import { testOutput } from "../../src/suggest/test-output.ts"
+import { parseReport } from "../../src/suggest/test-reports.ts"
+import { failing, testKey } from "../../src/suggest/test-status.ts"
+import { dex } from "../support/dex.ts"
+import { claudeSession, type Turn } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+const VITEST = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url))
+
+/** Runs a real runner; how it ends does not matter, what it prints does. */
+function printed(cwd: string, args: string[]): string {
+  const env = { PATH: process.env.PATH, HOME: cwd, FORCE_COLOR: "1" }
+  try {
+    return execFileSync(process.execPath, args, { cwd, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] })
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string }
+    return `${stdout}\n${stderr}`
+  }
+}
+
+const SUITE = `describe("auth", () => {
+  test("refreshes", () => expect(1).toBe(2))
+  test("logs in", () => {})
+  test.skip("later", () => {})
+})\n`
+
+describe("a command that runs tests", () => {
+  test.each([
+    ["npm test", { runner: "script", kind: "npm test", targets: [] }],
+    [
+      "cd api && CI=1 npm run test:unit -- src/a.test.ts 2>&1 | tail -5",
+      { kind: "npm run test:unit", folder: "api", targets: ["src/a.test.ts"], through: "tail" },
+    ],
+    [
+      "npx vitest run test/a.test.ts -t 'logs in'",
+      { runner: "vitest", targets: ["test/a.test.ts"], filter: ["logs in"] },
+    ],
+    ["node scripts/run.mjs vitest run test/x.test.ts", { runner: "vitest", targets: ["test/x.test.ts"] }],
+    ["pnpm exec jest auth --coverage", { runner: "jest", targets: ["auth"] }],
+    [
+      "uv run pytest tests/test_a.py::TestX::test_y -x -q",
+      { runner: "pytest", targets: ["tests/test_a.py"], filter: ["TestX test_y"], partial: true },
+    ],
+    ["python -m pytest -k 'refresh or login'", { runner: "pytest", targets: [], filter: ["refresh", "login"] }],
+    ["python3 -m unittest discover", { runner: "unittest" }],
+    ["go test ./... -count=1", { runner: "go", kind: "go test", targets: [""] }],
+    [
+      "go test -v -tags=integration -run 'TestA|TestB' ./cmd/cli/ -timeout 60s",
+      { kind: "go test -tags=integration", targets: ["cmd/cli"], filter: ["TestA", "TestB"] },
+    ],
+    ["go test", { targets: ["."] }],
+    ["cargo test refresh -- --nocapture", { runner: "cargo", targets: [], filter: ["refresh"] }],
+    ["./gradlew :app:test --tests com.x.FooTest", { runner: "gradle", filter: ["com.x.FooTest"] }],
+    ["mvn -q test", { runner: "maven" }],
+    ["bundle exec rspec spec/a_spec.rb:12", { runner: "rspec", targets: ["spec/a_spec.rb"] }],
+    ["dotnet test --filter Name=X", { runner: "dotnet", filter: ["Name=X"] }],
+    ["vendor/bin/phpunit tests/FooTest.php", { runner: "phpunit", targets: ["tests/FooTest.php"] }],
+    ["node --test 'test/**/*.test.mjs'", { runner: "node", targets: ["test"] }],
+    ["mise run lint && mise run test:ci", { runner: "script", kind: "mise run test:ci", alone: false }],
+  ])("%s", (command, expected) => {
+    expect(testCommand(command)).toMatchObject(expected)
+  })
+
+  test.each([
+    "npm install vitest",
+    "grep -rn vitest package.json",
+    "git commit -m 'npm test passes'",
+    "cat jest.config.js",
+    "echo 'run npm test'",
+    "go test -c ./e2e -o /dev/null",
+    "npm run build",
+    "pip install pytest",
+    "cat <<EOF > x\nnpm test\nEOF",
+    "ls test",
+  ])("none: %s", (command) => {
+    expect(testCommand(command)).toBeUndefined()
+  })
+})
+
+describe("what an output says", () => {
+  test("of a real vitest run, in colour, with a file that cannot be loaded", () => {
+    const dir = tempDir()
+    writeFileSync(join(dir, "a.test.js"), SUITE)
+    writeFileSync(join(dir, "b.test.js"), 'import "./gone.js"\n')
+    const told = testOutput(printed(dir, [VITEST, "run", "--root", ".", "--globals"]))
+    expect(told).toMatchObject({ runner: "vitest", failed: 2, passed: 1, counted: true })
+    expect(told!.failures).toEqual([
+      { test: "b.test.js", file: "b.test.js", message: expect.stringContaining("Cannot find module './gone.js'") },
+      {
+        test: "a.test.js > auth > refreshes",
+        file: "a.test.js",
+        message: expect.stringContaining("expected 1 to be 2"),
+      },
+    ])
+    writeFileSync(join(dir, "a.test.js"), SUITE.replace("toBe(2)", "toBe(1)"))
+    rmSync(join(dir, "b.test.js"))
+    expect(testOutput(printed(dir, [VITEST, "run", "--root", ".", "--globals"]))).toMatchObject({
+      failed: 0,
+      failures: [],
+    })
+  })
+
+  test("of a real run of Node's own runner", () => {
+    const dir = tempDir()
+    writeFileSync(
+      join(dir, "n.test.mjs"),
+      `import { describe, test } from "node:test"\nimport assert from "node:assert"\ndescribe("auth", () => { test("refreshes", () => assert.equal(1, 2)); test("ok", () => {}) })\n`,
+    )
+    for (const reporter of ["spec", "tap"]) {
+      const told = testOutput(printed(dir, ["--test", `--test-reporter=${reporter}`, "n.test.mjs"]))
+      expect(told, reporter).toMatchObject({ runner: "node", failed: expect.any(Number), passed: 1 })
+      expect(
+        told!.failures.map(({ test }) => test),
+        reporter,
+      ).toContain("refreshes")
+    }
+  })
+
+  // As these programs print it; the names are ours.
+  test.each([
+    [
+      "jest",
+      "FAIL src/a.test.js (5.1 s)\n  ● auth › refreshes\n\n    expect(received).toBe(expected)\n\n  ● auth › logs in\n\nPASS src/b.test.js\n\nTest Suites: 1 failed, 1 passed, 2 total\nTests:       2 failed, 5 passed, 7 total\n",
+      { failed: 2, passed: 5 },
+      ["src/a.test.js > auth › refreshes", "src/a.test.js > auth › logs in"],
+    ],
+    [
+      "pytest",
+      "FAILED tests/test_a.py::T::test_x - AssertionError: 1 != 2\nERROR tests/test_b.py\n========= 1 failed, 4 passed, 1 error in 0.12s =========\n",
+      { failed: 2, passed: 4 },
+      ["tests/test_a.py > T::test_x", "tests/test_b.py"],
+    ],
+    ["pytest", "....\n4 passed in 0.10s\n", { failed: 0, passed: 4 }, []],
+    [
+      "cargo",
+      "test tests::good ... ok\ntest tests::bad ... FAILED\n\nfailures:\n\n---- tests::bad stdout ----\nboom\n\n\nfailures:\n    tests::bad\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\n",
+      { failed: 1, passed: 1 },
+      ["tests::bad"],
+    ],
+    [
+      "go",
+      "--- FAIL: TestAuth (0.00s)\n    --- FAIL: TestAuth/refresh (0.00s)\n        auth_test.go:12: got 1, want 2\nFAIL\nFAIL\texample.com/m/auth\t0.004s\nok  \texample.com/m/web\t0.1s\nFAIL\n",
+      { failed: 1 },
+      ["TestAuth/refresh"],
+    ],
+    ["go", "ok  \texample.com/m/auth\t(cached)\n", { failed: 0 }, []],
+    [
+      "mocha",
+      "  5 passing (10ms)\n  1 failing\n\n  1) auth\n       refreshes:\n\n      AssertionError: 1 == 2\n",
+      { failed: 1, passed: 5 },
+      ["auth > refreshes"],
+    ],
+    [
+      "rspec",
+      "3 examples, 1 failure\n\nFailed examples:\n\nrspec ./spec/a_spec.rb:3 # Auth refreshes\n",
+      { failed: 1, passed: 2 },
+      ["spec/a_spec.rb > Auth refreshes"],
+    ],
+    [
+      "phpunit",
+      "1) Tests\\AuthTest::testRefresh\nFailed asserting\n\nTests: 3, Assertions: 5, Failures: 1.\n",
+      { failed: 1 },
+      ["Tests\\AuthTest::testRefresh"],
+    ],
+    ["phpunit", "OK (3 tests, 5 assertions)\n", { failed: 0, passed: 3 }, []],
+    [
+      "dotnet",
+      "  Failed My.AuthTests.Refresh [12 ms]\nFailed!  - Failed:     1, Passed:     3, Skipped:     0, Total:     4\n",
+      { failed: 1, passed: 3 },
+      ["My.AuthTests.Refresh"],
+    ],
+    [
+      "maven",
+      "[ERROR] Failures: \n[ERROR]   AuthTest.refresh:12 expected: <1> but was: <2>\n[ERROR] Tests run: 4, Failures: 1, Errors: 0, Skipped: 0\n",
+      { failed: 1, passed: 3 },
+      ["AuthTest.refresh"],
+    ],
+    [
+      "gradle",
+      "AuthTest > refresh() FAILED\n    org.opentest4j.AssertionFailedError\n\n4 tests completed, 1 failed\n",
+      { failed: 1, passed: 3 },
+      ["AuthTest > refresh()"],
+    ],
+    [
+      "playwright",
+      "  1) [chromium] › tests/a.spec.ts:3:1 › auth › refreshes ─────\n\n  1 failed\n    [chromium] › tests/a.spec.ts\n  3 passed (2.1s)\n",
+      { failed: 1, passed: 3 },
+      ["tests/a.spec.ts > auth › refreshes"],
+    ],
+    [
+      "unittest",
+      "FAIL: test_x (test_a.T.test_x)\n----\nRan 2 tests in 0.001s\n\nFAILED (failures=1)\n",
+      { failed: 1, passed: 1 },
+      ["test_a.T.test_x"],
+    ],
+  ])("of %s", (runner, output, counts, names) => {
+    const told = testOutput(output)
+    expect(told).toMatchObject({ runner, ...counts })
+    expect(told!.failures.map(({ test }) => test)).toEqual(names)
+  })
+
+  test("nothing, where it is no test run; and it takes no long time over hostile text", () => {
+    for (const text of ["", "hello", "3 files changed", "error: something failed"])
+      expect(testOutput(text)).toBeUndefined()
+    const started = Date.now()
+    for (const piece of [
+      "FAIL ",
+      "1) ",
+      "  ● ",
+      "1 failed, ",
+      "not ok 1 - ",
+      "     x\n",
+      "--- FAIL: ",
+      "=",
+      " > ",
+      "\n  1) a\n     b\n",
+    ])
+      testOutput(`Tests  1 failed\nTest Files  1 failed\n${piece.repeat(100_000)}`)
+    expect(Date.now() - started).toBeLessThan(5_000)
+  })
+})
+
+describe("a report", () => {
+  const now = Date.now()
+
+  test("of vitest in JUnit XML and in JSON says the same of each test", () => {
+    const dir = tempDir()
+    mkdirSync(join(dir, "src"))
+    writeFileSync(join(dir, "src", "a.test.js"), SUITE)
+    writeFileSync(join(dir, "src", "b.test.js"), 'import "./gone.js"\n')
+    const output = printed(dir, [
+      ...[VITEST, "run", "--root", ".", "--globals", "--reporter=default", "--reporter=junit", "--reporter=json"],
+      ...["--outputFile.junit=junit.xml", "--outputFile.json=vitest-results.json"],
+    ])
+    const later = Date.now() + 1000
+    const [xml, json] = ["junit.xml", "vitest-results.json"].map((name) =>
+      parseReport(readFileSync(join(dir, name), "utf8"), dir, later)!.tests.map(({ at, duration_ms: _, ...one }) => {
+        expect(Math.abs(later - at)).toBeLessThan(60_000)
+        return one
+      }),
+    )
+    expect(xml).toMatchObject(
+      [
+        {
+          test: "src/a.test.js > auth > refreshes",
+          file: "src/a.test.js",
+          status: "failed",
+          message: /expected 1 to be 2/,
+        },
+        { test: "src/a.test.js > auth > logs in", status: "passed" },
+        { test: "src/a.test.js > auth > later", status: "skipped" },
+        { test: "src/b.test.js", file: "src/b.test.js", status: "failed", message: /Cannot find module/ },
+      ].map((one) => ({ ...one, ...(one.message && { message: expect.stringMatching(one.message) }) })),
+    )
+    const words = (tests: typeof xml) => tests!.map(({ test, status }) => [testKey(test), status])
+    expect(words(json)).toEqual(words(xml))
+    // And the terminal names them the same way.
+    expect(
+      testOutput(output)!
+        .failures.map(({ test }) => testKey(test))
+        .sort(),
+    ).toEqual(
+      words(xml)
+        .flatMap(([key, status]) => (status === "failed" ? [key!] : []))
+        .sort(),
+    )
+  })
+
+  test("of other programs: classes, text in CDATA, errors, times", () => {
+    const xml = `<?xml version="1.0"?><testsuites><testsuite name="pytest" timestamp="2020-01-02T03:04:05Z">
+      <testcase classname="tests.test_a.T" name="test_x" time="0.5"><failure><![CDATA[assert <1> == 2 && x
+        more]]></failure></testcase>
+      <testcase classname="tests.test_a.T" name="test_y"><error message="it &lt;broke&gt;"/></testcase>
+      <testcase classname="com.x.FooTest" name="works"/>
+      <testcase name="r" file="spec/a_spec.rb"><skipped/></testcase></testsuite></testsuites>`
+    const at = Date.parse("2020-01-02T03:04:05Z")
+    expect(parseReport(xml, "/p", now)!.tests).toEqual([
+      { test: "tests.test_a.T > test_x", status: "failed", message: "assert <1> == 2 && x", at, duration_ms: 500 },
+      { test: "tests.test_a.T > test_y", status: "failed", message: "it <broke>", at },
+      { test: "com.x.FooTest > works", status: "passed", at },
+      { test: "spec/a_spec.rb > r", file: "spec/a_spec.rb", status: "skipped", at },
+    ])
+    expect(testKey("tests.test_a.T > test_x")).toBe(testKey("tests/test_a.py::T::test_x"))
+  })
+
+  test("that is hostile expands nothing, reads nothing else and ends in time", () => {
+    const bomb = `<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY f SYSTEM "file:///etc/passwd">]><testsuite name="s"><testcase name="t"><failure>&c;&f;</failure></testcase></testsuite>`
+    const [one] = parseReport(bomb, "/p", now)!.tests
+    expect(one).toMatchObject({ test: "s > t", status: "failed" })
+    expect(one!.message!.length).toBeLessThan(50)
+    expect(JSON.stringify(one)).not.toMatch(/hahaha|root:/)
+    const deep = `<testsuite>${"<testsuite name='x'>".repeat(200_000)}<testcase name="t"/>`
+    expect(parseReport(deep, "/p", now)).toBeDefined()
+    const many = `<testsuite>${'<testcase name="t"/>'.repeat(60_000)}</testsuite>`
+    expect(parseReport(many, "/p", now)).toMatchObject({ left_out: expect.any(Number), tests: { length: 50_000 } })
+    const started = Date.now()
+    for (const text of [
+      `<testsuite><testcase name="${"x".repeat(9 << 20)}`,
+      `<testsuite>${"<![CDATA[".repeat(1 << 20)}`,
+      `<testsuite>${"&lt;".repeat(2 << 20)}`,
+      `<testsuite ${Array.from({ length: 100_000 }, (_, i) => `a${i}="1"`).join(" ")}>`,
+    ])
+      parseReport(text, "/p", now)
+    expect(Date.now() - started).toBeLessThan(30_000)
+    for (const text of ["", "{}", "[]", "null", "<html></html>", '{"testResults":5}', "\u0000", "<testsuite"])
+      expect(parseReport(text, "/p", now), text).toBeUndefined()
+    const odd = '{"testResults":[null,5,{"name":1,"assertionResults":[null,{"status":7}]}]}'
+    expect(parseReport(odd, "/p", now)!.tests).toHaveLength(2)
+  }, 60_000)
+
+  test("is found, read once, read again when it changed, and forgotten when it is gone; links are not followed", async () => {
+    const dir = tempDir()
+    const db = openKnowledge(join(dir, "knowledge.db"))
+    const project = join(dir, "project")
+    const report = (status: string) =>
+      `<testsuite name="a.test.js"><testcase name="x">${status === "failed" ? '<failure message="ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2 is wrong"/>' : ""}</testcase></testsuite>`
+    const put = (path: string, text: string, at: number) => {
+      mkdirSync(dirname(join(project, path)), { recursive: true })
+      writeFileSync(join(project, path), text)
+      utimesSync(join(project, path), at, at)
+    }
+    put("packages/api/junit.xml", report("failed"), 1_700_000_000)
+    put("test-results/deep/er/results.xml", "<html></html>", 1_700_000_000)
+    put("node_modules/x/junit.xml", report("failed"), 1_700_000_000)
+    put("config.xml", report("failed"), 1_700_000_000)
+    put("elsewhere.xml", report("failed"), 1_700_000_000)
+    symlinkSync(join(project, "elsewhere.xml"), join(project, "junit-link.xml"))
+    symlinkSync(project, join(project, "reports"))
+    put("test-results/huge.xml", `<testsuite>${" ".repeat(11 << 20)}</testsuite>`, 1_700_000_000)
+    expect(await syncTestReports(db, project)).toEqual({
+      reports: 3,
+      read: 2,
+      left_out: ["test-results/huge.xml is larger than 10 MB and not read."],
+    })
+    expect(await syncTestReports(db, project)).toMatchObject({ read: 0 })
+    const [one] = failing(db, project).tests
+    expect(one).toMatchObject({ test: "a.test.js > x", report: "packages/api/junit.xml", at: 1_700_000_000_000 })
+    expect(one!.message).toBe("[REDACTED:github-token] is wrong")
+    put("packages/api/junit.xml", report("passed"), 1_700_000_100)
+    expect(await syncTestReports(db, project)).toMatchObject({ read: 1 })
+    expect(failing(db, project).tests).toEqual([])
+    put("packages/api/junit.xml", report("failed"), 1_700_000_200)
+    await syncTestReports(db, project)
+    expect(failing(db, project).tests).toHaveLength(1)
+    rmSync(join(project, "packages"), { recursive: true })
+    expect(await syncTestReports(db, project)).toMatchObject({ reports: 2 })
+    expect(failing(db, project).tests).toEqual([])
+    db.close()
+  })
+})
+
+describe("what is failing as last known", () => {
+  const PROJECT = "/code/api"
+  const base = { kind: "npm test", script: true, runner: "vitest", folder: "", targets: [], filter: [] }
+  const passed = (more: Partial<TestRunWrite> = {}): Partial<TestRunWrite> => {
+    return { ...base, outcome: "passed", failed: 0, failures: [], complete: true, ...more }
+  }
+  const failed = (names: string[], more: Partial<TestRunWrite> = {}): Partial<TestRunWrite> => {
+    const failures = names.map((test) => ({ test, ...(test.includes(" > ") && { file: test.split(" > ")[0]! }) }))
+    return { ...base, outcome: "failed", failed: names.length || 1, failures, complete: names.length > 0, ...more }
+  }
+  const direct = { kind: "vitest", script: false }
+
+  function leftAfter(runs: Partial<TestRunWrite>[], file?: string): string[] {
+    const db: Knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
+    const id = renewConversation(db, {
+      name: "1",
+      ref: { source: "claude_code", id: "c" },
+      root: "c",
+      project: PROJECT,
+      kind: "person",
+    })
+    saveTestRuns(
+      db,
+      id,
+      PROJECT,
+      runs.map((run, i) => ({ number: i + 1, at: i * 1000, command: "x", ...run }) as TestRunWrite),
+      undefined,
+    )
+    const status = failing(db, PROJECT, file)
+    db.close()
+    return [...status.tests.map(({ test }) => test), ...status.runs.map(({ ref }) => ref)]
+  }
+
+  const A = "a.test.ts > one"
+  const B = "src/b.test.ts > two"
+  test.each<[string, Partial<TestRunWrite>[], string[]]>([
+    ["a failure stands until it is seen to pass", [failed([A])], [A]],
+    ["a whole run that passes clears all", [failed([A, B]), passed()], []],
+    ["and what fails after it counts", [passed(), failed([A])], [A]],
+    ["a whole run that names all its failures clears the others", [failed([A, B]), failed([B])], [B]],
+    ["one that stopped early does not", [failed([A, B]), failed([B], { complete: false })], [B, A]],
+    ["a run of one file clears that file", [failed([A, B]), passed({ ...direct, targets: ["src/b.test.ts"] })], [A]],
+    ["a run of one folder clears what is below", [failed([A, B]), passed({ ...direct, targets: ["src"] })], [A]],
+    ["a run of one name clears that name", [failed([A, B]), passed({ ...direct, filter: ["two"] })], [A]],
+    ["a run in a package clears that package", [failed([A, B]), passed({ folder: "src" })], [A]],
+    ["another script runs other tests", [failed([A]), passed({ kind: "npm run test:e2e" })], [A]],
+    ["another runner too", [failed([A]), passed({ kind: "pytest", runner: "pytest", script: false })], [A]],
+    ["a runner started by hand runs what its script does", [failed([A]), passed(direct)], []],
+    ["a run without names counts as one", [failed([])], ["claude_code:c#1"]],
+    ["until one like it passes", [failed([]), passed()], []],
+    ["a run of a name does not make a whole one good", [failed([]), passed({ filter: ["two"] })], ["claude_code:c#1"]],
+  ])("%s", (_, runs, expected) => {
+    expect(leftAfter(runs)).toEqual(expected)
+  })
+
+  test("go's packages, whose tests name no file", () => {
+    const go = { runner: "go", kind: "go test", script: false }
+    const run = failed(["TestA/sub"], { ...go, targets: ["cmd/cli/strategy"] })
+    expect(leftAfter([run, passed({ ...go, targets: ["cmd/cli"] })])).toEqual([])
+    expect(leftAfter([run, passed({ ...go, targets: ["cmd/web"] })])).toEqual(["TestA/sub"])
+    expect(leftAfter([run, passed({ ...go, targets: ["cmd/cli/strategy"], filter: ["TestA"] })])).toEqual([])
+    expect(leftAfter([run, passed({ ...go, targets: ["cmd/cli/strategy"], filter: ["TestB"] })])).toEqual(["TestA/sub"])
+    expect(leftAfter([run], "cmd/cli/strategy/hooks.go")).toEqual(["TestA/sub"])
+    expect(leftAfter([run], "cmd/web/hooks.go")).toEqual([])
+  })
+
+  test("of one file: the tests in it, and those about it", () => {
+    const runs = [failed(["src/auth.test.ts > one", "src/web.test.ts > two", "tests/test_auth.py > three"])]
+    expect(leftAfter(runs, "src/auth.test.ts").sort()).toEqual(["src/auth.test.ts > one", "tests/test_auth.py > three"])
+    expect(leftAfter(runs, "src/auth.ts").sort()).toEqual(["src/auth.test.ts > one", "tests/test_auth.py > three"])
+    expect(leftAfter(runs, "src/other.ts")).toEqual([])
+  })
+})
+
+describe("dex tests", () => {
+  const ID = "11111111-1111-4111-8111-111111111111"
+  const bash = (command: string, output: string, error = false): Turn => ({
+    tool: { name: "Bash", input: { command }, output, error },
+  })
+  const FAILED =
+    " FAIL  src/a.test.ts > auth > \u001b]0;evil\u0007refreshes\nAssertionError: quokkaword\n\n Test Files  1 failed (1)\n      Tests  1 failed | 3 passed (4)\n"
+
+  async function homeWith(turns: Turn[]): Promise<{ home: string; project: string }> {
+    const home = tempDir()
+    const project = join(home, "code")
+    mkdirSync(join(project, ".git"), { recursive: true })
+    mkdirSync(join(project, "src"))
+    claudeSession(home, { id: ID, cwd: project, start: "2026-11-03T10:00:00Z", turns })
+    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    return { home, project }
+  }
+
+  test("says what fails, since when and from where; a report that is newer counts; forgetting takes it with it", async () => {
+    const { home, project } = await homeWith([{ user: "run them" }, bash("npx vitest run", FAILED, true)])
+    const run = (...args: string[]) => dex(home, ["tests", ...args], {}, undefined, "", project)
+    const found = await run("--json")
+    expect(found.code).toBe(0)
+    expect(JSON.parse(found.stdout)).toMatchObject({
+      project,
+      failing: [
+        {
+          file: "src/a.test.ts",
+          message: "AssertionError: quokkaword",
+          date: "2026-11-03T10:01:00.000Z",
+          ref: `claude_code:${ID}#2`,
+          command: "npx vitest run",
+        },
+      ],
+      unnamed: [],
+      total: 1,
+      runs_known: 1,
+      reports_known: 0,
+    })
+    const shown = await run("src/a.ts")
+    expect(shown).toMatchObject({ code: 0 })
+    expect(shown.stdout).toMatch(
+      / 1 {2}src\/a\.test\.ts > auth > refreshes\n {4}AssertionError: quokkaword\n {4}failed 2026-11-03 10:01 {2}\$ npx vitest run/,
+    )
+    expect(shown.stdout).not.toContain("\u001b")
+    expect(shown.stderr).toMatch(/1 failing test\. Last seen to run 2026-11-03 10:01; .*Nothing was run now/)
+    expect(await run("src/other.ts")).toMatchObject({ code: 1, stdout: "" })
+    expect(await run("/etc/passwd")).toMatchObject({ code: 2 })
+
+    writeFileSync(
+      join(project, "junit.xml"),
+      '<testsuite name="src/a.test.ts"><testcase name="auth &gt; refreshes"/></testsuite>',
+    )
+    const now = await run()
+    expect(now).toMatchObject({ code: 1, stdout: "" })
+    expect(now.stderr).toMatch(/No test is known to fail/)
+
+    expect(await dex(home, ["forget", `claude_code:${ID}`, "--yes"])).toMatchObject({ code: 0 })
+    const dir = join(home, ".dex")
+    const bytes = Buffer.concat(
+      readdirSync(dir)
+        .filter((name) => name.startsWith("knowledge.db"))
+        .map((name) => readFileSync(join(dir, name))),
+    ).toString("latin1")
+    expect(bytes).not.toContain("quokkaword")
+  })
+
+  test("knows nothing of a project without runs, and says where it looked", async () => {
+    const home = tempDir()
+    const found = await dex(home, ["tests"])
+    expect(found).toMatchObject({ code: 1, stdout: "" })
+    expect(found.stderr).toMatch(/No test run and no report of this project is known/)
+  })
+})
