@@ -90,10 +90,17 @@ function covers(run: KnownTestRun, one: Open): boolean {
   return isSameKind(run, one.run) && isWithin(run, one) && isNamed(run, one)
 }
 
-/** One script may run other tests than another; a runner that was started by hand runs what its own script does. */
+/**
+ * One script may run other tests than another; a runner that was started by hand runs what its own script does, but not
+ * those that are kept apart.
+ */
 function isSameKind(run: KnownTestRun, before: KnownTestRun | undefined): boolean {
   if (before === undefined || run.kind === before.kind) return true
-  return run.runner === before.runner && run.script !== before.script
+  return run.runner === before.runner && run.script !== before.script && apart(run.kind) === apart(before.kind)
+}
+
+function apart(kind: string): string | undefined {
+  return /(?:^|[^a-z])(integration|e2e|acceptance|system|browser|smoke|slow)(?![a-z])/.exec(kind)?.[1]
 }
 
 function isWithin(run: KnownTestRun, { failure, run: before }: Open): boolean {

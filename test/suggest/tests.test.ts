@@ -406,6 +406,7 @@ describe("what is failing as last known", () => {
     ["another script runs other tests", [failed([A]), passed({ kind: "npm run test:e2e" })], [A]],
     ["another runner too", [failed([A]), passed({ kind: "pytest", runner: "pytest", script: false })], [A]],
     ["a runner started by hand runs what its script does", [failed([A]), passed(direct)], []],
+    ["but not those that are kept apart", [failed([A], { kind: "npm run test:integration" }), passed(direct)], [A]],
     ["a run without names counts as one", [failed([])], ["claude_code:c#1"]],
     ["until one like it passes", [failed([]), passed()], []],
     ["a run of a name does not make a whole one good", [failed([]), passed({ filter: ["two"] })], ["claude_code:c#1"]],
