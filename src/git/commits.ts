@@ -49,9 +49,12 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const git = gitIn(project, until, options.signal)
   const nothing = { commits: [], replaces: true, left_out: [] }
   if (!(await isThere(join(project, ".git")))) return nothing
-  const found = await git(["rev-parse", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"])
+  const asked = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
+  const found = await git(["rev-parse", ...asked])
   if (found.stopped) throw notRead(project, found)
-  const [shallow, head] = found.output.split("\n")
+  const [prefix, shallow, head] = found.output.split("\n")
+  // What is there is no repository, and one above it was found.
+  if (prefix !== "" && found.errors === "") return nothing
   if (!isHash(head)) {
     if (found.errors !== "") throw notRead(project, found)
     return nothing

@@ -45,13 +45,8 @@ export async function syncTestReports(db: Knowledge, project: string, signal?: A
     const report = text === undefined ? undefined : parseReport(text, project, modifiedAt)
     if (report && report.left_out > 0) left_out.push(`${path}: ${report.left_out} of its tests are left out.`)
     const tests = (report?.tests ?? []).map(({ test, message, ...rest }) => {
-      const clean = redactText(test)
-      return {
-        key: testKey(clean),
-        test: clean,
-        ...(message !== undefined && { message: redactText(message) }),
-        ...rest,
-      }
+      const name = cleaned(test)
+      return { key: testKey(name), test: name, ...(message !== undefined && { message: cleaned(message) }), ...rest }
     })
     saveReport(db, project, { path, stamp, at: modifiedAt, is_report: report !== undefined, tests })
     read++
@@ -65,6 +60,9 @@ export async function syncTestReports(db: Knowledge, project: string, signal?: A
   )
   return { reports: files.length, read, left_out }
 }
+
+const LONGEST = 300
+const cleaned = (text: string) => redactText(text).slice(0, LONGEST)
 
 type ReportFile = { path: string; stamp: string; size: number; modifiedAt: number }
 

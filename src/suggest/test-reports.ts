@@ -16,8 +16,9 @@ export type ParsedReport = { tests: ReportedTest[]; left_out: number }
 /** The tokenizer reads a few megabytes a second. */
 export const MAX_REPORT_BYTES = 10 << 20
 const MOST_TESTS = 50_000
-const LONGEST_NAME = 300
-const LONGEST_MESSAGE = 300
+/** Longer than what is kept: what is cut before it is redacted may hold half a secret. */
+const LONGEST_NAME = 1_000
+const LONGEST_MESSAGE = 2_000
 const MOST_DEPTH = 100
 
 /**

@@ -136,6 +136,11 @@ describe("a project's commits", () => {
     const nothing = { commits: [], replaces: true, left_out: [] }
     expect(await readCommits(join(outer.folder, "inner"), { now })).toEqual(nothing)
     expect(await readCommits(makeRepository(join(tempDir(), "empty")).folder, { now })).toEqual(nothing)
+    const odd = makeRepository(join(tempDir(), "a:b"))
+    write(odd, { "inner/x": "1" }, "outer")
+    mkdirSync(join(odd.folder, "inner", ".git"))
+    expect(await readCommits(odd.folder, { now })).toMatchObject({ commits: [{ subject: "outer" }] })
+    expect(await readCommits(join(odd.folder, "inner"), { now })).toEqual(nothing)
     const broken = makeRepository(join(tempDir(), "broken"))
     writeFileSync(join(broken.folder, ".git", "config"), "[core\n")
     await expect(readCommits(broken.folder, { now })).rejects.toThrow(/could not be read: .*Try `git log` there/)
