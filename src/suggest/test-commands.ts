@@ -10,9 +10,11 @@ export type TestCommand = {
   targets: string[]
   /** Only tests whose name holds one of these. */
   filter: string[]
-  /** It may have tested less than it says, or stopped at the first failure. */
+  /** It may have tested less than it says. */
   partial: boolean
-  /** What its output went through; a part of it may be missing. */
+  /** It ends at the first failure, so that others may be behind it. */
+  stops: boolean
+  /** What its output went through, `tail -5`; a part of it may be missing. */
   through?: string
   /** Nothing else in the line can have failed. */
   alone: boolean
@@ -81,11 +83,11 @@ function segmentsOf(command: string): Segment[] {
   const heredoc = /<<-?\s*['"]?\w/.exec(command)?.index ?? command.length
   for (const [token] of command.slice(0, heredoc).matchAll(TOKEN)) {
     const current = segments.at(-1)!
-    if (token === "|") inPipe = true
+    if (token === "|" && !inPipe) inPipe = true
     else if (/^(?:&&|\|\||;|\n)$/.test(token)) {
       inPipe = false
       segments.push({ words: [] })
-    } else if (inPipe) current.through ??= token
+    } else if (inPipe) current.through = current.through === undefined ? token : `${current.through} ${token}`
     else
       current.words.push(
         token.replaceAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'/g, (_, a?: string, b?: string) => a ?? b ?? ""),
@@ -123,11 +125,12 @@ const FILTERS =
   /^(?:-t|--testNamePattern|--test-name-pattern|-k|-g|--grep|-run|--run|--filter|-e|--example|--tests|-Dtest|-R|--only)$/
 const TAKES_VALUE =
   /^(?:-timeout|--timeout|-count|-tags|--tags|-o|-c|--config|-p|--package|-n|--reporter|-r|--outputFile|--project|--maxWorkers|--pool|-j|-W|--tb|--cov|-m|--require|--import|--env|--environment|--logger|-coverprofile|-parallel|-bench|--seed|--retries|--workers|--features|--test|--root|--dir|-f|--format)$/
+const STOPS = /^(?:-x|--bail|--maxfail|--exitfirst|--fail-fast|-failfast)$/
 const PARTIAL =
-  /^(?:-x|--bail\b.*|--maxfail\b.*|--exitfirst|--fail-fast|-failfast|--lf|--last-failed|--ff|--onlyChanged|--changed\b.*|--onlyFailures|--shard\b.*|related|--related|--short|-short|--collect-only|--co|--list|--listTests|-h|--help|-p|--package|--test|--project|--lib|--doc|--bin|--bins|-m)$/
+  /^(?:--lf|--last-failed|--ff|--onlyChanged|--changed|--onlyFailures|--shard|--related|--short|-short|--collect-only|--co|--list|--listTests|-h|--help|-p|--package|--test|--project|--lib|--doc|--bin|--bins|-m)$/
 
-function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial"> {
-  const asked = { targets: [] as string[], filter: [] as string[], partial: false }
+function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial" | "stops"> {
+  const asked = { targets: [] as string[], filter: [] as string[], partial: false, stops: false }
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!
     if (/^\d*[<>]/.test(word)) {
@@ -141,6 +144,7 @@ function askedFor(runner: string, words: string[]): Pick<TestCommand, "targets" 
     }
     const [flag, inline] = splitFlag(word)
     if (PARTIAL.test(flag)) asked.partial = true
+    if (STOPS.test(flag)) asked.stops = true
     if (FILTERS.test(flag)) asked.filter.push(...alternatives(inline ?? words[++i] ?? ""))
     else if (inline === undefined && TAKES_VALUE.test(flag)) i++
   }

@@ -223,6 +223,8 @@ const FORMS: readonly Form[] = [
     runner: "go",
     counts: (text) => {
       if (/^testing: warning: no tests to run$/m.test(text) && !/^--- (?:PASS|FAIL)/m.test(text)) return undefined
+      // What could not be started was not tested.
+      if (/^FAIL\s.*\[setup failed\]$/m.test(text) && !/^--- |^ok\s/m.test(text)) return undefined
       const failed = [...text.matchAll(/^--- FAIL: /gm)].length
       const passed = [...text.matchAll(/^--- PASS: /gm)].length
       if (failed > 0 || /^FAIL(?:\s|$)/m.test(text))

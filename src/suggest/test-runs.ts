@@ -34,7 +34,16 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
 }
 
 /** What cuts lines out of the middle or the end; a tail keeps the counts. */
-const CUTS = /^(?:grep|egrep|rg|head|sed|awk|cut|less|jq)$/
+const CUTS = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
+
+function isCut(through: string, output: string): boolean {
+  return through.split("|").some((program) => {
+    const [name = "", ...args] = program.trim().split(/\s+/)
+    if (name !== "head") return CUTS.test(name)
+    const most = Number(/(\d+)$/.exec(args.join(" "))?.[1] ?? 10)
+    return output.split("\n", most + 1).length >= most
+  })
+}
 
 function runOf(
   test: TestCommand,
@@ -43,11 +52,11 @@ function runOf(
   project: string,
 ): Omit<TestRunWrite, "number" | "at" | "command"> | undefined {
   const told = testOutput(output)
-  const isCut = test.through !== undefined && CUTS.test(test.through)
+  const cut = test.through !== undefined && isCut(test.through, output)
   const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
   const hasFailed = told === undefined ? byStatus : told.failed > 0
   // Without counts the end of a cut output says nothing of the rest; a failure in it is one all the same.
-  if (hasFailed === undefined || (!hasFailed && isCut && told?.counted !== true)) return undefined
+  if (hasFailed === undefined || (!hasFailed && cut && told?.counted !== true)) return undefined
   // A run that says nothing and ends well may have found no tests.
   if (told === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
   const failures = (told?.failures ?? []).map((failure) => inProject(failure, test, project))
@@ -67,7 +76,7 @@ function runOf(
     failed: told?.failed ?? (hasFailed ? 1 : 0),
     ...(told?.passed !== undefined && { passed: told.passed }),
     failures,
-    complete: !test.partial && (!hasFailed || namesAll),
+    complete: !test.partial && (!hasFailed || (namesAll && !test.stops)),
   }
 }
 

@@ -5,10 +5,12 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
 import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import { saveTestRuns, type TestRunWrite } from "../../src/store/knowledge-tests.ts"
+import type { StoredMessage } from "../../src/store/store.ts"
 import { syncTestReports } from "../../src/suggest/find-reports.ts"
 import { testCommand } from "../../src/suggest/test-commands.ts"
 import { testOutput } from "../../src/suggest/test-output.ts"
 import { parseReport } from "../../src/suggest/test-reports.ts"
+import { testRunsIn } from "../../src/suggest/test-runs.ts"
 import { failing, testKey } from "../../src/suggest/test-status.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
@@ -38,7 +40,7 @@ describe("a command that runs tests", () => {
     ["npm test", { runner: "script", kind: "npm test", targets: [] }],
     [
       "cd api && CI=1 npm run test:unit -- src/a.test.ts 2>&1 | tail -5",
-      { kind: "npm run test:unit", folder: "api", targets: ["src/a.test.ts"], through: "tail" },
+      { kind: "npm run test:unit", folder: "api", targets: ["src/a.test.ts"], through: "tail -5" },
     ],
     [
       "npx vitest run test/a.test.ts -t 'logs in'",
@@ -48,7 +50,7 @@ describe("a command that runs tests", () => {
     ["pnpm exec jest auth --coverage", { runner: "jest", targets: ["auth"] }],
     [
       "uv run pytest tests/test_a.py::TestX::test_y -x -q",
-      { runner: "pytest", targets: ["tests/test_a.py"], filter: ["TestX test_y"], partial: true },
+      { runner: "pytest", targets: ["tests/test_a.py"], filter: ["TestX test_y"], stops: true },
     ],
     ["python -m pytest -k 'refresh or login'", { runner: "pytest", targets: [], filter: ["refresh", "login"] }],
     ["python3 -m unittest discover", { runner: "unittest" }],
@@ -209,7 +211,8 @@ describe("what an output says", () => {
   })
 
   test("nothing, where it is no test run; and it takes no long time over hostile text", () => {
-    for (const text of ["", "hello", "3 files changed", "error: something failed"])
+    const nowhere = "stat /x: directory not found\nFAIL\t./x [setup failed]\nFAIL\n"
+    for (const text of ["", "hello", "3 files changed", "error: something failed", nowhere])
       expect(testOutput(text)).toBeUndefined()
     const started = Date.now()
     for (const piece of [
@@ -226,6 +229,43 @@ describe("what an output says", () => {
     ])
       testOutput(`Tests  1 failed\nTest Files  1 failed\n${piece.repeat(100_000)}`)
     expect(Date.now() - started).toBeLessThan(5_000)
+  })
+})
+
+describe("a run in a conversation", () => {
+  const OK = "ok  \texample.com/m/auth\t0.1s\n"
+  const FAIL = "--- FAIL: TestAuth (0.00s)\nFAIL\nFAIL\texample.com/m/auth\t0.1s\n"
+  const SUMMARY = " Test Files  1 passed (1)\n      Tests  3 passed (3)\n"
+  const run = (command: string, output: string, failed?: boolean) => {
+    const message: StoredMessage = {
+      number: 1,
+      role: "assistant",
+      parts: [{ type: "tool_result", text: output, origin: "local_tool", call_id: "c", is_error: false }],
+      effects: [{ type: "command", command, call_id: "c", ...(failed !== undefined && { failed }) }],
+      ...{ abandoned: false, superseded: false, copied: false },
+    }
+    return testRunsIn([message], "/p").map(({ outcome, complete }) => `${outcome}${complete ? "" : ", in part"}`)[0]
+  }
+
+  test.each<[string, string, boolean | undefined, string | undefined]>([
+    ["go test ./...", OK, false, "passed"],
+    ["go test ./... | tail -5", OK, false, "passed"],
+    ["go test ./... | head -1", OK, false, undefined],
+    ["go test ./... | head -50", OK, false, "passed"],
+    ["go test ./... | grep ok", OK, false, undefined],
+    ["npx vitest run | grep -v x", SUMMARY, false, "passed"],
+    ["go test ./...", FAIL, true, "failed"],
+    ["go test ./... | tail -5", FAIL, false, "failed, in part"],
+    ["npm test", "", false, "passed"],
+    ["npm test", "Exit code 1", true, "failed, in part"],
+    ["npm test", "running in background", undefined, undefined],
+    ["npm run lint && npm test", "1 problem", true, undefined],
+    ["npm test | tail", "", false, undefined],
+    ["vitest run --changed", SUMMARY, false, "passed, in part"],
+    ["vitest run --bail=1", SUMMARY, false, "passed"],
+    ["go test ./... -failfast", FAIL, true, "failed, in part"],
+  ])("%s", (command, output, failed, expected) => {
+    expect(run(command, output, failed)).toBe(expected)
   })
 })
 
