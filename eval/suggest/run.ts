@@ -15,6 +15,8 @@ import { type Offer, replay } from "./replay.ts"
 const { values } = parseArgs({ options: { fit: { type: "boolean" }, json: { type: "boolean" } } })
 /** Few labels move a weight little. */
 const PENALTY = 5
+/** Of fewer, nothing is learned. */
+const LEAST_USED = 5
 
 try {
   const transcripts = genuineCorpus()
@@ -103,7 +105,7 @@ function weightsFrom(offers: Offer[]): Weights {
   const weights: Weights = {}
   for (const kind of KINDS) {
     const own = offers.filter((offer) => offer.kind === kind)
-    if (own.length === 0) continue
+    if (own.filter(({ used }) => used).length < LEAST_USED) continue
     const times = new Map<string, number>()
     for (const { conversation, key } of own)
       times.set(`${conversation} ${key}`, (times.get(`${conversation} ${key}`) ?? 0) + 1)

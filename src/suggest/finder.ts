@@ -8,7 +8,11 @@ export type Candidate = Omit<Item, "relevance" | "estimated_tokens"> & {
   names: string[]
 }
 
-export type Sources = { knowledge: Knowledge }
+export type Sources = {
+  knowledge: Knowledge
+  /** What a recent change is. */
+  recent_change_days?: number
+}
 
 /** Finds one kind of thing. Bounded work; says nothing rather than something doubtful. */
 export type Finder = (sources: Sources, moment: Moment, session: Session) => Candidate[]

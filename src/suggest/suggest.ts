@@ -1,6 +1,8 @@
 import { estimateTokens } from "../core/tokens.ts"
 import { adjusted } from "./feedback.ts"
+import { findChange, findCommittedTogether } from "./find-change.ts"
 import { findConversation } from "./find-conversation.ts"
+import { findFailingTests } from "./find-failing-tests.ts"
 import { findFix } from "./find-fix.ts"
 import { findOpenWork } from "./find-open-work.ts"
 import { findRelated } from "./find-related.ts"
@@ -13,6 +15,9 @@ import type { Item, ItemKind, Moment } from "./suggestion.ts"
 export const FINDERS: readonly [ItemKind, Finder][] = [
   ["fix", findFix],
   ["related_code", findRelated],
+  ["related_code", findCommittedTogether],
+  ["warning", findFailingTests],
+  ["change", findChange],
   ["conversation", findConversation],
   ["conversation", findOpenWork],
 ]

@@ -1,0 +1,54 @@
+import { isoDate } from "../core/dates.ts"
+import type { Candidate, Finder } from "./finder.ts"
+import { nameOf, pathBelow } from "./paths.ts"
+import { type FailingTest, failing } from "./test-status.ts"
+
+// Tests that failed when they were last seen to run: of this file, or of the project when a session begins.
+
+const MOST_NAMED = 3
+const DAY = 86_400_000
+
+export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
+  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
+  if (moment.error !== undefined) return []
+  const tests = failing(knowledge, moment.project, file).tests.filter(
+    ({ at, ref, test }) =>
+      at <= moment.at && !ref?.includes(`:${moment.session}#`) && isName(test),
+  )
+  const [newest] = tests
+  if (!newest) return []
+  const named = tests.slice(0, MOST_NAMED)
+  const more = tests.length > named.length ? ` and ${tests.length - named.length} more` : ""
+  const of = file === undefined ? "in this project" : `of ${nameOf(file)}`
+  const candidate: Candidate = {
+    kind: "warning",
+    key: `failing:${named.map(({ test }) => test).join("\n")}`,
+    title: `Failing ${of} when last seen, on ${isoDate(newest.at).slice(0, 10)}: ${named.map(({ test }) => test).join(", ")}${more}`,
+    summary: newest.is_own_words && newest.message !== undefined ? newest.message.slice(0, 200) : "",
+    reason: `${tests.length === 1 ? "It" : "They"} failed in ${whereFrom(newest)}, and no later run that is known passed.`,
+    ...(newest.ref !== undefined && { ref: newest.ref }),
+    ...(newest.file !== undefined && { file: newest.file }),
+    names: named.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [nameOf(file)])]),
+    features: {
+      tests: Math.log1p(tests.length),
+      within_days: Math.exp(-Math.max(0, moment.at - newest.at) / (2 * DAY)),
+      of_file: file === undefined ? 0 : 1,
+      done: Math.log1p(session.files.length),
+    },
+  }
+  return [candidate]
+}
+
+/** A test's name is its program's own word; what is long is somebody's text. */
+function isName(test: string): boolean {
+  return test.length <= 120
+}
+
+function lastWord(test: string): string {
+  return test.split(/[\s/>]+|::/).at(-1) ?? test
+}
+
+function whereFrom({ command, report }: FailingTest): string {
+  return report !== undefined ? `the report ${nameOf(report)}` : command !== undefined ? "a run of the tests" : "a run"
+}
