@@ -12,6 +12,7 @@ export type FailingTest = {
   ref?: string
   report?: string
   command?: string
+  /** Nobody else's words can stand in it. */
   is_own_words: boolean
 }
 
@@ -39,7 +40,8 @@ export function failing(db: Knowledge, project: string, file?: string): TestStat
     ...runs.map((run) => ({ at: run.at, happen: () => followRun(open, run) })),
     ...reported.map(({ key, report, ...failure }) => ({
       at: failure.at,
-      happen: () => void open.set(key, { key, failure: { ...failure, report, is_own_words: true } }),
+      // A report may have come with the repository, and say what somebody wants an agent to read.
+      happen: () => void open.set(key, { key, failure: { ...failure, report, is_own_words: false } }),
     })),
   ].sort((a, b) => a.at - b.at)
   for (const { happen } of events) happen()

@@ -37,7 +37,8 @@ export async function run(dex: Dex, input: TestsInput) {
       runs_known: known.runs,
       reports_known: known.reports,
       ...(known.newest !== undefined && { newest: isoDate(known.newest) }),
-      notes: left > 0 ? [...notes, `${grouped(left)} more are left out. A higher limit shows them.`] : notes,
+      notes:
+        left > 0 ? [...notes, `${grouped(left)} more are left out: a higher limit or max_tokens shows them.`] : notes,
     }
   }
   const fits = fitted(shown.length + unnamed.length, build, input.max_tokens)

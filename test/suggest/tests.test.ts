@@ -385,7 +385,12 @@ describe("a report", () => {
     })
     expect(await syncTestReports(db, project)).toMatchObject({ read: 0 })
     const [one] = failing(db, project).tests
-    expect(one).toMatchObject({ test: "a.test.js > x", report: "packages/api/junit.xml", at: 1_700_000_000_000 })
+    expect(one).toMatchObject({
+      test: "a.test.js > x",
+      report: "packages/api/junit.xml",
+      at: 1_700_000_000_000,
+      is_own_words: false,
+    })
     expect(one!.message).toMatch(/^\[REDACTED:github-token\] is wrong( x){128} \[REDACT/)
     put("packages/api/junit.xml", report("passed"), 1_700_000_100)
     expect(await syncTestReports(db, project)).toMatchObject({ read: 1 })
@@ -540,6 +545,27 @@ describe("dex tests", () => {
         .map((name) => readFileSync(join(dir, name))),
     ).toString("latin1")
     expect(bytes).not.toContain("quokkaword")
+  })
+
+  test("tells a run that named no tests, keeps to its budget, and says what is left out", async () => {
+    const names = Array.from({ length: 30 }, (_, i) => ` FAIL  src/a.test.ts > number ${i}\n`).join("")
+    const { home, project } = await homeWith([
+      { user: "run them" },
+      bash("make test", "make: *** [test] Error 2", true),
+      bash("npx vitest run", `${names} Test Files  1 failed (1)\n      Tests  30 failed (30)\n`, true),
+    ])
+    const run = (...args: string[]) => dex(home, ["tests", ...args], {}, undefined, "", project)
+    const all = await run("--limit", "40")
+    expect(all.stdout).toMatch(
+      /31 {2}\$ make test\n {4}failed 2026-11-03 10:01, at least 1 test; which ones was not told/,
+    )
+    const few = JSON.parse((await run("--json")).stdout)
+    expect(few).toMatchObject({ failing: { length: 20 }, unnamed: [{ command: "make test" }], total: 30 })
+    expect(few.notes).toEqual(["10 more are left out: a higher limit or max_tokens shows them."])
+    const small = JSON.parse((await run("--json", "--max-tokens", "300")).stdout)
+    expect(small.estimated_tokens).toBeLessThanOrEqual(300)
+    expect(small.failing.length).toBeGreaterThan(0)
+    expect(small.notes[0]).toMatch(/^\d\d more are left out/)
   })
 
   test("knows nothing of a project without runs, and says where it looked", async () => {
