@@ -36,7 +36,7 @@ export const tests = defineTool({
     estimated_tokens: integer("Of this answer; an estimate."),
     notes: list(text(), "What is hidden, incomplete or bounded."),
   }),
-  cli: { positional: "file", short: { l: "limit" }, example: "dex tests src/auth.ts" },
+  cli: { short: { f: "file", l: "limit" }, example: "dex tests --file src/auth.ts" },
   run: async (dex: Dex, input) => (await import("./tests.run.ts")).run(dex, input),
   found: (output) => output.failing.length > 0 || output.unnamed.length > 0,
 })

@@ -519,15 +519,15 @@ describe("dex tests", () => {
       runs_known: 1,
       reports_known: 0,
     })
-    const shown = await run("src/a.ts")
+    const shown = await run("--file", "src/a.ts")
     expect(shown).toMatchObject({ code: 0 })
     expect(shown.stdout).toMatch(
       / 1 {2}src\/a\.test\.ts > auth > refreshes\n {4}AssertionError: quokkaword\n {4}failed 2026-11-03 10:01 {2}\$ npx vitest run/,
     )
     expect(shown.stdout).not.toContain("\u001b")
     expect(shown.stderr).toMatch(/1 failing test\. Last seen to run 2026-11-03 10:01; .*Nothing was run now/)
-    expect(await run("src/other.ts")).toMatchObject({ code: 1, stdout: "" })
-    expect(await run("/etc/passwd")).toMatchObject({ code: 2 })
+    expect(await run("--file", "src/other.ts")).toMatchObject({ code: 1, stdout: "" })
+    expect(await run("-f", "/etc/passwd")).toMatchObject({ code: 2 })
 
     writeFileSync(
       join(project, "junit.xml"),
