@@ -6,7 +6,7 @@ import { spilledOutputs } from "./claude-code-spilled.ts"
 import { parseLine, strip, wanted } from "./claude-code-strip.ts"
 import { isSubagent, subagentRecord } from "./claude-code-subagents.ts"
 import { parseHistory, stripPrompt } from "./claude-history.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable } from "./connector.ts"
+import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, isAbsent } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
 
@@ -15,6 +15,7 @@ export const claudeCode: Connector = {
   version: 1,
   roots,
   discover,
+  watched,
   read,
   parse: (records, unit) => (isHistory(unit.key) ? parseHistory(records) : parseTranscript(records, unit)),
   // No `identify`: of two records with one uuid either may be the damaged one, so each counts as its content.
@@ -50,6 +51,14 @@ function* discover(root: string): Generator<Unit | Unreadable> {
     if (log) yield log
   }
   yield* problems
+}
+
+function watched(root: string): Watched[] {
+  if (basename(root) === COWORK) return [{ folder: root, depth: Infinity, files: /(^|\/)\.claude\/projects\// }]
+  return [
+    { folder: join(root, "projects"), depth: Infinity, files: /\.jsonl$/ },
+    { folder: root, depth: 0, files: /^history\.jsonl$/ },
+  ]
 }
 
 type Report = (problem: Unreadable) => void

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
 import { parseRollout } from "./codex-parse.ts"
 import { stripRecord } from "./codex-strip.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable } from "./connector.ts"
+import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, isAbsent } from "./folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
 import { readJsonFile } from "./json-file.ts"
@@ -18,6 +18,7 @@ export const codex: Connector = {
   version: 1,
   roots,
   discover,
+  watched,
   read,
   parse: parseRollout,
   identify,
@@ -36,6 +37,14 @@ const MAX_FOLDERS = 3
 
 function roots({ home, env }: Machine): string[] {
   return [env.CODEX_HOME || join(home, ".codex")]
+}
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: join(root, "sessions"), depth: MAX_FOLDERS },
+    { folder: join(root, "archived_sessions"), depth: MAX_FOLDERS },
+    { folder: root, depth: 0, files: /^(session_index\.jsonl|state_\d+\.sqlite(-wal)?)$/ },
+  ]
 }
 
 function* discover(root: string): Iterable<Unit | Unreadable> {

@@ -16,6 +16,8 @@ export type Connector = {
   discover(root: string, seen: Seen): Iterable<Unit | Unreadable>
   read(unit: Unit, after?: Cursor): Reading | Promise<Reading>
   parse(records: Iterable<RawRecord>, unit: UnitName): Parsed
+  /** Where below a root something changes when a session does. Where absent, anywhere. */
+  watched?(root: string): Watched[]
   /** Names a record across rewrites of its file. Where absent, a record is its own content. */
   identify?(record: RawRecord): string | undefined
 }
@@ -38,6 +40,12 @@ export type Unit = UnitName & {
 
 /** `key` stays the same when the file moves (archived, compressed); `path` is where it was last seen. */
 export type UnitName = { key: string; path: string }
+
+/**
+ * A folder whose changes tell of new messages: so many levels of folders below it count, but not those with a name in
+ * `skip`. `files` is matched against the path from that folder on, with slashes; without it every file counts.
+ */
+export type Watched = { folder: string; depth: number; files?: RegExp; skip?: readonly string[] }
 
 export type Unreadable = { unreadable: string; path: string }
 

@@ -1,5 +1,5 @@
 import { isAbsolute, join } from "node:path"
-import type { Connector, Machine, RawRecord } from "./connector.ts"
+import type { Connector, Machine, RawRecord, Watched } from "./connector.ts"
 import { discoverCli, readCli } from "./cursor-cli.ts"
 import { discoverIde, readIde } from "./cursor-ide.ts"
 import { parseIde } from "./cursor-ide-parse.ts"
@@ -20,6 +20,7 @@ export const cursor: Connector = {
     yield* discoverTranscripts(root)
     yield* discoverCli(root)
   },
+  watched,
   read(unit, after) {
     if (unit.key.startsWith("ide:")) return readIde(unit, after)
     return unit.key.startsWith("cli:") ? readCli(unit, after) : readTranscript(unit, after)
@@ -34,6 +35,15 @@ function roots({ home, env, platform }: Machine): string[] {
   if (platform === "darwin") return [join(home, "Library", "Application Support", "Cursor", "User"), dot]
   if (platform === "win32") return [join(env.APPDATA || join(home, "AppData", "Roaming"), "Cursor", "User"), dot]
   return [join(config, "Cursor", "User"), dot, join(config, "cursor")]
+}
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: join(root, "globalStorage"), depth: 0, files: /^state\.vscdb(-wal)?$/ },
+    { folder: join(root, "workspaceStorage"), depth: 1, files: /^[^/]+\/state\.vscdb(-wal)?$/ },
+    { folder: join(root, "projects"), depth: Infinity, files: /^[^/]+\/agent-transcripts\// },
+    { folder: join(root, "chats"), depth: 2, files: /\/store\.db(-wal)?$/ },
+  ]
 }
 
 /** Lines of a transcript have no name: they are their content. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { type Dirent, lstatSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable } from "./connector.ts"
+import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, isAbsent } from "./folder.ts"
 import { parseGemini } from "./gemini-cli-parse.ts"
 import { readJsonFile } from "./json-file.ts"
@@ -16,6 +16,7 @@ export const geminiCli: Connector = {
   version: 1,
   roots,
   discover,
+  watched,
   read,
   parse: parseGemini,
   identify,
@@ -29,6 +30,13 @@ const SET_ASIDE = /^session-.+\.unreadable-/
 
 function roots({ home, env }: Machine): string[] {
   return [join(env.GEMINI_CLI_HOME || home, ".gemini")]
+}
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: join(root, "tmp"), depth: 3, files: /^[^/]+\/(chats\/|\.project_root$)/ },
+    { folder: root, depth: 0, files: /^projects\.json$/ },
+  ]
 }
 
 function* discover(root: string): Iterable<Unit | Unreadable> {

@@ -2,7 +2,18 @@ import { lstatSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
+import type {
+  Connector,
+  Cursor,
+  Machine,
+  RawRecord,
+  Reading,
+  Seen,
+  Skipped,
+  Unit,
+  Unreadable,
+  Watched,
+} from "./connector.ts"
 import { entriesOf, isAbsent } from "./folder.ts"
 import { columnsOf, databaseStamp, type ForeignDatabase, type Row, withForeignDatabase } from "./foreign-sqlite.ts"
 import { parseOpencode } from "./opencode-parse.ts"
@@ -19,6 +30,7 @@ export const opencode: Connector = {
   version: 1,
   roots,
   discover,
+  watched,
   read,
   parse: parseOpencode,
   identify: (raw) => `${string(raw.table)}:${string(raw.id)}`,
@@ -34,6 +46,19 @@ function roots({ home, env }: Machine): string[] {
   const database = isAbsolute(named) ? named : join(data, named)
   const isFoundAnyway = dirname(database) === data && DATABASE.test(basename(database))
   return isFoundAnyway ? [data] : [data, database]
+}
+
+/** In the older trees every message has a folder for its parts; the message's own file changes with them. */
+function watched(root: string): Watched[] {
+  if (statSync(root, { throwIfNoEntry: false })?.isFile()) {
+    const name = basename(root).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+    return [{ folder: dirname(root), depth: 0, files: new RegExp(`^${name}(-wal)?$`) }]
+  }
+  return [
+    { folder: root, depth: 0, files: /^opencode.*\.db(-wal)?$/ },
+    { folder: join(root, "storage"), depth: Infinity, skip: ["part"], files: /^(session|message)\// },
+    { folder: join(root, "project"), depth: Infinity, skip: ["part"], files: /^[^/]+\/storage\/session\// },
+  ]
 }
 
 /** A root is the data folder, or the one database that $OPENCODE_DB names. */

@@ -8,7 +8,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs"
-import { join } from "node:path"
+import { join, relative, sep } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect, test } from "vitest"
 import {
@@ -18,6 +18,7 @@ import {
   type Parsed,
   type RawRecord,
   type Unit,
+  type Watched,
 } from "../../src/connectors/connector.ts"
 import type { Conversation } from "../../src/core/conversation.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
@@ -62,6 +63,15 @@ export function testConnector(connector: Connector, fixtures: string): void {
           const keys = conversation.messages.map((message) => message.key)
           expect(new Set(keys).size).toBe(keys.length)
         }
+      })
+
+      test("finds nothing that would change without its watched folders telling", async () => {
+        const home = await homeOf(fixture)
+        const watched = connector
+          .roots({ home, env: {}, platform: "linux" })
+          .flatMap((root) => connector.watched?.(root) ?? [{ folder: root, depth: Infinity }])
+        const files = (await unitsOf(connector, home)).map((unit) => unit.path)
+        expect(files.filter((file) => !watched.some((area) => tellsOf(area, file)))).toEqual([])
       })
 
       test("parses the kept records as it parses the source", async () => {
@@ -127,6 +137,18 @@ export function testConnector(connector: Connector, fixtures: string): void {
       })
     })
   }
+}
+
+/** As `src/watch` reads it. */
+function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
+  const below = relative(folder, file).split(sep)
+  const folders = below.slice(0, -1)
+  return (
+    below[0] !== ".." &&
+    folders.length <= depth &&
+    !folders.some((name) => skip.includes(name)) &&
+    (files === undefined || files.test(below.join("/")))
+  )
 }
 
 /** The temporary home a fixture is unpacked to. */
