@@ -11,6 +11,7 @@ import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
 import type { Printed } from "./print/printer.ts"
 import { VERSION } from "./version.ts"
+import { isLong } from "./watch.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {
@@ -44,6 +45,7 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (help) return write((await import("./help.ts")).toolHelp(tool, terminal))
   const asked = !json && (tool.name === "ask" || isOneQuestion(tool, input)) ? await withUseCase(input) : input
   if (tool.name === "chat" && !json) return (await import("./chat.ts")).chatCommand(asked as never)
+  if (tool.name === "watch" && isLong(asked as never)) return (await import("./watch-run.ts")).watchCommand(json)
   return runCommand(tool, asked, json)
 }
 
@@ -102,6 +104,10 @@ async function confirmIfNeeded(
   if (!json && (tool.name === "install" || tool.name === "uninstall")) {
     const { confirmWiring } = await import("./confirm-wiring.ts")
     return (await confirmWiring(tool.name, input as never, output as never, dex)) ? runConfirmed() : output
+  }
+  if (!json && tool.name === "watch" && waits) {
+    const { confirmService } = await import("./confirm-service.ts")
+    return (await confirmService(output as never)) ? runConfirmed() : output
   }
   const asks = tool.name === "forget" && waits
   if (!asks || json || !process.stdin.isTTY || !process.stdout.isTTY) return output
@@ -207,6 +213,7 @@ async function printedBy(
     )
   if (name === "install") return (await import("./print/install.ts")).printInstall(output as never, context)
   if (name === "uninstall") return (await import("./print/install.ts")).printUninstall(output as never, context)
+  if (name === "watch") return (await import("./print/watch.ts")).printWatch(output as never, context, input as never)
   const keeping = await import("./print/keeping.ts")
   if (name === "resume") return openOrPrint(output as never, keeping.printResume(output as never))
   const printers: Record<string, (output: never, context: never) => Printed> = {

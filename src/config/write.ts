@@ -16,7 +16,7 @@ export function writeSetting(file: string, name: SettingName, value: Value | und
   if (problems.length > 0)
     throw new DexError("config", `${problems[0]!.replace(" None of it was taken.", "")} Mend or remove it first.`)
   const chosen = value === undefined || value === SETTINGS[name].default ? others : { ...others, [name]: value }
-  replace(file, `${JSON.stringify(chosen, undefined, 2)}\n`)
+  replaceFile(file, `${JSON.stringify(chosen, undefined, 2)}\n`)
 }
 
 /** Keeps a server's key in a file of its own, which only its owner can read. Returns that file. */
@@ -24,12 +24,13 @@ export function writeKey(home: Pick<Home, "dir" | "config">, of: KeyFor, key: st
   if (!isKey(key))
     throw new DexError("key", "That is not a key: one line of letters, digits and signs is. Nothing was changed.")
   const file = join(home.dir, `${of}.key`)
-  replace(file, `${key}\n`)
+  replaceFile(file, `${key}\n`)
   writeSetting(home.config, `${of}.api_key_file`, file)
   return file
 }
 
-function replace(path: string, content: string): void {
+/** Writes a small file of dex's own, which only its owner can read: the old one or the new one is there, nothing between. */
+export function replaceFile(path: string, content: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const target = followed(path)

@@ -10,12 +10,13 @@ export function onTerminal(
   args: string[],
   answers: [question: RegExp, keys: string][],
   columns = 160,
+  path = "/usr/bin:/bin",
 ): Promise<{ code: number | null; screen: string } | undefined> {
   if (process.platform !== "linux") return Promise.resolve(undefined)
   return new Promise((resolve) => {
     const command = [process.execPath, DEX, ...args].map((word) => `'${word}'`).join(" ")
     const child = spawn("script", ["-qfec", `stty cols ${columns} rows 50; exec ${command}`, "/dev/null"], {
-      env: { HOME: home, PATH: "/usr/bin:/bin", SHELL: "/bin/sh", TERM: "xterm", TZ: "UTC", NO_COLOR: "1" },
+      env: { HOME: home, PATH: path, SHELL: "/bin/sh", TERM: "xterm", TZ: "UTC", NO_COLOR: "1" },
       cwd: home,
       stdio: ["pipe", "pipe", "ignore"],
     })

@@ -11,7 +11,7 @@ const LAYERS = [
   ["tools"],
   ["agent"],
   ["app"],
-  ["mcp", "http", "integrations"],
+  ["mcp", "http", "integrations", "watch"],
   ["cli"],
 ]
 

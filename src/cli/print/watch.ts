@@ -1,0 +1,79 @@
+import { paint, safeLine, type Terminal } from "../../render/terminal.ts"
+import type { WatchState } from "../../watch/state.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, shortPath, when } from "./words.ts"
+
+type Service = { change: string; path: string; content?: string; commands: string[][]; note?: string }
+export type WatchOutput = {
+  running: boolean
+  state?: WatchState
+  removed?: string
+  service?: Service
+  asked?: boolean
+}
+
+export function printWatch(
+  output: WatchOutput,
+  { home }: PrintContext,
+  input: { remove?: boolean; install?: boolean },
+): Printed {
+  if (output.service)
+    return {
+      lines: [changed(output.service, home, input.install === true)],
+      ...(input.install && noteOf(output.service)),
+    }
+  if (input.remove)
+    return output.removed === undefined
+      ? { lines: [], notes: ["The project of this folder was not watched."] }
+      : { lines: [`${shortPath(output.removed, home)} is watched no more.`] }
+  if (!output.running)
+    return {
+      lines: [],
+      notes: ["No dex watch runs. `dex watch` starts one; agents and commands read what is new without it too."],
+    }
+  return { lines: stateLines(output.state, home) }
+}
+
+/** Exactly what is about to be written and run. */
+export function serviceLines({ change, path, content, commands }: Service, terminal: Terminal): string[] {
+  const dim = (text: string) => paint(terminal, "dim", text)
+  const file = change === "remove" ? `Remove ${path}` : `${change === "none" ? "Already there:" : "Write"} ${path}`
+  return [
+    paint(terminal, "bold", safeLine(file)),
+    ...(content === undefined
+      ? []
+      : content
+          .trimEnd()
+          .split("\n")
+          .map((line) => dim(`  ${safeLine(line)}`))),
+    ...commands.map((command) => `Run ${safeLine(command.join(" "))}`),
+  ]
+}
+
+function changed({ change, path }: Service, home: string, isInstalled: boolean): string {
+  const place = shortPath(path, home)
+  if (change === "remove") return `The service is stopped and ${place} is removed.`
+  if (!isInstalled) return `There is no service at ${place}.`
+  return `The service runs${change === "none" ? ", as it was" : ""}. It is in ${place}.`
+}
+
+function noteOf({ note }: Service): { notes?: string[] } {
+  return note === undefined ? {} : { notes: [note] }
+}
+
+function stateLines(state: WatchState | undefined, home: string): string[] {
+  if (!state) return ["A dex watch runs; it has not said anything of itself yet."]
+  const since = `running since ${when(state.since)}, pid ${state.pid}`
+  const found =
+    state.last_message === undefined
+      ? "no new message since"
+      : `${many(state.messages, "new message")}, the last at ${when(state.last_message)}`
+  return [
+    since,
+    `${found}; last looked ${when(state.last_look)}`,
+    `${many(state.folders, "folder")} watched`,
+    ...state.projects.map((path) => `project ${shortPath(safeLine(path), home)}`),
+    ...state.polled.map((path) => `looked at every few seconds, not watched: ${shortPath(safeLine(path), home)}`),
+    ...(state.problem === undefined ? [] : [`could not: ${safeLine(state.problem)}`]),
+  ]
+}

@@ -1,0 +1,133 @@
+import { createDex } from "../app/dex.ts"
+import { optedIn, optIn } from "../config/projects.ts"
+import { connectors } from "../connectors/index.ts"
+import { toJson } from "../render/json.ts"
+import { clip, safeLine, terminalOf } from "../render/terminal.ts"
+import { readState, takeInstance } from "../watch/instance.ts"
+import type { WatchEvent } from "../watch/report.ts"
+import { watchAll } from "../watch/watch.ts"
+import { many, projectName, seconds, shortPath } from "./print/words.ts"
+import { VERSION } from "./version.ts"
+
+/** Comes back when it is stopped. */
+export async function watchCommand(json: boolean): Promise<number> {
+  const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+  const say = (text: string) => void process.stderr.write(`${safeLine(text)}\n`)
+  try {
+    const project = projectToWatch(dex)
+    if (project !== undefined && optIn(dex.home, project))
+      say(`${shortPath(project, dex.machine.home)} is watched from now on. \`dex watch --remove\` there ends it.`)
+    const instance = await takeInstance(dex.home)
+    if (!instance) {
+      const state = readState(dex.home)
+      const who = state ? ` (pid ${state.pid}, since ${state.since.slice(0, 16).replace("T", " ")} UTC)` : ""
+      const too = project === undefined ? "." : "; it sees to this project too."
+      say(`A dex watch runs already${who}${too} \`dex watch --status\` tells more.`)
+      return 0
+    }
+    if (project === undefined && !json && optedIn(dex.home).length === 0)
+      say(
+        "No project is watched: the agents' conversations are. Start it inside a project to have that kept current too.",
+      )
+    const stop = new AbortController()
+    const release = onSignals(() => stop.abort())
+    const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
+    try {
+      await watchAll({ dex, connectors, signal: stop.signal, say: view })
+    } finally {
+      release()
+      instance.release()
+    }
+    return 0
+  } finally {
+    dex.close()
+  }
+}
+
+/** The folder that everything is in is no project, and dex's own folder is inside it. */
+function projectToWatch(dex: {
+  project: string
+  machine: { home: string }
+  home: { dir: string }
+}): string | undefined {
+  const holds = (path: string) => `${path}/`.startsWith(`${dex.project.replace(/\/$/, "")}/`)
+  return holds(dex.machine.home) ? undefined : dex.project
+}
+
+/** Ctrl-C, a service that is stopped, and a terminal that is closed. The second time it ends at once. */
+function onSignals(stop: () => void): () => void {
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
+  let stopping = false
+  const handler = () => {
+    if (stopping) process.exit(130)
+    stopping = true
+    stop()
+  }
+  for (const signal of signals) process.on(signal, handler)
+  return () => {
+    for (const signal of signals) process.off(signal, handler)
+  }
+}
+
+type View = (event: WatchEvent) => void
+
+function jsonView(): View {
+  return (event) => void process.stdout.write(`${toJson(event)}\n`)
+}
+
+/** A line for everything that changed. */
+function eventLines(): View {
+  return (event) => {
+    const line = lineOf(event)
+    if (line === undefined) return
+    const stream = event.event === "problem" ? process.stderr : process.stdout
+    stream.write(`${event.at.slice(0, 19)}Z  ${safeLine(line)}\n`)
+  }
+}
+
+function lineOf(event: WatchEvent): string | undefined {
+  switch (event.event) {
+    case "watching":
+      return `watching ${watchedBy(event)} (${many(event.folders, "folder")})`
+    case "progress":
+      return `reading, ${event.done} of ${event.total} conversations`
+    case "looked":
+      if (event.conversations === 0 && event.messages === 0) return undefined
+      return `${event.source ?? "all agents"}: ${many(event.messages, "new message")} in ${many(event.conversations, "conversation")} (${seconds(event.duration_ms)})`
+    case "project": {
+      const files = event.files === undefined ? "many files" : event.files > 0 ? many(event.files, "file") : undefined
+      const what = [files, event.git ? "its git history" : undefined].filter(Boolean).join(" and ")
+      return `${projectName(event.project)}: ${what} changed`
+    }
+    case "problem":
+      return event.message
+    case "stopped":
+      return "stopped"
+  }
+}
+
+function watchedBy({ sources, projects }: { sources: string[]; projects: string[] }): string {
+  const agents = sources.length === 0 ? "for agents" : sources.join(", ")
+  return projects.length === 0 ? agents : `${agents} and ${many(projects.length, "project")}`
+}
+
+/** One line that stays where it is; problems stand above it. */
+function statusLine(): View {
+  let head = "Starting"
+  let last = "nothing new yet"
+  let messages = 0
+  return (event) => {
+    const terminal = terminalOf(process.stdout, process.env)
+    const clock = () => new Date(event.at).toTimeString().slice(0, 8)
+    if (event.event === "watching") head = `Watching ${watchedBy(event)}`
+    if (event.event === "progress") last = `reading, ${event.done} of ${event.total} conversations`
+    if (event.event === "looked") {
+      messages += event.messages
+      if (event.messages > 0) last = `${many(messages, "new message")}, the last at ${clock()}`
+      else if (messages === 0) last = "nothing new yet"
+    }
+    const above = event.event === "problem" ? `${safeLine(event.message)}\n` : ""
+    if (event.event === "stopped") return void process.stdout.write("\r\x1b[KStopped.\n")
+    process.stdout.write(`\r\x1b[K${above}${clip(safeLine(`${head} · ${last} · Ctrl-C ends`), terminal.columns - 1)}`)
+  }
+}

@@ -1,0 +1,67 @@
+import { realpathSync } from "node:fs"
+import { choice, flag, list, object, optional, text } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+import { stateShape } from "../watch/state.ts"
+
+// Not among the tools: only a person starts what goes on running.
+
+export const watch = defineTool({
+  name: "watch",
+  summary: "Keep the memory current while you work, until it is stopped",
+  input: object({
+    status: optional(flag("Say whether one runs, since when, and what it last read.")),
+    remove: optional(flag("Watch the project of this folder no more.")),
+    install: optional(flag("Make it a service of yours (systemd or launchd) that starts when you log in.")),
+    uninstall: optional(flag("Remove that service.")),
+    yes: optional(flag("With install and uninstall: do not ask.")),
+  }),
+  output: object({
+    running: flag(),
+    state: optional(stateShape),
+    removed: optional(text("With remove: the project.")),
+    service: optional(
+      object({
+        change: choice(["none", "create", "edit", "remove"]),
+        path: text(),
+        content: optional(text("What the file will hold, or holds.")),
+        commands: list(list(text()), "What is run, in this order."),
+        note: optional(text()),
+      }),
+    ),
+    asked: optional(flag("Nothing was changed yet: confirm with yes.")),
+  }),
+  cli: { short: { y: "yes" }, example: "dex watch" },
+  run: async (dex: Dex, input) => {
+    if (input.install || input.uninstall) {
+      const { changeService } = await import("../integrations/watch-service.ts")
+      const wanted = input.install ? "install" : "uninstall"
+      const program = { node: process.execPath, script: realpathSync(process.argv[1]!) }
+      const changed = changeService(
+        { machine: dex.machine, dexHome: dex.home.dir, program },
+        wanted,
+        input.yes === true,
+      )
+      return { ...(await stateOf(dex)), ...changed }
+    }
+    if (input.remove) {
+      const { optOut } = await import("../config/projects.ts")
+      return { ...(await stateOf(dex)), ...(optOut(dex.home, dex.project) && { removed: dex.project }) }
+    }
+    return stateOf(dex)
+  },
+  found: (output) =>
+    output.asked !== true && (output.running || output.removed !== undefined || output.service !== undefined),
+})
+
+async function stateOf(dex: Dex) {
+  const { isRunning, readState } = await import("../watch/instance.ts")
+  if (!isRunning(dex.home)) return { running: false }
+  const state = readState(dex.home)
+  return { running: true, ...(state && { state }) }
+}
+
+/** True for the form that goes on running. */
+export function isLong(input: { status?: boolean; remove?: boolean; install?: boolean; uninstall?: boolean }): boolean {
+  return !input.status && !input.remove && !input.install && !input.uninstall
+}

@@ -1,0 +1,43 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import type { Home } from "./home.ts"
+import { readObject } from "./load.ts"
+import { replaceFile } from "./write.ts"
+
+/** The projects that the user opted in: dex reads their code and git history too. One file, `projects.json`. */
+export function optedIn(home: Pick<Home, "dir">): string[] {
+  const { projects } = readObject(projectsFile(home), [])
+  return Array.isArray(projects) ? projects.filter((path): path is string => typeof path === "string") : []
+}
+
+/** True where it was not there before. */
+export function optIn(home: Pick<Home, "dir">, project: string): boolean {
+  const known = optedIn(home)
+  if (known.includes(project)) return false
+  write(home, [...known, project].sort())
+  return true
+}
+
+/** So that there is a file to watch. */
+export function prepareProjects(home: Pick<Home, "dir">): void {
+  if (!existsSync(projectsFile(home))) write(home, [])
+}
+
+/** True where it was there. */
+export function optOut(home: Pick<Home, "dir">, project: string): boolean {
+  const known = optedIn(home)
+  if (!known.includes(project)) return false
+  write(
+    home,
+    known.filter((path) => path !== project),
+  )
+  return true
+}
+
+export function projectsFile({ dir }: Pick<Home, "dir">): string {
+  return join(dir, "projects.json")
+}
+
+function write(home: Pick<Home, "dir">, projects: string[]): void {
+  replaceFile(projectsFile(home), `${JSON.stringify({ projects }, undefined, 2)}\n`)
+}

@@ -1,0 +1,241 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
+import { userInfo } from "node:os"
+import { join } from "node:path"
+import type { Machine } from "../connectors/connector.ts"
+import { DexError, messageOf } from "../core/error.ts"
+import { readText, removeFile, sha256, writeText } from "./files.ts"
+import type { Program } from "./launcher.ts"
+
+// `dex watch` as a service of the user's own: one file, told to systemd or launchd.
+
+export type ServiceContext = { machine: Machine; dexHome: string; program: Program }
+export type ServiceChange = {
+  service: {
+    change: "none" | "create" | "edit" | "remove"
+    path: string
+    content?: string
+    commands: string[][]
+    note?: string
+  }
+  /** Nothing was changed yet: it waits for a yes. */
+  asked?: boolean
+}
+
+/** Without `yes` it only says what it would do. Throws a DexError where there is nothing to be a service of. */
+export function changeService(context: ServiceContext, wanted: "install" | "uninstall", yes: boolean): ServiceChange {
+  return wanted === "install" ? install(context, yes) : uninstall(context, yes)
+}
+
+function install(context: ServiceContext, yes: boolean): ServiceChange {
+  const manager = managerOf(context)
+  const before = readText(manager.path)
+  if (before !== undefined && !isOurs(context, before) && before !== manager.content)
+    throw new DexError(
+      "service",
+      `${manager.path} is there and was not written by dex, or was changed since. Remove it first, then run this again.`,
+    )
+  const change = before === undefined ? "create" : before === manager.content ? "none" : "edit"
+  const { path, content, start: commands } = manager
+  const service = { change, path, content, commands, ...(manager.note && { note: manager.note }) } as const
+  if (!yes) return { service, asked: true }
+  if (change !== "none") {
+    const known = readRecord(context)
+    const made = writeText(path, content)
+    record(context, { path, sha256: sha256(content), made_folders: known?.made_folders ?? made })
+  }
+  try {
+    for (const command of commands) run(command, context)
+  } catch (error) {
+    if (change === "create") takeOut(context, path)
+    throw error
+  }
+  return { service }
+}
+
+function uninstall(context: ServiceContext, yes: boolean): ServiceChange {
+  const manager = managerOf(context)
+  const { path, stop } = manager
+  const before = readText(path)
+  if (before === undefined) return { service: { change: "none", path, commands: [] } }
+  if (!isOurs(context, before))
+    throw new DexError(
+      "service",
+      `${path} was changed since dex wrote it, so it is left as it is. To remove it yourself: ${stop[0]!.join(" ")}, then delete the file.`,
+    )
+  const commands = [...stop, ...manager.reload]
+  if (!yes) return { service: { change: "remove", path, commands }, asked: true }
+  for (const command of stop) run(command, context)
+  takeOut(context, path)
+  for (const command of manager.reload) run(command, context)
+  return { service: { change: "remove", path, commands } }
+}
+
+type Manager = { path: string; content: string; start: string[][]; stop: string[][]; reload: string[][]; note?: string }
+
+function managerOf(context: ServiceContext): Manager {
+  const { platform } = context.machine
+  if (platform === "darwin") return launchd(context)
+  if (platform === "linux" && hasSystemd(context)) return systemd(context)
+  throw new DexError(
+    "no_service",
+    platform === "linux"
+      ? "There is no systemd session of yours here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal, in tmux, or where this machine starts its programs."
+      : `dex makes services for systemd and launchd only, and this is ${platform}. Nothing was written. Start \`dex watch\` in a terminal, or let the system's own scheduler start it when you log in.`,
+  )
+}
+
+const UNIT = "dex-watch.service"
+const LABEL = "dev.dexctx.watch"
+
+function systemd(context: ServiceContext): Manager {
+  const { machine } = context
+  const config = machine.env.XDG_CONFIG_HOME || join(machine.home, ".config")
+  const ctl = (...args: string[]) => ["systemctl", "--user", ...args]
+  return {
+    path: join(config, "systemd", "user", UNIT),
+    content: unitText(context),
+    start: [ctl("daemon-reload"), ctl("enable", "--now", UNIT)],
+    stop: [ctl("disable", "--now", UNIT)],
+    reload: [ctl("daemon-reload")],
+    note: "It runs while you are logged in. To let it run always: loginctl enable-linger",
+  }
+}
+
+/** Memory: two processes, of which the one that reads is bounded at 300 MB by its own design. */
+export function unitText(context: ServiceContext): string {
+  const { machine, program } = context
+  return `# Written by \`dex watch --install\`; \`dex watch --uninstall\` removes it.
+[Unit]
+Description=dex keeps the memory of your coding agents current
+StartLimitIntervalSec=600
+StartLimitBurst=5
+
+[Service]
+ExecStart=${[program.node, program.script, "watch"].map(unitWord).join(" ")}
+WorkingDirectory=${machine.home.replaceAll("%", "%%")}
+${Object.entries(environmentOf(context))
+  .map(([name, value]) => `Environment=${unitWord(`${name}=${value}`)}\n`)
+  .join("")}Nice=10
+IOSchedulingClass=idle
+MemoryHigh=450M
+MemoryMax=600M
+Restart=on-failure
+RestartSec=15
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=default.target
+`
+}
+
+/** In quotes; of what systemd reads in them only these mean something. */
+function unitWord(word: string): string {
+  return `"${word.replace(/["\\]/g, "\\$&").replaceAll("%", "%%").replaceAll("$", "$$$$")}"`
+}
+
+function launchd(context: ServiceContext): Manager {
+  const { machine, dexHome } = context
+  const path = join(machine.home, "Library", "LaunchAgents", `${LABEL}.plist`)
+  const domain = `gui/${userInfo().uid}`
+  return {
+    path,
+    content: plistText(context),
+    start: [["launchctl", "bootstrap", domain, path]],
+    stop: [["launchctl", "bootout", `${domain}/${LABEL}`]],
+    reload: [],
+    note: `What goes wrong is written to ${join(dexHome, "watch.log")}`,
+  }
+}
+
+export function plistText(context: ServiceContext): string {
+  const { machine, program, dexHome } = context
+  const string = (text: string) => `<string>${escapeXml(text)}</string>`
+  const environment = Object.entries(environmentOf(context))
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- Written by dex watch --install; dex watch --uninstall removes it. -->
+<plist version="1.0">
+<dict>
+  <key>Label</key>${string(LABEL)}
+  <key>ProgramArguments</key><array>${[program.node, program.script, "watch"].map(string).join("")}</array>
+  <key>WorkingDirectory</key>${string(machine.home)}
+  <key>EnvironmentVariables</key><dict>${environment.map(([name, value]) => `<key>${name}</key>${string(value)}`).join("")}</dict>
+  <key>RunAtLoad</key><true/>
+  <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>
+  <key>ThrottleInterval</key><integer>60</integer>
+  <key>Nice</key><integer>10</integer>
+  <key>ProcessType</key>${string("Background")}
+  <key>LowPriorityIO</key><true/>
+  <key>StandardOutPath</key>${string("/dev/null")}
+  <key>StandardErrorPath</key>${string(join(dexHome, "watch.log"))}
+</dict>
+</plist>
+`
+}
+
+function escapeXml(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)
+}
+
+/** A service does not see what the shell sets: where agents keep their sessions, and dex its own files. */
+const NEEDED = [
+  "DEX_HOME",
+  "CLAUDE_CONFIG_DIR",
+  "CODEX_HOME",
+  "GEMINI_CLI_HOME",
+  "OPENCODE_DB",
+  "XDG_CONFIG_HOME",
+  "XDG_DATA_HOME",
+]
+
+function environmentOf({ machine }: ServiceContext): Record<string, string> {
+  const set = NEEDED.flatMap((name): [string, string][] => {
+    const value = machine.env[name]
+    return value && !/[\r\n]/.test(value) ? [[name, value]] : []
+  })
+  return Object.fromEntries(set)
+}
+
+type Written = { path: string; sha256: string; made_folders: string[] }
+
+function recordFile({ dexHome }: ServiceContext): string {
+  return join(dexHome, "watch-service.json")
+}
+
+function record(context: ServiceContext, written: Written): void {
+  writeText(recordFile(context), `${JSON.stringify(written, undefined, 2)}\n`)
+}
+
+function readRecord(context: ServiceContext): Written | undefined {
+  if (!existsSync(recordFile(context))) return undefined
+  try {
+    const { path, sha256, made_folders } = JSON.parse(readFileSync(recordFile(context), "utf8")) as Partial<Written>
+    if (typeof path !== "string" || typeof sha256 !== "string" || !Array.isArray(made_folders)) return undefined
+    return { path, sha256, made_folders: made_folders.filter((folder) => typeof folder === "string") }
+  } catch {
+    return undefined // then the file counts as somebody else's
+  }
+}
+
+function isOurs(context: ServiceContext, content: string): boolean {
+  return readRecord(context)?.sha256 === sha256(content)
+}
+
+function takeOut(context: ServiceContext, path: string): void {
+  removeFile(path, readRecord(context)?.made_folders ?? [])
+  removeFile(recordFile(context), [])
+}
+
+function hasSystemd({ machine }: ServiceContext): boolean {
+  const asked = spawnSync("systemctl", ["--user", "show-environment"], { env: machine.env as NodeJS.ProcessEnv })
+  return asked.status === 0
+}
+
+function run(command: string[], { machine }: ServiceContext): void {
+  const [program, ...args] = command
+  const ran = spawnSync(program!, args, { env: machine.env as NodeJS.ProcessEnv, encoding: "utf8" })
+  if (ran.status === 0) return
+  const why = ran.error ? messageOf(ran.error) : (ran.stderr || ran.stdout).trim() || `exit ${ran.status}`
+  throw new DexError("service", `\`${command.join(" ")}\` failed: ${why}`)
+}

@@ -1,0 +1,161 @@
+import { type FSWatcher, lstatSync, readdirSync, watch } from "node:fs"
+import { basename, join, relative, sep } from "node:path"
+import { messageOf } from "../core/error.ts"
+
+export type Area = {
+  /** As it is without links. */
+  folder: string
+  /** How many levels of folders below it count. */
+  depth: number
+  /** Folders that are not entered. */
+  skips(path: string): boolean
+}
+
+export type FolderEvents = {
+  /** Something is other than it was at this path. */
+  changed(path: string): void
+  /** The folder itself is gone. */
+  gone(): void
+  /** The system watches no more of it: nothing more is told. */
+  failed(problem: WatchProblem): void
+}
+
+/** `limit`: the system's bound on what one user may watch. */
+export type WatchProblem = { limit: boolean; message: string }
+
+export type Watching = { folders(): number; close(): void }
+
+/** More than this is not an agent's history nor a project, and every folder takes a little of the system's memory. */
+const MOST_FOLDERS = 50_000
+
+/**
+ * Tells of changes in a folder and those below it. On Linux folder by folder: Node's own recursive watch has one watch for
+ * every file, cannot leave folders out and holds six times the memory. The other systems watch whole trees themselves.
+ */
+export function watchFolders(area: Area, events: FolderEvents, platform = process.platform): Watching {
+  return platform === "linux" ? byFolder(area, events) : asTree(area, events)
+}
+
+function byFolder(area: Area, events: FolderEvents): Watching {
+  const open = new Map<string, FSWatcher>()
+  let closed = false
+  const close = () => {
+    closed = true
+    for (const watcher of open.values()) watcher.close()
+    open.clear()
+  }
+  const fail = (error: unknown) => {
+    if (closed) return
+    close()
+    events.failed(problemOf(error))
+  }
+  const drop = (path: string) => {
+    for (const [folder, watcher] of open) {
+      if (folder !== path && !folder.startsWith(path + sep)) continue
+      watcher.close()
+      open.delete(folder)
+    }
+  }
+  /** `isNew`: what lies in it was made before anybody watched, so it is told of. */
+  const add = (folder: string, level: number, isNew: boolean) => {
+    if (closed || open.has(folder)) return
+    if (open.size >= MOST_FOLDERS) throw new TooMany()
+    try {
+      const watcher = watch(folder, (event, name) => take(folder, level, event, name))
+      watcher.on("error", () => drop(folder)) // it was removed; its parent tells of that
+      open.set(folder, watcher)
+    } catch (error) {
+      if (isOwnMatter(error)) return
+      throw error
+    }
+    if (level >= area.depth && !isNew) return
+    for (const entry of entriesOf(folder)) {
+      const path = folder + sep + entry.name
+      if (!entry.isDirectory()) {
+        if (isNew) events.changed(path)
+      } else if (level < area.depth && !area.skips(path)) add(path, level + 1, isNew)
+    }
+  }
+  const take = (folder: string, level: number, event: string, name: string | null) => {
+    if (closed) return
+    try {
+      if (name === null) return events.changed(folder)
+      const path = folder + sep + name
+      if (event === "rename") {
+        const found = lstatSync(path, { throwIfNoEntry: false })
+        // A folder that is removed tells of it under its own name.
+        if (!found && name === basename(folder)) return renew(folder, level)
+        if (!found) drop(path)
+        else if (found.isDirectory()) {
+          if (level < area.depth && !area.skips(path)) add(path, level + 1, true)
+          return
+        }
+      }
+      events.changed(path)
+    } catch (error) {
+      fail(error)
+    }
+  }
+  /** It may have been made anew at once, and the old watch is on the one that is gone. */
+  const renew = (folder: string, level: number) => {
+    drop(folder)
+    if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return add(folder, level, true)
+    if (folder !== area.folder) return
+    close()
+    events.gone()
+  }
+  try {
+    add(area.folder, 0, false)
+  } catch (error) {
+    fail(error)
+  }
+  return { folders: () => open.size, close }
+}
+
+function asTree(area: Area, events: FolderEvents): Watching {
+  let watcher: FSWatcher | undefined
+  const isOutside = (path: string) => {
+    const steps = relative(area.folder, path).split(sep).slice(0, -1)
+    return steps.length > area.depth || steps.some((_, i) => area.skips(join(area.folder, ...steps.slice(0, i + 1))))
+  }
+  try {
+    watcher = watch(area.folder, { recursive: area.depth > 0 }, (_, name) => {
+      if (!lstatSync(area.folder, { throwIfNoEntry: false })) {
+        watcher?.close()
+        return events.gone()
+      }
+      const path = name === null ? area.folder : join(area.folder, name)
+      if (!isOutside(path)) events.changed(path)
+    })
+    watcher.on("error", (error) => {
+      watcher?.close()
+      if (lstatSync(area.folder, { throwIfNoEntry: false })) events.failed(problemOf(error))
+      else events.gone()
+    })
+  } catch (error) {
+    events.failed(problemOf(error))
+  }
+  return { folders: () => 1, close: () => watcher?.close() }
+}
+
+class TooMany extends Error {
+  override message = `it has more than ${MOST_FOLDERS} folders`
+}
+
+function problemOf(error: unknown): WatchProblem {
+  const code = (error as NodeJS.ErrnoException).code ?? ""
+  return { limit: code === "ENOSPC" || code === "EMFILE", message: messageOf(error) }
+}
+
+/** Not there any more, or not ours to look into: no reason to stop watching the others. */
+function isOwnMatter(error: unknown): boolean {
+  return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")
+}
+
+function entriesOf(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return [] // removed since, or not ours to look into
+  }
+}

@@ -1,0 +1,58 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
+import type { Home } from "../config/home.ts"
+import { read } from "../core/schema.ts"
+import { tryLock } from "../store/lock.ts"
+import { stateShape, type WatchState } from "./state.ts"
+
+type Place = Pick<Home, "dir">
+
+const TRIES = 4
+const BETWEEN_MS = 60
+
+/** One `dex watch` runs at a time. Undefined: another one does. The system gives it free, however the process ends. */
+export async function takeInstance(home: Place): Promise<{ release(): void } | undefined> {
+  // Somebody who asks whether one runs holds the lock for a moment.
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    if (attempt > 0) await pause(BETWEEN_MS)
+    const lock = tryLock(lockFile(home))
+    if (lock) return lock
+  }
+  return undefined
+}
+
+export function isRunning(home: Place): boolean {
+  if (!existsSync(lockFile(home))) return false
+  const lock = tryLock(lockFile(home))
+  lock?.release()
+  return lock === undefined
+}
+
+/** What the last one said; true only while one runs. */
+export function readState(home: Place): WatchState | undefined {
+  try {
+    const state = read(stateShape, JSON.parse(readFileSync(stateFile(home), "utf8")) as unknown)
+    return "ok" in state ? state.ok : undefined
+  } catch {
+    return undefined // none yet, or of another version
+  }
+}
+
+/** Never fails: who asks sees an older state. */
+export function writeState(home: Place, state: WatchState): void {
+  try {
+    writeFileSync(`${stateFile(home)}.new`, `${JSON.stringify(state)}\n`, { mode: 0o600 })
+    renameSync(`${stateFile(home)}.new`, stateFile(home))
+  } catch {
+    // A full disk or a read-only folder; the sync says so, and what to do.
+  }
+}
+
+function lockFile({ dir }: Place): string {
+  return join(dir, "watch.lock")
+}
+
+function stateFile({ dir }: Place): string {
+  return join(dir, "watch.json")
+}

@@ -1,0 +1,19 @@
+import type { Ref } from "../core/ref.ts"
+import type { Dex } from "../tools/context.ts"
+
+/** Files from the project's folder on, with slashes. Absent: many, or it cannot be told which. */
+export type ProjectChange = { project: string; files?: string[]; git: boolean }
+
+/** What is done when something changed, in order, one after the other. What throws is told and hinders no other. */
+export type Listeners = {
+  /** Conversations that have new messages; they are in the history and the index already. */
+  messages: ((dex: Dex, refs: Ref[]) => Promise<void>)[]
+  /** Files of a project that the user opted in, or its git history. */
+  project: ((dex: Dex, change: ProjectChange) => Promise<void>)[]
+}
+
+/**
+ * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
+ * the one that waits. Import what you need inside the function.
+ */
+export const listeners: Listeners = { messages: [], project: [] }

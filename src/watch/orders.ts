@@ -1,0 +1,83 @@
+import type { SourceId } from "../core/conversation.ts"
+import { messageOf } from "../core/error.ts"
+import type { Ref } from "../core/ref.ts"
+import type { SyncReport } from "../ingest/sync.ts"
+import { syncWithThreads } from "../ingest/sync-thread.ts"
+import type { Store } from "../store/store.ts"
+import type { Dex } from "../tools/context.ts"
+import type { Listeners, ProjectChange } from "./listeners.ts"
+
+/** What the process that waits asks of the one that reads. `after`: the history as it was when listeners last heard of it. */
+export type Order = { type: "sync"; source?: SourceId; after?: string } | ({ type: "project" } & ProjectChange)
+
+export type Answer = {
+  busy: boolean
+  conversations: number
+  messages: number
+  duration_ms: number
+  /** Files of agents that could not be read. */
+  unreadable: number
+  /** The history as it is now. */
+  seen?: string
+  /** What went wrong, though the rest was done. */
+  problems: string[]
+}
+
+const CHANGES_AT_ONCE = 500
+
+/** Carries out one order. Throws where nothing could be done. */
+export async function carryOut(order: Order, dex: Dex, listeners: Listeners): Promise<Answer> {
+  const started = performance.now()
+  const answer: Answer = { busy: false, conversations: 0, messages: 0, duration_ms: 0, unreadable: 0, problems: [] }
+  const tell = async (work: () => Promise<void>) => {
+    try {
+      await work()
+    } catch (error) {
+      answer.problems.push(messageOf(error))
+    }
+  }
+  if (order.type === "project") {
+    const { type: _, ...change } = order
+    for (const listener of listeners.project) await tell(() => listener(dex, change))
+  } else {
+    const store = await dex.store()
+    const before = order.after ?? (await store.revision())
+    const report = await syncOf(dex, order.source)
+    const { refs, token } = await changedSince(store, before)
+    if (refs.length > 0) for (const listener of listeners.messages) await tell(() => listener(dex, refs))
+    answer.busy = report.busy
+    answer.conversations = report.changed
+    answer.messages = report.added_messages
+    answer.unreadable = report.unreadable.length
+    answer.seen = token
+  }
+  answer.duration_ms = Math.round(performance.now() - started)
+  return answer
+}
+
+/** One agent's sessions, or, without a name, everything that `dex sync` reads. */
+async function syncOf(dex: Dex, source: SourceId | undefined): Promise<SyncReport> {
+  if (source === undefined) {
+    const { sync } = await import("../tools/sync.ts")
+    return (await sync.run(dex as never, {} as never)) as SyncReport
+  }
+  const deps = await dex.syncDeps()
+  const connectors = deps.connectors.filter((connector) => connector.source === source)
+  return syncWithThreads({ ...deps, connectors }, dex.home.index, {
+    ...(dex.signal && { signal: dex.signal }),
+    ...(dex.onProgress && { onProgress: dex.onProgress }),
+  })
+}
+
+/** Whoever read them: another dex may have been faster. */
+async function changedSince(store: Store, before: string): Promise<{ refs: Ref[]; token: string }> {
+  const refs: Ref[] = []
+  let token = before
+  for (;;) {
+    const page = await store.changes(token, CHANGES_AT_ONCE)
+    if (page.rebuild) return { refs: [], token: await store.revision() }
+    for (const { ref } of page.changes) if (ref) refs.push(ref)
+    token = page.token
+    if (!page.more) return { refs, token }
+  }
+}

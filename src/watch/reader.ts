@@ -1,0 +1,87 @@
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import type { SyncProgress } from "../ingest/sync.ts"
+import type { Answer, Order } from "./orders.ts"
+import type { Told } from "./reader-process.ts"
+
+export type ReaderStart = { env: Record<string, string | undefined>; cwd: string; version: string }
+
+export type Reader = {
+  /** One at a time. Throws what the other process could not do, or that it ended. */
+  ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<Answer>
+  isRunning(): boolean
+  stop(): Promise<void>
+}
+
+/** While something happens it is kept; then it ends, and its memory is given back. */
+const IDLE_MS = 20_000
+
+/** Reads in a process of its own, started when there is something to do. */
+export function createReader(start: ReaderStart, log: (line: string) => void): Reader {
+  let child: ChildProcess | undefined
+  let idle: NodeJS.Timeout | undefined
+  const begin = () => {
+    const made = fork(processFile(), [start.version], {
+      cwd: start.cwd,
+      env: start.env as NodeJS.ProcessEnv,
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    })
+    made.stderr!.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
+    made.once("exit", () => {
+      if (child === made) child = undefined
+    })
+    return made
+  }
+  const end = async () => {
+    const ending = child
+    clearTimeout(idle)
+    if (ending === undefined) return
+    child = undefined
+    const gone = once(ending, "exit")
+    if (ending.connected) ending.send("end")
+    await gone
+  }
+  return {
+    isRunning: () => child !== undefined,
+    stop: end,
+    ask: (order, onProgress) => {
+      clearTimeout(idle)
+      child ??= begin()
+      const asked = child
+      return new Promise<Answer>((resolve, reject) => {
+        const finish = () => {
+          asked.off("message", take)
+          asked.off("exit", lost)
+          asked.off("error", failed)
+          idle = setTimeout(() => void end(), IDLE_MS)
+        }
+        const take = (told: Told) => {
+          if ("progress" in told) return onProgress(told.progress)
+          finish()
+          if ("answer" in told) resolve(told.answer)
+          else reject(new Error(told.problem))
+        }
+        const lost = (code: number | null, signal: string | null) => {
+          finish()
+          reject(new Error(`The reading process ended early (${signal ?? `exit ${code}`}).`))
+        }
+        const failed = (error: Error) => {
+          finish()
+          reject(error)
+        }
+        asked.on("message", take)
+        asked.on("exit", lost)
+        asked.on("error", failed)
+        asked.send(order)
+      })
+    },
+  }
+}
+
+/** Source files run as they are in development; the bundle has its processes beside its first file. */
+function processFile(): string {
+  const development = import.meta.url.endsWith(".ts")
+  return fileURLToPath(new URL(development ? "./reader-process.ts" : "../reader-process.js", import.meta.url))
+}

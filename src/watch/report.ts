@@ -1,0 +1,87 @@
+import type { SourceId } from "../core/conversation.ts"
+import type { Dex } from "../tools/context.ts"
+import type { Watched } from "./area.ts"
+import type { WatchProblem } from "./folders.ts"
+import { writeState } from "./instance.ts"
+import type { ProjectChange } from "./listeners.ts"
+import type { WatchState } from "./state.ts"
+
+export type WatchEvent =
+  | { event: "watching"; at: string; pid: number; folders: number; sources: SourceId[]; projects: string[] }
+  | { event: "progress"; at: string; done: number; total: number }
+  /** Without a source: everything was looked at. */
+  | { event: "looked"; at: string; source?: SourceId; conversations: number; messages: number; duration_ms: number }
+  | { event: "project"; at: string; project: string; files?: number; git: boolean }
+  | { event: "problem"; at: string; message: string }
+  | { event: "stopped"; at: string }
+
+export type AgentArea = { source: SourceId; area: Watched }
+
+/** How often it is looked at what the system does not watch. */
+export const POLL_MS = 3_000
+
+const LIMIT =
+  "the system's limit is reached. To lift it: sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512."
+
+/** Says what happens, keeps it for `dex watch --status`, and says no problem twice in a row. */
+export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchEvent) => void) {
+  const at = () => new Date(dex.now()).toISOString()
+  const problems = new Map<string, string>()
+  const state = { pid: process.pid, since: at(), messages: 0 }
+  const times: Pick<WatchState, "last_look" | "last_message"> = {}
+  const polled = new Set<string>()
+  let watched = ""
+  let onLook = () => {}
+  const problem = (key: string, message: string | undefined) => {
+    if (message === undefined) problems.delete(key)
+    else if (problems.get(key) !== message) {
+      problems.set(key, message)
+      say({ event: "problem", at: at(), message })
+    }
+  }
+  return {
+    problem,
+    onLook: (saved: () => void) => {
+      onLook = saved
+    },
+    area: (folder: string, isPolled: boolean, why: WatchProblem) => {
+      if (isPolled) polled.add(folder)
+      const instead = isPolled
+        ? `dex looks there every ${POLL_MS / 1000} seconds instead.`
+        : "What changed there is read every ten minutes instead."
+      problem(folder, `${folder} cannot be watched: ${why.limit ? LIMIT : `${why.message}.`} ${instead}`)
+    },
+    progress: ({ done, total }: { done: number; total: number }) => say({ event: "progress", at: at(), done, total }),
+    looked: (
+      source: SourceId | undefined,
+      { conversations, messages, duration_ms }: { conversations: number; messages: number; duration_ms: number },
+    ) => {
+      times.last_look = at()
+      if (messages > 0) times.last_message = times.last_look
+      state.messages += messages
+      onLook()
+      say({ event: "looked", at: at(), ...(source && { source }), conversations, messages, duration_ms })
+    },
+    project: ({ project, files, git }: ProjectChange) =>
+      say({ event: "project", at: at(), project, ...(files && { files: files.length }), git }),
+    /** Says what is watched when that is other than it was. */
+    state: (agents: AgentArea[], areas: Watched[], projects: string[]) => {
+      const there = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
+      const sources = [...new Set(there.map(({ source }) => source))].filter((source) => source !== "dex_chat")
+      const folders = areas.reduce((sum, area) => sum + area.state().folders, 0)
+      const what = JSON.stringify([sources, projects])
+      if (what !== watched) say({ event: "watching", at: at(), pid: process.pid, folders, sources, projects })
+      watched = what
+      const last = [...problems.values()].at(-1)
+      writeState(dex.home, {
+        ...state,
+        ...times,
+        folders,
+        polled: [...polled],
+        projects,
+        ...(last !== undefined && { problem: last }),
+      })
+    },
+    stopped: () => say({ event: "stopped", at: at() }),
+  }
+}

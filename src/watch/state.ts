@@ -1,0 +1,15 @@
+import { type Infer, integer, list, object, optional, text } from "../core/schema.ts"
+
+/** What the one that runs says of itself. */
+export const stateShape = object({
+  pid: integer(),
+  since: text(),
+  last_look: optional(text("When it last looked for something new.")),
+  last_message: optional(text("When it last found a new message.")),
+  messages: integer("New messages since it runs."),
+  folders: integer("Folders that the system watches for it."),
+  polled: list(text(), "Folders that it looks at every few seconds, since the system watches no more."),
+  projects: list(text()),
+  problem: optional(text("What it could not do, when it last tried.")),
+})
+export type WatchState = Infer<typeof stateShape>
