@@ -1,4 +1,4 @@
-// npm run bench [-- --only sync,search,start,stdio,vectors,documents,git,peer] [--sizes 100000,1000000,3000000]
+// npm run bench [-- --only sync,search,start,stdio,vectors,documents,git,watch,peer] [--idle minutes] [--sizes 100000,…]
 // Every figure stands beside its floor, measured in the same run on the same machine.
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -13,11 +13,13 @@ import { benchSize, benchStart } from "./search.ts"
 import { benchStdio } from "./stdio.ts"
 import { benchGenuine, benchNothingNew } from "./sync.ts"
 import { benchVectors } from "./vectors.ts"
+import { benchWatch } from "./watch.ts"
 
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
     sizes: { type: "string", default: "100000,1000000,3000000" },
+    idle: { type: "string", default: "10" },
     keep: { type: "boolean" },
   },
 })
@@ -51,6 +53,7 @@ if (wanted("vectors")) {
 }
 if (wanted("documents")) rows.push(...benchDocuments())
 if (wanted("git")) rows.push(...(await benchGit()))
+if (wanted("watch")) rows.push(...(await benchWatch(Number(values.idle))))
 if (wanted("peer")) rows.push(...benchPeer())
 printTable("dex, measured", rows)
 if (!values.keep) rmSync(folder, { recursive: true, force: true })
