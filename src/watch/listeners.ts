@@ -16,4 +16,11 @@ export type Listeners = {
  * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
  * the one that waits. Import what you need inside the function.
  */
-export const listeners: Listeners = { messages: [], project: [] }
+export const listeners: Listeners = { messages: [learn], project: [] }
+
+/** What conversations know, where somebody has asked for it before. */
+async function learn(dex: Dex): Promise<void> {
+  if (!dex.knows()) return
+  const { learnedOf } = await import("../tools/learned.ts")
+  await learnedOf(dex)
+}

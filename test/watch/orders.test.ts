@@ -2,7 +2,8 @@ import { appendFileSync } from "node:fs"
 import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { formatRef } from "../../src/core/ref.ts"
-import type { Listeners, ProjectChange } from "../../src/watch/listeners.ts"
+import { learnedToken } from "../../src/store/knowledge.ts"
+import { type Listeners, listeners, type ProjectChange } from "../../src/watch/listeners.ts"
 import { carryOut } from "../../src/watch/orders.ts"
 import { dex as runDex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
@@ -13,44 +14,56 @@ function reading(home: string) {
   onTestFinished(() => dex.close())
   const told: string[][] = []
   const changes: ProjectChange[] = []
-  const listeners: Listeners = {
+  const heard: Listeners = {
     messages: [async (_, refs) => void told.push(refs.map((ref) => formatRef(ref)))],
     project: [async (_, change) => void changes.push(change)],
   }
-  return { dex, told, changes, listeners }
+  return { dex, told, changes, heard }
 }
 
 test("listeners hear of every conversation that changed, whoever read it, and once", async () => {
   const home = tempDir()
   smallHome(home)
-  const { dex, told, listeners } = reading(home)
-  const first = await carryOut({ type: "sync" }, dex, listeners)
+  const { dex, told, heard } = reading(home)
+  const first = await carryOut({ type: "sync" }, dex, heard)
   expect(first).toMatchObject({ busy: false, conversations: 3, problems: [] })
   expect(told[0]!.length).toBe(3)
   const file = claudeSession(home, { id: "4".repeat(8), start: "2026-11-12T09:00:00Z", turns: [{ user: "one" }] })
   await runDex(home, ["sync"])
-  const second = await carryOut({ type: "sync", source: "claude_code", after: first.seen! }, dex, listeners)
+  const second = await carryOut({ type: "sync", source: "claude_code", after: first.seen! }, dex, heard)
   expect(second.messages).toBe(0)
   expect(told[1]).toEqual(["claude_code:44444444"])
-  const third = await carryOut({ type: "sync", source: "claude_code", after: second.seen! }, dex, listeners)
+  const third = await carryOut({ type: "sync", source: "claude_code", after: second.seen! }, dex, heard)
   expect(told.length).toBe(2)
   appendFileSync(file, "{}\n")
-  await carryOut({ type: "sync", source: "codex", after: third.seen! }, dex, listeners)
+  await carryOut({ type: "sync", source: "codex", after: third.seen! }, dex, heard)
   expect(told.length).toBe(2)
+})
+
+test("what conversations know is kept current, where it was asked for once", async () => {
+  const home = tempDir()
+  smallHome(home)
+  const { dex } = reading(home)
+  const first = await carryOut({ type: "sync", source: "claude_code" }, dex, listeners)
+  expect(dex.knows()).toBe(false)
+  const knowledge = await dex.knowledge()
+  claudeSession(home, { id: "4".repeat(8), start: "2026-11-12T09:00:00Z", turns: [{ user: "one" }] })
+  const second = await carryOut({ type: "sync", source: "claude_code", after: first.seen! }, dex, listeners)
+  expect(learnedToken(knowledge)).toBe(second.seen)
 })
 
 test("a listener that fails is told of, and hinders no other", async () => {
   const home = tempDir()
   smallHome(home)
-  const { dex, told, changes, listeners } = reading(home)
+  const { dex, told, changes, heard } = reading(home)
   const failing = async () => {
     throw new Error("no room")
   }
-  listeners.messages.unshift(failing)
-  listeners.project.unshift(failing)
-  expect((await carryOut({ type: "sync" }, dex, listeners)).problems).toEqual(["no room"])
+  heard.messages.unshift(failing)
+  heard.project.unshift(failing)
+  expect((await carryOut({ type: "sync" }, dex, heard)).problems).toEqual(["no room"])
   expect(told.length).toBe(1)
   const change = { project: "/code/app", files: ["a.ts"], git: true }
-  expect((await carryOut({ type: "project", ...change }, dex, listeners)).problems).toEqual(["no room"])
+  expect((await carryOut({ type: "project", ...change }, dex, heard)).problems).toEqual(["no room"])
   expect(changes).toEqual([change])
 })
