@@ -15,7 +15,9 @@ const END_WITHIN_MS = 2_000
 const [version = ""] = process.argv.slice(2)
 const stop = new AbortController()
 let busy = false
-const tell = (told: Told) => void process.send?.(told)
+const tell = (told: Told) => {
+  if (process.connected) process.send!(told)
+}
 
 /** Ctrl-C in a terminal reaches this process too; the one that waits says when to end. */
 process.on("SIGINT", () => {})

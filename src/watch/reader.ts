@@ -55,7 +55,7 @@ export function createReader(start: ReaderStart, log: (line: string) => void): R
           asked.off("message", take)
           asked.off("exit", lost)
           asked.off("error", failed)
-          idle = setTimeout(() => void end(), IDLE_MS)
+          idle = setTimeout(() => void end(), IDLE_MS).unref()
         }
         const take = (told: Told) => {
           if ("progress" in told) return onProgress(told.progress)

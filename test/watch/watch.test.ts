@@ -3,6 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { expect, test } from "vitest"
+import { generateCorpus } from "../../bench/corpus.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
@@ -206,6 +207,23 @@ test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
     expect(watch.stderr()).not.toMatch(/error|assert|fatal/i)
   },
 )
+
+test("it ends within seconds while it reads much, and what was read is kept", async () => {
+  const home = tempDir()
+  generateCorpus(join(home, ".claude"), { messages: 30_000, seed: 5 })
+  const watch = await startWatch(home, { looked: false })
+  await watch.next("progress", ({ done }) => done > 5)
+  const children = childrenOf(watch.child.pid!)
+  expect(children.length).toBe(1)
+  const asked = performance.now()
+  watch.child.kill("SIGTERM")
+  expect(await watch.exited).toEqual({ code: 0, signal: null })
+  expect(performance.now() - asked).toBeLessThan(5_000)
+  expect(children.filter(isAlive)).toEqual([])
+  const kept = JSON.parse((await dex(home, ["stats", "--json"])).stdout)
+  expect(kept.total_messages).toBeGreaterThan(100)
+  expect(kept.total_messages).toBeLessThan(30_000)
+})
 
 test("where the system watches no more folders it says so, and looks every few seconds instead", async () => {
   const limited = ["unshare", "-Ur", "sh", "-c", 'echo 2 > /proc/sys/user/max_inotify_watches && exec "$@"', "sh"]

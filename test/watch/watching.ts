@@ -16,10 +16,15 @@ export type RunningWatch = {
   stderr(): string
 }
 
-/** Starts the built `dex watch --json`, and comes back when it watches and has looked at everything once. */
+/** Starts the built `dex watch --json`, and comes back when it watches and, unless told, has looked at everything once. */
 export async function startWatch(
   home: string,
-  { cwd = home, env = {}, before = [] }: { cwd?: string; env?: Record<string, string>; before?: string[] } = {},
+  {
+    cwd = home,
+    env = {},
+    before = [],
+    looked = true,
+  }: { cwd?: string; env?: Record<string, string>; before?: string[]; looked?: boolean } = {},
 ): Promise<RunningWatch> {
   const [program = process.execPath, ...args] = [...before, process.execPath, DEX, "watch", "--json"]
   const child = spawn(program, args, {
@@ -63,7 +68,7 @@ export async function startWatch(
     })
   const running = { child, events, all, next, exited, stderr: () => stderr }
   await next("watching")
-  await next("looked", (event) => event.source === undefined)
+  if (looked) await next("looked", (event) => event.source === undefined)
   return running
 }
 
