@@ -1,6 +1,6 @@
-import { existsSync, type FSWatcher, readdirSync, realpathSync, statSync, watch } from "node:fs"
+import { existsSync, type FSWatcher, realpathSync, statSync, watch } from "node:fs"
 import { basename, dirname, relative, sep } from "node:path"
-import { type Area, type Watching, type WatchProblem, watchFolders } from "./folders.ts"
+import { type Area, entriesOf, entryAt, type Watching, type WatchProblem, watchFolders } from "./folders.ts"
 
 export type AreaSpec = {
   folder: string
@@ -46,7 +46,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): Watched {
   const stamps = new Map<string, string>()
   /** Reading can look like a change: as root, SQLite sets the owner of another program's files anew when it reads them. */
   const isOther = (path: string) => {
-    const file = statSync(path, { throwIfNoEntry: false })
+    const file = entryAt(path)
     const stamp = file?.isFile() ? `${file.size}:${file.mtimeMs}` : ""
     if (stamp !== "" && stamps.get(path) === stamp) return false
     if (stamps.size >= MOST_STAMPS) stamps.clear()
@@ -155,7 +155,7 @@ function signatureOf(area: Area, folder: string, level: number): number {
         sum = (sum + hash(path) + signatureOf(area, path, level + 1)) % 2 ** 48
       continue
     }
-    const file = statSync(path, { throwIfNoEntry: false })
+    const file = entryAt(path)
     if (file) sum = (sum + hash(`${path}:${file.size}:${file.mtimeMs}`)) % 2 ** 48
   }
   return sum
@@ -165,12 +165,4 @@ function hash(text: string): number {
   let value = 2166136261
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 16777619)
   return value >>> 0
-}
-
-function entriesOf(folder: string) {
-  try {
-    return readdirSync(folder, { withFileTypes: true })
-  } catch {
-    return [] // gone, or not ours to look into
-  }
 }

@@ -1,4 +1,4 @@
-import { type FSWatcher, lstatSync, readdirSync, watch } from "node:fs"
+import { type Dirent, type FSWatcher, lstatSync, readdirSync, type Stats, watch } from "node:fs"
 import { basename, join, relative, sep } from "node:path"
 import { messageOf } from "../core/error.ts"
 
@@ -82,7 +82,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
       if (name === null) return events.changed(folder)
       const path = folder + sep + name
       if (event === "rename") {
-        const found = lstatSync(path, { throwIfNoEntry: false })
+        const found = entryAt(path)
         // A folder that is removed tells of it under its own name.
         if (!found && name === basename(folder)) return renew(folder, level)
         if (!found) drop(path)
@@ -99,7 +99,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
   /** It may have been made anew at once, and the old watch is on the one that is gone. */
   const renew = (folder: string, level: number) => {
     drop(folder)
-    if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return add(folder, level, true)
+    if (entryAt(folder)?.isDirectory()) return add(folder, level, true)
     if (folder !== area.folder) return
     close()
     events.gone()
@@ -120,7 +120,7 @@ function asTree(area: Area, events: FolderEvents): Watching {
   }
   try {
     watcher = watch(area.folder, { recursive: area.depth > 0 }, (_, name) => {
-      if (!lstatSync(area.folder, { throwIfNoEntry: false })) {
+      if (!entryAt(area.folder)) {
         watcher?.close()
         return events.gone()
       }
@@ -129,7 +129,7 @@ function asTree(area: Area, events: FolderEvents): Watching {
     })
     watcher.on("error", (error) => {
       watcher?.close()
-      if (lstatSync(area.folder, { throwIfNoEntry: false })) events.failed(problemOf(error))
+      if (entryAt(area.folder)) events.failed(problemOf(error))
       else events.gone()
     })
   } catch (error) {
@@ -152,7 +152,16 @@ function isOwnMatter(error: unknown): boolean {
   return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")
 }
 
-function entriesOf(folder: string) {
+/** Undefined where nothing is, a file is on the way, or nobody may look. */
+export function entryAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+export function entriesOf(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {

@@ -10,7 +10,6 @@ export type ReaderStart = { env: Record<string, string | undefined>; cwd: string
 export type Reader = {
   /** One at a time. Throws what the other process could not do, or that it ended. */
   ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<Answer>
-  isRunning(): boolean
   stop(): Promise<void>
 }
 
@@ -44,7 +43,6 @@ export function createReader(start: ReaderStart, log: (line: string) => void): R
     await gone
   }
   return {
-    isRunning: () => child !== undefined,
     stop: end,
     ask: (order, onProgress) => {
       clearTimeout(idle)

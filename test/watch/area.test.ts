@@ -123,6 +123,20 @@ test("a folder that is removed and made again is watched again", async () => {
   await toldOf("below/again")
 })
 
+test("a folder that becomes a file, and a link that leads to itself, stop nothing", async () => {
+  const folder = tempDir()
+  mkdirSync(join(folder, "thing", "below"), { recursive: true })
+  const { toldOf, told } = watching({ folder })
+  writeFileSync(join(folder, "thing", "below", "file"), "")
+  rmSync(join(folder, "thing"), { recursive: true })
+  writeFileSync(join(folder, "thing"), "a file now")
+  symlinkSync("loop", join(folder, "loop"))
+  await toldOf("loop")
+  told.length = 0
+  appendFileSync(join(folder, "thing"), "!")
+  await toldOf("thing")
+})
+
 test("a link to a folder is followed where it is the folder itself, and nowhere below", async () => {
   const home = tempDir()
   mkdirSync(join(home, "real"))
