@@ -95,6 +95,7 @@ function lineOf(event: WatchEvent): string | undefined {
       if (event.conversations === 0 && event.messages === 0) return undefined
       return `${event.source ?? "all agents"}: ${many(event.messages, "new message")} in ${many(event.conversations, "conversation")} (${seconds(event.duration_ms)})`
     case "project": {
+      if (event.files === undefined && event.git) return `${projectName(event.project)}: looked at as a whole`
       const files = event.files === undefined ? "many files" : event.files > 0 ? many(event.files, "file") : undefined
       const what = [files, event.git ? "its git history" : undefined].filter(Boolean).join(" and ")
       return `${projectName(event.project)}: ${what} changed`

@@ -1,5 +1,5 @@
-import { execFile } from "node:child_process"
-import { basename, join } from "node:path"
+import { basename, dirname, join } from "node:path"
+import { runGit } from "../git/run.ts"
 
 /** Made by programs, in any project: nobody works in them, and they hold more folders than the project itself. */
 const MADE = new Set([
@@ -28,6 +28,7 @@ const MADE = new Set([
 /** The usual places for what is built, where no git says what is ignored. */
 const BUILT = new Set(["dist", "build", "out", "target", "coverage"])
 const GIT_MS = 5_000
+const MOST_BYTES = 16 << 20
 
 export function isMadeFolder(path: string): boolean {
   return MADE.has(basename(path))
@@ -41,14 +42,24 @@ export async function skippedFolders(project: string): Promise<(path: string) =>
 }
 
 /** Undefined where git cannot say. */
-function ignoredByGit(project: string): Promise<Set<string> | undefined> {
-  const args = ["-c", "core.fsmonitor=false", "ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"]
-  const options = { cwd: project, timeout: GIT_MS, maxBuffer: 16 << 20, encoding: "utf8" as const }
-  return new Promise((resolve) => {
-    execFile("git", args, options, (error, stdout) => {
-      if (error) return resolve(undefined)
-      const folders = stdout.split("\0").filter((path) => path.endsWith("/"))
-      resolve(new Set(folders.map((path) => join(project, path.slice(0, -1)))))
+async function ignoredByGit(project: string): Promise<Set<string> | undefined> {
+  const chunks: Buffer[] = []
+  const args = ["-C", project, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
+  try {
+    const { code } = await runGit(args, {
+      timeoutMs: GIT_MS,
+      mostBytes: MOST_BYTES,
+      readsOnly: true,
+      ceiling: dirname(project),
+      onOutput: (bytes) => void chunks.push(bytes),
     })
-  })
+    if (code !== 0) return undefined
+  } catch {
+    return undefined // there is no git
+  }
+  const folders = Buffer.concat(chunks)
+    .toString()
+    .split("\0")
+    .filter((path) => path.endsWith("/"))
+  return new Set(folders.map((path) => join(project, path.slice(0, -1))))
 }

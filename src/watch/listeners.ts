@@ -16,11 +16,17 @@ export type Listeners = {
  * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
  * the one that waits. Import what you need inside the function.
  */
-export const listeners: Listeners = { messages: [learn], project: [] }
+export const listeners: Listeners = { messages: [learn], project: [readCommits] }
 
 /** What conversations know, where somebody has asked for it before. */
 async function learn(dex: Dex): Promise<void> {
   if (!dex.knows()) return
   const { learnedOf } = await import("../tools/learned.ts")
   await learnedOf(dex)
+}
+
+async function readCommits(dex: Dex, { project, git }: ProjectChange): Promise<void> {
+  if (!git) return
+  const { syncProjectGit } = await import("../ingest/project-git.ts")
+  await syncProjectGit(await dex.knowledge(), project, { now: dex.now(), signal: dex.signal })
 }

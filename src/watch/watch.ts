@@ -86,10 +86,14 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     for (const path of wanted) {
       if (projects.has(path)) continue
       const touched = () => pace.touch(PROJECT + path)
-      projects.set(
-        path,
-        await openProject(path, dex.home.dir, { touched, problem: (why) => said.area(path, false, why) }),
-      )
+      const project = await openProject(path, dex.home.dir, {
+        touched,
+        problem: (why) => said.area(path, false, why),
+      })
+      projects.set(path, project)
+      // What changed while nobody watched.
+      project.missed()
+      touched()
     }
     state()
   }
