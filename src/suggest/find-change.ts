@@ -5,7 +5,7 @@ import { isPlainPath, nameOf, pathBelow } from "./paths.ts"
 
 // What git says of this file: who changed it lately, and what changes with it.
 
-const MOST_COMMITS = 3
+const MOST_COMMITS = 2
 const MOST_TOGETHER = 4
 /** Once is chance. */
 const LEAST_TOGETHER = 3

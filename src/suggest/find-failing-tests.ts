@@ -13,8 +13,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.error !== undefined) return []
   const tests = failing(knowledge, moment.project, file).tests.filter(
-    ({ at, ref, test }) =>
-      at <= moment.at && !ref?.includes(`:${moment.session}#`) && isName(test),
+    ({ at, ref, test }) => at <= moment.at && !ref?.includes(`:${moment.session}#`) && isName(test),
   )
   const [newest] = tests
   if (!newest) return []

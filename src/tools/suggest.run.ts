@@ -10,6 +10,7 @@ import { MOST_ITEMS, suggest } from "../suggest/suggest.ts"
 import { WEIGHTS } from "../suggest/weights.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
+import { readProject } from "./project-facts.ts"
 import { currentSession } from "./resolve.ts"
 
 export type SuggestInput = {
@@ -32,6 +33,7 @@ export async function run(dex: Dex, input: SuggestInput) {
   const project =
     input.project_id === undefined ? dex.project : createProjectFinder()(resolve(dex.cwd, input.project_id))
   const { knowledge, notes, isHidden } = await learnedOf(dex)
+  if (!isHidden(project)) notes.push(...(await readProject(dex, knowledge, project)))
   const moment = momentOf(dex, input, project)
   const suggestions = await dex.suggestions()
   const items = isHidden(project)

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
@@ -56,6 +56,29 @@ test("tells what belongs to a file, what fixed an error, and what was worked on 
     status: "shown",
     suggestions: [{ kind: "conversation", reason: "It was on the same branch." }],
   })
+})
+
+test("git tells what was changed lately, and which files change together", async () => {
+  const { home, project } = await worked()
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-c", "user.name=d", "-c", "user.email=d@example.org", ...args], { cwd: project })
+  for (const n of [1, 2, 3]) {
+    writeFileSync(join(project, "src/clock.ts"), `${n}`)
+    writeFileSync(join(project, "src/zone.ts"), `${n}`)
+    git("add", ".")
+    git("commit", "-qm", `clock: step ${n}`)
+  }
+  const { stdout } = await inside(project, home, ["suggest", "--file", "src/clock.ts", "--json"])
+  const { suggestions } = JSON.parse(stdout)
+  expect(suggestions).toContainEqual(
+    expect.objectContaining({
+      kind: "change",
+      summary: "clock: step 3",
+      ref: expect.stringMatching(/^git:[0-9a-f]{40}$/),
+    }),
+  )
+  expect(suggestions).toContainEqual(expect.objectContaining({ kind: "related_code", file: "src/zone.ts" }))
+  expect(JSON.parse(readFileSync(join(home, ".dex/projects.json"), "utf8"))).toEqual({ projects: [project] })
 })
 
 test("says why, and exits with 1 where nothing is known", async () => {
