@@ -1,0 +1,31 @@
+import { createHash } from "node:crypto"
+import type { StoredMessage } from "../../src/store/store.ts"
+
+/** A sentence as the labels know it. */
+export function sentenceHash(sentence: string): string {
+  return createHash("sha256").update(plain(sentence)).digest("hex").slice(0, 12)
+}
+
+export function plain(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim()
+}
+
+/** Everything in a message that a label may point at: its sentences, and each question that it answers. */
+export function sentencesOf(message: StoredMessage): string[] {
+  return message.parts.flatMap((part) => {
+    if (part.type === "text") return split(part.text)
+    return part.type === "tool_result" ? [...split(part.text), ...answered(part.text)] : []
+  })
+}
+
+function split(text: string): string[] {
+  return text
+    .split("\n")
+    .flatMap((line) => line.split(/(?<=[.!?])\s+/))
+    .map(plain)
+    .filter((sentence) => sentence !== "")
+}
+
+function answered(text: string): string[] {
+  return [...text.matchAll(/"([^"]{1,2000})"="/g)].map(([, question]) => plain(question!))
+}
