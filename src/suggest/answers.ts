@@ -1,0 +1,92 @@
+import type { Part } from "../core/conversation.ts"
+import { isDecision, isQuestion, sentencesOf } from "./decided.ts"
+
+// What a person answered when the agent asked.
+
+type Answered = { kind: "answer"; quote: string; origin: "person" | "agent"; text: string }
+
+/** What agents write in the person's name where only some questions were answered. */
+const CLARIFIES = "The user wants to clarify these questions."
+const LOOKED_AT = 20_000
+
+/** The answers in a tool's result, or in the text that stands for one, that decide something. */
+export function answersIn(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
+  const text = part.text.slice(0, LOOKED_AT)
+  if (part.type === "text")
+    return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
+  if (part.tool !== "AskUserQuestion" || part.is_error) return []
+  const options = optionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
+  return pairsIn(text).flatMap((one) => answered(one, options))
+}
+
+type Pair = { question: string; answer: string }
+
+/** `"question"="answer", "question"="answer". You can now …`, where either may hold quotes of its own. */
+function pairsIn(text: string): Pair[] {
+  const pieces = text.split('"="')
+  return pieces.slice(1).map((piece, i) => {
+    const before = pieces[i]!
+    const from = Math.max(before.lastIndexOf(': "'), before.lastIndexOf(', "'))
+    const last = i + 2 === pieces.length
+    const end = last ? piece.lastIndexOf('". You can now') : piece.lastIndexOf('", "')
+    return {
+      question: before.slice(from < 0 ? 0 : from + 3).trim(),
+      answer: piece.slice(0, end < 0 ? Math.max(0, piece.lastIndexOf('"')) : end).trim(),
+    }
+  })
+}
+
+/** `- "question"` and, below it, `Answer: …`. */
+function partly(text: string): Pair[] {
+  const lines = text.split("\n").map((line) => line.trim())
+  return lines.flatMap((line, i) => {
+    const [, question] = /^- "(.+)"$/.exec(line) ?? []
+    const [, answer] = /^Answer: (.+)$/.exec(lines[i + 1] ?? "") ?? []
+    return question === undefined || answer === undefined ? [] : [{ question, answer }]
+  })
+}
+
+/** Asked to go on with the work, not to settle how something is. */
+const ABOUT_THE_WORK =
+  /\bwhat (?:would|do) you (?:like|want)(?: me)? to do\b|\bnext\b|\bready to\b|\b(?:force.?)?push\b|\bbe committed\b|\bshould i (?:commit|start|proceed|continue|go ahead|write|create)\b|\bproceed\b|\bwhich (?:PR|pull request|issue|ticket|task)\b|\bare there (?:any )?other\b|\bPRs?\b|\bwhere should i\b|\b(?:look|sound)s? (?:good|right)\b|\bcapture the right\b/i
+
+function answered({ question, answer }: Pair, options: Set<string> | undefined): Answered[] {
+  if (answer === "" || isQuestion(answer)) return []
+  const isTyped = options !== undefined && !isChosen(answer, options)
+  const told: Answered = {
+    kind: "answer",
+    quote: isTyped ? answer : `${question} → ${answer}`,
+    origin: isTyped ? "person" : "agent",
+    text: `${question}\n${answer}`,
+  }
+  if (!isTyped) return ABOUT_THE_WORK.test(question) ? [] : [told]
+  if (!ABOUT_THE_WORK.test(question)) return [told]
+  return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [told] : []
+}
+
+/** Several may be chosen at once. */
+function isChosen(answer: string, options: Set<string>): boolean {
+  return options.has(answer) || answer.split(", ").every((one) => options.has(one))
+}
+
+function optionsOf(call: string | undefined): Set<string> | undefined {
+  const questions = list(record(json(call))?.questions)
+  const labels = questions.flatMap((question) => list(record(question)?.options).map((option) => record(option)?.label))
+  return call === undefined ? undefined : new Set(labels.filter((label) => typeof label === "string"))
+}
+
+function json(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? "")
+  } catch {
+    return undefined
+  }
+}
+
+function record(value: unknown): Record<string, unknown> | undefined {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined
+}
+
+function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}

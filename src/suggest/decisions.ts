@@ -1,0 +1,249 @@
+import { createHash } from "node:crypto"
+import type { Effect, Part } from "../core/conversation.ts"
+import { formatRef } from "../core/ref.ts"
+import type { ConversationRow, StoredMessage } from "../store/store.ts"
+import { answersIn } from "./answers.ts"
+import { decidedIn, retreatsIn } from "./decided.ts"
+import { pathBelow } from "./paths.ts"
+import { subjectOf } from "./subject.ts"
+
+// The lasting choices that a conversation, a project's documents and its commits know of.
+
+export const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert"] as const
+export type DecisionKind = (typeof DECISION_KINDS)[number]
+
+export type Decision = {
+  /** Names this decision, wherever it is told again. */
+  key: string
+  kind: DecisionKind
+  /** As it was written. */
+  quote: string
+  /** The message that states it. */
+  number: number
+  at?: number
+  /** Named with it, or edited after it and before the person spoke again. Relative to the project. */
+  files: string[]
+  symbols: string[]
+  /** The words that it is about. */
+  subject: string[]
+  /** Whose words the quote holds. An approved plan and a chosen answer are the agent's. */
+  origin: "person" | "agent"
+}
+
+const MOST_FILES = 20
+const MOST_SYMBOLS = 20
+const LONGEST_QUOTE = 600
+
+type Stated = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
+
+/** Every decision of a conversation, each once, in its order. What was left, copied or rewritten does not count. */
+export function decisionsIn(
+  row: Pick<ConversationRow, "ref" | "kind" | "project">,
+  messages: StoredMessage[],
+): Decision[] {
+  const live = messages.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
+  if (row.kind === "document") return inDocument(row, live)
+  const calls = callsOf(live)
+  const edited = editedAfter(live)
+  const found = new Map<string, Decision>()
+  for (const [i, message] of live.entries()) {
+    const stated = [...commitsOf(message), ...(row.kind === "person" ? statedIn(message, calls, found.size > 0) : [])]
+    for (const one of stated) {
+      const decision = decisionOf(row, message, one, edited[i]!)
+      const known = plain(decision.quote)
+      if (known !== "" && !found.has(known)) found.set(known, decision)
+    }
+  }
+  return [...found.values()]
+}
+
+function statedIn(message: StoredMessage, calls: Map<string, string>, hasDecided: boolean): Stated[] {
+  return message.parts.flatMap((part): Stated[] => {
+    if (part.type === "tool_result") return [...approvedPlan(part, calls), ...answersIn(part, calls)]
+    if (part.type !== "text") return []
+    if (part.origin === "agent" && message.role === "user") return plan(startedPlan(part.text))
+    if (part.origin !== "person") return []
+    const said = [...decidedIn(part.text), ...(hasDecided ? retreatsIn(part.text) : [])]
+    return [
+      ...said.map((quote): Stated => ({ kind: "said", quote, origin: "person", text: part.text })),
+      ...answersIn(part, calls),
+    ]
+  })
+}
+
+/** How an agent starts anew with a plan that was accepted. */
+const PLAN_OPENING = "Implement the following plan:"
+
+function startedPlan(text: string): string | undefined {
+  const typed = text.trimStart()
+  return typed.startsWith(PLAN_OPENING) ? typed.slice(PLAN_OPENING.length) : undefined
+}
+
+function approvedPlan(part: Part & { type: "tool_result" }, calls: Map<string, string>): Stated[] {
+  if (part.tool !== "ExitPlanMode" || part.is_error || !/\bapproved\b/.test(part.text.slice(0, 200))) return []
+  const [heading] = /\n## Approved Plan[^\n]{0,60}\n/.exec(part.text) ?? []
+  const told = heading === undefined ? undefined : part.text.slice(part.text.indexOf(heading) + heading.length)
+  return plan(told ?? plannedIn(part.call_id === undefined ? undefined : calls.get(part.call_id)))
+}
+
+function plannedIn(call: string | undefined): string | undefined {
+  const input = parsed(call)
+  return typeof input?.plan === "string" ? input.plan : undefined
+}
+
+/** A plan is named by its title; where that says little, by what comes next as well. */
+function plan(text: string | undefined): Stated[] {
+  const lines = (text ?? "")
+    .slice(0, 50_000)
+    .split("\n")
+    .map((line) => line.replace(/^#+\s*/, "").trim())
+  const [title, ...rest] = lines.filter((line) => line !== "")
+  if (title === undefined) return []
+  const quote = subjectOf(title).length > 1 ? title : [title, ...rest.slice(0, 2)].join("\n")
+  return [{ kind: "plan", quote, origin: "agent", text: text! }]
+}
+
+function commitsOf({ effects }: StoredMessage): Stated[] {
+  return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
+}
+
+export type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }
+
+/** What breaks and what is taken back, from commits that no conversation needs to know of. */
+export function decisionsInCommits(commits: Commit[]): (Omit<Decision, "number"> & { hash: string })[] {
+  return commits.flatMap((commit) =>
+    statedByCommit(commit).map(({ kind, quote, origin }) => ({
+      key: keyOf(`git:${commit.hash} ${quote}`),
+      kind,
+      quote: quote.slice(0, LONGEST_QUOTE),
+      hash: commit.hash,
+      ...(commit.at !== undefined && { at: commit.at }),
+      files: commit.files.slice(0, MOST_FILES),
+      symbols: symbolsIn(quote),
+      subject: subjectOf(quote),
+      origin,
+    })),
+  )
+}
+
+function statedByCommit({ subject, body }: { subject: string; body: string }): Stated[] {
+  const state = (kind: "breaking" | "revert", quote: string): Stated[] => [
+    { kind, quote, origin: "agent", text: `${subject}\n${body}` },
+  ]
+  if (/^revert\b[\s(:"!]/i.test(subject)) {
+    const why = body.split("\n").find((line) => line.trim() !== "" && !/^This reverts commit\b/.test(line))
+    return state("revert", why === undefined ? subject : `${subject}\n${why.trim()}`)
+  }
+  const [, said] = /^BREAKING[ -]CHANGE:\s*(\S[^\n]*)/m.exec(body) ?? []
+  if (said !== undefined) return state("breaking", `${subject}\n${said.trim()}`)
+  return /^[a-z]+(?:\([^)\n]{1,80}\))?!:|\bBREAKING\b/.test(subject) ? state("breaking", subject) : []
+}
+
+const ADR_PATH = /(?:^|\/)(?:adrs?|decisions?|decision-records?|architecture-decisions?)\/[^/]+$/i
+const DECISION_HEADING = /^(?:\d[\d.]*\s+)?(?:decision(?: outcome)?|decided|we decided)$/i
+const IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:accepted|approved|adopted|implemented)\b/i
+const NOT_IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:proposed|draft|rejected|declined|deprecated)\b/i
+
+/** An architecture decision record: the first words below its heading "Decision", under its title. */
+function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sections: StoredMessage[]): Decision[] {
+  const all = sections.flatMap((message) =>
+    message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
+  )
+  const whole = all.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
+  if (NOT_IN_FORCE.test(whole) || !(IN_FORCE.test(whole) || ADR_PATH.test(row.ref.id))) return []
+  const decided = all.find(({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name))
+  if (decided === undefined) return []
+  const title = decided.mark?.headings[0]
+  const text = firstWords(decided.part.text, decided.mark?.headings.at(-1))
+  const quote = title === undefined || DECISION_HEADING.test(title) ? text : `${title}\n${text}`
+  return text === ""
+    ? []
+    : [decisionOf(row, decided.message, { kind: "adr", quote, origin: "person", text: decided.part.text }, [])]
+}
+
+/** The first paragraph below the heading. */
+function firstWords(text: string, heading: string | undefined): string {
+  const lines = text.split("\n").map((line) => line.trim())
+  const start = lines.findIndex((line) => line !== "" && line.replace(/^#+\s*/, "") !== heading)
+  if (start < 0) return ""
+  const end = lines.indexOf("", start)
+  return lines.slice(start, end < 0 ? undefined : end).join(" ")
+}
+
+function decisionOf(
+  row: Pick<ConversationRow, "ref" | "project">,
+  { number, at }: StoredMessage,
+  { kind, quote, origin, text }: Stated,
+  edited: string[],
+): Decision {
+  const below = (path: string) => (row.project === undefined ? path : pathBelow(row.project, path))
+  const files = [...pathsIn(text), ...edited].map(below).filter((path) => path !== undefined)
+  return {
+    key: keyOf(`${formatRef({ ...row.ref, number })} ${quote}`),
+    kind,
+    quote: quote.slice(0, LONGEST_QUOTE),
+    number,
+    ...(at !== undefined && { at }),
+    files: [...new Set(files)].slice(0, MOST_FILES),
+    symbols: symbolsIn(text),
+    subject: subjectOf(quote),
+    origin,
+  }
+}
+
+function keyOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16)
+}
+
+export function plain(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim().toLowerCase()
+}
+
+const LOOKED_AT = 20_000
+const PATH = /(?<![\w/.:@-])(?:\.{0,2}\/)?(?:[\w@.-]{1,80}\/){1,20}[\w@.-]{1,80}\.[A-Za-z]\w{0,7}(?![\w/])/g
+
+function pathsIn(text: string): string[] {
+  return [...new Set(text.slice(0, LOOKED_AT).match(PATH) ?? [])]
+}
+
+const SYMBOL =
+  /`([A-Za-z_$][\w$.]{2,79})(?:\(\))?`|\b([A-Za-z]\w{0,60}[a-z0-9][A-Z]\w{0,60}|[A-Za-z]\w{0,60}_\w{1,60})\b|\b([A-Za-z]\w{2,60})\(\)/g
+
+function symbolsIn(text: string): string[] {
+  const found = [...text.slice(0, LOOKED_AT).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
+  return [...new Set(found)].slice(0, MOST_SYMBOLS)
+}
+
+function callsOf(messages: StoredMessage[]): Map<string, string> {
+  const calls = new Map<string, string>()
+  for (const { parts } of messages)
+    for (const part of parts)
+      if (part.type === "tool_call" && part.call_id !== undefined) calls.set(part.call_id, part.text)
+  return calls
+}
+
+function parsed(text: string | undefined): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? "")
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** For each message, the files that were edited from it on and before the person spoke again. */
+function editedAfter(messages: StoredMessage[]): string[][] {
+  const after: string[][] = new Array(messages.length)
+  let edited: string[] = []
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const { effects, parts } = messages[i]!
+    edited = [...new Set([...effects.flatMap(editOf), ...edited])].slice(0, MOST_FILES)
+    after[i] = edited
+    if (parts.some((part) => part.type === "text" && part.origin === "person")) edited = []
+  }
+  return after
+}
+
+function editOf(effect: Effect): string[] {
+  return effect.type === "file" && effect.action === "edited" ? [effect.path] : []
+}

@@ -1,0 +1,163 @@
+import { isRetreat } from "./decided.ts"
+import { stem, subjectOf } from "./subject.ts"
+
+// Which decisions a later one on the same subject takes back.
+
+/** `conversation` is where it was made: "let's go back" speaks of what was decided there. */
+export type Made = { key: string; kind: string; quote: string; number: number; subject: string[]; conversation: string }
+
+/** Decisions of one project in order of time → the key of each that was reversed, with the key of the one that did it. */
+export function supersede(decisions: Made[]): Map<string, string> {
+  const reversed = new Map<string, string>()
+  const known = new Known()
+  for (const decision of decisions) {
+    const later = read(decision)
+    for (const earlier of known.near(later)) {
+      if (reversed.has(earlier.key) || earlier.key === later.key || !known.reverses(later, earlier)) continue
+      reversed.set(earlier.key, later.key)
+      if (later.retreats) break
+    }
+    known.add(later)
+  }
+  return reversed
+}
+
+type Read = Made & {
+  words: string[]
+  about: Set<string>
+  /** Words that it chose, and not only asked about. */
+  for: Set<string>
+  /** Words that it is against: what stands after "not", "remove", "instead of", "from … to". */
+  against: Set<string>
+  retreats: boolean
+  rethinks: boolean
+}
+
+/** Shared words of all words that two decisions are about. */
+const CLOSE = 0.3
+const CLOSE_TOGETHER = 0.15
+const MANY = 4
+/** "Let's go back" speaks of what was decided not long ago. */
+const MOST_BETWEEN = 100
+
+/** Older ones about the same word are many, and the newest are the ones in force. */
+const MOST_PER_WORD = 200
+
+class Known {
+  private readonly byWord = new Map<string, Read[]>()
+  private readonly byConversation = new Map<string, Read[]>()
+  private count = 0
+
+  add(decision: Read): void {
+    this.count++
+    for (const word of decision.about) push(this.byWord, word, decision)
+    push(this.byConversation, decision.conversation, decision)
+  }
+
+  /** Those that it could speak of, the newest first. */
+  near(later: Read): Read[] {
+    if (later.retreats) return [...(this.byConversation.get(later.conversation) ?? [])].reverse()
+    const found = new Set<Read>()
+    for (const word of later.about) for (const one of this.byWord.get(word) ?? []) found.add(one)
+    return [...found].reverse()
+  }
+
+  reverses(later: Read, earlier: Read): boolean {
+    const together = later.conversation === earlier.conversation
+    if (together && later.number === earlier.number) return false
+    if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
+    if (isOtherValue(later, earlier)) return true
+    const shared = [...later.about].filter((word) => earlier.about.has(word))
+    const telling = shared.filter((word) => this.isTelling(word))
+    if (telling.length === 0) return false
+    if (later.rethinks && together) return true
+    const close = shared.length / (later.about.size + earlier.about.size - shared.length)
+    const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared.length >= MANY
+    if (shared.length < 2 || !enough) return false
+    if (isOpposite(later, earlier)) return close >= CLOSE
+    return telling.some((word) => later.against.has(word) && earlier.for.has(word))
+  }
+
+  /** A word that half of the project's decisions hold does not say that two are about the same. */
+  private isTelling(word: string): boolean {
+    return (this.byWord.get(word)?.length ?? 0) <= Math.max(4, this.count * 0.08)
+  }
+}
+
+function push<K>(map: Map<K, Read[]>, key: K, value: Read): void {
+  const list = map.get(key)
+  if (!list) map.set(key, [value])
+  else {
+    if (list.length === MOST_PER_WORD) list.shift()
+    list.push(value)
+  }
+}
+
+const RETHINKS =
+  /^(?:\w+[,\s]+)?(?:thinking again|on second thought|changed my mind|scratch that|never ?mind|actually)\b/i
+const AGAINST =
+  /(?:[,(] ?not|\bbut not|\band not|\binstead of|\brather than|\bremove|\bdrop|\bdelete|\bget rid of|\bno longer|\breplace|\bfrom(?=[^.\n]{1,60}? to )|\bstop|\bdon't (?:use|need|want)|\bdisable|\babandon|\binvert)\s+((?:[\w`"'./-]+\s+){0,3}[\w`"'./-]+)/gi
+/** What "that" is, the rest of the sentence says. */
+const AGAINST_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|it|this|them)\b/i
+
+function read(decision: Made): Read {
+  const quote = decision.quote.slice(0, 2_000)
+  const own = quote.slice(quote.lastIndexOf(" → ") + 1) // a question names what was not chosen as well
+  const about = new Set(decision.subject)
+  const against = AGAINST_THAT.test(own)
+    ? about
+    : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
+  return {
+    ...decision,
+    words: own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [],
+    about,
+    for: new Set(subjectOf(own).filter((word) => !against.has(word))),
+    against,
+    retreats: isRetreat(own.trim()),
+    rethinks: RETHINKS.test(own.trim()),
+  }
+}
+
+const LEAST_WORDS = 5
+const ALIKE = 0.7
+const MOST_OTHER_WORDS = 3
+
+/** The same sentence with another value in it. */
+function isOtherValue(later: Read, earlier: Read): boolean {
+  if (later.words.length < LEAST_WORDS || earlier.words.length < LEAST_WORDS) return false
+  const [a, b] = [new Set(later.words), new Set(earlier.words)]
+  const shared = [...a].filter((word) => b.has(word)).length
+  const [onlyLater, onlyEarlier] = [a.size - shared, b.size - shared]
+  if (onlyLater === 0 || onlyEarlier === 0 || Math.max(onlyLater, onlyEarlier) > MOST_OTHER_WORDS) return false
+  return shared / (a.size + b.size - shared) >= ALIKE
+}
+
+const OPPOSITES: Map<string, string> = new Map(
+  [
+    "enable disable",
+    "enabled disabled",
+    "enable disabled",
+    "enabled disable",
+    "on off",
+    "show hide",
+    "hidden visible",
+    "always never",
+    "required optional",
+    "public private",
+    "strict lenient",
+    "strict flexible",
+    "opt-in opt-out",
+  ].flatMap((pair) => {
+    const [a, b] = pair.split(" ") as [string, string]
+    return [
+      [`${a} ${b}`, a],
+      [`${b} ${a}`, b],
+    ] as [string, string][]
+  }),
+)
+
+function isOpposite(later: Read, earlier: Read): boolean {
+  const [a, b] = [new Set(later.words.map(stem)), new Set(earlier.words.map(stem))]
+  for (const one of a) for (const other of b) if (OPPOSITES.has(`${one} ${other}`) && !a.has(other)) return true
+  return false
+}
