@@ -64,7 +64,7 @@ const OUTPUT =
   /^\s*(?:[>❯$|⎿⏺✓✗+●└├─╭│╰=]|\d{4}-\d\d-\d\d[T ]|\{"|at \S+ \(|(?:---|===) |(?:FAIL|PASS|Error|fatal|warning|remote)\b:|ok\s{2}|[\w./-]+\.\w{1,5}:\d+)/
 
 function isOutput(line: string): boolean {
-  return OUTPUT.test(line) || line.length > 2_000
+  return OUTPUT.test(line) || line.length > 2_000 || line.endsWith("   ")
 }
 
 const LIST_MARK = /^(?:[-*•]|\(?\d{1,2}[.):]|\(?[A-Za-z][.)]|#\d{1,2})\s+/
@@ -93,16 +93,19 @@ function withWhatFollows(sentence: string, after: string[], stands: (sentence: s
 const REVIEW =
   /^(?:low|medium|high|critical) severity\b|\bconsider (?:adding|using|extracting|removing|checking|caching|exposing|either|whether|clarifying|updating)\b/i
 const OWN_VOICE = /\b(?:I|I'd|I'm|let's|lets|we (?:should|want|need|don't|had|explicitly|are changing))\b/i
+/** As agents write, and hardly anybody who types. */
+const MARKED_UP = /\s—\s|\*\*\S/
 const VOICE = /\b(?:I|we|us|our|my|let's|can you|could you)\b/i
 /** Whoever types this much speaks of themselves somewhere. */
 const LONG = 250
-const MOST_OUTPUT = 2
+const MOST_OUTPUT = 1
 
 /** A reviewer's words, who advises, or a program's: nobody decided that yet. */
 function isPasted(text: string, lines: string[]): boolean {
   if (lines.some((line) => REVIEW.test(line))) return true
   if (text.length > LONG && !VOICE.test(lines.join("\n"))) return true
-  return text.split("\n").filter(isOutput).length > MOST_OUTPUT
+  const made = text.split("\n").filter((line) => isOutput(line) || MARKED_UP.test(line)).length
+  return made > MOST_OUTPUT
 }
 
 const ASKS =
@@ -110,7 +113,7 @@ const ASKS =
 
 /** Work that ends with this conversation. */
 const TASK =
-  /\b(?:commit (?:this|it|the|and|first)|push(?:ed)?\b(?! hook)|pull request|\bPRs?\b|rebase|merge (?:conflict|from|main|with)|draft|this branch|new branch|linear|open an? issue|log (?:an?|this)|move on|look at|take a look|(?:^|let's |please |and |then |to )check\b|double.?check|review|investigate|debug|(?:write|create|generate|give) [\w\s]{0,20}summary|explain (?:me|to|this|again)|read the|show me|give me|tell me|let me know|run (?:the|it|them|mise|npm|all)|fix (?:it|them|the|this|all|that|both|lint)|(?:add|write|create|have) (?:an?|some|the|more|another|few|new|explicit|integration|unit)[\w\s-]{0,30}tests?\b|test (?:case|coverage)|release notes|come back|later\b|first pass|stash|screenshot|can you|could you|would you|don't worry|just continue|ignore this|let's (?:check|first|start|create|write)|let's (?:implement|do) (?:this|that|it|the (?:fix|implementation)|a fix)|like to (?:generate|refactor|verify|do|see|know|work|test|understand|word)|make sure this is tested|superpowers|branch name|(?:file|README|readme)(?:\.\w+)?\.$|integration tests?)/i
+  /\b(?:commit (?:this|it|the|and|first)|push(?:ed)?\b(?! hook)|pull request|\bPRs?\b|rebase|merge (?:conflict|from|main|with)|draft|this branch|new branch|linear|open an? issue|log (?:an?|this)|move on|look at|take a look|(?:^|let's |please |and |then |to )check\b|double.?check|review|investigate|debug|(?:write|create|generate|give) [\w\s]{0,20}summary|explain (?:me|to|this|again)|read the|show me|give me|tell me|let me know|run (?:the|it|them|mise|npm|all)|fix (?:it|them|the|this|all|that|both|lint)|(?:add|write|create|have) (?:an?|some|the|more|another|few|new|explicit|integration|unit)[\w\s-]{0,30}tests?\b|test (?:case|coverage)|release notes|come back|later\b|first pass|stash|screenshot|can you|could you|would you|\btests? should\b|let's summarize|write (?:down|the|this)|like to explain|need to commit|let's go -|don't worry|just continue|ignore this|let's (?:check|first|start|create|write)|let's (?:implement|do) (?:this|that|it|the (?:fix|implementation)|a fix)|like to (?:generate|refactor|verify|do|see|know|work|test|understand|word)|make sure this is tested|superpowers|branch name|(?:file|README|readme)(?:\.\w+)?\.$|integration tests?)/i
 
 /** Not sure yet. */
 const HEDGED =
@@ -118,7 +121,7 @@ const HEDGED =
 
 /** What happens, not what ought to. */
 const REPORTS =
-  /\b(?:bug|broken|fail(?:s|ed|ing|ure)?|error|not working|doesn't work|does not work|i (?:just )?(?:got|get|see|saw|noticed|tried|had|ran)|i'm (?:getting|seeing|not seeing)|seems? to|looks? like|would have expected|this means|should have (?:the|been|had|failed)|should\b[^,;]*\balready\b|for example|did not say|you (?:wrote|said))\b/i
+  /\b(?:bug|broken|fail(?:s|ed|ing|ure)?|error|not working|doesn't work|does not work|i (?:just )?(?:got|get|see|saw|noticed|tried|had|ran)|i'm (?:getting|seeing|not seeing)|seems? to|looks? like|would have expected|this means|should have (?:the|been|had|failed)|should\b[^,;]*\balready\b|for example|did not say|this is important|you (?:wrote|said))\b/i
 
 type Cue = [pattern: RegExp, weight: number]
 
@@ -128,7 +131,7 @@ const CUES: Cue[] = [
     /\b(?:we|i|they|team) (?:have |had )?(?:\w+ )?(?:decided|agreed|settled|chose|choosed|concluded)\b|\bon purpose\b|\binternal discussion\b/i,
     3,
   ],
-  [/\binstead of\b|\brather than\b|,? (?:and|but) not\b|\bnot \S+ but\b/i, 2],
+  [/\binstead of\b|\brather than\b|,? (?:and|but) not\b|\bnot \S+ but\b/i, 1],
   [/, not \w+|\binstead\b|\bno need to\b|\bno longer\b|\bany ?more\b|\bback to\b/i, 1],
   [
     /\b(?:always|never|only|must|everywhere|wherever|by default|source of truth|whenever|entirely|completely|at least)\b/i,
@@ -145,13 +148,14 @@ const CUES: Cue[] = [
     1,
   ],
   [/\bi (?:don't|do not) (?:want|like|think we (?:need|should))\b/i, 2],
-  [/\bwe (?:\w+ )?(?:want|need|don't (?:want|need)|do not (?:want|need)|keep|use|removed|allow|accept)\b/i, 2],
+  [/\bwe (?:\w+ )?(?:want|need|don't (?:want|need)|do not (?:want|need)|removed|accept)\b/i, 2],
+  [/\bwe (?:\w+ )?(?:keep|use|allow|show|store)\b/i, 1],
   [
     /\bi(?:'d| would| do| also| \w+ also| just)? (?:really |rather )?(?:want|like|prefer|rather|suggest|replace|go with|apply|expect|keep|use)\b/i,
     2,
   ],
   [
-    /\b(?:let's|lets)\s+(?:also |just |instead |completely |only |not |then )*(?:use|keep|remove|drop|rename|call|make|set|add|replace|apply|include|go|skip|move|adjust|do|separate|hide|allow|store|have|try|implement|update|change|put|stick|switch|focus|disable|enable|show)\b/i,
+    /\b(?:let's|lets)\s+(?:also |just |instead |completely |only |not |then )*(?:use|keep|remove|drop|rename|call|make|set|add|replace|apply|include|go with|skip|move|adjust|do|separate|hide|allow|store|have|try|implement|update|change|put|stick|switch|focus|disable|enable|show)\b/i,
     2,
   ],
   [/\b(?:let's|lets) (?:go with|use|keep|remove|drop|rename|skip|set|replace|include|apply|completely|only|not)\b/i, 1],
@@ -162,7 +166,7 @@ const CUES: Cue[] = [
     2,
   ],
   [
-    /\b(?:option|approach|variant) \d|\b(?:option|approach|variant) [A-F]\b|\bis the right (?:approach|thing|way)\b|\boptions? \d\b/i,
+    /\b(?:option|approach|variant) (?:\d|[A-F]\b)(?!:)|\bis the right (?:approach|thing|way)\b|\boptions? \d\b/i,
     2,
   ],
   [
