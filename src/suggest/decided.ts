@@ -125,21 +125,14 @@ const REPORTS =
 
 type Cue = [pattern: RegExp, weight: number]
 
-/** Each says a little; what adds up to enough is a decision. */
-const CUES: Cue[] = [
+/** How people say that something is to be so. */
+const STATES: Cue[] = [
   [
-    /\b(?:we|i|they|team) (?:have |had )?(?:\w+ )?(?:decided|agreed|settled|chose|choosed|concluded)\b|\bon purpose\b|\binternal discussion\b/i,
+    /\b(?:we|i|they|team) (?:have |had )?(?:\w+ )?(?:decided|agreed|settled|chose|choosed|concluded)\b|\bon purpose\b|\bthe only way\b|\binternal discussion\b/i,
     3,
   ],
-  [/\binstead of\b|\brather than\b|,? (?:and|but) not\b|\bnot \S+ but\b/i, 1],
-  [/, not \w+|\binstead\b|\bno need to\b|\bno longer\b|\bany ?more\b|\bback to\b/i, 1],
   [
-    /\b(?:always|never|only|must|everywhere|wherever|by default|source of truth|whenever|entirely|completely|at least)\b/i,
-    1,
-  ],
-  [/\b(?:because|since|so that|so we|due to|otherwise|for clarity|for consistency|the reason)\b/i, 1],
-  [
-    /\b(?:we|it|this|that|there|they|which|these|those|you just|cli|command|test|tests|file|flag|hook|view|branch|option)\b[^,;.]{0,40}?\b(?:should|shouldn't|needs? to|must|has to|have to|ought to)\b/i,
+    /\b(?:we|it|this|that|there|they|which|these|those|you just|cli|command|file|flag|hook|view|branch|option)\b[^,;.]{0,40}?\b(?:should|shouldn't|needs? to|must|has to|have to|ought to)\b/i,
     2,
   ],
   [/\b(?:should|shouldn't)\b/i, 1],
@@ -149,7 +142,6 @@ const CUES: Cue[] = [
   ],
   [/\bi (?:don't|do not) (?:want|like|think we (?:need|should))\b/i, 2],
   [/\bwe (?:\w+ )?(?:want|need|don't (?:want|need)|do not (?:want|need)|removed|accept)\b/i, 2],
-  [/\bwe (?:\w+ )?(?:keep|use|allow|show|store)\b/i, 1],
   [
     /\bi(?:'d| would| do| also| \w+ also| just)? (?:really |rather )?(?:want|like|prefer|rather|suggest|replace|go with|apply|expect|keep|use)\b/i,
     2,
@@ -159,24 +151,35 @@ const CUES: Cue[] = [
     2,
   ],
   [/\b(?:let's|lets) (?:go with|use|keep|remove|drop|rename|skip|set|replace|include|apply|completely|only|not)\b/i, 1],
-  [/^(?:no,|nope|nah|yes|yeah|ok|okay|sure)[,\s-]+(?=\S+\s+\S+\s+\S+)/i, 1],
-  [/^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i, 1],
   [
     /^(?:(?:and|also|please|but)[\s,]+)?(?:do not|don't|never|always|keep|use|make sure|ensure|remove|drop|avoid|prefer|leave)\b/i,
     2,
   ],
-  [
-    /\b(?:option|approach|variant) (?:\d|[A-F]\b)(?!:)|\bis the right (?:approach|thing|way)\b|\boptions? \d\b/i,
-    2,
-  ],
+  [/\b(?:option|approach|variant) (?:\d|[A-F]\b)(?!:)|\bis the right (?:approach|thing|way)\b|\boptions? \d\b/i, 2],
   [
     /\b(?:is|it's|are) (?:totally |perfectly )?(?:fine|ok|okay|acceptable|good enough|a fair assumption|redundant|obsolete)\b/i,
     2,
   ],
-  [/\b(?:\w+) only(?: for now)?[.!]?$/i, 2],
-  [/\bfor now\b/i, 1],
+  [/\b\w+ only(?: for now)?[.!]?$/i, 2],
 ]
+
+/** What often stands beside it, and as often elsewhere: a contrast, a reason, a rule's reach, an answer's beginning. */
+const SUPPORTS: RegExp[] = [
+  /\binstead of\b|\brather than\b|,? (?:and|but) not\b|\bnot \S+ but\b/i,
+  /, not \w+|\binstead\b|\bno need to\b|\bno longer\b|\bany ?more\b|\bback to\b/i,
+  /\b(?:always|never|only|must|everywhere|wherever|by default|source of truth|whenever|entirely|completely|at least)\b/i,
+  /\b(?:because|since|so that|so we|due to|otherwise|for clarity|for consistency|the reason)\b/i,
+  /\bwe (?:\w+ )?(?:keep|use|allow|show|store)\b/i,
+  /^(?:no,|nope|nah|yes|yeah|ok|okay|sure)[,\s-]+(?=\S+\s+\S+\s+\S+)/i,
+  /^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i,
+  /\bfor now\b/i,
+]
+
 const ENOUGH = 2
+/** "Let's do that" decides something, but does not say what. */
+const LEAST_SUBJECT = 2
+const PLAIN = 4
+const OPTION = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
 /** True for what asks, with a question mark or without. */
 export function isQuestion(text: string): boolean {
@@ -185,14 +188,11 @@ export function isQuestion(text: string): boolean {
 
 export function isDecision(sentence: string): boolean {
   if (ASKS.test(sentence) || HEDGED.test(sentence)) return false
-  const score = CUES.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
-  const against = (TASK.test(sentence) ? 3 : 0) + (REPORTS.test(sentence) ? 2 : 0)
-  if (score - against < ENOUGH) return false
+  const stated = STATES.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
+  if (stated === 0) return false
+  const supported = SUPPORTS.filter((pattern) => pattern.test(sentence)).length
+  const score = stated + supported - (TASK.test(sentence) ? 3 : 0) - (REPORTS.test(sentence) ? 2 : 0)
+  if (score < ENOUGH) return false
   const about = subjectOf(sentence).length
-  return about >= LEAST_SUBJECT || (about > 0 && score - against >= PLAIN) || OPTION.test(sentence)
+  return about >= LEAST_SUBJECT || (about > 0 && score >= PLAIN) || OPTION.test(sentence)
 }
-
-/** "Let's do that" decides something, but does not say what. */
-const LEAST_SUBJECT = 2
-const PLAIN = 4
-const OPTION = /\S+\s+\S*\s*\boptions? (?:\d|[A-F]\b)/i
