@@ -119,8 +119,7 @@ function textsOf({ conversation, number, quotes }: Label, spoken: Map<string, St
 function isSame(one: Found, { conversation, numbers, kind, texts }: Wanted): boolean {
   if (one.row.ref.id !== conversation || !numbers.includes(one.number)) return false
   const quote = plain(one.quote)
-  if (texts.some((text) => quote.includes(text) || text.includes(quote) || quote.includes(text.replace(/^#+ /, ""))))
-    return true
+  if (texts.map(unmarked).some((text) => quote.includes(text) || text.includes(quote))) return true
   if (kind !== "answer") return false
   const message = one.messages.find(({ number }) => number === one.number)!
   const all = plain(message.parts.map(({ text }) => text).join(" "))
@@ -128,6 +127,11 @@ function isSame(one: Found, { conversation, numbers, kind, texts }: Wanted): boo
     const at = all.indexOf(`"${text}"="`)
     return at >= 0 && all.slice(at + text.length + 4).startsWith(quote)
   })
+}
+
+/** Without what makes it a heading, an item of a list or a quote. */
+function unmarked(text: string): string {
+  return text.replace(/^(?:#+|-) /, "").replace(/^"(.*)"$/, "$1")
 }
 
 function measureSuperseded(all: Found[], spoken: Map<string, StoredMessage[]>): void {
