@@ -192,6 +192,7 @@ async function printedBy(
   if (name === "ask") return (await import("./print/ask.ts")).printAsk(output as never, context)
   if (name === "map" || name === "rules") return (await import("./print/map.ts")).printMap(output as never, context)
   if (name === "digest") return (await import("./print/digest.ts")).printDigest(output as never, context)
+  if (name === "decisions") return (await import("./print/decisions.ts")).printDecisions(output as never, context)
   if (name === "fix") return (await import("./print/fix.ts")).printFix(output as never, context)
   if (name === "suggest") return (await import("./print/suggest.ts")).printSuggest(output as never, context)
   if (name === "tests") return (await import("./print/tests.ts")).printTests(output as never, context)

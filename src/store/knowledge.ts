@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import type { Ref } from "../core/ref.ts"
 import { explained, inTransaction, openDerived, removeDatabase } from "./database.ts"
+import { DECISIONS_SCHEMA, removeDecisions } from "./knowledge-decisions.ts"
 import { FILES_SCHEMA } from "./knowledge-files.ts"
 import { FIXES_SCHEMA } from "./knowledge-fixes.ts"
 import { GIT_SCHEMA } from "./knowledge-git.ts"
@@ -34,6 +35,7 @@ const SCHEMA = `
     ${FIXES_SCHEMA}
     ${TESTS_SCHEMA}
     ${GIT_SCHEMA}
+    ${DECISIONS_SCHEMA}
 `
 const SCHEMA_MARK = createHash("sha256").update(SCHEMA).digest("hex").slice(0, 16)
 
@@ -123,6 +125,7 @@ function removeFacts(db: Knowledge, id: number): void {
   db.prepare("delete from fix where conversation_id = ?").run(id)
   db.prepare("delete from worked where conversation_id = ?").run(id)
   removeTestRuns(db, id)
+  removeDecisions(db, id)
 }
 
 /** What the feed calls a conversation that is known. */
@@ -143,6 +146,7 @@ export function purgeKnowledge(db: Knowledge, path: string): void {
   try {
     inTransaction(db, () => db.exec("delete from file where id not in (select file_id from worked)"))
     db.exec("insert into fix_words (fix_words) values ('optimize')")
+    db.exec("insert into decision_words (decision_words) values ('optimize')")
     db.pragma("wal_checkpoint(truncate)")
     db.exec("vacuum")
     db.pragma("wal_checkpoint(truncate)")

@@ -1,5 +1,5 @@
 import type { Part } from "../core/conversation.ts"
-import { isDecision, isQuestion, sentencesOf } from "./decided.ts"
+import { isDecision, isQuestion, ownLines, sentencesOf } from "./decided.ts"
 
 // What a person answered when the agent asked.
 
@@ -11,29 +11,36 @@ const LOOKED_AT = 20_000
 
 /** The answers in a tool's result, or in the text that stands for one, that decide something. */
 export function answersIn(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
-  const text = part.text.slice(0, LOOKED_AT)
+  const told = part.text.slice(0, LOOKED_AT)
   if (part.type === "text")
-    return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
+    return told.trimStart().startsWith(CLARIFIES) ? partly(told).flatMap((one) => answered(one, undefined)) : []
   if (part.tool !== "AskUserQuestion" || part.is_error) return []
-  const options = optionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
-  return pairsIn(text).flatMap((one) => answered(one, options))
+  const asked = questionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
+  const options = asked && new Set(asked.flatMap(({ options }) => options))
+  return pairsIn(
+    told,
+    asked?.map(({ question }) => question),
+  ).flatMap((one) => answered(one, options))
 }
 
 type Pair = { question: string; answer: string }
 
 /** `"question"="answer", "question"="answer". You can now …`, where either may hold quotes of its own. */
-function pairsIn(text: string): Pair[] {
+function pairsIn(text: string, questions: string[] = []): Pair[] {
   const pieces = text.split('"="')
   return pieces.slice(1).map((piece, i) => {
     const before = pieces[i]!
     const from = Math.max(before.lastIndexOf(': "'), before.lastIndexOf(', "'))
-    const last = i + 2 === pieces.length
-    const end = last ? piece.lastIndexOf('". You can now') : piece.lastIndexOf('", "')
-    return {
-      question: before.slice(from < 0 ? 0 : from + 3).trim(),
-      answer: piece.slice(0, end < 0 ? Math.max(0, piece.lastIndexOf('"')) : end).trim(),
-    }
+    const question = questions.find((one) => before.endsWith(`"${one}`)) ?? before.slice(from < 0 ? 0 : from + 3).trim()
+    const next = pieces[i + 2] === undefined ? undefined : questions.find((one) => piece.endsWith(`", "${one}`))
+    const end = next === undefined ? endOf(piece, i + 2 === pieces.length) : piece.length - next.length - 4
+    return { question, answer: piece.slice(0, Math.max(0, end)).trim() }
   })
+}
+
+function endOf(piece: string, isLast: boolean): number {
+  const end = isLast ? piece.lastIndexOf('". You can now') : piece.lastIndexOf('", "')
+  return end < 0 ? piece.lastIndexOf('"') : end
 }
 
 /** `- "question"` and, below it, `Answer: …`. */
@@ -50,9 +57,10 @@ function partly(text: string): Pair[] {
 const ABOUT_THE_WORK =
   /\bwhat (?:would|do) you (?:like|want)(?: me)? to do\b|\bnext\b|\bready to\b|\b(?:force.?)?push\b|\bbe committed\b|\bshould i (?:commit|start|proceed|continue|go ahead|write|create)\b|\bproceed\b|\bwhich (?:PR|pull request|issue|ticket|task)\b|\bare there (?:any )?other\b|\bPRs?\b|\bwhere should i\b|\b(?:look|sound)s? (?:good|right)\b|\bcapture the right\b/i
 
-function answered({ question, answer }: Pair, options: Set<string> | undefined): Answered[] {
-  if (answer === "" || isQuestion(answer)) return []
-  const isTyped = options !== undefined && !isChosen(answer, options)
+function answered({ question, answer: given }: Pair, options: Set<string> | undefined): Answered[] {
+  const isTyped = options !== undefined && !isChosen(given, options)
+  const answer = isTyped ? ownLines(given).join("\n") : given
+  if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []
   const told: Answered = {
     kind: "answer",
     quote: isTyped ? answer : `${question} → ${answer}`,
@@ -69,10 +77,12 @@ function isChosen(answer: string, options: Set<string>): boolean {
   return options.has(answer) || answer.split(", ").every((one) => options.has(one))
 }
 
-function optionsOf(call: string | undefined): Set<string> | undefined {
-  const questions = list(record(json(call))?.questions)
-  const labels = questions.flatMap((question) => list(record(question)?.options).map((option) => record(option)?.label))
-  return call === undefined ? undefined : new Set(labels.filter((label) => typeof label === "string"))
+function questionsOf(call: string | undefined): { question: string; options: string[] }[] | undefined {
+  if (call === undefined) return undefined
+  return list(record(json(call))?.questions).map((one) => ({
+    question: text(record(one)?.question) ?? "",
+    options: list(record(one)?.options).flatMap((option) => text(record(option)?.label) ?? []),
+  }))
 }
 
 function json(text: string | undefined): unknown {
@@ -89,4 +99,8 @@ function record(value: unknown): Record<string, unknown> | undefined {
 
 function list(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined
 }

@@ -50,7 +50,7 @@ export function isRetreat(sentence: string): boolean {
 }
 
 /** Lines that the person typed: no fenced block, no quote, no output of a program. */
-function ownLines(text: string): string[] {
+export function ownLines(text: string): string[] {
   const kept: string[] = []
   let fenced = false
   for (const line of text.split("\n")) {
@@ -152,7 +152,7 @@ const STATES: Cue[] = [
   ],
   [/\b(?:let's|lets) (?:go with|use|keep|remove|drop|rename|skip|set|replace|include|apply|completely|only|not)\b/i, 1],
   [
-    /^(?:(?:and|also|please|but)[\s,]+)?(?:do not|don't|never|always|keep|use|make sure|ensure|remove|drop|avoid|prefer|leave)\b/i,
+    /^(?:(?:and|also|please|but)[\s,]+|(?:no|nope|nah|yes|yeah|ok|okay|sure)[,:]\s+)?(?:do not|don't|never|always|keep|use|make sure|ensure|remove|drop|avoid|prefer|leave)\b/i,
     2,
   ],
   [/\b(?:option|approach|variant) (?:\d|[A-F]\b)(?!:)|\bis the right (?:approach|thing|way)\b|\boptions? \d\b/i, 2],
@@ -178,7 +178,7 @@ const SUPPORTS: RegExp[] = [
 const ENOUGH = 2
 /** "Let's do that" decides something, but does not say what. */
 const LEAST_SUBJECT = 2
-const PLAIN = 4
+const PLAIN = 3
 const OPTION = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
 /** True for what asks, with a question mark or without. */

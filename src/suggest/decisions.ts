@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import type { Effect, Part } from "../core/conversation.ts"
 import { formatRef } from "../core/ref.ts"
+import type { KeptDecision } from "../store/knowledge-decisions.ts"
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import { answersIn } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
@@ -9,26 +10,7 @@ import { subjectOf } from "./subject.ts"
 
 // The lasting choices that a conversation, a project's documents and its commits know of.
 
-export const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert"] as const
-export type DecisionKind = (typeof DECISION_KINDS)[number]
-
-export type Decision = {
-  /** Names this decision, wherever it is told again. */
-  key: string
-  kind: DecisionKind
-  /** As it was written. */
-  quote: string
-  /** The message that states it. */
-  number: number
-  at?: number
-  /** Named with it, or edited after it and before the person spoke again. Relative to the project. */
-  files: string[]
-  symbols: string[]
-  /** The words that it is about. */
-  subject: string[]
-  /** Whose words the quote holds. An approved plan and a chosen answer are the agent's. */
-  origin: "person" | "agent"
-}
+export type Decision = KeptDecision
 
 const MOST_FILES = 20
 const MOST_SYMBOLS = 20
@@ -144,13 +126,19 @@ const DECISION_HEADING = /^(?:\d[\d.]*\s+)?(?:decision(?: outcome)?|decided|we d
 const IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:accepted|approved|adopted|implemented)\b/i
 const NOT_IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:proposed|draft|rejected|declined|deprecated)\b/i
 
-/** An architecture decision record: the first words below its heading "Decision", under its title. */
+/** By its path: may it be a decision record? Others are not read for it. */
+export function mayDecide(path: string): boolean {
+  return /(?:^|[/_-])(?:adrs?|decisions?|rfcs?|architecture)(?:[/_.-]|$)|(?:^|\/)\d{3,5}-[^/]+$/i.test(path)
+}
+
+/** An architecture decision record of a project: the first words below its heading "Decision", under its title. */
 function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sections: StoredMessage[]): Decision[] {
   const all = sections.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
   )
   const whole = all.map(({ part, mark }) => `${mark?.name ?? ""}\n${part.text.slice(0, 500)}`).join("\n")
-  if (NOT_IN_FORCE.test(whole) || !(IN_FORCE.test(whole) || ADR_PATH.test(row.ref.id))) return []
+  if (row.project === undefined || NOT_IN_FORCE.test(whole) || !(IN_FORCE.test(whole) || ADR_PATH.test(row.ref.id)))
+    return []
   const decided = all.find(({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name))
   if (decided === undefined) return []
   const title = decided.mark?.headings[0]

@@ -11,17 +11,20 @@ import {
   rootOf,
   saveLearnedToken,
 } from "../store/knowledge.ts"
+import { type KeptDecision, renewReversals, saveDecisions } from "../store/knowledge-decisions.ts"
 import { saveWorked, type WorkedFile } from "../store/knowledge-files.ts"
 import { saveFixes } from "../store/knowledge-fixes.ts"
 import { saveTestRuns, type TestRunWrite } from "../store/knowledge-tests.ts"
 import type { Change, ConversationRow, Store, StoredMessage } from "../store/store.ts"
+import { decisionsIn, mayDecide } from "./decisions.ts"
 import { fixesIn, type Subagent } from "./fixes.ts"
 import { keptFix } from "./kept-fixes.ts"
 import { pathBelow } from "./paths.ts"
+import { supersede } from "./supersede.ts"
 import { testRunsIn } from "./test-runs.ts"
 
 /** What is learned differently from this on is learned again from everything. */
-const LEARNER_VERSION = 2
+const LEARNER_VERSION = 3
 const BATCH = 16
 const MOST_SUBAGENTS = 50
 
@@ -51,9 +54,11 @@ export async function learn(
     if (feed.token !== token && !save(knowledge, facts, token, feed.token)) continue
     learned += feed.changes.length
     if (feed.changes.length > 0) options.onProgress?.(learned)
-    if (!feed.more) return { learned, complete: true }
-    if (options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline))
-      return { learned, complete: false }
+    const complete = !feed.more
+    if (complete || options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline)) {
+      renewReversals(knowledge, supersede)
+      return { learned, complete }
+    }
   }
 }
 
@@ -99,11 +104,13 @@ type Learned =
       worked: WorkedFile[]
       fixes: ReturnType<typeof keptFix>[]
       test_runs: TestRunWrite[]
+      decisions: KeptDecision[]
     }
 
 async function factsOf(store: Store, { conversation: name, ref }: Change): Promise<Learned> {
   const row = ref && (await store.conversation(ref))
-  if (!row || row.kind === "document" || row.kind === "dex") return { name, gone: true }
+  if (!row || row.kind === "dex") return { name, gone: true }
+  if (row.kind === "document") return documentFacts(store, name, row)
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
   const web_at = webAt(messages)
   return {
@@ -114,7 +121,16 @@ async function factsOf(store: Store, { conversation: name, ref }: Change): Promi
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
     fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
+    decisions: decisionsIn(row, messages),
   }
+}
+
+/** Of a document only what it decides. */
+async function documentFacts(store: Store, name: string, row: ConversationRow): Promise<Learned> {
+  const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
+  return decisions.length === 0
+    ? { name, gone: true }
+    : { name, gone: false, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
 function write(knowledge: Knowledge, learned: Learned): void {
@@ -122,7 +138,7 @@ function write(knowledge: Knowledge, learned: Learned): void {
     removeConversation(knowledge, learned.name)
     return
   }
-  const { name, row, web_at, worked, fixes, test_runs } = learned
+  const { name, row, web_at, worked, fixes, test_runs, decisions } = learned
   const { ref, kind, project, title, started_at, ended_at } = row
   const from = row.parent?.id ?? row.fork_of
   const id = renewConversation(knowledge, {
@@ -140,6 +156,7 @@ function write(knowledge: Knowledge, learned: Learned): void {
   if (project !== undefined) saveWorked(knowledge, id, project, worked)
   if (project !== undefined) saveTestRuns(knowledge, id, project, test_runs, ended_at)
   saveFixes(knowledge, id, project, fixes)
+  saveDecisions(knowledge, id, project, decisions)
 }
 
 /** From when on a web page's or a remote tool's words stand in it. Without a time that is from its beginning on. */

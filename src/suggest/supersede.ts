@@ -1,10 +1,10 @@
+import type { MadeDecision } from "../store/knowledge-decisions.ts"
 import { isRetreat } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
 
 // Which decisions a later one on the same subject takes back.
 
-/** `conversation` is where it was made: "let's go back" speaks of what was decided there. */
-export type Made = { key: string; kind: string; quote: string; number: number; subject: string[]; conversation: string }
+type Made = MadeDecision
 
 /** Decisions of one project in order of time → the key of each that was reversed, with the key of the one that did it. */
 export function supersede(decisions: Made[]): Map<string, string> {
@@ -37,20 +37,27 @@ type Read = Made & {
 const CLOSE = 0.3
 const CLOSE_TOGETHER = 0.15
 const MANY = 4
+/** A word that more decisions hold than this, and more than this share, is the project's own. */
+const FEW = 4
+const COMMON = 0.08
 /** "Let's go back" speaks of what was decided not long ago. */
 const MOST_BETWEEN = 100
 
 /** Older ones about the same word are many, and the newest are the ones in force. */
-const MOST_PER_WORD = 200
+const MOST_PER_WORD = 50
 
 class Known {
   private readonly byWord = new Map<string, Read[]>()
+  private readonly heldBy = new Map<string, number>()
   private readonly byConversation = new Map<string, Read[]>()
   private count = 0
 
   add(decision: Read): void {
     this.count++
-    for (const word of decision.about) push(this.byWord, word, decision)
+    for (const word of decision.about) {
+      push(this.byWord, word, decision)
+      this.heldBy.set(word, (this.heldBy.get(word) ?? 0) + 1)
+    }
     push(this.byConversation, decision.conversation, decision)
   }
 
@@ -78,9 +85,9 @@ class Known {
     return telling.some((word) => later.against.has(word) && earlier.for.has(word))
   }
 
-  /** A word that half of the project's decisions hold does not say that two are about the same. */
+  /** A word that many of the project's decisions hold does not say that two are about the same. */
   private isTelling(word: string): boolean {
-    return (this.byWord.get(word)?.length ?? 0) <= Math.max(4, this.count * 0.08)
+    return (this.heldBy.get(word) ?? 0) <= Math.max(FEW, this.count * COMMON)
   }
 }
 

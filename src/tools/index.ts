@@ -1,6 +1,7 @@
 import type { Tool } from "../core/tool.ts"
 import { config } from "./config.ts"
 import type { Dex } from "./context.ts"
+import { decisions } from "./decisions.ts"
 import { docs } from "./docs.ts"
 import { doctor } from "./doctor.ts"
 import { evaluate } from "./eval.ts"
@@ -37,6 +38,7 @@ export const tools: readonly Tool<Dex>[] = [
   fix,
   suggest,
   tests,
+  decisions,
   docs,
   traces,
   trace,

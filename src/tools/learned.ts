@@ -9,6 +9,8 @@ export type Learned = {
   notes: string[]
   /** A private project is told of only inside itself. */
   isHidden(project: string | undefined): boolean
+  /** The private projects that this is not inside of. */
+  hidden: string[]
 }
 
 /** The facts, brought up to what the history says. */
@@ -26,6 +28,7 @@ export async function learnedOf(dex: Dex): Promise<Learned> {
     knowledge,
     notes: complete ? [] : ["Not every conversation was learned from yet: the next command goes on."],
     isHidden: (project) => project !== undefined && hidden.has(project),
+    hidden: [...hidden],
   }
 }
 

@@ -1,0 +1,64 @@
+import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, projectName, when } from "./words.ts"
+
+type Shown = {
+  quote: string
+  kind: string
+  by: string
+  date: string
+  ref: string
+  project: string
+  files: string[]
+  files_left_out?: number
+  superseded_by?: { quote: string; date: string; ref: string }
+}
+type Output = { decisions: Shown[]; total: number; notes: string[] }
+
+const MOST_LINES = 4
+
+export function printDecisions(output: Output, { terminal }: PrintContext): Printed {
+  if (output.decisions.length === 0)
+    return {
+      lines: [],
+      notes: ["No such decision is known. `dex decisions --all` shows those of every project.", ...output.notes],
+    }
+  return {
+    lines: output.decisions.flatMap((decision, i) => [...linesOf(decision, i + 1, terminal), ""]),
+    notes: [`${many(output.total, "decision")}. Read where it was made: dex show 1`, ...output.notes],
+    listing: output.decisions.map(({ ref }) => ref),
+  }
+}
+
+const WORDS: Record<string, string> = {
+  said: "said",
+  answer: "answered",
+  plan: "approved plan",
+  adr: "decision record",
+  breaking: "breaking change",
+  revert: "revert",
+}
+
+function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
+  const room = terminal.columns - 4
+  const later = decision.superseded_by
+  const [first = "", ...rest] = decision.quote.split("\n").slice(0, MOST_LINES).map(safeLine)
+  const left = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
+  const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${left}` : ""
+  return [
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, later ? "dim" : "bold", clip(first, room))}`,
+    ...[
+      ...rest.map((line) => clip(line, room)),
+      ...(later
+        ? [
+            clip(`superseded ${when(later.date)}: ${safeLine(later.quote.split("\n")[0] ?? "")}`, room),
+            paint(terminal, "dim", clip(safeLine(later.ref), room)),
+          ]
+        : []),
+      ...[
+        `${WORDS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)} · ${safeLine(decision.ref)} · ${projectName(safeLine(decision.project))}`,
+        ...(files === "" ? [] : [files]),
+      ].map((line) => paint(terminal, "dim", clip(line, room))),
+    ].map((line) => `    ${line}`),
+  ]
+}

@@ -1,0 +1,222 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { openKnowledge } from "../../src/store/knowledge.ts"
+import { type DecisionFilter, knownDecisions } from "../../src/store/knowledge-decisions.ts"
+import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+const FIRST = "11111111-2222-4333-8444-555555555555"
+const SECOND = "22222222-2222-4333-8444-555555555555"
+const ELSEWHERE = "33333333-2222-4333-8444-555555555555"
+const PROJECT = "/home/dev/proj"
+
+type Session = [id: string, cwd: string, day: number, tell: (session: Writer) => void]
+
+async function home(...sessions: Session[]): Promise<string> {
+  const at = tempDir()
+  for (const [id, cwd, day, tell] of sessions) {
+    const session = writer({ sessionId: id, cwd }, id.slice(0, 3))
+    tell(session)
+    const records = session.records.map((record) => ({
+      ...record,
+      timestamp: String(record.timestamp).replace("2026-01-02", `2026-01-0${day}`),
+    }))
+    putSession(at, records, id)
+  }
+  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  return at
+}
+
+function edits(session: Writer, file: string): void {
+  const filePath = `${PROJECT}/${file}`
+  session.answer(`m_${file}`, [call(file, "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+  session.result(file, "The file was updated.", { toolUseResult: { filePath, structuredPatch: [] } })
+}
+
+const enabled: Session = [
+  FIRST,
+  PROJECT,
+  2,
+  (session) => {
+    session.prompt("telemetry should be enabled by default for quokkas, see `sendMetrics`")
+    edits(session, "src/metrics/send.ts")
+    session.prompt("thanks a lot")
+    edits(session, "src/late.ts")
+  },
+]
+const disabled: Session = [
+  SECOND,
+  PROJECT,
+  3,
+  (session) => session.prompt("we want telemetry disabled by default for quokkas"),
+]
+const elsewhere: Session = [
+  ELSEWHERE,
+  "/home/dev/other",
+  4,
+  (session) => session.prompt("we should always sort the wombat table by name"),
+]
+
+const decisions = async (at: string, ...args: string[]) => {
+  const { code, stdout } = await dex(at, ["decisions", ...args, "--json"])
+  const { decisions: found, ...rest } = JSON.parse(stdout) as {
+    decisions: { quote: string; ref: string; superseded_by?: { quote: string } }[]
+    total: number
+    notes: string[]
+  }
+  return { code, quotes: found.map(({ quote }) => quote.slice(0, 24)), found, ...rest }
+}
+const TO_DISABLED = "we want telemetry disabled by default for quokkas".slice(0, 24)
+const TO_ENABLED = "telemetry should be enabled by default".slice(0, 24)
+const SORTED = "we should always sort the wombat table".slice(0, 24)
+
+test("tells decisions newest first, and what reversed one", async () => {
+  const at = await home(enabled, disabled, elsewhere)
+  const all = await decisions(at, "--all")
+  expect(all).toMatchObject({ code: 0, total: 3, quotes: [SORTED, TO_DISABLED, TO_ENABLED] })
+  expect(all.found[2]).toMatchObject({
+    kind: "said",
+    by: "person",
+    date: expect.stringContaining("2026-01-02"),
+    ref: `claude_code:${FIRST}#1`,
+    project: PROJECT,
+    files: ["src/metrics/send.ts"],
+    superseded_by: {
+      quote: "we want telemetry disabled by default for quokkas",
+      date: expect.stringContaining("2026-01-03"),
+      ref: `claude_code:${SECOND}#1`,
+    },
+  })
+  expect(all.found[1]!.superseded_by).toBeUndefined()
+
+  const printed = await dex(at, ["decisions", "--all"])
+  expect(printed.stdout).toContain("superseded 2026-01-03 10:00: we want telemetry disabled by default for quokkas")
+  expect(printed.stdout).toContain(`said 2026-01-02 10:00 · claude_code:${FIRST}#1 · proj`)
+})
+
+test("finds them by project, file, symbol and words", async () => {
+  const at = await home(enabled, disabled, elsewhere)
+  expect(await decisions(at, "--project", "other")).toMatchObject({ quotes: [SORTED] })
+  expect(await decisions(at)).toMatchObject({ code: 1, quotes: [], total: 0 })
+  for (const file of ["src/metrics/send.ts", "metrics/send.ts", "send.ts"])
+    expect(await decisions(at, "--all", "--file", file)).toMatchObject({ quotes: [TO_ENABLED] })
+  for (const file of ["end.ts", "src/late.ts", "src/metrics"])
+    expect(await decisions(at, "--all", "--file", file)).toMatchObject({ code: 1, quotes: [] })
+  for (const symbol of ["sendMetrics", "sendmetrics()"])
+    expect(await decisions(at, "--all", "--symbol", symbol)).toMatchObject({ quotes: [TO_ENABLED] })
+  expect(await decisions(at, "--all", "--symbol", "Metrics")).toMatchObject({ quotes: [] })
+  expect(await decisions(at, "telemetry", "disabled", "--all")).toMatchObject({ quotes: [TO_DISABLED] })
+  expect(await decisions(at, '"wombat" OR telemetry*', "--all")).toMatchObject({ quotes: [] })
+  expect(await decisions(at, "--all", "--limit", "1")).toMatchObject({
+    quotes: [SORTED],
+    total: 3,
+    notes: ["The newest 1 of 3. --limit shows more."],
+  })
+})
+
+test("a file is meant as the project knows it, wherever the command is given", async () => {
+  const at = tempDir()
+  const project = join(at, "proj")
+  mkdirSync(join(project, "src/metrics"), { recursive: true })
+  mkdirSync(join(project, ".git"))
+  const session = writer({ cwd: project })
+  session.prompt("telemetry should be enabled by default for quokkas, see src/metrics/send.ts")
+  putSession(at, session.records)
+  await dex(at, ["sync"])
+  const inside = (cwd: string, file: string) => dex(at, ["decisions", "--file", file, "--json"], {}, undefined, "", cwd)
+  for (const [cwd, file] of [
+    [project, "src/metrics/send.ts"],
+    [join(project, "src"), "metrics/send.ts"],
+    [join(project, "src"), join(project, "src/metrics/send.ts")],
+  ] as const)
+    expect(await inside(cwd, file)).toMatchObject({ code: 0 })
+  expect(await inside(join(project, "src"), "send.ts")).toMatchObject({ code: 1 })
+})
+
+test("a private project's are told only inside it, and counted elsewhere", async () => {
+  const at = await home(enabled, elsewhere)
+  await dex(at, ["private", "/home/dev/other"])
+  expect(await decisions(at, "--all")).toMatchObject({
+    quotes: [TO_ENABLED],
+    total: 1,
+    notes: ["1 in private projects, not shown."],
+  })
+  expect(await decisions(at, "--project", "/home/dev/other")).toMatchObject({ code: 1, quotes: [] })
+})
+
+test("what was forgotten is in no byte, and reverses nothing any more", async () => {
+  const at = await home(enabled, disabled)
+  expect((await decisions(at, "--all")).found[1]!.superseded_by).toBeDefined()
+  expect(await dex(at, ["forget", `claude_code:${SECOND}`, "--yes"])).toMatchObject({ code: 0 })
+  const left = await decisions(at, "--all")
+  expect(left.quotes).toEqual([TO_ENABLED])
+  expect(left.found[0]!.superseded_by).toBeUndefined()
+  const knowledge = openKnowledge(join(at, ".dex", "knowledge.db"))
+  expect(knowledge.prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
+  knowledge.close()
+
+  const bytes = () => {
+    const dir = join(at, ".dex")
+    const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
+    return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
+  }
+  expect(bytes()).toContain("quokka")
+  expect(bytes()).not.toContain("we want telemetry disabled")
+  await dex(at, ["forget", `claude_code:${FIRST}`, "--yes"])
+  for (const word of ["quokka", "sendmetrics", "sendMetrics", "send.ts"]) expect(bytes()).not.toContain(word)
+})
+
+test("a project's decision records count, other documents do not", async () => {
+  const at = await home([FIRST, PROJECT, 2, (session) => session.prompt("hello there")])
+  const project = join(at, "code")
+  mkdirSync(join(project, "docs/adr"), { recursive: true })
+  mkdirSync(join(project, ".git"))
+  writeFileSync(
+    join(project, "docs/adr/0004-queue.md"),
+    "# 4. Use a queue\n\nStatus: Accepted\n\n## Context\n\nSlow.\n\n## Decision\n\nInvoices go into a queue.\n",
+  )
+  writeFileSync(join(project, "docs/guide.md"), "# Guide\n\n## Decision\n\nWe should always say hello.\n")
+  const there = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  expect(await there("docs", "add", join(project, "docs"))).toMatchObject({ code: 0 })
+  const { stdout } = await there("decisions", "--json")
+  expect(JSON.parse(stdout)).toMatchObject({
+    decisions: [{ kind: "adr", quote: "4. Use a queue\nInvoices go into a queue.", by: "person" }],
+  })
+})
+
+test("no transcript's control character reaches the terminal", async () => {
+  const at = await home([
+    FIRST,
+    PROJECT,
+    2,
+    (session) => session.prompt("we should always paint the wombat\u001b[31m table red\u0007 by name"),
+  ])
+  const { stdout } = await dex(at, ["decisions", "--all"])
+  expect(stdout).toContain("wombat")
+  expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f]/)
+})
+
+test("words after a web page's are marked, a person's decision is kept with them", async () => {
+  const at = await home([
+    FIRST,
+    PROJECT,
+    2,
+    (session) => {
+      session.prompt("we should always sort the wombat table by name")
+      session.answer("m_w", [call("w1", "WebFetch", { url: "https://example.org" })])
+      session.result("w1", "a page")
+      session.prompt("we should always sort the quokka table by size")
+    },
+  ])
+  await dex(at, ["decisions", "--all"])
+  const knowledge = openKnowledge(join(at, ".dex", "knowledge.db"))
+  const filter: DecisionFilter = { project: PROJECT, exactly: true, limit: 10 }
+  const own = knownDecisions(knowledge, filter).decisions.map(({ number, is_own_words }) => [number, is_own_words])
+  expect(own).toEqual([
+    [4, false],
+    [1, true],
+  ])
+  knowledge.close()
+})
