@@ -2,6 +2,7 @@ import { estimateTokens } from "../core/tokens.ts"
 import { adjusted } from "./feedback.ts"
 import { findChange, findCommittedTogether } from "./find-change.ts"
 import { findConversation } from "./find-conversation.ts"
+import { findDecision } from "./find-decision.ts"
 import { findFailingTests } from "./find-failing-tests.ts"
 import { findFix } from "./find-fix.ts"
 import { findOpenWork } from "./find-open-work.ts"
@@ -16,6 +17,7 @@ export const FINDERS: readonly [ItemKind, Finder][] = [
   ["fix", findFix],
   ["related_code", findRelated],
   ["related_code", findCommittedTogether],
+  ["decision", findDecision],
   ["warning", findFailingTests],
   ["change", findChange],
   ["conversation", findConversation],
@@ -51,9 +53,10 @@ export function candidatesFor(
   session: Session,
   kinds?: ReadonlySet<ItemKind>,
 ): Candidate[] {
-  const found = FINDERS.filter(([kind]) => kinds?.has(kind) ?? true).flatMap(([, find]) =>
-    find(sources, moment, session),
-  )
+  const isOn = (kind: ItemKind) => kinds?.has(kind) ?? true
+  const found = FINDERS.filter(([kind]) => isOn(kind))
+    .flatMap(([, find]) => find(sources, moment, session))
+    .filter(({ kind }) => isOn(kind))
   const keys = new Set(session.seen)
   return found.filter(({ key }) => {
     if (keys.has(key)) return false

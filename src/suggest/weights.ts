@@ -6,6 +6,7 @@ import type { Weights } from "./relevance.ts"
  */
 export const WEIGHTS: Weights = {
   fix: { bias: -6.627, likeness: 6.552, same: 1.666, others: 0.105, days: -0.133 },
+  decision: { bias: -2.296, typed: 1.047, names: 0.974, within_weeks: -1.24, done: -0.474 },
   related_code: {
     bias: -2.423,
     together: 0.326,
@@ -41,5 +42,5 @@ export const WEIGHTS: Weights = {
   },
 }
 
-/** The lowest floor at which at least 60 of 100 were used in the half that the weights were fitted on. */
+/** The lowest floor, in steps of a tenth, at which more than half were used in the half that the weights were fitted on. */
 export const FLOOR = 0.4

@@ -2,6 +2,7 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { inTransaction } from "../../src/store/database.ts"
 import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
+import { renewReversals, saveDecisions } from "../../src/store/knowledge-decisions.ts"
 import { saveWorked } from "../../src/store/knowledge-files.ts"
 import { saveFixes } from "../../src/store/knowledge-fixes.ts"
 import { NEW_SESSION, type Session } from "../../src/suggest/session.ts"
@@ -133,6 +134,40 @@ test("before an edit, files that belong to it: of the same branch and name first
   expect(files(session(), SAID)).toEqual(["src/token.test.ts"])
   expect(files(session({ files: ["src/clock.ts"] }))).toEqual(["src/token.test.ts", "README.md"])
   expect(files(session({ named: (name) => name === "token.test.ts" }))).toEqual(["src/clock.ts", "README.md"])
+})
+
+test("decisions about the file: the developer's words; an agent's only where nobody else's came before; a reversed one is told as such", () => {
+  const decide = (id: string, origin: "person" | "agent", web = false) => {
+    const knowledge = knowing({ id, daysAgo: 3, edited: [], ...(web && { web }) })
+    const conversation = knowledge.prepare("select id from conversation").pluck().get() as number
+    const decided = (key: string, quote: string, number: number) => ({
+      key,
+      kind: "said" as const,
+      quote,
+      number,
+      at: NOW - 3 * DAY,
+      files: ["src/token.ts", "src/clock.ts"],
+      symbols: [],
+      subject: ["token"],
+      origin,
+    })
+    inTransaction(knowledge, () =>
+      saveDecisions(knowledge, conversation, PROJECT, [
+        decided("one", "we keep tokens in memory", 4),
+        decided("two", "no, tokens go to disk", 6),
+      ]),
+    )
+    renewReversals(knowledge, () => new Map([["one", "two"]]))
+    return suggest({ knowledge }, editing("src/token.ts"), session(), ALL).filter(({ key }) =>
+      key.startsWith("decision:"),
+    )
+  }
+  expect(decide("a", "person", true)).toMatchObject([
+    { kind: "decision", summary: '"no, tokens go to disk"', ref: "claude_code:a#6" },
+    { kind: "warning", summary: 'Then: "we keep tokens in memory" Since: "no, tokens go to disk"' },
+  ])
+  expect(decide("a", "agent")).toHaveLength(2)
+  expect(decide("a", "agent", true)).toEqual([])
 })
 
 test("names that are no plain paths are somebody's text, and are not told", () => {

@@ -1,0 +1,58 @@
+import { isoDate } from "../core/dates.ts"
+import { formatRef } from "../core/ref.ts"
+import { type KnownDecision, knownDecisions } from "../store/knowledge-decisions.ts"
+import type { Candidate, Finder } from "./finder.ts"
+import { nameOf, pathBelow } from "./paths.ts"
+
+// What was decided about this file or symbol, and whether that still stands.
+
+const MOST_LOOKED_AT = 10
+const MOST_CANDIDATES = 3
+const LONGEST_QUOTE = 300
+const DAY = 86_400_000
+
+export const findDecision: Finder = ({ knowledge }, moment, session) => {
+  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { symbol } = moment
+  if (file === undefined && symbol === undefined) return []
+  const { decisions } = knownDecisions(knowledge, {
+    project: moment.project,
+    exactly: true,
+    ...(symbol !== undefined ? { symbol: symbol.toLowerCase() } : { file: file! }),
+    limit: MOST_LOOKED_AT,
+  })
+  return decisions
+    .filter((decision) => isTellable(decision) && decision.id !== moment.session && (decision.at ?? 0) <= moment.at)
+    .slice(0, MOST_CANDIDATES)
+    .map((decision): Candidate => {
+      const day = decision.at === undefined ? "before" : `on ${isoDate(decision.at).slice(0, 10)}`
+      const about = symbol ?? nameOf(file!)
+      const later = decision.reversed_by
+      return {
+        kind: later ? "warning" : "decision",
+        key: `decision:${decision.key}`,
+        title: later ? `A decision about ${about} was reversed since` : `Decided ${day} about ${about}`,
+        summary: later ? `Then: "${cut(decision.quote)}" Since: "${cut(later.quote)}"` : `"${cut(decision.quote)}"`,
+        reason: `It names ${about}, and ${decision.origin === "person" ? "the developer said it" : "the developer approved it"}.`,
+        ref: formatRef({ source: decision.source, id: decision.id, number: decision.number }),
+        ...(file !== undefined && { file }),
+        ...(symbol !== undefined && { symbol }),
+        names: [...decision.files.map(nameOf), ...decision.symbols].filter((name) => name !== about),
+        features: {
+          typed: decision.origin === "person" ? 1 : 0,
+          names: Math.log1p(decision.files.length + decision.symbols.length),
+          within_weeks: Math.exp(-Math.max(0, moment.at - (decision.at ?? 0)) / (14 * DAY)),
+          done: Math.log1p(session.files.length),
+        },
+      }
+    })
+}
+
+/** A person's words; an agent's where nobody else's can have come into them. */
+function isTellable({ origin, is_own_words }: KnownDecision): boolean {
+  return origin === "person" || is_own_words
+}
+
+function cut(quote: string): string {
+  return quote.length <= LONGEST_QUOTE ? quote : `${quote.slice(0, LONGEST_QUOTE)}…`
+}
