@@ -151,7 +151,11 @@ export type KnownDecision = KeptDecision & {
   /** Nobody else's words can stand in it. */
   is_own_words: boolean
   /** The later decision that took it back. */
-  reversed_by?: { key: string; quote: string; source: SourceId; id: string; number: number; at?: number }
+  reversed_by?: Pick<KeptDecision, "key" | "quote" | "number" | "at" | "origin"> & {
+    source: SourceId
+    id: string
+    is_own_words: boolean
+  }
 }
 
 const CHOSEN = `
@@ -226,16 +230,21 @@ function known(db: Knowledge, row: DecisionRow): KnownDecision {
   }
 }
 
+type LaterRow = Pick<KeptDecision, "key" | "quote" | "number" | "origin"> & {
+  at: number | null
+  source: SourceId
+  id: string
+  own: number
+}
+
 function laterOf(db: Knowledge, key: string): KnownDecision["reversed_by"] {
   const row = db
     .prepare(
-      `select d.key, d.quote, d.number, d.at, c.source, c.native_id as id
-       from decision d join conversation c on c.id = d.conversation_id where d.key = ?`,
+      `select fact.key, fact.quote, fact.number, fact.at, fact.origin, c.source, c.native_id as id, ${OWN_WORDS} as own
+       from decision fact join conversation c on c.id = fact.conversation_id where fact.key = ?`,
     )
-    .get(key) as
-    | { key: string; quote: string; number: number; at: number | null; source: SourceId; id: string }
-    | undefined
+    .get(key) as LaterRow | undefined
   if (!row) return undefined
-  const { at, ...later } = row
-  return { ...later, ...(at !== null && { at }) }
+  const { at, own, ...later } = row
+  return { ...later, ...(at !== null && { at }), is_own_words: own === 1 }
 }

@@ -32,7 +32,9 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
         kind: later ? "warning" : "decision",
         key: `decision:${decision.key}`,
         title: later ? `A decision about ${about} was reversed since` : `Decided ${day} about ${about}`,
-        summary: later ? `Then: "${cut(decision.quote)}" Since: "${cut(later.quote)}"` : `"${cut(decision.quote)}"`,
+        summary: later
+          ? `Then: "${cut(decision.quote)}"${isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
+          : `"${cut(decision.quote)}"`,
         reason: `It names ${about}, and ${decision.origin === "person" ? "the developer said it" : "the developer approved it"}.`,
         ref: formatRef({ source: decision.source, id: decision.id, number: decision.number }),
         ...(file !== undefined && { file }),
@@ -49,7 +51,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
 }
 
 /** A person's words; an agent's where nobody else's can have come into them. */
-function isTellable({ origin, is_own_words }: KnownDecision): boolean {
+function isTellable({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
   return origin === "person" || is_own_words
 }
 
