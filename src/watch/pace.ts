@@ -1,5 +1,5 @@
-/** `busy`: somebody else is at it, try again soon. */
-export type Outcome = "done" | "busy" | "failed"
+/** `busy`: somebody else is at it, try again soon. `tookMs`: done, and how long without what only a first look needs. */
+export type Outcome = "done" | { tookMs: number } | "busy" | "failed"
 
 export type Pace = {
   /** Something changed there: it is looked at soon, and however often this is called, once. */
@@ -49,8 +49,9 @@ export function createPace(look: (key: string) => Promise<Outcome>, now: () => n
   }
   const settle = (line: Line, outcome: Outcome, started: number) => {
     line.failures = outcome === "failed" ? line.failures + 1 : 0
-    if (outcome === "done") {
-      line.notBefore = started + Math.min(SELDOMEST_MS, Math.max(EVERY_MS, (now() - started) * SHARE))
+    if (outcome === "done" || typeof outcome === "object") {
+      const took = typeof outcome === "object" ? outcome.tookMs : now() - started
+      line.notBefore = started + Math.min(SELDOMEST_MS, Math.max(EVERY_MS, took * SHARE))
       return
     }
     line.wantedAt ??= now()

@@ -45,7 +45,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     seen = answer.seen
     said.problem(key, answer.problems[0])
     said.looked(key === ALL ? undefined : (key as SourceId), answer)
-    return "done"
+    return { tookMs: answer.duration_ms }
   }
   const readProject = async (project: Project): Promise<Outcome> => {
     const change = project.take()

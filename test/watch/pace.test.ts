@@ -54,6 +54,15 @@ test("a look that takes long is done at most a fifth of the time, and never less
   expect(slowest.looks.length).toBeGreaterThanOrEqual(5)
 })
 
+test("starting what reads does not count as reading", async () => {
+  const { touch, times } = pace(900, [{ tookMs: 50 }])
+  touch("a")
+  await vi.advanceTimersByTimeAsync(2_000)
+  touch("a")
+  await vi.advanceTimersByTimeAsync(5_000)
+  expect(times()).toEqual([100, 2_100])
+})
+
 test("what fails is tried again by itself, ever more seldom, and at once on the usual pace when it works again", async () => {
   const { touch, times } = pace(0, ["failed", "failed", "failed", "done"])
   touch("a")
