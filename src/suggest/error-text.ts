@@ -1,7 +1,8 @@
 // What of an error's text is the error, and what is only where and when it happened.
 
-/** Longer lines are data that a program printed. */
+/** Longer lines are data that a program printed; a linter's rule stands at their end. */
 const LONGEST_LINE = 500
+const LINE_END = 100
 const LOOKED_AT = 20_000
 const MOST_LINES = 40
 
@@ -43,23 +44,48 @@ function mask(...match: unknown[]): string {
   return `<${["url", "time", "id", "text", "path", "n"].find((name) => groups[name] !== undefined)}>`
 }
 
+/** What a task runner puts before each line of a task: `[lint] `, but not a level such as `[ERROR] `. */
+const TASK = /^(?:\[(?!(?:error|fatal|warn|warning|info|debug|trace)\])[\w:./-]+\] (?=\S))+/i
+
 function plainLine(text: string): string {
-  return text.replaceAll(COLOUR, "").slice(0, LONGEST_LINE).replaceAll(/\s+/g, " ").trim()
+  const line = shortened(text.replaceAll(COLOUR, ""), LONGEST_LINE).replaceAll(/\s+/g, " ").trim()
+  return line.replace(TASK, "")
+}
+
+/** A line's beginning and its end. */
+export function shortened(line: string, most: number): string {
+  return line.length <= most ? line : `${line.slice(0, most - LINE_END - 1)}…${line.slice(-LINE_END)}`
 }
 
 const TELLS =
-  /error|fatal|panic|exception|fail|cannot|can't|could not|couldn't|not found|denied|no such|undefined|unexpected|invalid|mismatch|missing|unknown|refused|unresolved|timed out|time-?out|assert|expected|unused|\bwant\b|does not|is not|must |✗|×|^E {2,}/i
+  /error|fatal|panic|exception|fail|cannot|can't|could not|couldn't|not found|denied|no such|undefined|unexpected|invalid|mismatch|missing|unknown|refused|unresolved|timed out|time-?out|assert|expected|unused|\bwant\b|does not|is not|must |✗|×|^E /i
 const NAMES =
-  /\b[A-Z]\w*(?:Error|Exception)\b|\berror(?:\[\w+\]|\s+[A-Z]+\d+)?:|\berror TS\d+|\bpanicked at|\bpanic:|\bfatal:|\bFAILED\b.* - |^E {2,}/
-/** A compiler's or a linter's own form: the place, then what is wrong there. */
-const PLACED = /^(?:\[[\w:-]+\] )?[^\s:()]+\.\w+(?::\d+(?::\d+)?:?|\(\d+(?:,\d+)?\):?) (?:- )?\S.{4,}/
+  /\b[A-Z]\w*(?:Error|Exception)\b|\berror(?:\[\w+\]|\s+[A-Z]+\d+)?:|\berror TS\d+|\bpanicked at|\bpanic:|\bfatal:|\bFAILED\b.* - |^E /
+/** A compiler's or a linter's own form: the place, then what is wrong there. A stack's address is nothing wrong. */
+const PLACED =
+  /^(?<file>(?:[A-Za-z]:)?[^\s:()]+\.\w+)(?::(?<line>\d+)(?::\d+)?:?|\((?<row>\d+)(?:,\d+)?\):?) (?:- )?(?!\+0x)(?<says>\S.{4,})/
+/** Under the file's name, as eslint tells it. */
+const PLACED_BELOW = /^\d+:\d+ (?:error|warning) (?<says>\S.{4,})/
+/** What stands beside placed lines and is no noise: an assertion of pytest, an exception, a panic. */
+const NAMED_FIRST = /^(?:E |(?:\w+\.){0,9}[A-Z]\w*(?:Error|Exception)\b|panic:|thread .{1,99} panicked at)/
 /** That something failed, not what. */
 const VAGUE =
   /\btask failed\b|\[(?:build|setup) failed\]|\bexit(?:ed)?(?: with)? (?:code|status)\b|^\W*FAIL(?:ED)?\W*(?:\S+\W*)?(?:\S*s\)?)?$|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)|\bcommand failed\b|ELIFECYCLE/i
+/** Which test failed, not why. */
+const TEST_NAME =
+  /^(?:--- FAIL: .*|(?:FAIL|✗|×|✖|not ok \d+) [^:]*|FAILED (?!.* - ).*|test .* \.\.\. FAILED|● .* › .*)$/
+/** What announces the lines after it, and a value that says nothing without them. */
+const HEAD = /^(?:[\w '"]{0,40}:|--- \w+|(?:error )?trace:.*|(?:expected|actual|received|got|want)\b:?.{0,12})$/i
+/** Who called whom on the way to a panic or an exception. */
+const STACK = /^(?:at \S|goroutine \d+ \[|created by \S|[\w./*()-]{1,200}\((?:\{?0x|\.\.\.\)))/
+const PROGRESS = /^(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:PASS|SKIP)\b|ok\s|PASS\b|[✓✔])/
 const COUNTS =
   /^[\s\W]*(?:(?:found )?\d+ (?:errors?|failed|failures?|problems?|issues?|passed)|tests?:|test files|(?:\[\S+\] )?\* [\w-]+: \d+$|exit code \d+$)/i
 
-/** The lines of an output that say what went wrong, the most telling first. */
+/**
+ * The lines of an output that say what went wrong, the most telling first. Where some say at which place, the others
+ * are what was printed around them.
+ */
 export function errorLines(output: string): string[] {
   const lines = [...new Set(output.slice(0, LOOKED_AT).split("\n").map(plainLine))].filter(
     (line) => line !== "" && !COUNTS.test(line),
@@ -67,28 +93,73 @@ export function errorLines(output: string): string[] {
   const ranked = lines.map((line) => ({ line, rank: rankOf(line) })).filter(({ rank }) => rank < SILENT)
   if (ranked.length === 0) return lines.slice(-1)
   const telling = ranked.filter(({ rank }) => rank < UNCLEAR)
-  return (telling.length > 0 ? telling : ranked)
+  const placed = telling.some(({ line }) => isPlaced(line))
+    ? telling.filter(({ line }) => isPlaced(line) || NAMED_FIRST.test(line))
+    : telling
+  return (placed.length > 0 ? placed : ranked)
     .sort((a, b) => a.rank - b.rank)
     .slice(0, MOST_LINES)
     .map(({ line }) => line)
 }
 
+/** False where it says only that something failed: two failures that share such a line have nothing in common. */
+export function isTelling(line: string): boolean {
+  return rankOf(plainLine(line)) < UNCLEAR
+}
+
 const LOGS = /(?:^|\s)(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug|trace)\b/
-/** Said by every failure of its kind, so two errors that share it have nothing in common. */
 const UNCLEAR = 4
 const SILENT = 5
 
 function rankOf(line: string): number {
-  if (LOGS.test(line)) return SILENT
+  if (LOGS.test(line) || PROGRESS.test(line) || STACK.test(line)) return SILENT
   const tells = TELLS.test(line)
   if (tells && VAGUE.test(line)) return UNCLEAR
-  if (PLACED.test(line)) return tells ? 0 : 2
-  if (NAMES.test(line)) return 1
+  if (isPlaced(line)) return tells ? 0 : 2
+  if (TEST_NAME.test(line) || HEAD.test(line)) return UNCLEAR
+  if (NAMES.test(line) || codeOf(line) !== undefined) return 1
   return tells ? 3 : SILENT
 }
 
+function isPlaced(line: string): boolean {
+  return PLACED.test(line) || PLACED_BELOW.test(line)
+}
+
+/** Where an error's line says that something is wrong. */
+export function placeOf(line: string): { file: string; line: number } | undefined {
+  const { file, line: after, row } = PLACED.exec(plainLine(line))?.groups ?? {}
+  return file === undefined ? undefined : { file, line: Number(after ?? row) }
+}
+
+/** `error TS2339`, `error[E0425]`, `clippy::needless_return`. */
+const CODE = /\berror (?<code>[A-Z]{1,5}\d{3,5})\b|\berror\[(?<rust>E\d{4})\]|\bclippy::(?<clippy>[\w-]+)/
+/** Of what a placed line says, at its beginning: ruff's `F401`, biome's `lint/style/useConst`, rubocop's `Style/Not`. */
+const CODE_FIRST =
+  /^(?:(?:fatal error|error|warning|[CEFW]): )?(?:\[\w+\] )?(?<code>[A-Z]{1,4}\d{3,5}\b|(?:lint|parse|assist)(?:\/\w+)+|[A-Z]\w+\/[A-Z]\w+(?=:))/
+/** At its end: golangci-lint's `(nilerr)`, mypy's `[assignment]`; eslint's own form has nothing around it. */
+const RULE_LAST = /[([](?<rule>[\w@][\w@/-]+)[)\]]$/
+const RULE_BARE = /\s(?<rule>@?[a-z][\w/]*[-/][\w/-]+)$/
+/** Many rules have one name where a linter has other linters in it: `shadow: … (govet)`. */
+const KIND = /^(?!error:|warning:|note:)(?<kind>[\w-]+): /
+/** The compiler's words that a linter hands on, and values. */
+const NO_RULE = new Set(["typecheck", "nil", "null", "none", "true", "false"])
+
+/** The name that a compiler or a linter gives to this kind of error. */
+function codeOf(line: string): string | undefined {
+  const placed = PLACED.exec(line)?.groups?.says
+  const says = placed ?? PLACED_BELOW.exec(line)?.groups?.says
+  const first = says === undefined ? undefined : CODE_FIRST.exec(says)?.groups?.code
+  const rule = says === undefined ? undefined : (placed === undefined ? RULE_BARE : RULE_LAST).exec(says)?.groups?.rule
+  if (rule === undefined || NO_RULE.has(rule.toLowerCase())) {
+    const { code, rust, clippy } = CODE.exec(line)?.groups ?? {}
+    return first ?? code ?? rust ?? (clippy && `clippy::${clippy.replaceAll("_", "-")}`)
+  }
+  const kind = first ?? KIND.exec(says!)?.groups?.kind
+  return kind === undefined ? rule : `${rule} ${kind}`
+}
+
 /** An error's line, ready to be compared. */
-export type ErrorText = { normalised: string; words: Set<string>; particulars: Set<string> }
+export type ErrorText = { normalised: string; code?: string; words: Set<string>; particulars: Set<string> }
 
 const COMMON = new Set(
   "error errors failed fail failure exception fatal the a an of in on at to is was for and or with from by".split(" "),
@@ -102,11 +173,17 @@ export function errorText(line: string): ErrorText {
       .toLowerCase()
       .match(/[\p{L}\p{N}_]+/gu) ?? []
   const telling = all.filter((word) => !COMMON.has(word))
-  return { normalised, words: new Set(telling.length > 0 ? telling : all), particulars: particularsOf(line) }
+  const code = codeOf(plainLine(line))
+  return {
+    normalised,
+    ...(code !== undefined && { code }),
+    words: new Set([...(telling.length > 0 ? telling : all), ...(code?.toLowerCase().split(" ") ?? [])]),
+    particulars: particularsOf(line, code),
+  }
 }
 
 /** What a mask hides and an error may still be about: the module's name, the file. */
-function particularsOf(line: string): Set<string> {
+function particularsOf(line: string, code = ""): Set<string> {
   const found = [...plainLine(line).matchAll(VARIABLE)].flatMap(({ groups }) => {
     const { text, path } = (groups ?? {}) as Groups
     if (text !== undefined) return [text.slice(1, -1)]
@@ -119,18 +196,22 @@ function particularsOf(line: string): Set<string> {
             .at(-1)!,
         ]
   })
-  return new Set(found.map((text) => text.toLowerCase()).filter((text) => text !== ""))
+  return new Set(found.filter((text) => text !== "" && !code.includes(text)).map((text) => text.toLowerCase()))
 }
 
 /** Other names in the same error: it is of the same kind, but may be another thing. */
 const OTHER_PARTICULARS = 0.75
 
-/** How close an error is to what was asked, from 0 to 1. What was asked may be a part of it. */
+/**
+ * How close an error is to what was asked, from 0 to 1. Where what was asked has a code, the code decides: the words
+ * around it are the same for many errors. Else what was asked may be a part of the error.
+ */
 export function likeness(asked: ErrorText, known: ErrorText): number {
+  const sharesName = [...asked.particulars].some((name) => known.particulars.has(name))
+  if (asked.code !== undefined) return asked.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
   const shared = [...asked.words].filter((word) => known.words.has(word)).length
   if (shared === 0) return 0
   const held = shared / asked.words.size
   const alike = shared / (asked.words.size + known.words.size - shared)
-  const differs = asked.particulars.size > 0 && ![...asked.particulars].some((name) => known.particulars.has(name))
-  return (0.6 * held + 0.4 * alike) * (differs ? OTHER_PARTICULARS : 1)
+  return (0.6 * held + 0.4 * alike) * (asked.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
 }

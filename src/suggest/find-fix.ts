@@ -1,5 +1,6 @@
 import { isoDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
+import { placeOf } from "./error-text.ts"
 import { type FoundFix, findFixes } from "./find-fixes.ts"
 import type { Finder } from "./finder.ts"
 import { isPlainPath, nameOf } from "./paths.ts"
@@ -16,7 +17,12 @@ const LONGEST_LINE = 160
 export const findFix: Finder = ({ knowledge }, moment) => {
   const asked = moment.error ?? moment.command
   if (asked === undefined || asked.trim() === "") return []
-  const { solved } = findFixes(knowledge, { asked, inside: moment.project, here: true })
+  const { solved } = findFixes(knowledge, {
+    asked,
+    ...(moment.error !== undefined && moment.command !== undefined && { ran: moment.command }),
+    inside: moment.project,
+    here: true,
+  })
   return solved
     .filter(({ id, files }) => id !== moment.session && files.some(({ path }) => isPlainPath(path)))
     .slice(0, MOST_CANDIDATES)
@@ -44,13 +50,49 @@ export const findFix: Finder = ({ knowledge }, moment) => {
     })
 }
 
-/** What was changed, without what stood around it. */
-function editLines({ edit }: FoundFix): string[] {
-  return edit
-    .split("\n")
-    .filter((line) => /^[+-](?![+-]{2} )\s*\S/.test(line))
-    .slice(0, MOST_EDIT_LINES)
-    .map((line) => line.slice(0, LONGEST_LINE))
+/** What was changed, without what stood around it: what is nearest to where the error was, in the edit's order. */
+function editLines({ edit, error }: FoundFix): string[] {
+  const changes = changesIn(edit)
+  const place = placeOf(error)
+  const far = ({ file, from, to }: Change) => {
+    if (place === undefined || nameOf(file) !== nameOf(place.file)) return Number.MAX_SAFE_INTEGER
+    return from === 0 ? Number.MAX_SAFE_INTEGER - 1 : Math.max(0, from - place.line, place.line - to)
+  }
+  let room = MOST_EDIT_LINES
+  const shown = new Map<Change, string[]>()
+  for (const change of changes.toSorted((a, b) => far(a) - far(b))) {
+    shown.set(change, change.lines.slice(0, room))
+    room = Math.max(0, room - change.lines.length)
+  }
+  return changes.flatMap((change) => shown.get(change)!).map((line) => line.slice(0, LONGEST_LINE))
+}
+
+/** Lines that were changed together, and which lines they were before; 0 where nobody recorded that. */
+type Change = { file: string; from: number; to: number; lines: string[] }
+
+function changesIn(diff: string): Change[] {
+  const changes: Change[] = []
+  let file = ""
+  let at = 0
+  let change: Change | undefined
+  for (const line of diff.split("\n")) {
+    const start = /^@@ -(\d+)/.exec(line)
+    const isHead = /^(?:---|\+\+\+) /.test(line)
+    if (line.startsWith("+++ ")) file = line.slice(4)
+    if (start) at = Number(start[1])
+    if (start || isHead || !/^[+-]/.test(line)) {
+      change = undefined
+      if (at > 0 && !start && !isHead) at++
+      continue
+    }
+    if (change === undefined) {
+      change = { file, from: at, to: at, lines: [] }
+      changes.push(change)
+    }
+    if (/^.\s*\S/.test(line)) change.lines.push(line)
+    if (at > 0 && line.startsWith("-")) change.to = at++
+  }
+  return changes
 }
 
 const NAME = /[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g

@@ -1,7 +1,8 @@
 import { commandParts } from "../core/command.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import { fixesHolding, type KnownFix } from "../store/knowledge-fixes.ts"
-import { type ErrorText, errorLines, errorText, likeness } from "./error-text.ts"
+import { type ErrorText, errorLines, errorText, isTelling, likeness } from "./error-text.ts"
+import { mayBeMended } from "./fixes.ts"
 
 /** A fix that is like what was asked. `error` is the line of its output that is closest. */
 export type FoundFix = KnownFix & { error: string; likeness: number }
@@ -9,6 +10,8 @@ export type FoundFix = KnownFix & { error: string; likeness: number }
 export type FixQuestion = {
   /** An error's text, or the command that failed. */
   asked: string
+  /** The command that printed it. Without one, a single line is taken at its word. */
+  ran?: string
   /** Where it is asked: what was solved here goes before what was solved as well elsewhere. */
   inside: string
   project?: string
@@ -34,8 +37,9 @@ const HERE = 0.1
 const EACH_EDIT = 0.01
 
 /** What fixed an error, or made a command pass. */
-export function findFixes(knowledge: Knowledge, { asked, inside, project, here }: FixQuestion): FoundFixes {
-  const question = questionOf(asked)
+export function findFixes(knowledge: Knowledge, { asked, ran, inside, project, here }: FixQuestion): FoundFixes {
+  if (ran !== undefined && !mayBeMended(ran)) return { solved: [], unsolved: [] }
+  const question = questionOf(asked, ran === undefined)
   const known = fixesHolding(knowledge, question.words, {
     ...(here ? { project: inside, exactly: true } : project !== undefined && { project }),
     limit: MOST_COMPARED,
@@ -57,16 +61,14 @@ type Question = {
   words: string[]
 }
 
-function questionOf(asked: string): Question {
-  const lines = errorLines(asked).slice(0, MOST_ASKED_LINES).map(errorText)
-  const command = asked.trim()
+function questionOf(asked: string, mayBeCommand: boolean): Question {
+  const isOneLine = mayBeCommand && !asked.trim().includes("\n")
+  const said = isOneLine ? [asked.trim()] : errorLines(asked).filter(isTelling)
+  const lines = said.slice(0, MOST_ASKED_LINES).map(errorText)
   const words = lines.flatMap(({ words, particulars }) => [...words, ...particulars])
-  const mayBeCommand = !command.includes("\n")
-  return {
-    lines,
-    ...(mayBeCommand && { command }),
-    words: [...new Set(mayBeCommand ? [...words, ...command.slice(0, 300).split(/\s+/)] : words)].filter(isWord),
-  }
+  if (!isOneLine) return { lines, words: [...new Set(words)].filter(isWord) }
+  const command = asked.trim()
+  return { lines, command, words: [...new Set([...words, ...command.slice(0, 300).split(/\s+/)])].filter(isWord) }
 }
 
 function isWord(text: string): boolean {
@@ -76,7 +78,7 @@ function isWord(text: string): boolean {
 function matched(fix: KnownFix, question: Question): FoundFix[] {
   const byCommand = question.command === undefined ? 0 : commandLikeness(question.command, fix.command)
   let best = { error: fix.lines[0] ?? "", likeness: byCommand }
-  for (const line of fix.lines) {
+  for (const line of fix.lines.filter(isTelling)) {
     const known = errorText(line)
     const close = Math.max(
       0,

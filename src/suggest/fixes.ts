@@ -1,7 +1,8 @@
 import { commandParts } from "../core/command.ts"
 import type { Effect, Hunk, Part } from "../core/conversation.ts"
 import type { StoredMessage } from "../store/store.ts"
-import { errorLines, normaliseError } from "./error-text.ts"
+import { errorLines, normaliseError, placeOf } from "./error-text.ts"
+import { nameOf } from "./paths.ts"
 
 // A command fails, edits follow, and the like of it ends well: what a conversation knows about an error.
 
@@ -19,7 +20,7 @@ export type Fix = {
   command: string
   error: string
   normalised: string
-  /** Every line of the output that says what went wrong; `error` is the most telling one. */
+  /** The lines of the output that say what went wrong where it was edited; `error` is the most telling one. */
   lines: string[]
   failed_at: number
   /** The run that ended well. Absent where the conversation ends without one. */
@@ -61,9 +62,9 @@ type Run = {
 type Step = Run | { type: "edit"; place: number; edit: Edit }
 
 function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
-  const [error] = failed.lines
-  if (error === undefined) return []
-  const normalised = failed.masked[0]!
+  const normalised = failed.masked[0]
+  if (normalised === undefined) return []
+  const broken = failedPart(failed)
   const edits: Edit[] = []
   let ranAgain = false
   let solved: Run | undefined
@@ -74,7 +75,7 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
       if (step.place > failed.place && !ranAgain) edits.push(step.edit)
       continue
     }
-    if (!doesLike(failed.does, step.does)) continue
+    if (!doesLike(broken, step.does)) continue
     if (step.outcome === "failed") {
       if (step.masked.includes(normalised)) return [] // it is told from that run on
       ranAgain ||= edits.length > 0
@@ -84,12 +85,13 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
     }
   }
   if (edits.length === 0) return []
+  const lines = linesIn(edits, failed.lines)
   return [
     {
       command: failed.command,
-      error,
-      normalised,
-      lines: failed.lines,
+      error: lines[0]!,
+      normalised: normaliseError(lines[0]!),
+      lines,
       failed_at: failed.number,
       ...(solved && { fixed_at: solved.number }),
       edits: namedFirst(edits, failed.output),
@@ -98,8 +100,40 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
   ]
 }
 
+/** What is wrong in a file that was not touched was mended elsewhere, if at all. */
+function linesIn(edits: Edit[], lines: string[]): string[] {
+  const edited = new Set(edits.map(({ path }) => fileName(path)))
+  const isElsewhere = (line: string) => {
+    const place = placeOf(line)
+    return place !== undefined && !edited.has(fileName(place.file))
+  }
+  const here = lines.filter((line) => !isElsewhere(line))
+  return here.length > 0 ? here : lines
+}
+
+function fileName(path: string): string {
+  return nameOf(path.replaceAll("\\", "/"))
+}
+
+/** How task runners say which task it was that failed. */
+const FAILED_TASK =
+  /^\[([\w:.-]+)\] ERROR\b|^make(?:\[\d+\])?: \*\*\* \[(?:[^\]\s]{1,200}: )?([\w:.-]+)\] Error\b|\bscript "([\w:.-]+)" exited\b|\bFailed to run task "([\w:.-]+)"|\bLifecycle script `([\w:.-]+)` failed\b/gm
+
+/** Of `fmt && lint`, what failed, where the output names it: the rest need not be run again. */
+function failedPart({ does, output }: Run): Doing {
+  if (does.parts.length < 2) return does
+  const tasks = [...output.matchAll(FAILED_TASK)].map((match) => match.slice(1).find((name) => name !== undefined)!)
+  const part = does.parts.find(({ kind }) => tasks.some((task) => isTask(kind.split(" ").at(-1)!, task)))
+  return part === undefined ? does : { ...does, parts: [part] }
+}
+
+/** `test` is also what runs `test:unit`. */
+function isTask(named: string, failed: string): boolean {
+  return failed === named || failed.startsWith(`${named}:`)
+}
+
 function namedFirst(edits: Edit[], output: string): Edit[] {
-  const isNamed = ({ path }: Edit) => output.includes(path.split(/[\\/]/).at(-1)!)
+  const isNamed = ({ path }: Edit) => output.includes(fileName(path))
   return [...edits.filter(isNamed), ...edits.filter((edit) => !isNamed(edit))]
 }
 
@@ -174,7 +208,7 @@ function stepOf(effect: Effect, { number, at }: StoredMessage, place: number, { 
   if (effect.type !== "command" || effect.failed === undefined) return []
   const { command } = effect
   const does = doingOf(command)
-  if (does.parts.every(({ kind }) => NOT_BY_EDITS.test(kind))) return []
+  if (!isMendable(does)) return []
   const output = result?.text || effect.error || ""
   const outcome = outcomeOf(effect.failed, does, output)
   const lines = outcome === "failed" ? errorLines(output) : []
@@ -188,6 +222,15 @@ function stepOf(effect: Effect, { number, at }: StoredMessage, place: number, { 
 const NOT_BY_EDITS = /^(?:git(?! commit)|gh|curl|wget|ssh|scp|brew|apt|apt-get|pkill|killall|open)\b/
 const NO_ERROR =
   /nothing to commit|no changes added to commit|\[Request interrupted|doesn't want to (?:proceed|take)|\bcd:.{0,200}no such file or directory|: command not found$/im
+
+/** False of a command that only looks, or whose failure no edit mends. */
+export function mayBeMended(command: string): boolean {
+  return isMendable(doingOf(command))
+}
+
+function isMendable({ parts }: Doing): boolean {
+  return parts.some(({ kind }) => !NOT_BY_EDITS.test(kind))
+}
 
 function outcomeOf(failed: boolean, { piped }: Doing, output: string): Run["outcome"] {
   // The status of a pipe is its last program's: `test | grep x` fails where grep finds nothing.

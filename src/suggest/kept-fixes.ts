@@ -1,9 +1,9 @@
 import type { Hunk } from "../core/conversation.ts"
 import { patchText } from "../render/patch.ts"
 import type { FixedFile, KeptFix } from "../store/knowledge-fixes.ts"
-import { errorText } from "./error-text.ts"
+import { errorText, placeOf, shortened } from "./error-text.ts"
 import type { Edit, Fix } from "./fixes.ts"
-import { pathBelow } from "./paths.ts"
+import { nameOf, pathBelow } from "./paths.ts"
 
 // What of a fix is kept, so that it can be found and told without reading its conversation again.
 
@@ -15,8 +15,8 @@ const MOST_EDIT_LINES = 40
 
 export function keptFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
   const edits = fix.edits.map((edit) => below(edit, project))
-  const patch = patchText(inOrder(edits)).split("\n")
-  const lines = fix.lines.slice(0, MOST_LINES).map((line) => line.slice(0, LONGEST_LINE))
+  const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
+  const patch = patchText(inOrder(edits, lines)).split("\n")
   return {
     command: fix.command.slice(0, LONGEST_COMMAND),
     lines,
@@ -58,7 +58,15 @@ function filesOf(edits: Edit[]): FixedFile[] {
   return [...sums.values()]
 }
 
-/** One file's changes together, the files in the order of their first edit. */
-function inOrder(edits: Edit[]): Hunk[] {
-  return [...Map.groupBy(edits, ({ path }) => path).values()].flat().flatMap(({ hunks }) => hunks)
+/** One file's changes together, the files in the order of their first edit; what is at an error's place goes first. */
+function inOrder(edits: Edit[], lines: string[]): Hunk[] {
+  const places = lines.flatMap((line) => placeOf(line) ?? [])
+  const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>
+    places.some(
+      ({ file, line }) =>
+        nameOf(file) === nameOf(path) && line >= old_start && line < old_start + Math.max(1, old_lines),
+    )
+  return [...Map.groupBy(edits, ({ path }) => path).values()]
+    .map((own) => own.flatMap(({ hunks }) => hunks))
+    .flatMap((hunks) => [...hunks.filter(isAtPlace), ...hunks.filter((hunk) => !isAtPlace(hunk))])
 }

@@ -1,10 +1,17 @@
 import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
+import { inTransaction } from "../../src/store/database.ts"
+import { openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
+import { saveFixes } from "../../src/store/knowledge-fixes.ts"
 import type { StoredMessage } from "../../src/store/store.ts"
-import { errorLines, errorText, likeness, normaliseError } from "../../src/suggest/error-text.ts"
-import { fixesIn, isLike } from "../../src/suggest/fixes.ts"
+import { errorLines, errorText, isTelling, likeness, normaliseError } from "../../src/suggest/error-text.ts"
+import { findFix } from "../../src/suggest/find-fix.ts"
+import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes.ts"
+import { keptFix } from "../../src/suggest/kept-fixes.ts"
+import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { call, PROJECT, put, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -86,9 +93,13 @@ describe("an error, masked", () => {
 
   test("a long line without an end to its quote takes no time", () => {
     const started = performance.now()
-    for (const text of ["a/".repeat(50_000), "'".repeat(50_001), "a.".repeat(50_000), "1:".repeat(50_000)]) {
+    const parts = ["a/", "'", "a.", "1:", "[a] ", "test ", "(a", "● › ", "a.b:1: ", "make: *** [a: ", 'script "a']
+    for (const text of parts.map((part) => part.repeat(50_000))) {
       normaliseError(text)
       errorLines(text)
+      errorText(text)
+      isTelling(text)
+      fixesIn(messagesOf(did(ran("make fmt && make lint", text)), did(edited("a.ts"))))
     }
     expect(performance.now() - started).toBeLessThan(5_000)
   })
@@ -120,6 +131,184 @@ describe("an error, masked", () => {
     expect(like(zod, "TypeError: x is not a function")).toBe(0)
   })
 })
+
+describe("which errors are the same", () => {
+  const like = (a: string, b: string) => likeness(errorText(a), errorText(b))
+
+  test.each([
+    "=== RUN   TestFailsOften",
+    "--- FAIL: TestFailsOften (0.01s)",
+    "--- PASS: TestFailsOften (0.01s)",
+    "FAIL src/token.test.ts > a token > is invalid when old",
+    "FAILED tests/test_token.py::test_expiry",
+    "test token::is_invalid ... FAILED",
+    "not ok 3 - is invalid when old",
+    "ok example.com/failing 0.3s",
+    "expected:",
+    "expected: 3",
+    "Error Trace: /home/dev/a_test.go:12",
+    "panic({0x104830900?, 0x104cd3300?})",
+    "at TokenError.check (src/token.ts:3:4)",
+    "[lint] ERROR task failed",
+  ])("%j names a test, a step or nothing: it is not compared", (line) => {
+    expect(isTelling(line)).toBe(false)
+  })
+
+  test.each([
+    "FAILED tests/test_token.py::test_expiry - AssertionError: 3 is not 4",
+    "✗ Error: no such branch",
+    "E       assert 3 == 4",
+    "expected 200 to be 404, and it was so twice",
+    "panic: index out of range",
+    "a.go:3: expected: 3",
+  ])("%j says what is wrong", (line) => {
+    expect(isTelling(line)).toBe(true)
+  })
+
+  test("what only names a test brings no fix to who asks with its output", () => {
+    const output = "Exit code 1\n--- FAIL: TestOld (0.01s)\nFAIL\n"
+    const knowledge = knowing(output, "src/token.ts")
+    expect(offered(knowledge, output)).toEqual([])
+  })
+
+  test("where lines have a place, only those count, with assertions and exceptions beside them", () => {
+    const output = [
+      "Error: could not reach origin",
+      "src/a.go:9:1: func x is unused (unused)",
+      "fatal: not a git repository",
+      "/usr/go/src/testing.go:1872 +0x190",
+    ]
+    expect(errorLines(output.join("\n"))).toEqual(["src/a.go:9:1: func x is unused (unused)"])
+    const pytest = "    check failed here\nE       assert 3 == 4\ntests/test_a.py:7: AssertionError\nerror: one failed"
+    expect(errorLines(pytest)).toEqual(["tests/test_a.py:7: AssertionError", "E assert 3 == 4"])
+    const python = "a.py:3: DeprecationWarning: invalid escape\nValueError: no such day"
+    expect(errorLines(python)).toContain("ValueError: no such day")
+    expect(errorLines(`${output[3]}\npanic: no such day`)).toEqual(["panic: no such day"])
+  })
+
+  test.each([
+    ["src/a.ts(3,14): error TS2339: Property 'x' does not exist", "TS2339"],
+    ["src/a.ts:3:14 - error TS2339: Property 'x' does not exist", "TS2339"],
+    ["Program.cs(3,4): error CS1002: ; expected [app.csproj]", "CS1002"],
+    ["error[E0425]: cannot find value `x` in this scope", "E0425"],
+    ["= note: `-D clippy::needless-return` implied by `-D warnings`", "clippy::needless-return"],
+    ["#[warn(clippy::needless_return)] on by default", "clippy::needless-return"],
+    ["a.py:1:8: F401 [*] `os` imported but unused", "F401"],
+    ["a.py:1:1: E302 expected 2 blank lines, found 1", "E302"],
+    ["a.py:3: error: Incompatible types in assignment [assignment]", "assignment"],
+    ["a.py:3:0: C0114: Missing module docstring (missing-module-docstring)", "missing-module-docstring C0114"],
+    ["[lint:go] cmd/a.go:9:2: error is not nil but it returns nil (nilerr)", "nilerr"],
+    ["cmd/a.go:9:2: ifElseChain: rewrite if-else to switch (gocritic)", "gocritic ifElseChain"],
+    ["cmd/a.go:9:2: SA1019: x is deprecated (staticcheck)", "staticcheck SA1019"],
+    ["cmd/a.go:9:2: undefined: y (typecheck)", undefined],
+    ["3:4 error Unexpected any @typescript-eslint/no-explicit-any", "@typescript-eslint/no-explicit-any"],
+    ["3:4 error Parsing error: Unexpected token", undefined],
+    ["src/a.ts:3:4 lint/style/useConst ━━━━━━━━", "lint/style/useConst"],
+    ["a.rb:3:4: C: [Correctable] Style/StringLiterals: Prefer single quotes", "Style/StringLiterals"],
+    ["a_test.go:9: wanted a token, got (nil)", undefined],
+    ["Error: RFC3339 expected", undefined],
+  ])("of %j the code is %s", (line, code) => {
+    expect(errorText(line).code).toBe(code)
+  })
+
+  test("the code decides: other words with it are the same error, the same words without it are not", () => {
+    const known = "cmd/a.go:9:2: string `x` has 3 occurrences, make it a constant (goconst)"
+    expect(like("cmd/b.go:1:1: such constant `y` already exists (goconst)", known)).toBe(0.75)
+    expect(like("cmd/a.go:70:1: such constant `y` already exists (goconst)", known)).toBe(1)
+    expect(like("cmd/a.go:9:2: string `x` has 3 occurrences, make it a constant (revive)", known)).toBe(0)
+    expect(like("cmd/a.go:9:2: string `x` has 3 occurrences, make it a constant", known)).toBeGreaterThan(0.8)
+    const any = (file: string) => `${file}:3:4 - Unexpected any [@typescript-eslint/no-explicit-any]`
+    expect(like(any("a.ts"), any("b.ts"))).toBe(0.75)
+  })
+
+  test("a task's name before each line is no part of it; a level is", () => {
+    const line = "cmd/a.go:9:2: func x is unused (unused)"
+    expect(normaliseError(`[lint] [lint:go] ${line}`)).toBe(normaliseError(line))
+    expect(errorLines(`[lint:go] ${line}`)).toEqual([line])
+    expect(normaliseError("[ERROR] gone")).toBe("[ERROR] gone")
+  })
+
+  test("of a long line the end is kept, where the rule stands", () => {
+    const line = `cmd/a.go:9:2: error is unwrapped: sig: func ${"a".repeat(2000)} (wrapcheck)`
+    expect(errorText(line).code).toBe("wrapcheck")
+    const [fix] = fixesIn(messagesOf(did(ran("make lint", line)), did(edited("cmd/a.go")), did(ran("make lint"))))
+    const [kept] = keptFix(fix!, "/home/dev").lines
+    expect(kept!.length).toBe(300)
+    expect(errorText(kept!).code).toBe("wrapcheck")
+  })
+
+  test("after a command that only looks or that no edit mends, nothing is offered", () => {
+    const knowledge = knowing(E1, "src/token.ts")
+    expect(offered(knowledge, E1)).toHaveLength(1)
+    for (const command of ["ls missing", "git add a.ts", "git push", "cat a | grep b"])
+      expect(offered(knowledge, E1, command)).toEqual([])
+  })
+
+  test("of the edit, the lines nearest to the error's place are told", () => {
+    const change = (line: number, name: string) => [
+      `@@ -${line},2 +${line},2 @@`,
+      ` before ${name}`,
+      ...[1, 2, 3].map((n) => `-old ${name} ${n}`),
+      ...[1, 2, 3].map((n) => `+new ${name} ${n}`),
+    ]
+    const head = (path: string) => [`--- ${path}`, `+++ ${path}`]
+    const edit = [
+      ...head("src/other.ts"),
+      ...change(80, "elsewhere"),
+      ...head("src/token.ts"),
+      ...change(10, "far"),
+      ...change(80, "near"),
+      ...change(95, "next"),
+    ]
+    const told = (error: string) =>
+      offered(knowing(error, "src/token.ts", edit.join("\n")), error)[0]!.summary.split("\n")
+    const near = [1, 2, 3].map((n) => `-old near ${n}`).concat([1, 2, 3].map((n) => `+new near ${n}`))
+    expect(told("src/token.ts:82:3: func near is unused (unused)")).toEqual([...near, "-old next 1", "-old next 2"])
+    expect(told(E1)[0]).toBe("-old elsewhere 1")
+  })
+
+  test("what was changed at the error's place is kept first", () => {
+    const hunk = (old_start: number, length: number) => ({
+      path: "/home/dev/a.go",
+      old_start,
+      old_lines: length,
+      new_start: old_start,
+      new_lines: 0,
+      lines: Array.from({ length }, (_, i) => `-line ${old_start + i}`),
+    })
+    const edits: Edit[] = [
+      { path: "/home/dev/a.go", number: 2, added: 0, removed: 62, hunks: [hunk(1, 60), hunk(300, 2)] },
+    ]
+    const line = "a.go:301:2: func x is unused (unused)"
+    const fix = { command: "make lint", error: line, normalised: "", lines: [line], failed_at: 1, edits }
+    expect(keptFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
+      "@@ -300,2 +300,0 @@",
+      "-line 300",
+      "-line 301",
+    ])
+  })
+})
+
+const HERE = "/home/dev/proj"
+
+/** A project in which this was solved once. */
+function knowing(output: string, path: string, edit = "-old\n+new") {
+  const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
+  const [fix] = fixesIn(messagesOf(did(ran("npm test", output)), did(edited(path)), did(ran("npm test"))))
+  inTransaction(knowledge, () => {
+    const conversation = { name: "a", ref: { source: "claude_code", id: "a" }, root: "a", kind: "person" } as const
+    const id = renewConversation(knowledge, { ...conversation, project: HERE, started_at: 1, ended_at: 9 })
+    saveFixes(knowledge, id, HERE, [{ ...keptFix(fix!, HERE), edit }])
+  })
+  return knowledge
+}
+
+const offered = (knowledge: ReturnType<typeof knowing>, error: string, command = "npm test") =>
+  findFix(
+    { knowledge },
+    { event: "failed_command", project: HERE, session: "now", command, error, at: 10 },
+    NEW_SESSION,
+  )
 
 describe("the like of a command", () => {
   test.each([
@@ -207,6 +396,30 @@ describe("a conversation's fixes", () => {
       [E1, 1, 5, "a.ts#2"],
       [E2, 3, 5, "b.ts#4"],
     ])
+  })
+
+  test("of a chain, only what failed must end well later, where the output names it", () => {
+    const chain = (output: string, later: string, command = "mise run fmt && mise run lint") =>
+      brief([did(ran(command, `${E1}\n${output}`)), did(edited("a.ts")), did(ran(later))]).map(([, , fixed]) => fixed)
+    expect(chain("[lint] ERROR task failed", "mise run lint")).toEqual([3])
+    expect(chain("[lint:go] ERROR task failed", "mise run lint")).toEqual([3])
+    expect(chain("[lint] ERROR task failed", "mise run fmt")).toEqual([undefined])
+    expect(chain("something failed", "mise run lint")).toEqual([undefined])
+    expect(chain("make: *** [Makefile:3: lint] Error 1", "make lint", "make fmt && make lint")).toEqual([3])
+    expect(chain('error: script "lint" exited with code 1', "bun lint", "bun fmt && bun lint")).toEqual([3])
+    const npm = ["npm error Lifecycle script `lint` failed", "npm run lint", "npm run fmt && npm run lint"] as const
+    expect(chain(...npm)).toEqual([3])
+  })
+
+  test("what is wrong in files that were not touched is not what the edit mended", () => {
+    const [here, there] = ["src/a.go:3:1: func x is unused (unused)", "src/b.go:4:1: missing return (typecheck)"]
+    const linesOf = (...paths: string[]) =>
+      fixesIn(
+        messagesOf(did(ran("make lint", `${there}\n${here}`)), did(...paths.map(edited)), did(ran("make lint"))),
+      )[0]
+    expect(linesOf("/home/dev/src/a.go")).toMatchObject({ lines: [here], error: here })
+    expect(linesOf("/home/dev/src/a.go", "/home/dev/src/b.go")!.lines).toEqual([there, here])
+    expect(linesOf("/home/dev/go.mod")!.lines).toEqual([there, here])
   })
 
   test("without a run that ends well it is not solved", () => {
