@@ -2,7 +2,7 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Part } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
-import { openKnowledge } from "../../src/store/knowledge.ts"
+import { type Knowledge, openKnowledge } from "../../src/store/knowledge.ts"
 import type { ConversationRow, Store, StoredMessage } from "../../src/store/store.ts"
 import { fixesIn } from "../../src/suggest/fixes.ts"
 import { learnConversation } from "../../src/suggest/learn.ts"
@@ -33,29 +33,16 @@ export type Offer = {
 
 export type Replay = { offers: Offer[]; moments: { early: number; held: number }; conversations: number }
 
-type Told = {
+export type Told = {
   row: ConversationRow
   messages: StoredMessage[]
   subagents: { id: string; call_id?: string; messages: StoredMessage[] }[]
 }
 
 export async function replay(store: Store, dir: string): Promise<Replay> {
-  const told = await conversations(store)
-  const half = told[Math.floor(told.length / 2)]!.row.started_at ?? 0
-  const path = join(dir, "replay-knowledge.db")
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
-  const knowledge = openKnowledge(path)
-  const byEnd = told.toSorted((a, b) => (a.row.ended_at ?? 0) - (b.row.ended_at ?? 0))
-  let learned = 0
-  const result: Replay = { offers: [], moments: { early: 0, held: 0 }, conversations: told.length }
-  for (const one of told) {
-    const start = one.row.started_at ?? 0
-    for (; learned < byEnd.length && (byEnd[learned]!.row.ended_at ?? 0) <= start; learned++) {
-      const { row, subagents } = byEnd[learned]!
-      await learnConversation(store, knowledge, formatRef(row.ref), row.ref)
-      for (const { id } of subagents) await learnConversation(store, knowledge, id, refOf(id))
-    }
-    const is_held = start >= half
+  const result: Replay = { offers: [], moments: { early: 0, held: 0 }, conversations: 0 }
+  for await (const { one, knowledge, is_held } of inTime(store, join(dir, "replay-knowledge.db"))) {
+    result.conversations++
     for (const { moment, session, number, at, event, order } of momentsOf(one)) {
       if (event !== "session_start") result.moments[is_held ? "held" : "early"]++
       for (const candidate of candidatesFor({ knowledge }, moment, session)) {
@@ -75,9 +62,31 @@ export async function replay(store: Store, dir: string): Promise<Replay> {
       }
     }
   }
+  return result
+}
+
+/** Each conversation with what was known when it began: what had ended by then. */
+export async function* inTime(
+  store: Store,
+  path: string,
+): AsyncGenerator<{ one: Told; knowledge: Knowledge; is_held: boolean }> {
+  const told = await conversations(store)
+  const half = told[Math.floor(told.length / 2)]!.row.started_at ?? 0
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
+  const knowledge = openKnowledge(path)
+  const byEnd = told.toSorted((a, b) => (a.row.ended_at ?? 0) - (b.row.ended_at ?? 0))
+  let learned = 0
+  for (const one of told) {
+    const start = one.row.started_at ?? 0
+    for (; learned < byEnd.length && (byEnd[learned]!.row.ended_at ?? 0) <= start; learned++) {
+      const { row, subagents } = byEnd[learned]!
+      await learnConversation(store, knowledge, formatRef(row.ref), row.ref)
+      for (const { id } of subagents) await learnConversation(store, knowledge, id, refOf(id))
+    }
+    yield { one, knowledge, is_held: start >= half }
+  }
   knowledge.close()
   rmSync(path, { force: true })
-  return result
 }
 
 function refOf(id: string) {
@@ -112,7 +121,9 @@ const saidBy = (origin: Part["origin"]) => (message: StoredMessage) =>
 const calls = ({ parts }: StoredMessage) => parts.flatMap((part) => (part.type === "tool_call" ? [part.text] : []))
 const results = ({ parts }: StoredMessage) => parts.flatMap((part) => (part.type === "tool_result" ? [part.text] : []))
 
-function* momentsOf({ row, messages }: Told) {
+type At = { moment: Moment; session: Session; number: number; at: number; event: Moment["event"]; order: number }
+
+export function* momentsOf({ row, messages }: Told): Generator<At> {
   const project = row.project!
   const outputs = new Map(
     messages.flatMap(({ parts }) =>

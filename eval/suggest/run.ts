@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { relevanceOf, type Weights } from "../../src/suggest/relevance.ts"
 import { KINDS } from "../../src/suggest/suggestion.ts"
@@ -7,6 +6,7 @@ import { openHome } from "../home.ts"
 import { Absent } from "../set.ts"
 import { genuineCorpus } from "../sets/corpus.ts"
 import { fitLogistic } from "./fit.ts"
+import { type FixLabels, fixLabels, fixLines, fixOffers, fixRows, keyOf } from "./fixes.ts"
 import { type Offer, replay } from "./replay.ts"
 
 // What would have been suggested in genuine conversations, from what was known before each began, and was it used?
@@ -22,8 +22,10 @@ try {
   const transcripts = genuineCorpus()
   const home = await openHome({ name: "genuine", chats: { transcripts }, questions: [] } as never)
   const { offers, moments, conversations } = await replay(home.store, home.dir)
+  const labels = fixLabels()
+  const fixes = fixRows(await fixOffers(home.store, home.dir), labels)
   home.close()
-  const judged = withHandLabels(offers)
+  const judged = withHandLabels(offers, labels)
   const fitted = values.fit ? weightsFrom(judged.filter(({ is_held }) => !is_held)) : WEIGHTS
   if (values.fit) process.stdout.write(`${JSON.stringify(fitted, null, 2)}\n`)
   const work = judged.filter(({ event }) => event !== "session_start")
@@ -52,8 +54,11 @@ try {
       ]
     }),
   ]
-  if (values.json) process.stdout.write(`${JSON.stringify({ conversations, moments, rows })}\n`)
-  else print(rows, conversations, moments)
+  if (values.json) process.stdout.write(`${JSON.stringify({ conversations, moments, rows, fixes })}\n`)
+  else {
+    print(rows, conversations, moments)
+    process.stdout.write(`\n${fixLines(fixes).join("\n")}\n`)
+  }
 } catch (error) {
   if (!(error instanceof Absent)) throw error
   process.stdout.write(`NOT RUN: ${error.message}\n`)
@@ -122,22 +127,12 @@ function weightsFrom(offers: Offer[]): Weights {
   return weights
 }
 
-type Labels = { offers: { conversation: string; number: number; offer: string; label: string }[] }
-
 /** Whether a fix is the right one was read by hand: names alone do not tell. */
-function withHandLabels(offers: Offer[]): Offer[] {
-  let labels: Labels
-  try {
-    labels = JSON.parse(readFileSync(new URL("./fix-labels.json", import.meta.url), "utf8")) as Labels
-  } catch {
-    process.stderr.write("NOT READ: eval/suggest/fix-labels.json, so fixes are judged by the names in them.\n")
-    return offers
-  }
-  const right = new Map(
-    labels.offers.map(({ conversation, number, offer, label }) => [`${conversation}#${number} ${offer}`, label]),
-  )
+function withHandLabels(offers: Offer[], { offers: labels }: FixLabels): Offer[] {
+  const labelOf = new Map(labels.map((label) => [keyOf(label), label.label]))
   return offers.map((offer) => {
-    const label = right.get(`${offer.conversation}#${offer.number} ${offer.key.replace(/^fix:\w+:/, "")}`)
+    const { conversation, number } = offer
+    const label = labelOf.get(keyOf({ conversation, number, offer: offer.key.replace(/^fix:\w+:/, ""), here: true }))
     return label === undefined ? offer : { ...offer, used: label === "right" }
   })
 }
