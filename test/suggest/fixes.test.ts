@@ -9,6 +9,7 @@ import { saveFixes } from "../../src/store/knowledge-fixes.ts"
 import type { StoredMessage } from "../../src/store/store.ts"
 import { errorLines, errorText, isTelling, likeness, normaliseError } from "../../src/suggest/error-text.ts"
 import { findFix } from "../../src/suggest/find-fix.ts"
+import { findFixes } from "../../src/suggest/find-fixes.ts"
 import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes.ts"
 import { keptFix } from "../../src/suggest/kept-fixes.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
@@ -169,6 +170,10 @@ describe("which errors are the same", () => {
     const output = "Exit code 1\n--- FAIL: TestOld (0.01s)\nFAIL\n"
     const knowledge = knowing(output, "src/token.ts")
     expect(offered(knowledge, output)).toEqual([])
+    const { solved } = findFixes(knowledge, { asked: "--- FAIL: TestOld (0.02s)", inside: HERE })
+    expect(solved).toEqual([])
+    const other = knowing("TypeError: not the token that was expected", "src/token.ts")
+    expect(offered(other, "Exit code 1\nexpected:\nactual:")).toEqual([])
   })
 
   test("where lines have a place, only those count, with assertions and exceptions beside them", () => {
