@@ -215,3 +215,19 @@ export function likeness(asked: ErrorText, known: ErrorText): number {
   const alike = shared / (asked.words.size + known.words.size - shared)
   return (0.6 * held + 0.4 * alike) * (asked.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
 }
+
+/** False where the line cannot be as close as that. A look at the text tells, before it is taken apart. */
+export function mayBeLike({ code, words }: ErrorText, line: string, least: number): boolean {
+  const text = line.toLowerCase()
+  if (code !== undefined) {
+    const dashed = text.replaceAll("_", "-")
+    return code
+      .toLowerCase()
+      .replaceAll("_", "-")
+      .split(" ")
+      .every((word) => dashed.includes(word))
+  }
+  let held = 0
+  for (const word of words) if (text.includes(word)) held++
+  return held >= least * words.size
+}

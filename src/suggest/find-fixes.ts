@@ -1,7 +1,7 @@
 import { commandParts } from "../core/command.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import { fixesHolding, type KnownFix } from "../store/knowledge-fixes.ts"
-import { type ErrorText, errorLines, errorText, isTelling, likeness } from "./error-text.ts"
+import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "./error-text.ts"
 import { mayBeMended } from "./fixes.ts"
 
 /** A fix that is like what was asked. `error` is the line of its output that is closest. */
@@ -78,11 +78,12 @@ function isWord(text: string): boolean {
 function matched(fix: KnownFix, question: Question): FoundFix[] {
   const byCommand = question.command === undefined ? 0 : commandLikeness(question.command, fix.command)
   let best = { error: fix.lines[0] ?? "", likeness: byCommand }
-  for (const line of fix.lines.filter(isTelling)) {
+  for (const line of fix.lines) {
+    const likely = question.lines.filter((asked) => mayBeLike(asked, line, LEAST_LIKENESS))
+    if (likely.length === 0 || !isTelling(line)) continue
     const known = errorText(line)
     const close = Math.max(
-      0,
-      ...question.lines.map((asked, i) => likeness(asked, known) * (i === 0 ? 1 : FURTHER_LINE)),
+      ...likely.map((asked) => likeness(asked, known) * (asked === question.lines[0] ? 1 : FURTHER_LINE)),
     )
     if (close > best.likeness) best = { error: line, likeness: close }
   }

@@ -7,7 +7,7 @@ import { inTransaction } from "../../src/store/database.ts"
 import { openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import { saveFixes } from "../../src/store/knowledge-fixes.ts"
 import type { StoredMessage } from "../../src/store/store.ts"
-import { errorLines, errorText, isTelling, likeness, normaliseError } from "../../src/suggest/error-text.ts"
+import { errorLines, errorText, isTelling, likeness, mayBeLike, normaliseError } from "../../src/suggest/error-text.ts"
 import { findFix } from "../../src/suggest/find-fix.ts"
 import { findFixes } from "../../src/suggest/find-fixes.ts"
 import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes.ts"
@@ -224,6 +224,28 @@ describe("which errors are the same", () => {
     expect(like("cmd/a.go:9:2: string `x` has 3 occurrences, make it a constant", known)).toBeGreaterThan(0.8)
     const any = (file: string) => `${file}:3:4 - Unexpected any [@typescript-eslint/no-explicit-any]`
     expect(like(any("a.ts"), any("b.ts"))).toBe(0.75)
+  })
+
+  test("what cannot be close is never close", () => {
+    const word = fc.constantFrom(
+      "Cannot",
+      "find",
+      "'zod'",
+      "a.go:3:1:",
+      "(nilerr)",
+      "TS2339:",
+      "error",
+      "clippy::no_x",
+      "É",
+    )
+    const line = fc.array(word, { minLength: 1, maxLength: 6 }).map((words) => words.join(" "))
+    fc.assert(
+      fc.property(line, line, fc.double({ min: 0.3, max: 1, noNaN: true }), (asked, known, least) => {
+        if (like(asked, known) >= least) expect(mayBeLike(errorText(asked), known, least)).toBe(true)
+      }),
+      { numRuns: RUNS * 10 },
+    )
+    expect(mayBeLike(errorText("Cannot find module"), "src/a.go:3:1: func x is unused", 0.6)).toBe(false)
   })
 
   test("a task's name before each line is no part of it; a level is", () => {
