@@ -9,7 +9,7 @@ import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
-import type { Printed } from "./print/printer.ts"
+import type { PrintContext, Printed } from "./print/printer.ts"
 import { VERSION } from "./version.ts"
 import { isLong } from "./watch.ts"
 
@@ -176,12 +176,7 @@ async function print(name: string, output: unknown, input: unknown, dex: Dex): P
   if (printed.listing && terminal.interactive) saveListing(dex.home.dir, printed.listing)
 }
 
-async function printedBy(
-  name: string,
-  output: unknown,
-  input: unknown,
-  context: Parameters<typeof import("./print/search.ts").printSearch>[1],
-): Promise<Printed> {
+async function printedBy(name: string, output: unknown, input: unknown, context: PrintContext): Promise<Printed> {
   if (name === "search") return (await import("./print/search.ts")).printSearch(output as never, context)
   if (name === "list") return (await import("./print/list.ts")).printList(output as never, context)
   if (name === "show")
@@ -215,6 +210,8 @@ async function printedBy(
   if (name === "install") return (await import("./print/install.ts")).printInstall(output as never, context)
   if (name === "uninstall") return (await import("./print/install.ts")).printUninstall(output as never, context)
   if (name === "watch") return (await import("./print/watch.ts")).printWatch(output as never, context, input as never)
+  if (SUGGESTING.has(name) || (output as { suggestions?: unknown }).suggestions !== undefined)
+    return printSuggesting(name, output, context)
   const keeping = await import("./print/keeping.ts")
   if (name === "resume") return openOrPrint(output as never, keeping.printResume(output as never))
   const printers: Record<string, (output: never, context: never) => Printed> = {
@@ -228,6 +225,18 @@ async function printedBy(
     gc: keeping.printGc,
   }
   return printers[name]!(output as never, context as never)
+}
+
+const SUGGESTING = new Set(["suggestions", "feedback", "subscribe", "subscriptions", "unsubscribe"])
+
+async function printSuggesting(name: string, output: unknown, context: PrintContext): Promise<Printed> {
+  const print = await import("./print/suggestions.ts")
+  if (name === "suggestions") return print.printSuggestions(output as never, context)
+  if (name === "feedback") return print.printFeedback(output as never)
+  if (name === "subscribe") return print.printSubscribed(output as never, context)
+  if (name === "subscriptions") return print.printSubscriptions(output as never, context)
+  if (name === "unsubscribe") return print.printUnsubscribed(output as never)
+  return print.printSuggestionStats((output as { suggestions: never }).suggestions, context)
 }
 
 /** On a terminal the agent opens; in a pipe, or where it is not installed, the command is printed. */

@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { createDex } from "../app/dex.ts"
 import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
+import { keepDelivering } from "../deliver/keep-delivering.ts"
 import { createApp } from "../http/app.ts"
 import { isLoopback, type Place } from "../http/guard.ts"
 import { listen } from "../http/listen.ts"
@@ -11,6 +13,8 @@ import { holdDex } from "../mcp/hold.ts"
 import { endProcess, type ServeOptions, takeStdout } from "../mcp/serve.ts"
 import { createServer } from "../mcp/server.ts"
 import { safe } from "../render/terminal.ts"
+import { openSuggestions } from "../store/suggestions.ts"
+import { allowedHosts, isPrivate } from "../tools/delivery.ts"
 
 const LAST_LOOK_MS = 600
 const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
@@ -20,18 +24,39 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   checkPlace(place)
   takeStdout() // nothing is printed there, but for what a library says
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
-  const tokenFile = join(dexHome(env).dir, "http-token")
+  const home = dexHome(env)
+  const tokenFile = join(home.dir, "http-token")
   const token = tokenIn(tokenFile)
 
   const start = { env: withoutSession(env), cwd, version }
   const fresh = createFreshness(start, log)
   const use = holdDex(() => createDex(start))
-  const { app, close } = createApp({ token, log, createServer: () => createServer({ version, use, fresh, log }) })
+  const kept = openSuggestions(home.suggest)
+  const suggestions = () => (existsSync(home.suggest) ? kept : undefined)
+  const mayLeave = (project: string) => use(async (dex) => !(await isPrivate(dex, project)))
+  const { app, close } = createApp({
+    token,
+    log,
+    createServer: () => createServer({ version, use, fresh, log }),
+    stream: { suggestions, mayLeave },
+  })
   const listening = await listen((request) => app.fetch(request), place, log)
+  const stopDelivering = keepDelivering(
+    {
+      suggestions,
+      now: () => Date.now(),
+      version,
+      allowedHosts: () => allowedHosts(home.config, env),
+      mayLeave,
+    },
+    `${home.suggest}.deliver`,
+    log,
+  )
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
   const end = () => {
     void close()
+    stopDelivering()
     listening.close()
     void fresh.stop(LAST_LOOK_MS).then(endProcess)
   }

@@ -98,6 +98,12 @@ export const SETTINGS = {
     default: "DEX_LLM_API_KEY",
     check: variableName,
   }),
+  "deliver.allow_hosts": setting(
+    text(
+      "Hosts that webhooks may be sent to although they are private or without TLS, with commas: localhost:3000,hooks.lan.",
+    ),
+    { check: hosts },
+  ),
   "llm.api_key_file": setting(text("A file that holds the model server's key, readable by you alone (chmod 600)."), {
     check: wholePath,
   }),
@@ -161,6 +167,12 @@ function url(value: string): string | undefined {
   if (username || password || search || hash)
     return "must hold no password and nothing after a ? or #: addresses are printed. A key goes into a file or the environment"
   return undefined
+}
+
+function hosts(value: string): string | undefined {
+  return value.split(",").every((host) => /^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host.trim()))
+    ? undefined
+    : "must be names of hosts, with their port or without: localhost:3000,hooks.lan"
 }
 
 function wholePath(value: string): string | undefined {

@@ -14,7 +14,14 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   output: O
   cli: CliForm
   /** Named `dex_…` where agents get it; absent for what only a person should do. */
-  mcp?: { name: string; description: string }
+  mcp?: {
+    name: string
+    description: string
+    /** Fields that only a person is given. */
+    omit?: readonly string[]
+    /** It changes what dex keeps for the user. */
+    writes?: boolean
+  }
   run(context: Context, input: Infer<I>): Promise<Infer<O>>
   /** False makes the command exit with 1: it worked, and there was nothing. */
   found?(output: Infer<O>): boolean

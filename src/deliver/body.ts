@@ -1,5 +1,6 @@
 import { basename } from "node:path"
 import { redactText } from "../ingest/redact.ts"
+import { toJson } from "../render/json.ts"
 import type { KeptSuggestion } from "../store/suggestions.ts"
 
 export const MOST_BODY_BYTES = 20_000
@@ -11,7 +12,7 @@ const LONGEST_TEXT = 2_000
  */
 export function messageOf({ id, seq, subscription, moment, items }: KeptSuggestion): string {
   for (let kept = items.length; ; kept--) {
-    const body = JSON.stringify({
+    const body = toJson({
       type: "suggestion.created",
       timestamp: new Date(moment.at).toISOString(),
       data: {

@@ -12,7 +12,7 @@ export type DeliverParts = {
   /** Hosts that the user allowed, whatever their address. */
   allowedHosts(): readonly string[]
   /** False for a project that is answered only inside itself. */
-  mayLeave(project: string): boolean
+  mayLeave(project: string): boolean | Promise<boolean>
   lookup?: Lookup
   /** Whom to trust beside the system's authorities. */
   ca?: string
@@ -24,7 +24,9 @@ const HOUR = 60 * MINUTE
 /** Svix's schedule: how long after the attempt before. */
 export const DELAYS_MS = [0, 5_000, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const
 const TIMEOUT_MS = 15_000
-const AT_ONCE = 8
+const AT_ONCE = 16
+/** A receiver that does not answer keeps this many busy, and nobody else waiting. */
+const AT_ONCE_EACH = 4
 const GONE = 410
 
 export type Delivered = { delivered: number; again: number; dead: number }
@@ -35,17 +37,30 @@ export type Delivered = { delivered: number; again: number; dead: number }
  */
 export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Promise<Delivered> {
   const sum: Delivered = { delivered: 0, again: 0, dead: 0 }
-  for (;;) {
-    const due = parts.suggestions.due(parts.now(), AT_ONCE)
-    if (due.length === 0 || signal?.aborted) return sum
-    await Promise.all(
-      due.map(async (one) => {
-        const outcome = await attempt(parts, one)
-        parts.suggestions.record(outcome)
-        sum[outcome.ended.type]++
-      }),
-    )
+  const running = new Map<string, { subscription: string; done: Promise<void> }>()
+  let broken: { error: unknown } | undefined
+  const send = async (due: Due) => {
+    try {
+      const outcome = await attempt(parts, due)
+      parts.suggestions.record(outcome)
+      sum[outcome.ended.type]++
+    } catch (error) {
+      broken ??= { error }
+    }
+    running.delete(due.id)
   }
+  for (;;) {
+    const due = broken || signal?.aborted ? [] : parts.suggestions.due(parts.now(), 2 * AT_ONCE_EACH)
+    for (const one of due) {
+      const same = [...running.values()].filter(({ subscription }) => subscription === one.subscription)
+      if (running.has(one.id) || running.size >= AT_ONCE || same.length >= AT_ONCE_EACH) continue
+      running.set(one.id, { subscription: one.subscription, done: send(one) })
+    }
+    if (running.size === 0) break
+    await Promise.race([...running.values()].map(({ done }) => done))
+  }
+  if (broken) throw broken.error
+  return sum
 }
 
 async function attempt(parts: DeliverParts, { id, suggestion_id, subscription, url, attempts }: Due): Promise<Outcome> {
@@ -58,7 +73,8 @@ async function attempt(parts: DeliverParts, { id, suggestion_id, subscription, u
   const suggestion = suggestions.get(suggestion_id)
   const secret = suggestions.secretOf(subscription)
   if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it is not kept any more" })
-  if (!parts.mayLeave(suggestion.moment.project)) return ended({ type: "dead", problem: "the project is private" })
+  if (!(await parts.mayLeave(suggestion.moment.project)))
+    return ended({ type: "dead", problem: "the project is private" })
   const target = await targetOf(url, parts.allowedHosts(), parts.lookup)
   if ("refused" in target) return failed(target.refused)
   const body = messageOf(suggestion)

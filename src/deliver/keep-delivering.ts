@@ -1,23 +1,30 @@
 import { messageOf } from "../core/error.ts"
 import { tryLock } from "../store/lock.ts"
+import type { Suggestions } from "../store/suggestions.ts"
 import { type DeliverParts, deliverDue } from "./deliver.ts"
 
 const LOOK_EVERY_MS = 1_000
 
 /**
  * Delivers for as long as a process runs. Of several processes one does; when it ends, however, another takes over. A
- * problem is said and tried again. Returns how to stop; what is on its way is not waited for.
+ * problem is said and tried again. Returns how to stop; what is on its way is not waited for. There are
+ * no suggestions while none was ever kept.
  */
-export function keepDelivering(parts: DeliverParts, lockFile: string, log: (line: string) => void): () => void {
+export function keepDelivering(
+  parts: Omit<DeliverParts, "suggestions"> & { suggestions(): Suggestions | undefined },
+  lockFile: string,
+  log: (line: string) => void,
+): () => void {
   const stop = new AbortController()
   let lock: { release(): void } | undefined
   let said = ""
   const look = async () => {
     try {
-      const at = parts.suggestions.nextDue()
-      if (at !== undefined && at <= parts.now()) {
+      const suggestions = parts.suggestions()
+      const at = suggestions?.nextDue()
+      if (suggestions && at !== undefined && at <= parts.now()) {
         lock ??= tryLock(lockFile)
-        if (lock) await deliverDue(parts, stop.signal)
+        if (lock) await deliverDue({ ...parts, suggestions }, stop.signal)
       }
     } catch (error) {
       const problem = messageOf(error)

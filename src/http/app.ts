@@ -2,11 +2,14 @@ import type { McpServerFactory } from "@modelcontextprotocol/server"
 import { type Context, Hono } from "hono"
 import { bearerOf, bucketOf, type Rate } from "./guard.ts"
 import { createMcp } from "./mcp.ts"
+import { createStreams, type StreamParts } from "./suggestions.ts"
 
 export type AppParts = {
   token: string
   /** Makes an MCP server for one request, or for one session. */
   createServer: McpServerFactory
+  /** What is streamed to subscribers. Nothing, where it is left out. */
+  stream?: Omit<StreamParts, "log">
   log(line: string): void
   rate?: Rate
   now?: () => number
@@ -16,8 +19,16 @@ export type AppParts = {
 const RATE: Rate = { burst: 300, perSecond: 50 }
 
 /** The routes, and what stands before them. Where a request comes from was looked at before it gets here. */
-export function createApp({ token, createServer, log, rate = RATE, now = () => performance.now() }: AppParts) {
+export function createApp({
+  token,
+  createServer,
+  log,
+  stream = { suggestions: () => undefined, mayLeave: async () => false },
+  rate = RATE,
+  now = () => performance.now(),
+}: AppParts) {
   const mcp = createMcp(createServer, log)
+  const streams = createStreams({ ...stream, log })
   const hasToken = bearerOf(token)
   const waitMs = bucketOf(rate, now)
   const app = new Hono()
@@ -34,7 +45,9 @@ export function createApp({ token, createServer, log, rate = RATE, now = () => p
   })
   app.on(["POST", "GET", "DELETE"], "/mcp", (c) => mcp.fetch(c.req.raw))
   app.all("/mcp", notAllowed("POST, GET, DELETE"))
-  app.notFound((c) => c.text("There is nothing here. MCP is at /mcp.\n", 404))
+  app.get("/suggestions", (c) => streams(c.req.raw))
+  app.all("/suggestions", notAllowed("GET, HEAD"))
+  app.notFound((c) => c.text("There is nothing here. MCP is at /mcp, a stream of suggestions at /suggestions.\n", 404))
   app.onError((error, c) => {
     log(error.stack ?? String(error))
     return c.text("An error that should not happen. What dex serve printed says more.\n", 500)

@@ -20,25 +20,46 @@ export function definitionOf(tool: Offered) {
     name: tool.mcp.name,
     title: tool.summary,
     description: tool.mcp.description,
-    inputSchema: inputOf(tool) as Schema & { type: "object" },
+    inputSchema: published(inputOf(tool)) as Schema & { type: "object" },
     outputSchema: tool.output as Schema & { type: "object" },
-    // Read-only: nothing outside dex's own folder changes. Closed world: only this machine's history is asked.
-    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+    // Read-only: nothing changes but dex's own records of it. Closed world: only this machine's history is asked.
+    annotations: tool.mcp.writes
+      ? { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false }
+      : { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     // Claude Code shows a tool only after a search for it, unless it is told to load it at once.
     _meta: { "anthropic/alwaysLoad": true },
   }
 }
 
 export function inputOf(tool: Offered): Schema {
-  const budget = tool.input.properties?.max_tokens
-  if (!budget) return tool.input
+  const input = without(tool.input, tool.mcp.omit)
+  const budget = input.properties?.max_tokens
+  if (!budget) return input
   return {
-    ...tool.input,
+    ...input,
     properties: {
-      ...tool.input.properties,
+      ...input.properties,
       max_tokens: { ...budget, maximum: MOST_TOKENS, default: USUAL_TOKENS[tool.mcp.name] ?? USUAL },
     },
   }
+}
+
+/** What a model needs to call it. What is left out here is checked all the same, and an error says it. */
+function published(schema: Schema): Schema {
+  const { additionalProperties: _, minLength: __, minimum, properties, ...more } = schema
+  return {
+    ...more,
+    ...(minimum !== undefined && minimum > 1 && { minimum }),
+    ...(properties && {
+      properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, published(one)])),
+    }),
+  }
+}
+
+function without(input: Schema, omit: readonly string[] = []): Schema {
+  if (omit.length === 0) return input
+  const properties = Object.fromEntries(Object.entries(input.properties ?? {}).filter(([name]) => !omit.includes(name)))
+  return { ...input, properties, required: input.required?.filter((name) => !omit.includes(name)) ?? [] }
 }
 
 export const INSTRUCTIONS = [

@@ -37,12 +37,15 @@ export async function runCall(
 ): Promise<Told | undefined> {
   const checked = read(inputOf(tool), withoutNulls(input))
   if ("wrong" in checked) throw new DexError("usage", `${checked.wrong}. ${tool.mcp.name} takes: ${fieldsOf(tool)}.`)
+  // Fields that agents are not given have their defaults.
+  const filled = tool.mcp.omit ? read(tool.input, checked.ok) : checked
+  if ("wrong" in filled) throw new DexError("usage", filled.wrong)
   return use(async (dex) => {
     if (tool.name !== "guide") await fresh.pickUp(dex.hasHistory() ? FRESH_WITHIN_MS : FIRST_READ_MS, signal)
     if (signal.aborted) return undefined
     // Before the tool runs: what is read behind while it runs may not be in its answer.
     const asOf = tool.name === "guide" ? undefined : await freshAsOf(dex, fresh)
-    const { output, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), checked.ok)
+    const { output, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), filled.ok)
     setImmediate(() => void record())
     return told(tool, output, asOf)
   })
@@ -83,6 +86,6 @@ function withoutNulls(input: Record<string, unknown>): Record<string, unknown> {
 }
 
 function fieldsOf(tool: Offered): string {
-  const names = Object.keys(tool.input.properties ?? {})
+  const names = Object.keys(inputOf(tool).properties ?? {})
   return names.length === 0 ? "nothing" : names.join(", ")
 }

@@ -37,14 +37,22 @@ export function enqueue(db: Db, seq: number, suggestionId: string, subscription:
   )
 }
 
-export function due(db: Db, now: number, limit: number): Due[] {
-  return db
-    .prepare(
-      `select o.id, s.id as suggestion_id, o.subscription, u.url, o.attempts
-       from outbox o join suggestion s on s.seq = o.suggestion join subscription u on u.id = o.subscription
-       where o.state = 'waiting' and o.next_at <= ? and u.enabled = 1 order by o.next_at, o.suggestion limit ?`,
-    )
-    .all(now, limit) as Due[]
+/** So many of each subscription, so that one that is behind does not hide the others. */
+export function due(db: Db, now: number, ofEach: number): Due[] {
+  const subscriptions = db
+    .prepare("select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id")
+    .all() as { id: string; url: string }[]
+  const waiting = db.prepare(
+    `select o.id, s.id as suggestion_id, o.attempts from outbox o join suggestion s on s.seq = o.suggestion
+     where o.subscription = ? and o.state = 'waiting' and o.next_at <= ? order by o.next_at, o.suggestion limit ?`,
+  )
+  return subscriptions.flatMap(({ id, url }) =>
+    (waiting.all(id, now, ofEach) as Pick<Due, "id" | "suggestion_id" | "attempts">[]).map((one) => ({
+      ...one,
+      subscription: id,
+      url,
+    })),
+  )
 }
 
 export function record(db: Db, { id, at, ended }: Outcome): void {
@@ -56,10 +64,10 @@ export function record(db: Db, { id, at, ended }: Outcome): void {
     return void set.run({ id, state: "waiting", next_at: ended.next_at, problem: ended.problem, ended_at: null })
   const dead = ended.type === "dead"
   set.run({ id, state: ended.type, next_at: at, problem: dead ? ended.problem : null, ended_at: at })
-  if (!dead)
-    db.prepare(
-      `update suggestion set status = 'shown' where status = 'pending' and seq = (select suggestion from outbox where id = ?)`,
-    ).run(id)
+  if (dead) return
+  const seq = db.prepare("select suggestion from outbox where id = ?").pluck().get(id)
+  db.prepare("update suggestion set status = 'shown' where status = 'pending' and seq = ?").run(seq)
+  db.prepare("update item set status = 'shown' where status = 'pending' and suggestion = ?").run(seq)
 }
 
 /** From the beginning of the schedule. */

@@ -71,6 +71,7 @@ export const SUGGESTION_MIGRATIONS: readonly [name: string, sql: string][] = [
       ended_at integer
     );
     create index outbox_due on outbox (next_at) where state = 'waiting';
+    create index outbox_waiting on outbox (subscription, next_at, suggestion) where state = 'waiting';
     `,
   ],
 ]

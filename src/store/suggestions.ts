@@ -48,7 +48,10 @@ export type Learn = (
  * history is not touched by it. Nothing is opened before the first use.
  */
 export type Suggestions = {
-  /** With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. */
+  /**
+   * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. What was typed and
+   * printed at the moment was read by nobody yet: whoever saves it has redacted it.
+   */
   save(suggestion: Suggestion, how?: { would?: boolean; subscription?: string }): Kept
   /** The keys of what this session was told; with `would`, of what it would have been told too. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
@@ -79,14 +82,18 @@ export type Suggestions = {
   secretOf(id: string): string | undefined
   disable(id: string, because: string): void
 
-  /** What webhooks must be told by now, the longest due first. */
-  due(now: number, limit: number): Due[]
+  /** What webhooks must be told by now: so many of each subscription, the longest due first. */
+  due(now: number, ofEach: number): Due[]
   /** When the next one is due; undefined when none waits. */
   nextDue(): number | undefined
   record(outcome: Outcome): void
   retryDead(now: number): number
   outbox(): OutboxCounts
 
+  /** Another number whenever another process has written. */
+  version(): number
+  /** What is damaged; nothing when all is well. */
+  check(): string[]
   /** What quotes these conversations, or was said in them, goes, and its bytes with it. Returns how many items went. */
   forget(refs: readonly Ref[]): number
   close(): void
@@ -152,7 +159,7 @@ export function openSuggestions(path: string, options: { busyMs?: number } = {})
     subscriptions: (project) => use((open) => subscriptions.all(open, project)),
     secretOf: (id) => use((open) => subscriptions.secretOf(open, id)),
     disable: (id, because) => write((open) => subscriptions.disable(open, id, because)),
-    due: (now, limit) => use((open) => due(open, now, limit)),
+    due: (now, ofEach) => use((open) => due(open, now, ofEach)),
     nextDue: () =>
       use(
         (open) =>
@@ -162,6 +169,11 @@ export function openSuggestions(path: string, options: { busyMs?: number } = {})
     record: (outcome) => write((open) => record(open, outcome)),
     retryDead: (now) => write((open) => retryDead(open, now)),
     outbox: () => use(outboxCounts),
+    check: () =>
+      use((open) => (open.pragma("quick_check") as { quick_check: string }[]).map((row) => row.quick_check)).filter(
+        (line) => line !== "ok",
+      ),
+    version: () => use((open) => open.pragma("data_version", { simple: true }) as number),
     forget: (refs) =>
       use((open) => {
         const gone = inTransaction(open, () => forget(open, refs))

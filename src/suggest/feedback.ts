@@ -29,7 +29,7 @@ export function adjusted(item: Pick<Item, "kind" | "features" | "relevance">, we
 }
 
 function termsOf({ kind, features }: Pick<Item, "kind" | "features">): Record<string, number> {
-  const named = Object.entries(features).map(([name, value]) => [`feature:${name}`, within(value, 1)] as const)
+  const named = Object.entries(features).map(([name, value]) => [`${kind}.${name}`, within(value, 1)] as const)
   return { [`kind:${kind}`]: 1, ...Object.fromEntries(named) }
 }
 

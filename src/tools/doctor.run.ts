@@ -18,7 +18,7 @@ const MODEL_WAITS_MS = 20_000
 /** Every check runs, whatever the others found; none of them changes anything. */
 export async function run(dex: Dex): Promise<{ ok: boolean; checks: Check[] }> {
   const checks: Check[] = [runtime(dex)]
-  for (const check of [home, history, index, syncing, sources, retention, model])
+  for (const check of [home, history, index, suggesting, syncing, sources, retention, model])
     checks.push(...(await settle(check, dex)))
   return { ok: checks.every((check) => check.status !== "problem"), checks }
 }
@@ -57,7 +57,7 @@ async function home(dex: Dex): Promise<Check[]> {
       },
     ]
   }
-  const open = ["history.db", "index.db"].filter(
+  const open = ["history.db", "index.db", "suggest.db"].filter(
     (file) =>
       process.platform !== "win32" && ((statSync(join(dir, file), { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0,
   )
@@ -147,6 +147,40 @@ async function index(dex: Dex): Promise<Check[]> {
     return [{ name: "index", status: "ok", message: "sound and current" }]
   } finally {
     opened.close()
+  }
+}
+
+async function suggesting(dex: Dex): Promise<Check[]> {
+  const file = dex.home.suggest
+  if (!existsSync(file)) return []
+  const name = "suggestions"
+  const moved = `mv ${file} ${file}.damaged`
+  try {
+    const kept = await dex.suggestions()
+    const damage = kept.check()
+    if (damage.length > 0)
+      return [{ name, status: "problem", message: `suggest.db is damaged: ${damage[0]}`, mend: moved }]
+    const { waiting, dead, last_problem } = kept.outbox()
+    const off = kept.subscriptions().filter(({ enabled }) => !enabled)
+    const message = `${grouped(kept.subscriptions().length)} subscriptions, ${grouped(waiting)} messages wait for webhooks`
+    if (dead > 0)
+      return [
+        {
+          name,
+          status: "note",
+          message: `${message}, ${grouped(dead)} were given up (${last_problem ?? "no answer"})`,
+          mend: "dex subscriptions --retry-dead --send",
+        },
+      ]
+    return [
+      {
+        name,
+        status: off.length > 0 ? "note" : "ok",
+        message: off.length > 0 ? `${message}, ${off.length} are off` : message,
+      },
+    ]
+  } catch (error) {
+    return [{ name, status: "problem", message: messageOf(error), mend: moved }]
   }
 }
 

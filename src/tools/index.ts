@@ -18,7 +18,9 @@ import { scan } from "./scan.ts"
 import { search } from "./search.ts"
 import { sources } from "./sources.ts"
 import { stats } from "./stats.ts"
+import { subscribe, subscriptions, unsubscribe } from "./subscriptions.ts"
 import { suggest } from "./suggest.ts"
+import { feedback, suggestions } from "./suggestions.ts"
 import { reindex, sync } from "./sync.ts"
 import { tests } from "./tests.ts"
 import { timeline } from "./timeline.ts"
@@ -39,6 +41,11 @@ export const tools: readonly Tool<Dex>[] = [
   suggest,
   tests,
   decisions,
+  suggestions,
+  feedback,
+  subscribe,
+  subscriptions,
+  unsubscribe,
   docs,
   traces,
   trace,

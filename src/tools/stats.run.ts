@@ -5,7 +5,7 @@ import { currentSession } from "./resolve.ts"
 
 const MOST_PROJECTS = 20
 
-export async function run(dex: Dex, input: { summary?: boolean }) {
+export async function run(dex: Dex, input: { summary?: boolean; suggestions?: boolean }) {
   const store = await dex.store()
   const total = await store.stats()
   const progress = await store.progress()
@@ -26,8 +26,21 @@ export async function run(dex: Dex, input: { summary?: boolean }) {
       total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
     text_bytes: total.text_bytes,
     disk_bytes: sizeOf(dex.home.history) + sizeOf(dex.home.index),
+    ...(input.suggestions && { suggestions: await suggestionStats(dex) }),
     ...(session !== undefined && { session_id: session }),
     ...(progress && progress.done < progress.total && { sync: { done: progress.done, total: progress.total } }),
+  }
+}
+
+async function suggestionStats(dex: Dex) {
+  const kept = await dex.suggestions()
+  const metrics = kept.metrics()
+  const rate = (count: number) => (metrics.items === 0 ? 0 : Number((count / metrics.items).toFixed(3)))
+  return {
+    ...metrics,
+    used_rate: rate(metrics.used),
+    dismissed_rate: rate(metrics.dismissed),
+    weights: kept.weights(),
   }
 }
 

@@ -44,6 +44,7 @@ export const timeline = defineTool({
     name: "dex_timeline",
     description:
       "What was said and done just before and after one message, a line each, in order of time. Use it after a search, before reading messages in full with dex_get.",
+    omit: ["show", "hide"],
   },
   run: async (dex: Dex, input) => (await import("./timeline.run.ts")).run(dex, input),
   found: (output) => output.lines.length > 0,

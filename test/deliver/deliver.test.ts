@@ -192,6 +192,23 @@ test("a receiver that never answers, hangs up or is not there costs its time and
   expect(closed.suggestions.outbox().last_problem).toBe("ECONNREFUSED")
 })
 
+test("one that does not answer keeps no other waiting", async () => {
+  const silent = await receiver(() => {})
+  const { parts, make, suggestions } = delivering(silent.url, { timeoutMs: 1_500 })
+  for (let i = 0; i < 40; i++) make(`s${i}`)
+  const lively = await receiver()
+  suggestions.subscribe(subscriptionOf("lively", { deliver: "webhook", url: lively.url }), SECRET)
+  for (let i = 0; i < 40; i++)
+    suggestions.save(suggestionOf(`l${i}`, { moment: { at: NOW } }), { subscription: "lively" })
+  const stop = new AbortController()
+  lively.server.on("request", () => {
+    if (lively.received.length === 39) stop.abort()
+  })
+  await deliverDue({ ...parts, allowedHosts: () => [silent.host, lively.host] }, stop.signal)
+  expect(lively.received.length).toBeGreaterThanOrEqual(39)
+  expect(silent.received.length).toBe(4)
+})
+
 test("proxies of the environment are not asked", async () => {
   const { url, received } = await receiver()
   const proxy = await receiver()

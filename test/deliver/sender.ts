@@ -1,3 +1,4 @@
+import { writeSync } from "node:fs"
 import { join } from "node:path"
 import { deliverDue } from "../../src/deliver/deliver.ts"
 import { tryLock } from "../../src/store/lock.ts"
@@ -9,7 +10,7 @@ import { suggestionOf } from "../support/suggestions.ts"
 
 const [dir, host, events, epoch, speed] = process.argv.slice(2) as [string, string, string, string, string]
 const now = () => Number(epoch) + (Date.now() - Number(epoch)) * Number(speed)
-const MADE_AT_ONCE = 25
+const MADE_AT_ONCE = 40
 
 const suggestions = openSuggestions(join(dir, "suggest.db"))
 let lock = tryLock(join(dir, "deliver.lock"))
@@ -17,6 +18,7 @@ if (!lock) throw new Error("another one delivers: a killed process must not hold
 
 for (;;) {
   const made = suggestions.list({ limit: 1 })[0]?.seq ?? 0
+  if (made < Number(events)) writeSync(1, ".") // for whoever wants to kill it while it makes some
   for (let i = made + 1; i <= Math.min(Number(events), made + MADE_AT_ONCE); i++) {
     const kept = suggestions.save(suggestionOf(`event-${i}`, { status: "pending", moment: { at: now() } }), {
       subscription: "sub",

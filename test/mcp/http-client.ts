@@ -71,7 +71,10 @@ export async function serveHttp(
         async (response: IncomingMessage) => {
           try {
             const chunks: Buffer[] = []
-            for await (const chunk of response) chunks.push(chunk)
+            for await (const chunk of response) {
+              chunks.push(chunk)
+              if (path.startsWith("/suggestions") && response.statusCode === 200) break // it goes on for ever
+            }
             resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks).toString() })
           } catch (error) {
             reject(error as Error)

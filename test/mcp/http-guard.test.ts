@@ -30,7 +30,7 @@ type Case = {
 function paths(): string[] {
   const { app } = createApp({ token: "x", log: () => {}, createServer: () => new Server({ name: "x", version: "1" }) })
   const declared = new Set(app.routes.map(({ path }) => path).filter((path) => !path.includes("*")))
-  expect([...declared].sort()).toEqual(["/healthz", "/mcp"])
+  expect([...declared].sort()).toEqual(["/healthz", "/mcp", "/suggestions"])
   return [...declared, "/", "/mcp/", "/healthz/", "//mcp", "/%6dcp", "/healthz/../mcp", "/no/such?access_token=TOKEN"]
 }
 

@@ -21,7 +21,7 @@ type Definition = {
 }
 
 describe.each(ERAS)("in protocol %s", (era) => {
-  test("tells its tools within 2,000 tokens, all to be loaded at once and read-only", async () => {
+  test("tells its tools within 2,000 tokens, all to be loaded at once, and which of them write", async () => {
     const client = await connect(tempDir(), { era })
     const { result } = await client.request("tools/list")
     const tools = result!.tools as Definition[]
@@ -30,13 +30,16 @@ describe.each(ERAS)("in protocol %s", (era) => {
       "dex_list",
       "dex_get",
       "dex_timeline",
+      "suggestion_feedback",
+      "context_subscribe",
       "dex_stats",
       "dex_guide",
     ])
     const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(2_000)
     for (const tool of tools) {
-      expect(tool.annotations).toMatchObject({ readOnlyHint: true, destructiveHint: false })
+      const writes = ["suggestion_feedback", "context_subscribe"].includes(tool.name)
+      expect(tool.annotations).toMatchObject({ readOnlyHint: !writes, destructiveHint: false })
       expect(tool._meta).toEqual({ "anthropic/alwaysLoad": true })
       expect(tool.outputSchema.type).toBe("object")
     }

@@ -23,7 +23,7 @@ test("what is used weighs more from then on, what is dismissed less, and one com
   }
   const weights = suggestions.weights()
   expect(weights["kind:fix"]).toBeCloseTo(0.3)
-  expect(weights["feature:likeness"]).toBeCloseTo(0.27)
+  expect(weights["fix.likeness"]).toBeCloseTo(0.27)
   expect(weights["kind:decision"]).toBeCloseTo(-0.3)
   expect(adjusted(fix, weights)).toBeGreaterThan(0.6)
   expect(adjusted(decision, weights)).toBeLessThan(0.45)

@@ -59,11 +59,14 @@ test(
     let killed = 0
     for (; killed < KILLS; killed++) {
       const child = start()
-      // After so many more requests, so that all kills fall into the campaign; then a little later, so that some fall
-      // between what is sent and what is recorded of it, and some into the making of new ones.
+      // Every other one while it makes new ones; the others after so many more requests and a little later, so that some
+      // fall between what is sent and what is recorded of it. All fall into the campaign.
       const after = received.length + 1 + Math.floor(random() * ((2 * EVENTS * 0.9) / KILLS))
+      const kill = (within: number) => setTimeout(() => child.process.kill("SIGKILL"), random() * within)
+      const whileMaking = killed % 2 === 0
+      if (whileMaking) child.process.stdout!.once("data", () => kill(10))
       onRequest = () => {
-        if (received.length === after) setTimeout(() => child.process.kill("SIGKILL"), random() * 30)
+        if (received.length === after) kill(30)
       }
       const { code, signal, stderr } = await child.ended
       if (signal !== "SIGKILL") {
@@ -106,8 +109,9 @@ test(
 type Ended = { code: number | null; signal: NodeJS.Signals | null; stderr: string }
 
 function spawnSender(args: string[]): { process: ChildProcess; ended: Promise<Ended> } {
-  const child = spawn(process.execPath, [SENDER, ...args], { stdio: ["ignore", "ignore", "pipe"] })
+  const child = spawn(process.execPath, [SENDER, ...args], { stdio: ["ignore", "pipe", "pipe"] })
   onTestFinished(() => void child.kill("SIGKILL"))
+  child.stdout.resume()
   let stderr = ""
   child.stderr.on("data", (chunk) => {
     stderr += chunk

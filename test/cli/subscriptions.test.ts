@@ -1,0 +1,203 @@
+import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { receiver } from "../deliver/receiver.ts"
+import { connect } from "../mcp/client.ts"
+import { dex, type Run } from "../support/dex.ts"
+import { itemOf, suggestionOf } from "../support/suggestions.ts"
+import { synced } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+
+function homeWithProject() {
+  const home = tempDir()
+  const project = join(home, "api")
+  mkdirSync(project)
+  const run = (args: string[], env: Record<string, string> = {}) => dex(home, args, env, undefined, "", project)
+  const json = async (args: string[]) => JSON.parse((await run([...args, "--json"])).stdout)
+  return { home, project, run, json }
+}
+
+function kept(home: string) {
+  const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
+  onTestFinished(() => suggestions.close())
+  return suggestions
+}
+
+const words = ({ stdout, stderr }: Run) => stdout + stderr
+
+test("one subscribes, is told once by a poll, says whether it helped, and unsubscribes", async () => {
+  const { home, project, run, json } = homeWithProject()
+  expect(await run(["subscriptions"])).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringContaining("dex subscribe"),
+  })
+  const made = await run(["subscribe", "file:src/{a,b}/**", "topic:refresh token", "--priority", "3"])
+  expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining("file:src/{a,b}/**, topic:refresh token") })
+  expect(made.stderr).toContain("dex suggestions --take --subscription")
+  expect(words(made)).not.toContain("whsec_")
+  const { subscriptions } = await json(["subscriptions"])
+  expect(subscriptions).toMatchObject([{ project, priority: 3, deliver: "poll", min_relevance: 0.5, enabled: true }])
+  const { id } = subscriptions[0]
+
+  kept(home).save(
+    suggestionOf("0f0f0f", {
+      status: "pending",
+      moment: { project },
+      items: [itemOf({ title: "steer \u001b[31m this" }), itemOf({ key: "2", kind: "decision", relevance: 0.6 })],
+    }),
+    { subscription: id },
+  )
+  // Not for a poll: what is streamed, and what was only noted.
+  const { id: streamed } = await json(["subscribe", "src/**", "--deliver", "sse"])
+  kept(home).save(suggestionOf("e1e1", { status: "pending", moment: { project } }), { subscription: streamed })
+  kept(home).save(suggestionOf("e2e2", { status: "pending", moment: { project } }), { would: true })
+  const look = await json(["suggestions", "--status", "pending"])
+  expect(look.suggestions).toHaveLength(3)
+  const taken = await run(["suggestions", "--take", "--subscription", id.slice(0, 6)])
+  expect(taken).toMatchObject({ code: 0, stdout: expect.stringContaining("0f0f0f") })
+  expect(words(taken)).not.toContain("\u001b")
+  expect(await run(["suggestions", "--take"])).toMatchObject({ code: 1, stdout: "" })
+  expect((await json(["suggestions", "--status", "shown"])).suggestions).toMatchObject([
+    { id: "0f0f0f", subscription: id },
+  ])
+
+  expect(await run(["feedback", "0f0f", "used", "--item", "1"])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("used"),
+  })
+  expect(await run(["feedback", "0f0f", "dismissed", "--item", "2"])).toMatchObject({ code: 0 })
+  const stats = await run(["stats", "--suggestions"])
+  expect(stats).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/by kind\n {2}fix {10}█{10}·{10} {2}50 % of 2\n/),
+  })
+  expect(stats.stdout).toMatch(/decision {5}·{20} {3}0 % of 1 {5}1 dismissed/)
+  for (const line of stats.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80)
+  const { suggestions: told } = await json(["stats", "--suggestions"])
+  expect(told).toMatchObject({
+    suggestions: 2,
+    would: 1,
+    items: 3,
+    used: 1,
+    used_rate: 0.333,
+    dismissed_rate: 0.333,
+    latency_ms: { median: 12 },
+  })
+  expect(told.weights["kind:fix"]).toBeGreaterThan(0)
+  expect(told.weights["kind:decision"]).toBeLessThan(0)
+  expect(await run(["feedback", "--reset"])).toMatchObject({ code: 0, stdout: expect.stringContaining("taken back") })
+  expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({})
+
+  expect(await run(["unsubscribe", id.slice(0, 6)])).toMatchObject({ code: 0 })
+  expect(await run(["unsubscribe", id])).toMatchObject({ code: 2, stderr: expect.stringContaining("No subscription") })
+})
+
+test("what is wrong is said with what to type", async () => {
+  const { run } = homeWithProject()
+  const cases: [string[], RegExp][] = [
+    [["subscribe"], /What should be watched/],
+    [["subscribe", "file:/etc/**"], /below the project/],
+    [["subscribe", "src/**", "--url", "http://example.com/x"], /must begin with https/],
+    [["subscribe", "src/**", "--url", "https://169.254.169.254/x"], /not on the public internet/],
+    [["subscribe", "src/**", "--deliver", "webhook"], /--url https/],
+    [["subscribe", "src/**", "--deliver", "sse", "--url", "https://example.com"], /for --deliver webhook/],
+    [["subscribe", "src/**", "--project", "nowhere"], /There is no folder/],
+    [["subscribe", "src/**", "--min-relevance", "2"], /at most 1/],
+    [["feedback"], /dex feedback <id> used\|dismissed/],
+    [["feedback", "abc", "loved"], /must be one of: used, dismissed/],
+    [["feedback", "abc", "used"], /No single suggestion/],
+    [["feedback", "abc", "--reset"], /leave the id out/],
+    [["suggestions", "--take", "--status", "used"], /leave --status out/],
+    [["suggestions", "--subscription", "x"], /No single subscription/],
+    [["config", "set", "deliver.allow_hosts", "http://x/"], /names of hosts/],
+  ]
+  for (const [args, said] of cases) {
+    const { code, stdout, stderr } = await run(args)
+    expect([code, stdout], args.join(" ")).toEqual([2, ""])
+    expect(stderr).toMatch(said)
+  }
+})
+
+test("a webhook's secret is shown once and kept from others, and what is due can be sent by hand", async () => {
+  const { home, project, run, json } = homeWithProject()
+  let status = 500
+  const { url, host, received } = await receiver((_, response) => void response.writeHead(status).end())
+  await run(["config", "set", "deliver.allow_hosts", host])
+  const made = await run(["subscribe", "src/**", "--url", url])
+  const secret = /whsec_[\w+/=]+/.exec(made.stdout)?.[0]
+  expect(secret).toBeDefined()
+  expect(words(await run(["subscriptions"]))).not.toContain("whsec_")
+  expect(JSON.stringify(await json(["subscriptions"]))).not.toContain("whsec_")
+  const dir = join(home, ".dex")
+  for (const name of readdirSync(dir)) {
+    if (name.startsWith("suggest.db")) expect(statSync(join(dir, name)).mode & 0o077).toBe(0)
+    else if (statSync(join(dir, name)).isFile()) expect(readFileSync(join(dir, name), "latin1")).not.toContain(secret)
+  }
+  const { subscriptions } = await json(["subscriptions"])
+  kept(home).save(suggestionOf("aaaa", { status: "pending", moment: { project } }), {
+    subscription: subscriptions[0].id,
+  })
+  expect(await json(["subscriptions", "--send"])).toMatchObject({
+    sent: { delivered: 0, again: 1 },
+    outbox: { waiting: 1, last_problem: "500" },
+  })
+  status = 200
+  expect(await json(["subscriptions", "--send"])).toMatchObject({ sent: { delivered: 0, again: 0 } })
+  expect(received).toHaveLength(1)
+})
+
+test("a private project's subscriptions are told inside it only, and nothing of it leaves", async () => {
+  const home = await synced()
+  const [secret] = JSON.parse((await dex(home, ["stats", "--json"])).stdout).projects as [string]
+  const inside = (args: string[]) => dex(home, args, {}, undefined, "", secret)
+  mkdirSync(secret, { recursive: true })
+  expect(await inside(["private"])).toMatchObject({ code: 0 })
+  expect(await inside(["subscribe", "src/**", "--url", "https://example.com/x"])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("private"),
+  })
+  expect(await inside(["subscribe", "src/**", "--deliver", "sse"])).toMatchObject({ code: 2 })
+  const { id } = JSON.parse((await inside(["subscribe", "src/**", "--json"])).stdout)
+  kept(home).save(suggestionOf("aaaa", { moment: { project: secret } }), { subscription: id })
+  expect(JSON.parse((await inside(["suggestions", "--json"])).stdout).suggestions).toHaveLength(1)
+  const outside = JSON.parse((await dex(home, ["suggestions", "--all", "--json"])).stdout)
+  expect(outside).toEqual({ suggestions: [], notes: ["1 in private projects, not shown."] })
+  const listed = JSON.parse((await dex(home, ["subscriptions", "--all", "--json"])).stdout)
+  expect(listed).toMatchObject({ subscriptions: [], notes: ["1 more in private projects, not shown."] })
+})
+
+test("what dex forgets is gone from what it suggested", async () => {
+  const home = await synced()
+  const [first] = JSON.parse((await dex(home, ["list", "--json"])).stdout).conversations as [{ id: string }]
+  const suggestions = kept(home)
+  suggestions.save(
+    suggestionOf("aaaa", { items: [itemOf({ summary: "quicksilver-marmalade", ref: `${first.id}#2` })] }),
+  )
+  expect(await dex(home, ["forget", first.id, "--yes"])).toMatchObject({ code: 0 })
+  expect(suggestions.get("aaaa")).toBeUndefined()
+  const dir = join(home, ".dex")
+  const bytes = readdirSync(dir)
+    .filter((name) => statSync(join(dir, name)).isFile())
+    .map((name) => readFileSync(join(dir, name), "latin1"))
+  expect(bytes.join("")).not.toContain("quicksilver-marmalade")
+})
+
+test("an agent subscribes and gives feedback over MCP, but sets up no webhook and takes nothing back", async () => {
+  const home = tempDir()
+  const client = await connect(home)
+  const made = await client.call("context_subscribe", { patterns: ["file:src/**"] })
+  expect(made.structuredContent).toMatchObject({ deliver: "poll", patterns: ["file:src/**"] })
+  for (const input of [
+    { patterns: ["x"], url: "https://example.com/x" },
+    { patterns: ["x"], deliver: "webhook" },
+  ])
+    expect(await client.call("context_subscribe", input)).toMatchObject({ isError: true })
+  kept(home).save(suggestionOf("aaaa"))
+  expect(
+    (await client.call("suggestion_feedback", { id: "aaaa", verdict: "used", item: 1 })).structuredContent,
+  ).toMatchObject({ status: "used" })
+  expect(await client.call("suggestion_feedback", { reset: true })).toMatchObject({ isError: true })
+  expect(kept(home).weights()).toMatchObject({ "kind:fix": expect.any(Number) })
+})

@@ -1,0 +1,159 @@
+import { mkdirSync, readFileSync } from "node:fs"
+import { type ClientRequest, type IncomingMessage, request } from "node:http"
+import { join } from "node:path"
+import { Webhook } from "standardwebhooks"
+import { expect, onTestFinished, test } from "vitest"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { receiver } from "../deliver/receiver.ts"
+import { dex } from "../support/dex.ts"
+import { itemOf, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
+import { synced } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+import { type Served, serveHttp } from "./http-client.ts"
+
+type Event = { id: string; suggestion: string }
+
+function kept(home: string) {
+  mkdirSync(join(home, ".dex"), { recursive: true, mode: 0o700 })
+  const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
+  onTestFinished(() => suggestions.close())
+  const tell = (id: string, subscription: string, more: Parameters<typeof suggestionOf>[1] = {}) =>
+    suggestions.save(suggestionOf(id, { status: "pending", ...more }), { subscription })
+  return { suggestions, tell }
+}
+
+/** A real stream; `next` gives its events one by one. */
+function listen({ port, token }: Served, path = "/suggestions", lastId?: string) {
+  const events: Event[] = []
+  const waiting: ((event: Event) => void)[] = []
+  let text = ""
+  const sent: ClientRequest = request({
+    host: "127.0.0.1",
+    port,
+    path,
+    headers: { authorization: `Bearer ${token}`, ...(lastId !== undefined && { "last-event-id": lastId }) },
+  })
+  onTestFinished(() => void sent.destroy())
+  const response = new Promise<IncomingMessage>((resolve) => sent.on("response", resolve))
+  void response.then((incoming) => {
+    incoming.on("error", () => {})
+    incoming.on("data", (chunk) => {
+      text += chunk
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const found = /^id: (\d+)\nevent: suggestion\ndata: (.*)$/.exec(text.slice(0, end))
+        text = text.slice(end + 2)
+        if (!found) continue
+        const event = { id: found[1]!, suggestion: JSON.parse(found[2]!).data.id as string }
+        const next = waiting.shift()
+        if (next) next(event)
+        else events.push(event)
+      }
+    })
+  })
+  sent.on("error", () => {})
+  sent.end()
+  const next = () =>
+    new Promise<Event>((resolve) => (events.length > 0 ? resolve(events.shift()!) : waiting.push(resolve)))
+  return { response, next, end: () => sent.destroy() }
+}
+
+test("streams what a subscription is told, as it comes, and goes on after the last event that was seen", async () => {
+  const home = tempDir()
+  const { suggestions, tell } = kept(home)
+  suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
+  suggestions.subscribe(subscriptionOf("other", { deliver: "sse" }))
+  suggestions.subscribe(subscriptionOf("poll"))
+  tell("waits", "live")
+  tell("polled", "poll")
+  suggestions.save(suggestionOf("hook"))
+  const served = await serveHttp(home)
+  const first = listen(served, "/suggestions?subscription=live")
+  const { headers, statusCode } = await first.response
+  expect([statusCode, headers["content-type"]]).toEqual([200, "text/event-stream; charset=utf-8"])
+  expect(await first.next()).toEqual({ id: "1", suggestion: "waits" })
+  tell("elsewhere", "other")
+  tell("new", "live", { items: [itemOf({ title: "with\nlines\u2028 and \u001b signs" })] })
+  expect(await first.next()).toEqual({ id: "5", suggestion: "new" })
+  expect(suggestions.get("new")?.status).toBe("shown")
+  expect(suggestions.get("polled")?.status).toBe("pending")
+  first.end()
+  tell("missed", "live")
+  tell("missed-too", "live")
+  const again = listen(served, "/suggestions?subscription=live", "5")
+  expect([await again.next(), await again.next()]).toEqual([
+    { id: "6", suggestion: "missed" },
+    { id: "7", suggestion: "missed-too" },
+  ])
+  const behind = listen(served, "/suggestions", "1")
+  expect([await behind.next(), await behind.next()].map(({ suggestion }) => suggestion)).toEqual(["elsewhere", "new"])
+})
+
+test("a client that comes for the first time gets what waits, once; a stranger's id is refused", async () => {
+  const home = tempDir()
+  const { suggestions, tell } = kept(home)
+  suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
+  tell("a", "live")
+  const served = await serveHttp(home)
+  const first = listen(served)
+  expect((await first.next()).suggestion).toBe("a")
+  const second = listen(served)
+  tell("b", "live")
+  expect([(await first.next()).suggestion, (await second.next()).suggestion]).toEqual(["b", "b"])
+  for (const id of ["x", "-1", "1e3", "9".repeat(16)])
+    expect((await served.ask({ path: "/suggestions", headers: { "last-event-id": id } })).status, id).toBe(400)
+  expect((await served.ask({ path: "/suggestions", method: "HEAD" })).status).toBe(200)
+  expect((await served.ask({ path: "/suggestions", method: "POST" })).status).toBe(405)
+})
+
+test("a private project's suggestions are not streamed", async () => {
+  const home = await synced()
+  const projects = JSON.parse((await dex(home, ["stats", "--json"])).stdout).projects as string[]
+  const [secret] = projects as [string]
+  expect(await dex(home, ["private", secret])).toMatchObject({ code: 0 })
+  const { suggestions, tell } = kept(home)
+  suggestions.subscribe(subscriptionOf("live", { deliver: "sse", project: secret }))
+  tell("secret", "live", { moment: { project: secret } })
+  tell("open", "live")
+  const served = await serveHttp(home)
+  expect((await listen(served).next()).suggestion).toBe("open")
+  expect(suggestions.get("secret")?.status).toBe("pending")
+})
+
+test("there are no more streams than 32, and a closed one makes room", async () => {
+  const served = await serveHttp(tempDir())
+  const open = Array.from({ length: 32 }, () => listen(served))
+  for (const one of open) expect((await one.response).statusCode).toBe(200)
+  expect((await served.ask({ path: "/suggestions" })).status).toBe(503)
+  open[0]!.end()
+  let status = 503
+  for (let i = 0; i < 200 && status === 503; i++) status = (await served.ask({ path: "/suggestions" })).status
+  expect(status).toBe(200)
+})
+
+test("a server that runs delivers webhooks too, and to a host on this machine only where the user allowed it", async () => {
+  const home = tempDir()
+  let heard: (body: string) => void = () => {}
+  const got = new Promise<string>((resolve) => {
+    heard = resolve
+  })
+  const { url, host, received } = await receiver(({ body }, response) => {
+    response.writeHead(204).end()
+    heard(body)
+  })
+  const refused = await dex(home, ["subscribe", "file:src/**", "--url", url])
+  expect(refused).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringContaining(`dex config set deliver.allow_hosts ${host}`),
+  })
+  expect(await dex(home, ["config", "set", "deliver.allow_hosts", host])).toMatchObject({ code: 0 })
+  const subscribed = JSON.parse((await dex(home, ["subscribe", "file:src/**", "--url", url, "--json"])).stdout)
+  const { tell } = kept(home)
+  await serveHttp(home)
+  tell("told", subscribed.id, { moment: { at: Date.now() } })
+  const body = await got
+  expect(new Webhook(subscribed.secret).verify(body, received[0]!.headers as Record<string, string>)).toMatchObject({
+    data: { id: "told" },
+  })
+  expect(readFileSync(join(home, ".dex", "config.json"), "utf8")).not.toContain("whsec_")
+})
