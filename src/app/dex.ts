@@ -34,7 +34,9 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     (store ??= import("../store/sqlite-store.ts").then((module) => module.openStore(home.history)))
   let suggestions: Promise<Suggestions> | undefined
   const openSuggestions = () =>
-    (suggestions ??= import("../store/suggestions.ts").then((module) => module.openSuggestions(home.suggest)))
+    (suggestions ??= Promise.all([import("../store/suggestions.ts"), import("../ingest/redact.ts")]).then(
+      ([store, { redactText }]) => store.openSuggestions(home.suggest, { redact: redactText }),
+    ))
   let project: string | undefined
   return {
     home,
@@ -52,6 +54,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     knowledge: () =>
       (knowledge ??= import("../store/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
     index: async () => (existsSync(home.index) ? openIndex() : undefined),
+    hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
     syncDeps: async () => {
       const { connectors } = await import("../connectors/index.ts")

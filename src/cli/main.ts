@@ -212,6 +212,8 @@ async function printedBy(name: string, output: unknown, input: unknown, context:
   if (name === "watch") return (await import("./print/watch.ts")).printWatch(output as never, context, input as never)
   if (SUGGESTING.has(name) || (output as { suggestions?: unknown }).suggestions !== undefined)
     return printSuggesting(name, output, context)
+  const isAsked = name === "stats" && (output as { suggestions?: unknown }).suggestions !== undefined
+  if (SUGGESTING.has(name) || isAsked) return printSuggesting(name, output, context)
   const keeping = await import("./print/keeping.ts")
   if (name === "resume") return openOrPrint(output as never, keeping.printResume(output as never))
   const printers: Record<string, (output: never, context: never) => Printed> = {

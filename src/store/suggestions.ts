@@ -49,8 +49,7 @@ export type Learn = (
  */
 export type Suggestions = {
   /**
-   * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. What was typed and
-   * printed at the moment was read by nobody yet: whoever saves it has redacted it.
+   * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it.
    */
   save(suggestion: Suggestion, how?: { would?: boolean; subscription?: string }): Kept
   /** The keys of what this session was told; with `would`, of what it would have been told too. Never throws. */
@@ -106,7 +105,14 @@ const LONGEST_TEXT = 4_000
 const MOST_ITEMS = 20
 const CACHE_KB = 1_000
 
-export function openSuggestions(path: string, options: { busyMs?: number } = {}): Suggestions {
+export type OpenOptions = {
+  /** How long to wait for another process that writes. A hook has no time. */
+  busyMs?: number
+  /** Takes secrets out of what was typed and printed at the moment. Without it, whoever saves has done so. */
+  redact?: (text: string) => string
+}
+
+export function openSuggestions(path: string, options: OpenOptions = {}): Suggestions {
   let opened: Db | undefined
   const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
   const said = (error: unknown) => messageOf(explained(error, path))
@@ -130,7 +136,8 @@ export function openSuggestions(path: string, options: { busyMs?: number } = {})
     save: (suggestion, how = {}) => {
       try {
         const open = db()
-        return inTransaction(open, () => save(open, suggestion, how))
+        const moment = withoutSecrets(suggestion.moment, options.redact)
+        return inTransaction(open, () => save(open, { ...suggestion, moment }, how))
       } catch (error) {
         return { kept: false, why: said(error) }
       }
@@ -222,6 +229,16 @@ function save(
   if (subscription !== undefined) enqueue(db, seq, id, subscription, moment.at)
   if (seq % PRUNE_EVERY === 0) prune(db, moment.at)
   return { kept: true, seq }
+}
+
+/** What is happening right now was read by no sync yet, and redacted by nobody. */
+function withoutSecrets(moment: Moment, redact: OpenOptions["redact"] = (text) => text): Moment {
+  const clean = { ...moment }
+  for (const field of ["prompt", "command", "error"] as const) {
+    const said = moment[field]
+    if (said !== undefined) clean[field] = redact(said).slice(0, LONGEST_TEXT)
+  }
+  return clean
 }
 
 /** Long words are cut: this file stays small whatever a prompt or an error holds. */

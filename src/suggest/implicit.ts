@@ -1,5 +1,6 @@
 import { parseRef } from "../core/ref.ts"
 import type { Item } from "../core/suggestion.ts"
+import { pathBelow } from "./paths.ts"
 
 /** What a session did after it was told something. */
 export type Done = {
@@ -19,19 +20,15 @@ export function usedItems(
   project: string,
   before: readonly string[] = [],
 ): number[] {
-  const edited = new Set(done.files.map((file) => below(file, project)))
-  for (const file of before) edited.delete(below(file, project))
+  const edited = new Set(done.files.map((file) => pathBelow(project, file)))
+  for (const file of before) edited.delete(pathBelow(project, file))
   return items
     .filter(
       ({ ref, file }) =>
-        (file !== undefined && edited.has(below(file, project))) ||
+        (file !== undefined && edited.has(pathBelow(project, file) ?? "")) ||
         (ref !== undefined && done.refs.some((opened) => opens(opened, ref))),
     )
     .map(({ number }) => number)
-}
-
-function below(file: string, project: string): string {
-  return file.startsWith(`${project}/`) ? file.slice(project.length + 1) : file.replace(/^\.\//, "")
 }
 
 /** Opening a conversation, or any message of it, is opening what refers to it. */

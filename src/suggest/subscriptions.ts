@@ -1,6 +1,7 @@
 import { DexError } from "../core/error.ts"
 import type { Pattern, Subscription } from "../core/suggestion.ts"
 import { globOf } from "./glob.ts"
+import { pathBelow } from "./paths.ts"
 
 /** What happened that somebody may want to be told of. */
 export type Trigger = {
@@ -62,7 +63,7 @@ function wrongWords(pattern: string): string | undefined {
 const byPriority = (a: Pattern, b: Pattern) => b.priority - a.priority
 
 function fitting({ project, file, symbols = [], text = "" }: Trigger): (pattern: Pattern) => boolean {
-  const path = file?.startsWith(`${project}/`) ? file.slice(project.length + 1) : file
+  const path = file === undefined ? undefined : pathBelow(project, file)
   const names = new Set(symbols.flatMap((symbol) => [symbol, ...symbol.split(/[.#:]+/)]))
   const words = new Set(wordsOf(text.slice(0, LONGEST_TEXT)))
   const says = (pattern: string) => words.size > 0 && wordsOf(pattern).every((word) => words.has(word))

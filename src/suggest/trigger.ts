@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto"
 import type { Item, Moment } from "../core/suggestion.ts"
-import { redactText } from "../ingest/redact.ts"
 import type { Kept, Suggestions } from "../store/suggestions.ts"
 import { matching, type Trigger } from "./subscriptions.ts"
 
@@ -54,6 +53,6 @@ function momentOf({ project, at, file, symbols, text }: Trigger): Moment {
     at,
     ...(file !== undefined && { file }),
     ...(symbols?.[0] !== undefined && { symbol: symbols[0] }),
-    ...(text !== undefined && { prompt: redactText(text) }),
+    ...(text !== undefined && { prompt: text }),
   }
 }

@@ -26,6 +26,8 @@ export type Dex = {
   knows(): boolean
   /** The facts, as far as they were learned. Made where there are none yet. */
   knowledge(): Promise<Knowledge>
+  /** False before anything was suggested or subscribed to. */
+  hasSuggestions(): boolean
   /** What was suggested and what is subscribed to. Its file is made when the first is kept. */
   suggestions(): Promise<Suggestions>
   syncDeps(): Promise<SyncDeps>

@@ -50,6 +50,10 @@ export const sync = defineTool({
       const { learnedOf } = await import("./learned.ts")
       await learnedOf(dex)
     }
+    if (!report.busy && dex.hasSuggestions()) {
+      const { observeUse } = await import("../suggest/observe-use.ts")
+      await observeUse(await dex.store(), await dex.suggestions(), dex.now())
+    }
     if (report.busy || !report.complete || (await (await dex.store()).collections()).length === 0) return report
     const { syncCollections } = await import("./sync-collections.ts")
     const read = await syncCollections(dex, { names: [] })

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import Database from "better-sqlite3"
 import { expect, onTestFinished, test } from "vitest"
+import { redactText } from "../../src/ingest/redact.ts"
 import { KEPT_MS, type Learn, MOST_SUGGESTIONS, openSuggestions } from "../../src/store/suggestions.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -118,6 +119,18 @@ test("what quotes a forgotten conversation goes, and so does what was said in it
   ])
   expect(suggestions.outbox()).toEqual({ waiting: 0, delivered: 0, dead: 0 })
   expect(bytes()).not.toContain(secret)
+})
+
+test("what was typed and printed at the moment is kept without its secrets", () => {
+  const path = join(tempDir(), "suggest.db")
+  const suggestions = openSuggestions(path, { redact: redactText })
+  onTestFinished(() => suggestions.close())
+  const key = `AKIA${"Q".repeat(8)}ZXCV2345`
+  const moment = { prompt: `is ${key} right?`, command: `login ${key}`, error: `no such key ${key}` }
+  suggestions.save(suggestionOf("a", { moment }))
+  expect(suggestions.get("a")?.moment.command).toMatch(/^login \[REDACTED:/)
+  const bytes = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), "latin1"))
+  expect(bytes.join("")).not.toContain(key)
 })
 
 test("it stays small: old ones and those beyond 10,000 go, but not while they wait to be delivered", () => {
