@@ -10,7 +10,8 @@ Without options it speaks on stdin and stdout until stdin closes. Agents start i
 "dex serve".
 
 With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must show the token that is
-in the file http-token in dex's folder (~/.dex, or DEX_HOME); the file is made at the first start.
+in the file http-token in dex's folder (~/.dex, or DEX_HOME); the file is made at the first start. What subscriptions
+are told is streamed at /suggestions, and sent to webhooks (see dex subscribe).
 
   --port N             Serve HTTP on this port; 0 takes a free one. The address is printed at the start.
   --host ADDRESS       Listen on this address of this machine. Default: 127.0.0.1.

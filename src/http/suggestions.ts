@@ -1,5 +1,5 @@
 import { messageOf as bodyOf } from "../deliver/body.ts"
-import type { KeptSuggestion, Suggestions } from "../store/suggestions.ts"
+import type { Suggestions } from "../store/suggestions.ts"
 
 export type StreamParts = {
   /** Undefined while nothing was ever kept. */
@@ -80,6 +80,8 @@ type Event = { event: string; sent(): void }
 /** Finds what is new since it last looked; looks only where the file has changed. */
 function createReader({ suggestions, mayLeave }: StreamParts, named: string[] | undefined, last: number | undefined) {
   let after = last
+  /** Up to here, a client that comes for the first time gets only what waits. */
+  let known = 0
   let version: number | undefined
   return {
     next: async (): Promise<Event[]> => {
@@ -92,19 +94,18 @@ function createReader({ suggestions, mayLeave }: StreamParts, named: string[] | 
           .filter(({ id, deliver, enabled }) => deliver === "sse" && enabled && (named?.includes(id) ?? true))
           .map(({ id }) => id),
       )
-      const found: KeptSuggestion[] = []
       if (after === undefined) {
-        after = kept.list({ limit: 1 })[0]?.seq ?? 0
-        found.push(
-          ...kept.list({ status: "pending", after: 0, limit: AT_ONCE * 10 }).filter(({ seq }) => seq <= after!),
-        )
+        known = kept.list({ limit: 1 })[0]?.seq ?? 0
+        const [waiting] = kept.list({ status: "pending", after: 0, limit: 1 })
+        after = waiting ? waiting.seq - 1 : known
       }
       const next = kept.list({ after, limit: AT_ONCE })
       after = next.at(-1)?.seq ?? after
       if (next.length < AT_ONCE) version = now
       const events: Event[] = []
-      for (const one of [...found, ...next]) {
+      for (const one of next) {
         if (one.subscription === undefined || !wanted.has(one.subscription)) continue
+        if (one.seq <= known && one.status !== "pending") continue
         if (!(await mayLeave(one.moment.project))) continue
         events.push({
           event: `id: ${one.seq}\nevent: suggestion\ndata: ${bodyOf(one)}\n\n`,

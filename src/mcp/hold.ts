@@ -34,5 +34,7 @@ export function holdDex(create: () => Closable): <T>(work: (dex: Dex) => Promise
 }
 
 function filesOf({ home }: Dex): string {
-  return [home.history, home.index].map((path) => statSync(path, { throwIfNoEntry: false })?.ino ?? "none").join()
+  return [home.history, home.index, home.suggest]
+    .map((path) => statSync(path, { throwIfNoEntry: false })?.ino ?? "none")
+    .join()
 }

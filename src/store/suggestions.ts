@@ -298,27 +298,26 @@ type Row = {
 }
 const COLUMNS = "seq, id, subscription, would, status, latency_ms, moment"
 
+const MATCHING = `from suggestion
+  where (@status is null or status = @status) and (@would is null or would = @would)
+    and (@project is null or project = @project) and (@subscription is null or subscription = @subscription)
+    and (@from is null or at >= @from) and seq > @after`
+
 function list(
   db: Db,
   { status, would, project, subscription, from, after, limit }: SuggestionFilter,
 ): KeptSuggestion[] {
-  const rows = db
-    .prepare(
-      `select ${COLUMNS} from suggestion
-       where (@status is null or status = @status) and (@would is null or would = @would)
-         and (@project is null or project = @project) and (@subscription is null or subscription = @subscription)
-         and (@from is null or at >= @from) and (@after is null or seq > @after)
-       order by case when @after is null then -seq else seq end limit @limit`,
-    )
-    .all({
-      status: status ?? null,
-      would: would === undefined ? null : Number(would),
-      project: project ?? null,
-      subscription: subscription ?? null,
-      from: from ?? null,
-      after: after ?? null,
-      limit,
-    }) as Row[]
+  const newestFirst = db.prepare(`select ${COLUMNS} ${MATCHING} order by seq desc limit @limit`)
+  const oldestFirst = db.prepare(`select ${COLUMNS} ${MATCHING} order by seq limit @limit`)
+  const rows = (after === undefined ? newestFirst : oldestFirst).all({
+    status: status ?? null,
+    would: would === undefined ? null : Number(would),
+    project: project ?? null,
+    subscription: subscription ?? null,
+    from: from ?? null,
+    after: after ?? 0,
+    limit,
+  }) as Row[]
   return rows.map((row) => whole(db, row))
 }
 

@@ -22,6 +22,16 @@ const STEPS = [
     typical_tokens: 2_100,
   },
   { tool: "dex_stats", use: "What is kept at all: agents, projects, dates.", typical_tokens: 300 },
+  {
+    tool: "context_subscribe",
+    use: 'To be told when files, symbols or topics are worked on: {"patterns":["file:src/auth/**"]}.',
+    typical_tokens: 150,
+  },
+  {
+    tool: "suggestion_feedback",
+    use: 'What dex suggested helped, or did not: {"id":"<id>","verdict":"used","item":1}.',
+    typical_tokens: 100,
+  },
 ]
 
 const RULES = [

@@ -26,6 +26,8 @@ const NAMES = [
   "dex_timeline",
   "dex_stats",
   "dex_guide",
+  "context_subscribe",
+  "suggestion_feedback",
   "dex_none",
   "",
   "__proto__",

@@ -56,7 +56,8 @@ test("what the guide and the instructions name is there: tools over MCP, command
   const client = await connect(home)
   const tools = ((await client.request("tools/list")).result!.tools as { name: string }[]).map(({ name }) => name)
   const guide = (await client.call("dex_guide")).content[0]!.text
-  const named = (text: string) => [...new Set([...text.matchAll(/\bdex_\w+/g)].map(([name]) => name))].sort()
+  const named = (text: string) =>
+    [...new Set([...text.matchAll(/\b(?:dex|context|suggestion)_[a-z]\w*/g)].map(([name]) => name))].sort()
   expect(named(guide)).toEqual(tools.filter((name) => name !== "dex_guide").sort())
   expect(named(INSTRUCTIONS).filter((name) => !tools.includes(name))).toEqual([])
   expect(estimateTokens(INSTRUCTIONS)).toBeLessThan(250)
