@@ -210,8 +210,6 @@ async function printedBy(name: string, output: unknown, input: unknown, context:
   if (name === "install") return (await import("./print/install.ts")).printInstall(output as never, context)
   if (name === "uninstall") return (await import("./print/install.ts")).printUninstall(output as never, context)
   if (name === "watch") return (await import("./print/watch.ts")).printWatch(output as never, context, input as never)
-  if (SUGGESTING.has(name) || (output as { suggestions?: unknown }).suggestions !== undefined)
-    return printSuggesting(name, output, context)
   const isAsked = name === "stats" && (output as { suggestions?: unknown }).suggestions !== undefined
   if (SUGGESTING.has(name) || isAsked) return printSuggesting(name, output, context)
   const keeping = await import("./print/keeping.ts")

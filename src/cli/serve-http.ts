@@ -3,7 +3,6 @@ import { join } from "node:path"
 import { createDex } from "../app/dex.ts"
 import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
-import { keepDelivering } from "../deliver/keep-delivering.ts"
 import { createApp } from "../http/app.ts"
 import { isLoopback, type Place } from "../http/guard.ts"
 import { listen } from "../http/listen.ts"
@@ -14,7 +13,7 @@ import { endProcess, type ServeOptions, takeStdout } from "../mcp/serve.ts"
 import { createServer } from "../mcp/server.ts"
 import { safe } from "../render/terminal.ts"
 import { openSuggestions } from "../store/suggestions.ts"
-import { allowedHosts, isPrivate } from "../tools/delivery.ts"
+import { isPrivate, startDelivering } from "../tools/delivery.ts"
 
 const LAST_LOOK_MS = 600
 const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
@@ -41,17 +40,7 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
     stream: { suggestions, mayLeave },
   })
   const listening = await listen((request) => app.fetch(request), place, log)
-  const stopDelivering = keepDelivering(
-    {
-      suggestions,
-      now: () => Date.now(),
-      version,
-      allowedHosts: () => allowedHosts(home.config, env),
-      mayLeave,
-    },
-    `${home.suggest}.deliver`,
-    log,
-  )
+  const stopDelivering = startDelivering({ home, machine: { env }, version }, mayLeave, log)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
   const end = () => {

@@ -3,6 +3,7 @@ import { optedIn, optIn } from "../config/projects.ts"
 import { connectors } from "../connectors/index.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
+import { isPrivate, startDelivering } from "../tools/delivery.ts"
 import { readState, takeInstance } from "../watch/instance.ts"
 import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
@@ -32,9 +33,11 @@ export async function watchCommand(json: boolean): Promise<number> {
     const stop = new AbortController()
     const release = onSignals(() => stop.abort())
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
+    const stopDelivering = startDelivering(dex, async (one) => !(await isPrivate(dex, one)), say)
     try {
       await watchAll({ dex, connectors, signal: stop.signal, say: view })
     } finally {
+      stopDelivering()
       release()
       instance.release()
     }

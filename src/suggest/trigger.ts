@@ -27,8 +27,9 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Told[
   const latency_ms = clock() - started
   const told: Told[] = []
   for (const { subscription } of matched) {
+    const known = keysToldTo(suggestions, subscription.id, trigger.at)
     const wanted = items
-      .filter(({ relevance }) => relevance >= subscription.min_relevance)
+      .filter(({ key, relevance }) => relevance >= subscription.min_relevance && !known.has(key))
       .slice(0, subscription.max_per_trigger)
     if (wanted.length === 0) continue
     const id = newSuggestionId()
@@ -40,6 +41,14 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Told[
   }
   return told
 }
+
+/** The same thing is not told twice a day. */
+function keysToldTo(suggestions: Suggestions, subscription: string, now: number): Set<string> {
+  const told = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
+  return new Set(told.flatMap(({ items }) => items.map(({ key }) => key)))
+}
+
+const DAY_MS = 86_400_000
 
 /** Short enough to be typed. */
 export function newSuggestionId(): string {

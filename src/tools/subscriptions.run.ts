@@ -10,7 +10,7 @@ import { newSecret } from "../deliver/sign.ts"
 import { tryLock } from "../store/lock.ts"
 import { checkPatterns } from "../suggest/subscriptions.ts"
 import type { Dex } from "./context.ts"
-import { allowedHosts, deliverParts, isPrivate } from "./delivery.ts"
+import { allowedHosts, deliverParts, isPrivate, lockOf } from "./delivery.ts"
 import { currentSession } from "./resolve.ts"
 
 const MOST_SUBSCRIPTIONS = 200
@@ -89,7 +89,7 @@ export async function unsubscribe(dex: Dex, input: { id: string }) {
 }
 
 async function sendNow(dex: Dex) {
-  const lock = tryLock(`${dex.home.suggest}.deliver`)
+  const lock = tryLock(lockOf(dex.home.suggest))
   if (!lock)
     throw new DexError(
       "busy",

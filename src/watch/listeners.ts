@@ -16,7 +16,7 @@ export type Listeners = {
  * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
  * the one that waits. Import what you need inside the function.
  */
-export const listeners: Listeners = { messages: [learn], project: [readCommits] }
+export const listeners: Listeners = { messages: [learn, tellOfMessages], project: [readCommits, tellOfFiles] }
 
 /** What conversations know, where somebody has asked for it before. */
 async function learn(dex: Dex): Promise<void> {
@@ -29,4 +29,17 @@ async function readCommits(dex: Dex, { project, git }: ProjectChange): Promise<v
   if (!git) return
   const { syncProjectGit } = await import("../ingest/project-git.ts")
   await syncProjectGit(await dex.knowledge(), project, { now: dex.now(), signal: dex.signal })
+}
+
+/** Subscriptions of the project; see docs/subscriptions.md. */
+async function tellOfFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<void> {
+  if (files.length === 0 || !dex.hasSuggestions()) return
+  const { tellOfFiles } = await import("../tools/tell-subscribers.ts")
+  await tellOfFiles(dex, project, files)
+}
+
+async function tellOfMessages(dex: Dex, refs: Ref[]): Promise<void> {
+  if (!dex.hasSuggestions()) return
+  const { tellOfMessages } = await import("../tools/tell-subscribers.ts")
+  await tellOfMessages(dex, refs)
 }

@@ -208,8 +208,14 @@ test("each subscription is told what it wants: enough relevance, not too many, n
     "password=[REDACTED:password]",
   ])
   expect(suggestions.due(NOW, 9)).toHaveLength(1)
-  const again = await tell(parts, trigger({ file: "src/b.ts", at: NOW + 1 }))
-  expect(again.map(({ subscription }) => subscription)).toEqual(["two"])
+  // Not the same twice a day.
+  expect((await tell(parts, trigger({ file: "src/b.ts", at: NOW + 1 }))).map(({ items }) => items)).toEqual([1])
+  expect(await tell(parts, trigger({ file: "src/b.ts", at: NOW + 2 }))).toEqual([])
+  const later = await tell(parts, trigger({ file: "src/b.ts", at: NOW + 86_400_002 }))
+  expect(later.map(({ subscription, items }) => [subscription, items])).toEqual([
+    ["best", 1],
+    ["two", 2],
+  ])
   expect(await tell(parts, trigger({ file: "README.md", at: NOW + 9_000 }))).toEqual([])
-  expect(moments).toHaveLength(2)
+  expect(moments).toHaveLength(4)
 })
