@@ -68,6 +68,21 @@ test("no run of verdicts moves a kind by more than 1, a feature by more than 0.5
   )
 })
 
+test("a hundred equal verdicts end at the bounds", () => {
+  const item = itemOf({ relevance: 0.5, features: { a: 1, b: 1, c: 1 } })
+  for (const verdict of [0, 1]) {
+    const weights: Record<string, number> = {}
+    for (let i = 0; i < 100; i++)
+      Object.assign(
+        weights,
+        learn(item, undefined, verdict, (name) => weights[name] ?? 0),
+      )
+    const sign = verdict === 1 ? 1 : -1
+    expect(weights).toEqual({ "kind:fix": sign, "fix.a": sign / 2, "fix.b": sign / 2, "fix.c": sign / 2 })
+    expect(adjusted(item, weights)).toBeCloseTo(verdict === 1 ? 0.731 : 0.269, 3)
+  }
+})
+
 test("an item counts as used when its ref was opened or its file edited afterwards, not when it was edited already", () => {
   const project = "/home/someone/api"
   const items = [

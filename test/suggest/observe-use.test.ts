@@ -22,7 +22,7 @@ test("a sync notes what a session went on to open or edit of what it was told, a
   mkdirSync(join(home, ".dex"), { mode: 0o700 })
   const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
   onTestFinished(() => suggestions.close())
-  const moment = { project: "/code/api", session: SESSION, at: started + 3 * 60_000 }
+  const moment = { project: "/code/api", session: SESSION, at: started + 150_000 }
   const item = (key: string, more: Parameters<typeof itemOf>[0] = {}) => {
     const { ref: _, ...rest } = itemOf({ key })
     return { ...rest, ...more }
