@@ -11,8 +11,9 @@ export type Trigger = {
   file?: string
   /** What is defined or touched there: `AuthService.login`. */
   symbols?: readonly string[]
-  /** The words of a new message. */
+  /** The words of a new message, and the file that was last worked on beside it. */
   text?: string
+  beside?: string
 }
 
 export type Match = { subscription: Subscription; pattern: Pattern }

@@ -55,7 +55,7 @@ export function newSuggestionId(): string {
   return randomBytes(6).toString("hex")
 }
 
-function momentOf({ project, at, file, symbols, text }: Trigger): Moment {
+function momentOf({ project, at, beside, file = beside, symbols, text }: Trigger): Moment {
   return {
     event: "watch",
     project,

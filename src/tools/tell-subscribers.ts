@@ -37,13 +37,21 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
     const row = await store.conversation(ref)
     if (row?.project === undefined || row.kind !== "person" || !concerned.has(row.project)) continue
     const since = dex.now() - NEW_WITHIN_MS
-    const words = (await store.messages(ref))
-      .filter(({ at = 0 }) => at >= since)
-      .flatMap(({ parts }) =>
-        parts.flatMap((part) => (part.type === "text" && part.origin === "person" ? [part.text] : [])),
-      )
-    if (words.length > 0)
-      told += await tellAll(dex, row.project, [{ project: row.project, at: dex.now(), text: words.join("\n") }])
+    const recent = (await store.messages(ref)).filter(({ at = 0 }) => at >= since)
+    const words = recent.flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "text" && part.origin === "person" ? [part.text] : [])),
+    )
+    if (words.length === 0) continue
+    const beside = recent
+      .flatMap(({ effects }) => effects.flatMap((effect) => (effect.type === "file" ? [effect.path] : [])))
+      .at(-1)
+    const trigger = {
+      project: row.project,
+      at: dex.now(),
+      text: words.join("\n"),
+      ...(beside !== undefined && { beside }),
+    }
+    told += await tellAll(dex, row.project, [trigger])
   }
   return told
 }

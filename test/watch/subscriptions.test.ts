@@ -1,34 +1,39 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, test } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
+import { createDex } from "../../src/app/dex.ts"
+import { tellOfMessages } from "../../src/tools/tell-subscribers.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { startWatch } from "./watching.ts"
 
-test("a file that is changed while dex watch runs tells a webhook what was done to it before", async () => {
+const FILES = ["src/token.ts", "src/session.ts"]
+
+/** A project in which two files were edited together, four times. */
+function projectWithPast() {
   const home = tempDir()
   const project = join(home, "api")
   mkdirSync(join(project, "src"), { recursive: true })
-  const file = join(project, "src", "token.ts")
-  writeFileSync(file, "export const a = 1\n")
+  const edit = (path: string) => ({
+    tool: { name: "Edit", input: { file_path: join(project, path), old_string: "1", new_string: "2" }, output: "ok" },
+  })
   for (let i = 1; i <= 4; i++)
     claudeSession(home, {
-      id: `${i}${i}${i}${i}${i}${i}${i}${i}-1111-4111-8111-111111111111`,
+      id: `${String(i).repeat(8)}-1111-4111-8111-111111111111`,
       cwd: project,
       start: `2026-11-0${i}T10:00:00Z`,
-      turns: [
-        { user: "Let tokens live for an hour" },
-        ...["src/token.ts", "src/session.ts"].map((path) => ({
-          tool: {
-            name: "Edit",
-            input: { file_path: join(project, path), old_string: "1", new_string: "2" },
-            output: "ok",
-          },
-        })),
-      ],
+      turns: [{ user: "Let tokens live for an hour" }, ...FILES.map(edit)],
     })
+  const run = (args: string[]) => dex(home, args, {}, undefined, "", project)
+  return { home, project, edit, run }
+}
+
+test("a file that is changed while dex watch runs tells a webhook what was done to it before", async () => {
+  const { home, project, run: inProject } = projectWithPast()
+  const file = join(project, "src", "token.ts")
+  writeFileSync(file, "export const a = 1\n")
   await dex(home, ["sync"])
   let heard = (_: string) => {}
   const told = new Promise<string>((resolve) => {
@@ -39,7 +44,6 @@ test("a file that is changed while dex watch runs tells a webhook what was done 
     heard(body)
   })
   await dex(home, ["config", "set", "deliver.allow_hosts", host])
-  const inProject = (args: string[]) => dex(home, args, {}, undefined, "", project)
   expect(
     await inProject(["subscribe", "src/**", "--url", url, "--min-relevance", "0", "--cooldown-ms", "0"]),
   ).toMatchObject({ code: 0 })
@@ -48,4 +52,22 @@ test("a file that is changed while dex watch runs tells a webhook what was done 
   const { data } = JSON.parse(await told)
   expect(data).toMatchObject({ event: "watch", project: "api", file: "src/token.ts" })
   expect(data.items.length).toBeGreaterThan(0)
+})
+
+test("what a person says on a topic tells those who asked for it of the file at hand, and nobody else", async () => {
+  const { home, project, edit, run } = projectWithPast()
+  const id = "99999999-1111-4111-8111-111111111111"
+  const start = new Date(Date.now() - 240_000).toISOString()
+  claudeSession(home, { id, cwd: project, start, turns: [{ user: "The refresh token is lost" }, edit("src/token.ts")] })
+  await run(["sync"])
+  const topic = async (words: string) =>
+    JSON.parse((await run(["subscribe", `topic:${words}`, "--min-relevance", "0", "--json"])).stdout).id as string
+  const [wanted, other] = [await topic("refresh token"), await topic("refresh database")]
+  const local = createDex({ env: { HOME: home }, cwd: project, version: "test" })
+  onTestFinished(() => local.close())
+  expect(await tellOfMessages(local, [{ source: "claude_code", id }])).toBe(1)
+  expect(await tellOfMessages(local, [{ source: "claude_code", id: "11111111-1111-4111-8111-111111111111" }])).toBe(0)
+  const told = async (of: string) => JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
+  expect((await told(wanted)).suggestions[0].items.length).toBeGreaterThan(0)
+  expect((await told(other)).suggestions).toEqual([])
 })
