@@ -94,6 +94,7 @@ export const get = defineTool({
     name: "dex_get",
     description:
       "Read past conversations by id. Start with format outline or expand around the message a search found; ask for full only where exact output matters.",
+    omit: ["hide", "session"],
   },
   run: async (dex: Dex, input) => (await import("./get.run.ts")).run(dex, input),
   found: (output) => output.conversations.length > 0,

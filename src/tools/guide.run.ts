@@ -3,7 +3,7 @@ import { sized } from "../render/budget.ts"
 const STEPS = [
   {
     tool: "dex_search",
-    use: 'Words that would have been said, rare ones first: {"query":"refresh token race"}. Narrow by project, source, file, from. Each row has a ref (id) and the message that matched.',
+    use: 'Words that would have been said, rare ones first: {"query":"refresh token race"}. Narrow by project, source, from, or in the query by file:, role:, tool:. Each row has a ref (id) and the message that matched.',
     typical_tokens: 1_500,
   },
   {
@@ -20,6 +20,11 @@ const STEPS = [
     tool: "dex_list",
     use: 'When you know when or where, not what: {"project":"api","from":"7d"}.',
     typical_tokens: 2_100,
+  },
+  {
+    tool: "context_suggest",
+    use: 'Before an edit, or after a command failed: {"current_file":"src/auth/token.ts"} or {"error":"<its output>"}.',
+    typical_tokens: 400,
   },
   { tool: "dex_stats", use: "What is kept at all: agents, projects, dates.", typical_tokens: 300 },
   {

@@ -68,7 +68,7 @@ export const search = defineTool({
     name: "dex_search",
     description:
       "Search everything that was said and done in past conversations with any coding agent on this machine. Use it when something may have been solved, decided or tried before.",
-    omit: ["explain", "no_global"],
+    omit: ["explain", "no_global", "tool", "role", "model", "file"],
   },
   run: async (dex: Dex, input) => (await import("./search.run.ts")).run(dex, input),
   found: (output) => output.results.length > 0,

@@ -12,6 +12,7 @@ import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
 import { readProject } from "./project-facts.ts"
 import { currentSession } from "./resolve.ts"
+import { run as take } from "./suggestions.run.ts"
 
 export type SuggestInput = {
   current_file?: string
@@ -52,6 +53,7 @@ export async function run(dex: Dex, input: SuggestInput) {
     const kept = suggestions.save({ id, moment, items, status, latency_ms })
     if (!kept.kept) notes.push(`It is not remembered that this was told: ${kept.why}`)
   }
+  const waiting = (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions
   return {
     id,
     ...(moment.session !== undefined && { session_id: moment.session }),
@@ -61,6 +63,7 @@ export async function run(dex: Dex, input: SuggestInput) {
       ...item,
       relevance: Number(item.relevance.toFixed(2)),
     })),
+    ...(waiting.length > 0 && { waiting }),
     notes,
   }
 }

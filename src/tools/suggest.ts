@@ -2,23 +2,24 @@ import { choice, integer, list, number, object, optional, text } from "../core/s
 import { KINDS, STATUSES } from "../core/suggestion.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
+import { suggestionShape } from "./suggestions.ts"
 
 export const suggest = defineTool({
   name: "suggest",
   summary: "What matters for what is being worked on: fixes, decisions, files that belong together",
   input: object({
     current_file: optional(text("The file at hand.")),
-    current_symbol: optional(text("The function, class or type at hand.")),
+    current_symbol: optional(text("At the cursor.")),
     cursor_position: optional(
       object({
         line: integer("From 1.", { minimum: 1 }),
         column: optional(integer("From 1.", { minimum: 1 })),
       }),
     ),
-    recent_files: optional(list(text(), "Files worked on before it, oldest first.")),
+    recent_files: optional(list(text(), "Oldest first.")),
     error: optional(text("What a failed command printed.")),
-    session_id: optional(text("Whose moment it is; found from the caller when left out.")),
-    project_id: optional(text("The project's folder; the caller's when left out.")),
+    session_id: optional(text("The caller's when left out.")),
+    project_id: optional(text("A folder; the caller's when left out.")),
   }),
   output: object({
     id: text("For suggestion_feedback."),
@@ -39,6 +40,7 @@ export const suggest = defineTool({
       }),
       "The likeliest to be used first; at most five, and 500 tokens.",
     ),
+    waiting: optional(list(suggestionShape, "What subscriptions found since they were last asked.")),
     notes: list(text(), "What is not known yet, or not shown."),
   }),
   cli: {
@@ -53,6 +55,11 @@ export const suggest = defineTool({
     },
     example: "dex suggest --file src/auth/token.ts",
   },
+  mcp: {
+    name: "context_suggest",
+    description:
+      "What is known of the file you are about to edit, or of a command that failed: fixes, decisions, files that belong to it.",
+  },
   run: async (dex: Dex, input) => (await import("./suggest.run.ts")).run(dex, input),
-  found: (output) => output.suggestions.length > 0,
+  found: (output) => output.suggestions.length > 0 || (output.waiting?.length ?? 0) > 0,
 })

@@ -4,6 +4,32 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
 import { fromField } from "./fields.ts"
 
+export const suggestionShape = object({
+  id: text("For `dex feedback`."),
+  sequence: integer("In the order in which they were made."),
+  date: text(),
+  status: choice(STATUSES),
+  would: optional(flag("It was not said: dex only took notes.")),
+  event: text("At what moment."),
+  project: text(),
+  session: optional(text()),
+  subscription: optional(text()),
+  items: list(
+    object({
+      number: integer(),
+      kind: text(),
+      title: text(),
+      summary: text(),
+      reason: text(),
+      ref: optional(text()),
+      file: optional(text()),
+      symbol: optional(text()),
+      relevance: number(),
+      status: choice(STATUSES),
+    }),
+  ),
+})
+
 export const suggestions = defineTool({
   name: "suggestions",
   summary: "What was suggested here, and what waits to be",
@@ -17,33 +43,7 @@ export const suggestions = defineTool({
     limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 200 }), 10),
   }),
   output: object({
-    suggestions: list(
-      object({
-        id: text("For `dex feedback`."),
-        sequence: integer("In the order in which they were made."),
-        date: text(),
-        status: choice(STATUSES),
-        would: optional(flag("It was not said: dex only took notes.")),
-        event: text("At what moment."),
-        project: text(),
-        session: optional(text()),
-        subscription: optional(text()),
-        items: list(
-          object({
-            number: integer(),
-            kind: text(),
-            title: text(),
-            summary: text(),
-            reason: text(),
-            ref: optional(text()),
-            file: optional(text()),
-            symbol: optional(text()),
-            relevance: number(),
-            status: choice(STATUSES),
-          }),
-        ),
-      }),
-    ),
+    suggestions: list(suggestionShape),
     notes: list(text(), "What is hidden or left out."),
   }),
   cli: { short: { l: "limit", a: "all" }, example: "dex suggestions --take" },

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { connect } from "../mcp/client.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -98,4 +99,13 @@ test("nothing comes from another project, and a private one is told of only insi
   expect(await dex(home, ["private", project])).toMatchObject({ code: 0 })
   const hidden = await inside(elsewhere, home, ["suggest", "--error", FAILED, "--project", project])
   expect(hidden).toMatchObject({ code: 1, stderr: expect.stringContaining("private") })
+})
+
+test("an agent gets the same over MCP, for its own session", async () => {
+  const { home, project } = await worked()
+  const client = await connect(home, { cwd: project, env: { CLAUDE_CODE_SESSION_ID: "now" } })
+  const told = await client.call("context_suggest", { current_file: "src/token.ts", cursor_position: { line: 3 } })
+  expect(told).toMatchObject({ structuredContent: { session_id: "now", suggestions: [{}, {}] } })
+  client.child.stdin!.end()
+  await client.exited
 })

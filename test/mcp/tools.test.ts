@@ -30,6 +30,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
       "dex_list",
       "dex_get",
       "dex_timeline",
+      "context_suggest",
       "suggestion_feedback",
       "context_subscribe",
       "dex_stats",

@@ -1,14 +1,22 @@
 import { clip, paint, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
+import { printSuggestions } from "./suggestions.ts"
 
 type Told = { kind: string; title: string; summary: string; reason: string; relevance: number; ref?: string }
-type Output = { id: string; suggestions: Told[]; notes: string[] }
+type Output = {
+  id: string
+  suggestions: Told[]
+  waiting?: Parameters<typeof printSuggestions>[0]["suggestions"]
+  notes: string[]
+}
 
-export function printSuggest(output: Output, { terminal }: PrintContext): Printed {
+export function printSuggest(output: Output, context: PrintContext): Printed {
+  const { terminal } = context
   const told = output.suggestions
+  const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context).lines : []
   if (told.length === 0)
     return {
-      lines: [],
+      lines: waiting,
       notes: ["Nothing is known that would help here. `dex search` looks for words.", ...output.notes],
     }
   const room = terminal.columns - 4
@@ -27,7 +35,7 @@ export function printSuggest(output: Output, { terminal }: PrintContext): Printe
     "",
   ])
   return {
-    lines,
+    lines: [...lines, ...waiting],
     notes: [`Was one of use? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
     listing: told.map(({ ref }) => ref ?? ""),
   }
