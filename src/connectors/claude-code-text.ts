@@ -1,3 +1,4 @@
+import { CONTEXT_TAG } from "../core/context-tag.ts"
 import type { Origin, Part } from "../core/conversation.ts"
 import { splitInjected } from "./injected.ts"
 import { isRecord, list, record, string } from "./record.ts"
@@ -6,6 +7,7 @@ import { isRecord, list, record, string } from "./record.ts"
 
 /** Blocks that Claude Code, its commands, hooks and editors put into the user's turn. */
 const INJECTED_TAGS = [
+  CONTEXT_TAG,
   "system-reminder",
   "task-notification",
   "agent-notification",

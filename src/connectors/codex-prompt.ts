@@ -1,7 +1,9 @@
+import { CONTEXT_TAG } from "../core/context-tag.ts"
 import { type Run, splitInjected } from "./injected.ts"
 
 /** What Codex, its extensions and its hooks put into the user's turn. */
 const ENVELOPES = [
+  CONTEXT_TAG,
   "environment_context",
   "user_instructions",
   "turn_aborted",

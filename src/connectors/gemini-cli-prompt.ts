@@ -1,3 +1,4 @@
+import { CONTEXT_TAG } from "../core/context-tag.ts"
 import type { Origin, Part } from "../core/conversation.ts"
 import type { RawRecord } from "./connector.ts"
 import { type Run, splitInjected } from "./injected.ts"
@@ -6,7 +7,14 @@ import { number, record, string } from "./record.ts"
 export type Prompt = { parts: Part[]; isSummary: boolean }
 
 /** What the agent and its hooks put into the user's turn. */
-const ENVELOPES = ["session_context", "hook_context", "loaded_context", "project_context", "environment_context"]
+const ENVELOPES = [
+  CONTEXT_TAG,
+  "session_context",
+  "hook_context",
+  "loaded_context",
+  "project_context",
+  "environment_context",
+]
 const OPENINGS = [
   "This is the Gemini CLI. We are setting up the context for our chat.",
   "Here is the user's editor context",

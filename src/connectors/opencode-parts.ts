@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url"
+import { CONTEXT_TAG } from "../core/context-tag.ts"
 import type { Effect, Hunk, Origin, Part, Usage } from "../core/conversation.ts"
 import type { RawRecord } from "./connector.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "./effects.ts"
@@ -21,10 +22,11 @@ export function toolParts(part: RawRecord, id: string): Told {
   const parts: Part[] = [{ type: "tool_call", text: inputText(input), origin: "agent", tool, call_id }]
   if (status === "running") return { parts }
   const hunks = status === "completed" ? hunksOf(call) : []
+  const { said, added } = withoutAdded(call.output)
   const origin: Origin = LOCAL_TOOLS.has(tool) ? "local_tool" : "web"
   parts.push({
     type: "tool_result",
-    text: call.output,
+    text: said,
     origin,
     tool,
     call_id,
@@ -32,7 +34,14 @@ export function toolParts(part: RawRecord, id: string): Told {
     ...(hunks.length > 0 && { hunks }),
   })
   parts.push(...call.attachments.flatMap((file) => fileParts(file, origin).parts))
-  return { parts, effects: effectsOf(call, hunks) }
+  if (added !== undefined) parts.push({ type: "text", text: added, origin: "injected" })
+  return { parts, effects: effectsOf({ ...call, output: said }, hunks) }
+}
+
+/** What dex's plugin wrote below a tool's output is not what the tool said. */
+function withoutAdded(output: string): { said: string; added?: string } {
+  const at = output.endsWith(`</${CONTEXT_TAG}>`) ? output.lastIndexOf(`\n\n<${CONTEXT_TAG}>\n`) : -1
+  return at === -1 ? { said: output } : { said: output.slice(0, at), added: output.slice(at + 2) }
 }
 
 type Call = {
