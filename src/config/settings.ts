@@ -81,6 +81,42 @@ export const SETTINGS = {
     text("A file that holds the reranking server's key, readable by you alone (chmod 600)."),
     { check: wholePath },
   ),
+  "proactive.enabled": setting(
+    flag("Offer what is known before anybody asks: through agents' hooks, and to subscriptions."),
+    {
+      default: true,
+      narrowest: false,
+    },
+  ),
+  "proactive.mode": setting(
+    choice(
+      ["log", "speak"],
+      "What hooks do with what they would say: only note it down, or say it. Not chosen: they note it down, and after a week `dex` asks.",
+    ),
+    { narrowest: "log" },
+  ),
+  "proactive.max_suggestions": setting(
+    integer("How many things are offered at one moment.", { minimum: 1, maximum: 5 }),
+    {
+      default: 5,
+    },
+  ),
+  "proactive.min_relevance_score": setting({
+    ...number("How likely a thing must be to help, from 0 to 1. Left out: as it was fitted."),
+    minimum: 0,
+    maximum: 1,
+  }),
+  "proactive.recent_change_days": setting(
+    integer("How many days back a change in git counts as recent.", { minimum: 1, maximum: 365 }),
+    { default: 7 },
+  ),
+  "proactive.enable_fixes": kind("what fixed this error before"),
+  "proactive.enable_decisions": kind("decisions about what is worked on"),
+  "proactive.enable_recent_changes": kind("what git says was changed lately"),
+  "proactive.enable_docs": kind("sections of documents"),
+  "proactive.enable_related_code": kind("callers, and files that change together"),
+  "proactive.enable_warnings": kind("failing tests, deprecated functions, reversed decisions"),
+  "proactive.enable_conversations": kind("past conversations about the same file"),
   "llm.provider": setting(
     text("Where the model that answers is: any server that speaks /chat/completions, with its /v1."),
     { default: "https://api.openai.com/v1", check: url },
@@ -128,6 +164,10 @@ function setting<S extends Schema>(schema: S, chosen: Chosen<S>): Setting<Infer<
 function setting<S extends Schema>(schema: S, chosen?: Omit<Chosen<S>, "default">): Setting<Infer<S> | undefined>
 function setting(schema: Schema, chosen: Partial<Chosen<Schema>> = {}): Setting<unknown> {
   return { schema, default: undefined, ...chosen }
+}
+
+function kind(what: string) {
+  return setting(flag(`Offer ${what}.`), { default: true, narrowest: false })
 }
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
