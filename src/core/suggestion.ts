@@ -57,6 +57,13 @@ export type Status = (typeof STATUSES)[number]
 
 export type Suggestion = { id: string; moment: Moment; items: Item[]; status: Status; latency_ms: number }
 
+/** Short enough to be typed. No secret: a hook has no time for those of node:crypto. */
+export function newSuggestionId(): string {
+  return Math.floor(Math.random() * 2 ** 48)
+    .toString(16)
+    .padStart(12, "0")
+}
+
 /** What a subscription looks out for. `file` is a glob below the project; the others are words. */
 export const PATTERN_TYPES = ["file", "symbol", "topic", "entity"] as const
 export type Pattern = { type: (typeof PATTERN_TYPES)[number]; pattern: string; priority: number }

@@ -51,6 +51,18 @@ export function openDerived(path: string, migrations: readonly [name: string, sq
   }
 }
 
+/**
+ * For whoever may neither wait nor change anything. Undefined where there is no file, or one of another schema: somebody
+ * with more time brings it up to date.
+ */
+export function openToRead(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
+  if (!existsSync(path)) return undefined
+  const db = withStatementCache(openSqlite(path, { timeout: busyMs, readonly: true, fileMustExist: true }))
+  if (db.pragma("user_version", { simple: true }) === migrations.length) return db
+  db.close()
+  return undefined
+}
+
 export function removeDatabase(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
 }

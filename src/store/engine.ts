@@ -9,7 +9,10 @@ export type Statement = Database.Statement
  * SQLite itself. The driver's JavaScript is part of our bundle, since Node takes longer to find its fifteen files than
  * to answer a query; only the native part is looked up in the installed package.
  */
-export function openSqlite(path: string, options: { timeout?: number } = {}): Db {
+export function openSqlite(
+  path: string,
+  options: { timeout?: number; readonly?: boolean; fileMustExist?: boolean } = {},
+): Db {
   return new Database(path, { ...options, nativeBinding: NATIVE_PART })
 }
 

@@ -1,6 +1,5 @@
-import { createHash } from "node:crypto"
 import type { Ref } from "../core/ref.ts"
-import { explained, inTransaction, openDerived, removeDatabase } from "./database.ts"
+import { explained, inTransaction, openDerived, openToRead, removeDatabase } from "./database.ts"
 import { DECISIONS_SCHEMA, removeDecisions } from "./knowledge-decisions.ts"
 import { FILES_SCHEMA } from "./knowledge-files.ts"
 import { FIXES_SCHEMA } from "./knowledge-fixes.ts"
@@ -37,18 +36,38 @@ const SCHEMA = `
     ${GIT_SCHEMA}
     ${DECISIONS_SCHEMA}
 `
-const SCHEMA_MARK = createHash("sha256").update(SCHEMA).digest("hex").slice(0, 16)
+const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
+const SCHEMA_MARK = markOf(SCHEMA)
+const MARK = "select value from meta where key = 'schema'"
 
 /** Where the file was made by a dex that keeps its facts in another form, it is made anew: nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
-  const db = openDerived(path, [["001-facts", SCHEMA]])
-  const mark = db.prepare("select value from meta where key = 'schema'").pluck()
+  const db = openDerived(path, MIGRATIONS)
+  const mark = db.prepare(MARK).pluck()
   if (mark.get() === undefined)
     inTransaction(db, () => db.prepare("insert or ignore into meta (key, value) values ('schema', ?)").run(SCHEMA_MARK))
   if (mark.get() === SCHEMA_MARK) return db
   db.close()
   removeDatabase(path)
   return openKnowledge(path)
+}
+
+/** Another text, another mark: FNV-1a, since hooks open this file too and have no time for node:crypto. */
+function markOf(text: string): string {
+  let [a, b] = [0x811c9dc5, 0x01000193]
+  for (let i = 0; i < text.length; i++) {
+    a = Math.imul(a ^ text.charCodeAt(i), 0x01000193)
+    b = Math.imul(b ^ text.charCodeAt(i), 0x85ebca6b)
+  }
+  return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
+}
+
+/** See `openToRead`. Undefined too where the facts are kept in another form. */
+export function readKnowledge(path: string, busyMs: number): Knowledge | undefined {
+  const db = openToRead(path, MIGRATIONS, busyMs)
+  if (db?.prepare(MARK).pluck().get() === SCHEMA_MARK) return db
+  db?.close()
+  return undefined
 }
 
 /** How far the history's feed was followed. */

@@ -1,5 +1,4 @@
-import { randomBytes } from "node:crypto"
-import type { Item, Moment } from "../core/suggestion.ts"
+import { type Item, type Moment, newSuggestionId } from "../core/suggestion.ts"
 import type { Kept, Suggestions } from "../store/suggestions.ts"
 import { matching, type Trigger } from "./subscriptions.ts"
 
@@ -49,11 +48,6 @@ function keysToldTo(suggestions: Suggestions, subscription: string, now: number)
 }
 
 const DAY_MS = 86_400_000
-
-/** Short enough to be typed. */
-export function newSuggestionId(): string {
-  return randomBytes(6).toString("hex")
-}
 
 function momentOf({ project, at, beside, file = beside, symbols, text }: Trigger): Moment {
   return {
