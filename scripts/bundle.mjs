@@ -44,6 +44,7 @@ const COLD = [
   "src/embed/open-embedder.ts",
   "src/ingest/documents.ts",
   "src/ingest/embed-messages.ts",
+  "src/ingest/redact.ts",
   "src/ingest/sync-thread.ts",
   "src/integrations/check.ts",
   "src/integrations/watch-service.ts",
@@ -70,6 +71,7 @@ const COLD = [
   "src/tools/guide.run.ts",
   "src/tools/handover.run.ts",
   "src/tools/learned.ts",
+  "src/tools/mute.run.ts",
   "src/tools/reindex.run.ts",
   "src/tools/sources.run.ts",
   "src/tools/suggest.run.ts",
@@ -80,6 +82,8 @@ const COLD = [
   "src/tools/trace.run.ts",
   "src/tools/traces.run.ts",
 ]
+/** What the first file chooses from, each in one piece. */
+const ENTRIES = { "src/cli/main.ts": "./main.js", "src/hooks/main.ts": "./hook.js" }
 const coldName = (path) => `cold/${basename(path, ".ts")}${path.includes("/store/") ? "-store" : ""}`
 
 /**
@@ -117,8 +121,9 @@ export async function bundle({ outdir, version, plugins = [] }) {
     },
   })
   const main = await build({ ...common, plugins: [leaveOut, ...plugins], entryPoints: { main: "src/cli/main.ts" } })
+  const hook = await build({ ...common, plugins: [leaveOut, ...plugins], entryPoints: { hook: "src/hooks/main.ts" } })
   const first = await build({ ...common, plugins: [leaveOut], entryPoints: { dex: "src/cli/dex.ts" } })
-  return { ...pieces.metafile.outputs, ...main.metafile.outputs, ...first.metafile.outputs }
+  return { ...pieces.metafile.outputs, ...main.metafile.outputs, ...hook.metafile.outputs, ...first.metafile.outputs }
 }
 
 /** @type {import("esbuild").Plugin} */
@@ -136,7 +141,8 @@ const leaveOut = {
       })
       const cold = COLD.find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
       if (cold) return { path: `./${coldName(cold)}.js`, external: true }
-      return path.replaceAll("\\", "/").endsWith("/src/cli/main.ts") ? { path: "./main.js", external: true } : undefined
+      const own = Object.keys(ENTRIES).find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
+      return own ? { path: ENTRIES[own], external: true } : undefined
     })
   },
 }

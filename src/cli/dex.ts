@@ -9,11 +9,17 @@ if (major < 22 || (major === 22 && minor < 18)) {
   process.stderr.write(
     `dex needs Node 22.18 or newer; this is ${process.versions.node}. Install a newer one from https://nodejs.org and run dex again.\n`,
   )
-  process.exit(2)
+  // To an agent, 2 from a hook is a veto.
+  process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
 module.enableCompileCache?.()
 // node:sqlite, which reads other programs' databases, warns on Node 22 that it is experimental.
 process.removeAllListeners("warning")
+if (process.argv[2] === "hook") {
+  // An agent waits for it: it starts without the rest, and ends the process itself.
+  const { hookCommand } = await import("../hooks/main.ts")
+  await hookCommand(process.argv.slice(3))
+}
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0) // `dex list | head` is not an error
   throw error

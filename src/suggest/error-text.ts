@@ -107,6 +107,14 @@ export function isTelling(line: string): boolean {
   return rankOf(plainLine(line)) < UNCLEAR
 }
 
+const LAST_LINES = 60
+
+/** True where an output's end names an error, as a failed command's does; for where nobody says how it ended. */
+export function tellsOfError(output: string): boolean {
+  const end = output.slice(-LOOKED_AT).trimEnd().split("\n").slice(-LAST_LINES).map(plainLine)
+  return end.some((line) => line !== "" && !COUNTS.test(line) && rankOf(line) <= 1)
+}
+
 const LOGS = /(?:^|\s)(?:INFO|DEBUG|TRACE)\b|\blevel=(?:info|debug|trace)\b/
 const UNCLEAR = 4
 const SILENT = 5

@@ -11,7 +11,7 @@ const LAYERS = [
   ["tools"],
   ["agent"],
   ["app"],
-  ["mcp", "http", "integrations", "watch"],
+  ["mcp", "http", "integrations", "watch", "hooks"],
   ["cli"],
 ]
 

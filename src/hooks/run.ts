@@ -1,0 +1,123 @@
+import { existsSync } from "node:fs"
+import { resolve } from "node:path"
+import { dexHome } from "../config/home.ts"
+import { loadSettings } from "../config/load.ts"
+import type { SourceId } from "../core/conversation.ts"
+import { type Moment, newSuggestionId } from "../core/suggestion.ts"
+import { checkoutAt, createProjectFinder } from "../git/project.ts"
+import { openSuggestions } from "../store/suggestions.ts"
+import { pathBelow } from "../suggest/paths.ts"
+import { claudeCode } from "./claude-code.ts"
+import { codex } from "./codex.ts"
+import { contextText } from "./context-text.ts"
+import { geminiCli } from "./gemini-cli.ts"
+import { type AgentHooks, fields, type Input } from "./hook.ts"
+import { opencode } from "./opencode.ts"
+import { BUSY_MS, suggestNow } from "./suggest-now.ts"
+
+export const AGENT_HOOKS: Partial<Record<SourceId, AgentHooks>> = {
+  claude_code: claudeCode,
+  codex,
+  gemini_cli: geminiCli,
+  opencode,
+}
+
+export type HookCall = {
+  source: string
+  event: string
+  /** What the agent wrote, as it came. */
+  stdin: string
+  env: Record<string, string | undefined>
+  now: number
+  /** Since when the agent waits. */
+  started: number
+  /** How many ms it still waits. */
+  left(): number
+}
+
+/** It takes this long at most to note down what is said. What cannot be noted in time is not said, and may be said later. */
+const SAVING_MS = BUSY_MS + 10
+
+/** What to print: an empty text where there is nothing to say. Throws where something fails. */
+export async function answerHook({ source, event, stdin, env, now, started, left }: HookCall): Promise<string> {
+  if (isQuiet(env)) return ""
+  const agent = Object.hasOwn(AGENT_HOOKS, source) ? AGENT_HOOKS[source as SourceId] : undefined
+  const told = agent?.moment(event, inputIn(stdin))
+  if (!agent || !told) return ""
+  const { cwd, transcript, ...about } = told
+  const home = dexHome(env)
+  if (!existsSync(home.history)) return ""
+  const project = createProjectFinder()(cwd)
+  const checkout = checkoutAt(cwd)
+  // In a worktree too, a file is known by its place in the project.
+  const file = about.file && ((checkout && pathBelow(checkout.root, resolve(cwd, about.file))) ?? about.file)
+  const moment: Moment = {
+    ...about,
+    ...(file !== undefined && { file }),
+    ...(checkout?.branch !== undefined && { branch: checkout.branch }),
+    project,
+    source: agent.source,
+    at: now,
+  }
+  const { settings } = loadSettings({ file: home.config, env, project })
+  if (!settings["proactive.enabled"]) return ""
+
+  const suggestions = openSuggestions(home.suggest, { busyMs: BUSY_MS })
+  try {
+    const mutes = suggestions.mutes()
+    if (mutes.some(({ type, name }) => type === "project" && name === project)) return ""
+    const would = settings["proactive.mode"] !== "speak"
+    const seen = suggestions.seen(agent.source, told.session, would)
+    const items = suggestNow({
+      knowledge: home.knowledge,
+      suggestions,
+      settings,
+      moment,
+      ...(transcript !== undefined && { transcript }),
+      mutes,
+      seen,
+    })
+    if (items.length === 0) return ""
+    // Only now: most moments are met with silence.
+    const { redactText } = await import("../ingest/redact.ts")
+    if (left() < SAVING_MS) throw new Error(`no time was left to say ${items.length}`)
+    // What could not be kept would be said again at the next moment: so it is not said.
+    const kept = suggestions.save(
+      {
+        id: newSuggestionId(),
+        moment: redacted(moment, redactText),
+        items,
+        status: would ? "pending" : "shown",
+        latency_ms: Date.now() - started,
+      },
+      { would },
+    )
+    if (!kept.kept) throw new Error(kept.why)
+    return would ? "" : agent.answer(event, contextText(items))
+  } finally {
+    suggestions.close()
+  }
+}
+
+/** What was typed and printed just now was not read by a sync yet, and may hold secrets. */
+function redacted(moment: Moment, redact: (text: string) => string): Moment {
+  const kept = { ...moment }
+  for (const field of ["prompt", "command", "error"] as const) {
+    const said = moment[field]
+    if (said !== undefined) kept[field] = redact(said)
+  }
+  return kept
+}
+
+/** One switch for everything that is not asked for. */
+export function isQuiet(env: Record<string, string | undefined>): boolean {
+  return env.DEX_QUIET !== undefined && !["", "0", "false"].includes(env.DEX_QUIET)
+}
+
+function inputIn(stdin: string): Input {
+  try {
+    return fields(JSON.parse(stdin))
+  } catch {
+    return {} // not for us to complain about: an agent's work goes on
+  }
+}

@@ -1,0 +1,51 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs"
+import type { Moment } from "../core/suggestion.ts"
+import type { Knowledge } from "../store/knowledge.ts"
+import { workedIn } from "../store/knowledge-files.ts"
+import type { Session } from "../suggest/session.ts"
+
+/** What a session said lately is what it knows; reading a long one whole would take longer than an agent waits. */
+const MOST_BYTES = 512 << 10
+/** How agents mark a line of their transcript that holds what a tool printed. */
+const PRINTED = /"(?:tool_result|toolUseResult|function_call_output|custom_tool_call_output|functionResponse)"/
+
+/** What the session knows already: from its transcript's end, and from what of it was read into the history by now. */
+export function sessionOf(
+  knowledge: Knowledge,
+  moment: Moment,
+  transcript: string | undefined,
+  seen: ReadonlySet<string>,
+): Session {
+  const lines = transcript === undefined ? [] : endOf(transcript).split("\n")
+  const [said, printed] = [lines.filter((line) => !PRINTED.test(line)), lines.filter((line) => PRINTED.test(line))]
+  const prompt = moment.prompt ?? ""
+  const root = moment.source && moment.session ? [{ source: moment.source, root: moment.session }] : []
+  return {
+    files: workedIn(knowledge, moment.project, root)
+      .sort((a, b) => a.at - b.at)
+      .map(({ path }) => path),
+    prompt,
+    named: (name) => prompt.includes(name) || said.some((line) => line.includes(name)),
+    listed: (name) => printed.some((line) => line.includes(name)),
+    seen,
+  }
+}
+
+/** Empty where it cannot be read: an agent writes its transcript when it likes. */
+function endOf(path: string): string {
+  try {
+    // Whatever stands there is opened without waiting for it.
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      const stat = fstatSync(fd)
+      if (!stat.isFile()) return ""
+      const buffer = Buffer.alloc(Math.min(stat.size, MOST_BYTES))
+      const read = readSync(fd, buffer, 0, buffer.length, stat.size - buffer.length)
+      return buffer.toString("utf8", 0, read)
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return ""
+  }
+}

@@ -1,0 +1,42 @@
+import { enabledKinds } from "../config/proactive.ts"
+import type { Settings } from "../config/settings.ts"
+import type { Item, Moment } from "../core/suggestion.ts"
+import { readKnowledge } from "../store/knowledge.ts"
+import type { Mute, Suggestions } from "../store/suggestions.ts"
+import { suggest } from "../suggest/suggest.ts"
+import { FLOOR, WEIGHTS } from "../suggest/weights.ts"
+import { sessionOf } from "./session.ts"
+
+/** Another dex may be writing: it is not waited for longer than an agent can spare. */
+export const BUSY_MS = 40
+
+export type Asked = {
+  knowledge: string
+  suggestions: Suggestions
+  settings: Settings
+  moment: Moment
+  transcript?: string
+  mutes: readonly Mute[]
+  /** Keys of what the session was told. */
+  seen: ReadonlySet<string>
+}
+
+/** What there is to say at this moment, for this user: nothing where no facts are known yet. */
+export function suggestNow({ knowledge: path, suggestions, settings, moment, transcript, mutes, seen }: Asked): Item[] {
+  const kinds = enabledKinds(settings)
+  for (const { type, name } of mutes) if (type === "kind") kinds.delete(name as Item["kind"])
+  const knowledge = readKnowledge(path, BUSY_MS)
+  if (!knowledge) return []
+  try {
+    const sources = { knowledge, recent_change_days: settings["proactive.recent_change_days"] }
+    return suggest(sources, moment, sessionOf(knowledge, moment, transcript, seen), {
+      weights: WEIGHTS,
+      learned: suggestions.weights(),
+      floor: settings["proactive.min_relevance_score"] ?? FLOOR,
+      most: settings["proactive.max_suggestions"],
+      kinds,
+    })
+  } finally {
+    knowledge.close()
+  }
+}

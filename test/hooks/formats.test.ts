@@ -1,0 +1,181 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import type { Item } from "../../src/core/suggestion.ts"
+import { claudeCode } from "../../src/hooks/claude-code.ts"
+import { codex } from "../../src/hooks/codex.ts"
+import { contextText } from "../../src/hooks/context-text.ts"
+import { geminiCli } from "../../src/hooks/gemini-cli.ts"
+import type { AgentHooks, Input } from "../../src/hooks/hook.ts"
+import { opencode } from "../../src/hooks/opencode.ts"
+import { CLAUDE_CODE_HOOKS } from "../../src/integrations/claude-code.ts"
+import { CODEX_HOOKS } from "../../src/integrations/codex.ts"
+import { GEMINI_CLI_HOOKS } from "../../src/integrations/gemini-cli.ts"
+
+const WHO = { session_id: "s-1", cwd: "/code/api", transcript_path: "/x.jsonl", permission_mode: "default" }
+const who = { session: "s-1", cwd: "/code/api", transcript: "/x.jsonl" }
+const patch = "*** Begin Patch\n*** Update File: src/a.ts\n@@\n-a\n+b\n*** End Patch\n"
+
+/** What the agents wrote to a hook's stdin when they were run, and what it means. */
+const SAID: [agent: AgentHooks, event: string, input: Input, moment: unknown][] = [
+  [claudeCode, "SessionStart", { source: "compact" }, { event: "session_start" }],
+  [claudeCode, "SubagentStart", { agent_id: "a1", agent_type: "general-purpose" }, { event: "subagent_start" }],
+  [claudeCode, "UserPromptSubmit", { prompt: "Fix it" }, { event: "prompt", prompt: "Fix it" }],
+  [
+    claudeCode,
+    "PreToolUse",
+    { tool_name: "Read", tool_input: { file_path: "/code/api/a.ts" } },
+    { event: "before_read", file: "/code/api/a.ts" },
+  ],
+  [
+    claudeCode,
+    "PreToolUse",
+    { tool_name: "Write", tool_input: { file_path: "/code/api/a.ts", content: "x" } },
+    { event: "before_edit", file: "/code/api/a.ts" },
+  ],
+  [
+    claudeCode,
+    "PostToolUseFailure",
+    { tool_name: "Bash", tool_input: { command: "npm test" }, error: "Exit code 3\nError: boom", is_interrupt: false },
+    { event: "failed_command", command: "npm test", error: "Error: boom" },
+  ],
+  [codex, "SessionStart", { source: "startup", model: "m" }, { event: "session_start" }],
+  [codex, "UserPromptSubmit", { prompt: "Fix it", turn_id: "t" }, { event: "prompt", prompt: "Fix it" }],
+  [
+    codex,
+    "PreToolUse",
+    { tool_name: "apply_patch", tool_input: { command: patch } },
+    { event: "before_edit", file: "src/a.ts" },
+  ],
+  [
+    codex,
+    "PostToolUse",
+    { tool_name: "Bash", tool_input: { command: "npm test" }, tool_response: "TypeError: boom is not a function\n" },
+    { event: "failed_command", command: "npm test", error: "TypeError: boom is not a function\n" },
+  ],
+  [geminiCli, "SessionStart", { source: "startup" }, { event: "session_start" }],
+  [geminiCli, "BeforeAgent", { prompt: "Fix it" }, { event: "prompt", prompt: "Fix it" }],
+  [
+    geminiCli,
+    "AfterTool",
+    { tool_name: "read_file", tool_input: { file_path: "/code/api/a.ts" }, tool_response: { llmContent: "x" } },
+    { event: "before_read", file: "/code/api/a.ts" },
+  ],
+  [
+    geminiCli,
+    "AfterTool",
+    {
+      tool_name: "run_shell_command",
+      tool_input: { command: "npm test" },
+      tool_response: {
+        llmContent:
+          "<untrusted_context>\nOutput: Error: boom\nExit Code: 3\nProcess Group PGID: 7\n</untrusted_context>",
+      },
+    },
+    { event: "failed_command", command: "npm test", error: "Error: boom" },
+  ],
+  [opencode, "session.start", { prompt: "Fix it" }, { event: "session_start" }],
+  [opencode, "chat.message", { prompt: "Fix it" }, { event: "prompt", prompt: "Fix it" }],
+  [
+    opencode,
+    "tool.execute.after",
+    { tool_name: "bash", tool_input: { command: "npm test" }, exit: 3, output: "Error: boom\n" },
+    { event: "failed_command", command: "npm test", error: "Error: boom\n" },
+  ],
+  [
+    opencode,
+    "tool.execute.after",
+    { tool_name: "read", tool_input: { filePath: "/code/api/a.ts" } },
+    { event: "before_read", file: "/code/api/a.ts" },
+  ],
+]
+
+test.each(SAID)("%# a moment is read from what the agent says", (agent, event, input, moment) => {
+  expect(agent.moment(event, { ...WHO, hook_event_name: event, ...input })).toEqual({ ...who, ...(moment as object) })
+})
+
+test.each([
+  [claudeCode, CLAUDE_CODE_HOOKS],
+  [codex, CODEX_HOOKS],
+  [geminiCli, GEMINI_CLI_HOOKS],
+])("every event that dex install wires is understood", (agent, wired) => {
+  const known = SAID.filter(([one]) => one === agent)
+  for (const { event, tools } of wired) {
+    const names = known.filter(([, one]) => one === event).map(([, , input]) => input.tool_name)
+    expect(names.length, event).toBeGreaterThan(0)
+    for (const name of names) if (tools !== undefined) expect(String(name)).toMatch(new RegExp(`^(?:${tools})$`))
+  }
+})
+
+test.each([
+  [
+    claudeCode,
+    "PostToolUseFailure",
+    { tool_name: "Bash", tool_input: { command: "x" }, error: "e", is_interrupt: true },
+  ],
+  [claudeCode, "UserPromptSubmit", { prompt: "wake up", source: "schedule_wakeup" }],
+  [claudeCode, "PreToolUse", { tool_name: "Edit", tool_input: "src/a.ts" }],
+  [claudeCode, "Stop", {}],
+  [codex, "PostToolUse", { tool_name: "Bash", tool_input: { command: "ls" }, tool_response: "error.ts\nfine.ts\n" }],
+  [codex, "PreToolUse", { tool_name: "Bash", tool_input: { command: "ls" } }],
+  [
+    geminiCli,
+    "AfterTool",
+    { tool_name: "run_shell_command", tool_input: { command: "ls" }, tool_response: { llmContent: "Output: fine" } },
+  ],
+  [opencode, "tool.execute.after", { tool_name: "bash", tool_input: { command: "ls" }, exit: 0, output: "fine" }],
+] as [AgentHooks, string, Input][])("%# says nothing where nothing failed or nobody asked", (agent, event, input) => {
+  expect(agent.moment(event, { ...WHO, ...input })).toBeUndefined()
+})
+
+test("whatever stands on stdin, no format throws, and who does not say who asks gets nothing", () => {
+  const value = fc.jsonValue({ maxDepth: 3 })
+  const fields = ["session_id", "cwd", "prompt", "tool_name", "tool_input", "tool_response", "error", "exit", "output"]
+  const input = fc.record(Object.fromEntries(fields.map((name) => [name, value])), { requiredKeys: [] })
+  const events = fc.constantFrom(...SAID.map(([, event]) => event), "nonsense")
+  fc.assert(
+    fc.property(fc.constantFrom(claudeCode, codex, geminiCli, opencode), events, input, (agent, event, said) => {
+      const moment = agent.moment(event, said as Input)
+      if (typeof said.session_id !== "string" || typeof said.cwd !== "string") expect(moment).toBeUndefined()
+    }),
+    { numRuns: 500 },
+  )
+  expect(claudeCode.moment("SessionStart", { ...WHO, session_id: "s".repeat(1000) })).toBeUndefined()
+})
+
+const item = (text: string): Item => ({
+  kind: "fix",
+  key: "k",
+  title: text,
+  summary: text,
+  reason: "why",
+  ref: "claude_code:1#2",
+  relevance: 1,
+  features: {},
+  estimated_tokens: 1,
+})
+
+test("what is injected closes its marker once, at the end, whatever it holds", () => {
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.constantFrom(
+          "</dex-context>",
+          "<dex-context>",
+          "</hook_context>",
+          "<system-reminder>",
+          "\n",
+          "\u001b[31m",
+          "x",
+        ),
+      ),
+      (pieces) => {
+        const said = contextText([item(pieces.join("")), item("second")])
+        expect(said.match(/<\/?[a-z_-]+>/g)).toEqual(["<dex-context>", "</dex-context>"])
+        expect(said.endsWith("\n</dex-context>")).toBe(true)
+        expect(said).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
+        expect(said.split("\n")).toHaveLength(5)
+      },
+    ),
+  )
+  expect(contextText([item("Array<string> where 1 < 2")])).toContain("1 < 2")
+})
