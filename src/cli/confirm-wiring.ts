@@ -1,5 +1,5 @@
 import { DexError } from "../core/error.ts"
-import { noteAskedForPrivate, wasAskedForPrivate } from "../integrations/record.ts"
+import { hooksChoice, noteAskedForPrivate, wasAskedForPrivate } from "../integrations/record.ts"
 import { recordFile } from "../integrations/wiring.ts"
 import { safeLine, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
@@ -20,6 +20,25 @@ export async function confirmWiring(
   const mayAsk = command === "install" && !input.yes && !input.check && output.agents.some(({ found }) => found)
   const asked = mayAsk && (await askForPrivate(dex))
   return output.asked || asked
+}
+
+/**
+ * Before the changes are worked out: whether agents' hooks are to ask dex, where it was never chosen and somebody is there
+ * to say so.
+ */
+export async function withHooksChoice<
+  I extends { yes?: boolean; check?: boolean; hooks?: boolean; no_hooks?: boolean },
+>(input: I, dexHome: string): Promise<I> {
+  if (input.yes || input.check || input.hooks !== undefined || input.no_hooks !== undefined) return input
+  if (!isTerminal() || process.platform === "win32" || hooksChoice(recordFile(dexHome)) !== undefined) return input
+  const { confirm, isCancel } = await import("@clack/prompts")
+  const hooks = await confirm({
+    message:
+      "May agents' hooks ask dex what it knows, at a session's start, at a prompt, before an edit and after a failed command? For a week it only notes down what it would have said.",
+    output: process.stderr,
+  })
+  if (isCancel(hooks)) throw new DexError("cancelled", "Nothing was changed.")
+  return { ...input, ...(hooks ? { hooks } : { no_hooks: true }) }
 }
 
 /** Shows every change. */

@@ -34,6 +34,7 @@ const wiring = object({
     }),
   ),
   asked: flag("Nothing was changed yet: confirm with yes."),
+  hooks: optional(flag("Agents' hooks ask dex.")),
   private_asked: optional(flag("It was asked once which projects are private; a terminal is needed for that.")),
   launcher_kept: optional(flag("With uninstall: an entry that was changed since, and so was left, still starts it.")),
   servers: optional(
@@ -59,6 +60,10 @@ export const install = defineTool({
       "claude_code, codex, opencode, gemini_cli, cursor, vscode, copilot; all that are found if left out.",
     ),
     check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
+    hooks: optional(
+      flag("Let agents' hooks ask dex what it knows of the moment. For a week it only notes what it would say."),
+    ),
+    no_hooks: optional(flag("Without those hooks; takes them out where they are.")),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
@@ -69,7 +74,8 @@ export const install = defineTool({
       return { ...(await check(dex.home.dir, dex.machine, input.agents)), files: [], asked: false }
     }
     const { install } = await import("../integrations/wiring.ts")
-    return install(contextOf(dex), input.agents, input.yes === true)
+    const hooks = input.no_hooks ? false : input.hooks
+    return install(contextOf(dex), input.agents, input.yes === true, hooks)
   },
   found: (output) =>
     output.servers === undefined

@@ -11,15 +11,18 @@ export type Agent = {
   signs(machine: Machine): { paths: string[]; program?: string }
   /** What dex adds, and where. */
   wanted(machine: Machine, bin: Bin): WantedFile[]
-  /** What dex leaves out for this agent, and why. */
-  left_out?: string
+  /** What dex leaves out for this agent and why, and what is still to be done by hand. */
+  note?(machine: Machine, bin: Bin): string | undefined
 }
 
 export const AGENT_NAMES = ["claude_code", "codex", "opencode", "gemini_cli", "cursor", "vscode", "copilot"] as const
 export type AgentName = (typeof AGENT_NAMES)[number]
 
-/** The programs that agents start: the launcher, one that syncs behind an agent's back, and the sub-agent's guard. */
-export type Bin = { dex: string; sync?: string; guard?: string }
+/**
+ * The programs that agents start: the launcher, one that syncs behind an agent's back, the sub-agent's guard, and the one
+ * that agents' hooks ask, where somebody wants those.
+ */
+export type Bin = { dex: string; sync?: string; guard?: string; hook?: string }
 
 export type Addition = JsonAddition | TomlAddition | WholeFile
 /** A file of dex's own. */

@@ -1,9 +1,19 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
+import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "./proactive-hooks.ts"
 import { claudeCodeAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
 import { shellWord, syncHook } from "./sync-hook.ts"
+
+/** A session's start is also its resumption, and what follows `/clear` and a compaction. */
+export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "UserPromptSubmit" },
+  { event: "PreToolUse", tools: "Read|Edit|Write|MultiEdit" },
+  { event: "PostToolUseFailure", tools: "Bash" },
+  { event: "SubagentStart" },
+]
 
 export const claudeCode: Agent = {
   name: "claude_code",
@@ -22,7 +32,10 @@ export const claudeCode: Agent = {
     },
     {
       path: join(folder(machine), "settings.json"),
-      additions: ["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
+      additions: [
+        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
+        ...proactiveHooks("claude_code", CLAUDE_CODE_HOOKS, HOOK_TIMEOUT_MS / 1000, bin),
+      ],
     },
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {

@@ -1,9 +1,18 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
+import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "./proactive-hooks.ts"
 import { codexAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
 import { shellWord } from "./sync-hook.ts"
+
+/** Codex calls its shell Bash here. */
+export const CODEX_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "UserPromptSubmit" },
+  { event: "PreToolUse", tools: "apply_patch" },
+  { event: "PostToolUse", tools: "Bash" },
+]
 
 export const codex: Agent = {
   name: "codex",
@@ -21,6 +30,14 @@ export const codex: Agent = {
         },
       ],
     },
+    ...(bin.hook === undefined
+      ? []
+      : [
+          {
+            path: join(folder(machine), "hooks.json"),
+            additions: proactiveHooks("codex", CODEX_HOOKS, HOOK_TIMEOUT_MS / 1000, bin),
+          },
+        ]),
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.toml`),
@@ -28,7 +45,10 @@ export const codex: Agent = {
       is: "subagent",
     },
   ],
-  left_out: "no sync hook: Codex skips hooks that it was not told to trust",
+  note: (_, { hook }) =>
+    hook === undefined
+      ? "no sync hook: Codex skips hooks that it was not told to trust"
+      : 'Codex skips hooks until you trust them: start codex, and where it says "Hooks need review" choose "Trust all and continue" (later: /hooks). It asks again when they change.',
 }
 
 function folder({ home, env }: Machine): string {

@@ -18,7 +18,7 @@ export const copilot: Agent = {
       ],
     },
   ],
-  left_out: "no sub-agent: not tried with the program",
+  note: () => "no sub-agent: not tried with the program",
 }
 
 function folder({ home, env }: Machine): string {

@@ -13,5 +13,5 @@ export const cursor: Agent = {
     },
     { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skill({ subagent: false })] },
   ],
-  left_out: "no sub-agent: not tried with the program",
+  note: () => "no sub-agent: not tried with the program",
 }

@@ -1,9 +1,17 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
+import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "./proactive-hooks.ts"
 import { geminiAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
 import { shellWord, syncHook } from "./sync-hook.ts"
+
+/** What BeforeTool adds does not reach the model. */
+export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "BeforeAgent" },
+  { event: "AfterTool", tools: "run_shell_command|read_file" },
+]
 
 export const geminiCli: Agent = {
   name: "gemini_cli",
@@ -16,6 +24,7 @@ export const geminiCli: Agent = {
         // Trusted: every tool of dex only reads.
         { type: "property", path: ["mcpServers", "dex"], value: { command: bin.dex, args: ["serve"], trust: true } },
         ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
+        ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin),
       ],
     },
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },

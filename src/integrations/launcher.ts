@@ -11,7 +11,7 @@ export type Program = { node: string; script: string }
 export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">): Bin {
   if (platform === "win32") return { dex: join(dexHome, "bin", "dex.cmd") }
   const at = (name: string) => join(dexHome, "bin", name)
-  return { dex: at("dex"), sync: at("dex-sync"), guard: at("dex-reads") }
+  return { dex: at("dex"), sync: at("dex-sync"), guard: at("dex-reads"), hook: at("dex-hook") }
 }
 
 /**
@@ -28,6 +28,7 @@ export function launcherFiles(bin: Bin, program: Program, machine: Machine): Wan
     file(bin.dex, launcher(program, machine.env.DEX_HOME)),
     file(bin.sync, syncProgram(bin.dex)),
     file(bin.guard, guardProgram(bin.dex)),
+    ...(bin.hook === undefined ? [] : [file(bin.hook, hookProgram(program, machine.env.DEX_HOME))]),
   ]
 }
 
@@ -36,12 +37,31 @@ function launcher({ node, script }: Program, dexHome: string | undefined): strin
 # Starts dex from any environment. Written by \`dex install\`; \`dex uninstall\` removes it.
 node=${quoted(node)}
 script=${quoted(script)}
-${dexHome ? `: "\${DEX_HOME:=${dexHome.replace(/["$`\\]/g, "\\$&")}}"\nexport DEX_HOME\n` : ""}if [ ! -f "$script" ]; then
+${homeLines(dexHome)}if [ ! -f "$script" ]; then
   echo "dex is no longer at $script. Install it (npm install -g dexctx) and run: dex install" >&2
   exit 2
 fi
 if [ ! -x "$node" ]; then node=node; fi
 exec "$node" "$script" "$@"
+`
+}
+
+function homeLines(dexHome: string | undefined): string {
+  return dexHome ? `: "\${DEX_HOME:=${dexHome.replace(/["$`\\]/g, "\\$&")}}"\nexport DEX_HOME\n` : ""
+}
+
+/** Where dex is gone, an agent's work goes on: some agents take a hook's failure for a veto. */
+function hookProgram({ node, script }: Program, dexHome: string | undefined): string {
+  return `#!/bin/sh
+# Agents' hooks ask it what dex knows of this moment; mostly it says nothing. Written by \`dex install\`;
+# \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
+node=${quoted(node)}
+script=${quoted(script)}
+${homeLines(dexHome)}case "$DEX_QUIET" in "" | 0 | false) ;; *) script= ;; esac
+# What was sent is read: an agent must not find its pipe broken.
+if [ ! -f "$script" ]; then cat >/dev/null; exit 0; fi
+if [ ! -x "$node" ]; then node=$(command -v node) || exit 0; fi
+exec "$node" "$script" hook "$@" 2>/dev/null
 `
 }
 

@@ -1,7 +1,8 @@
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
+import { opencodePlugin } from "./opencode-plugin.ts"
 import { opencodeAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
 import { shellWord } from "./sync-hook.ts"
@@ -24,6 +25,14 @@ export const opencode: Agent = {
         },
       ],
     },
+    ...(bin.hook === undefined || !isSetUp(folder(machine))
+      ? []
+      : [
+          {
+            path: join(folder(machine), "plugin", "dex.js"),
+            additions: [{ type: "file" as const, content: opencodePlugin(bin.hook) }],
+          },
+        ]),
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
@@ -31,7 +40,28 @@ export const opencode: Agent = {
       is: "subagent",
     },
   ],
-  left_out: "no sync hook: an OpenCode plugin makes its start wait for npm",
+  note: (machine, { hook }) =>
+    hook !== undefined && !isSetUp(folder(machine))
+      ? `no hooks yet: with a plugin, OpenCode's next start would wait for npm, and offline it would not end. Use OpenCode once with a network until ${join(folder(machine), "package-lock.json")} is there, then run \`dex install\` again`
+      : "no sync hook: dex reads OpenCode when a server or another agent syncs",
+}
+
+/**
+ * OpenCode installs its plugins' library into this folder, in the background; with a plugin of whatever kind it waits for
+ * that. It looks for the folder of modules, and for the library's name among the lock's own dependencies.
+ */
+function isSetUp(folder: string): boolean {
+  try {
+    const lock = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
+      packages?: Record<string, { dependencies?: Record<string, string> }>
+    }
+    return (
+      lock.packages?.[""]?.dependencies?.["@opencode-ai/plugin"] !== undefined &&
+      existsSync(join(folder, "node_modules"))
+    )
+  } catch {
+    return false // not there, or not finished
+  }
 }
 
 /** The one that is there; `opencode.json` where none is. */

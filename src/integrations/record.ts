@@ -33,7 +33,22 @@ export function noteAskedForPrivate(file: string): void {
   write(file, { ...readWhole(file), private_asked: true })
 }
 
-type Whole = { files: Record; private_asked?: boolean }
+/** Whether agents' hooks are to ask dex, and since when. */
+export type HooksChoice = { wanted: boolean; at: number }
+
+/** Undefined before it was ever chosen. */
+export function hooksChoice(file: string): HooksChoice | undefined {
+  return readWhole(file).hooks
+}
+
+/** The same choice again keeps its time. */
+export function noteHooksChoice(file: string, wanted: boolean, at: number): void {
+  const whole = readWhole(file)
+  if (whole.hooks?.wanted === wanted || Object.keys(whole.files).length === 0) return
+  write(file, { ...whole, hooks: { wanted, at } })
+}
+
+type Whole = { files: Record; private_asked?: boolean; hooks?: HooksChoice }
 
 function readWhole(file: string): Whole {
   let text: string
@@ -44,11 +59,11 @@ function readWhole(file: string): Whole {
     throw damaged(file, messageOf(error))
   }
   try {
-    const { version, files, private_asked } = JSON.parse(text) as Partial<Whole> & { version?: unknown }
+    const { version, files, private_asked, hooks } = JSON.parse(text) as Partial<Whole> & { version?: unknown }
     if (version !== 1 || typeof files !== "object" || files === null) throw new Error("not of this version")
     const wrong = Object.entries(files).find(([, added]) => !isAdded(added))
     if (wrong) throw new Error(`what it says of ${wrong[0]} is incomplete`)
-    return { files, ...(private_asked === true && { private_asked }) }
+    return { files, ...(private_asked === true && { private_asked }), ...(isChoice(hooks) && { hooks }) }
   } catch (error) {
     throw damaged(file, messageOf(error))
   }
@@ -62,6 +77,11 @@ export function writeRecord(file: string, record: Record): void {
 
 function write(file: string, whole: Whole): void {
   writeText(file, `${JSON.stringify({ version: 1, ...whole }, undefined, 2)}\n`)
+}
+
+function isChoice(value: unknown): value is HooksChoice {
+  const choice = value as Partial<HooksChoice> | null | undefined
+  return typeof choice?.wanted === "boolean" && typeof choice.at === "number"
 }
 
 function isAdded(value: unknown): value is Added {

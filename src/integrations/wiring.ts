@@ -2,14 +2,14 @@ import { join, sep } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import { DexError } from "../core/error.ts"
 import { redactText } from "../ingest/redact.ts"
-import type { AgentName } from "./agent.ts"
+import type { AgentName, Bin } from "./agent.ts"
 import { agents, isInstalled, namedAgents } from "./agents.ts"
 import { unifiedDiff } from "./diff.ts"
 import { EditProblem } from "./edit.ts"
 import { keepBackup, readText, removeFile, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
 import { type FilePlan, planAdding, planRemoving } from "./plan.ts"
-import { readRecord, wasAskedForPrivate, writeRecord } from "./record.ts"
+import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPrivate, writeRecord } from "./record.ts"
 
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
@@ -18,6 +18,8 @@ export type Wiring = {
   files: FileChange[]
   /** Nothing was changed yet: it waits for a yes. */
   asked: boolean
+  /** Installing: agents' hooks ask dex. */
+  hooks?: boolean
   /** Installing: a person was asked which projects are private. */
   private_asked?: boolean
   /** Uninstalling: an entry that was changed since, and so was left, still starts it. */
@@ -37,7 +39,12 @@ const NPX =
   "dex runs from npm's cache, which npm may empty. To make it last: npm install -g dexctx, then dex install again."
 
 /** Gives dex to the agents that are named, or to all that are on this machine. Without `yes` it only says what it would do. */
-export function install(context: WiringContext, names: readonly string[], yes: boolean): Wiring {
+export function install(
+  context: WiringContext,
+  names: readonly string[],
+  yes: boolean,
+  hooks: boolean | undefined = undefined,
+): Wiring {
   const { machine, dexHome, program } = context
   const named = namedAgents(names)
   const listed = Object.values(agents).map((agent) => ({ agent, found: isInstalled(agent, machine) }))
@@ -51,7 +58,9 @@ export function install(context: WiringContext, names: readonly string[], yes: b
     )
   }
   const chosen = listed.filter(({ agent, found }) => found && (named.length === 0 || named.includes(agent.name)))
-  const bin = binOf(dexHome, machine)
+  const wantsHooks = hooks ?? hooksChoice(recordFile(dexHome))?.wanted ?? true
+  const { hook, ...others } = binOf(dexHome, machine)
+  const bin = wantsHooks && hook !== undefined ? { ...others, hook } : others
   const record = readRecord(recordFile(dexHome))
   const shared = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
   const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX }
@@ -59,6 +68,9 @@ export function install(context: WiringContext, names: readonly string[], yes: b
     ...shared.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && fleeting) })),
     ...chosen.flatMap(({ agent }) => agent.wanted(machine, bin).map((file) => planAdding(agent.name, file, record))),
   ]
+  if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, binOf(dexHome, machine)))
+  const outcome = carryOut(context, plans, yes)
+  if (yes && chosen.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
     agents: listed
       .filter(({ agent }) => named.length === 0 || named.includes(agent.name))
@@ -66,9 +78,10 @@ export function install(context: WiringContext, names: readonly string[], yes: b
         agent: agent.name,
         title: agent.title,
         found,
-        ...(found && agent.left_out && { note: agent.left_out }),
+        ...(found && noteOf(agent.note?.(machine, bin))),
       })),
-    ...carryOut(context, plans, yes),
+    ...outcome,
+    hooks: wantsHooks,
     private_asked: wasAskedForPrivate(recordFile(dexHome)),
   }
 }
@@ -96,6 +109,19 @@ export function uninstall(context: WiringContext, names: readonly string[], yes:
     ...carryOut(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
     ...(isNeeded && { launcher_kept: true }),
   }
+}
+
+/** The files that were only there for hooks. The program that they ask goes with the last agent's. */
+function withoutHooks(record: Record, plans: FilePlan[], named: AgentName[], bin: Bin): FilePlan[] {
+  const wanted = new Set(plans.map(({ path }) => path))
+  const agents = new Set(plans.map(({ agent }) => agent))
+  return Object.entries(record)
+    .filter(([path, { agent }]) => !wanted.has(path) && agents.has(agent) && (agent !== "dex" || named.length === 0))
+    .map(([path, added]) => planRemoving(path, added, bin))
+}
+
+function noteOf(note: string | undefined): { note?: string } {
+  return note === undefined ? {} : { note }
 }
 
 export function recordFile(dexHome: string): string {

@@ -14,6 +14,9 @@ import {
 } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { CLAUDE_CODE_HOOKS } from "../../src/integrations/claude-code.ts"
+import { CODEX_HOOKS } from "../../src/integrations/codex.ts"
+import { GEMINI_CLI_HOOKS } from "../../src/integrations/gemini-cli.ts"
 import { install, uninstall } from "../../src/integrations/wiring.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
@@ -60,6 +63,19 @@ function snapshot(home: string): Record<string, string> {
   return found
 }
 
+/** As OpenCode leaves its folder once it has installed its plugins' library. */
+const OPENCODE_SET_UP = {
+  ".config/opencode/node_modules/": "",
+  ".config/opencode/package-lock.json": '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}',
+}
+
+const contextOf = (home: string, script = DEX) => ({
+  machine: { home, env: {}, platform: process.platform },
+  dexHome: join(home, ".dex"),
+  program: { node: process.execPath, script },
+  now: Date.now(),
+})
+
 const ALL = {
   ".claude.json": '{\n  "numStartups": 4,\n  "projects": {}\n}',
   ".claude/settings.json": '{\n  // mine\n  "model": "opus",\n}\n',
@@ -86,11 +102,15 @@ describe("dex install", () => {
     expect(text(home, ".codex/config.toml")).toBe(
       `${ALL[".codex/config.toml"]}\n[mcp_servers.dex]\ncommand = "${command}"\nargs = ["serve"]\nrequired = true\n`,
     )
+    expect(Object.keys(JSON.parse(text(home, ".codex/hooks.json")).hooks)).toEqual(
+      CODEX_HOOKS.map(({ event }) => event),
+    )
+    expect(existsSync(join(home, ".config/opencode/plugin"))).toBe(false)
     expect(text(home, ".config/opencode/opencode.jsonc")).toContain(`\t\t"dex": {\n\t\t\t"type": "local"`)
     expect(JSON.parse(text(home, ".gemini/settings.json"))).toMatchObject({
       security: { auth: { selectedType: "oauth" } },
       mcpServers: { dex: { ...server, trust: true } },
-      hooks: { SessionStart: [{}], SessionEnd: [{}] },
+      hooks: { SessionStart: [{}, {}], SessionEnd: [{}], BeforeAgent: [{}], AfterTool: [{}] },
     })
     expect(JSON.parse(text(home, ".cursor/mcp.json"))).toEqual({ mcpServers: { dex: server } })
     expect(JSON.parse(text(home, ".config/Code/User/mcp.json"))).toEqual({
@@ -241,6 +261,84 @@ describe("dex install", () => {
   })
 })
 
+describe("the hooks that ask dex", () => {
+  const hooks = (home: string, path: string) =>
+    Object.entries(JSON.parse(text(home, path)).hooks as Record<string, { matcher?: string; hooks: object[] }[]>)
+      .flatMap(([event, items]) => items.map((item) => ({ event, ...item })))
+      .filter((item) => JSON.stringify(item).includes("dex-hook"))
+
+  test("name their event, end within a second, and are taken out by --no-hooks alone", async () => {
+    const files = { ".claude/settings.json": "{}", ".codex/config.toml": "", ".gemini/settings.json": "{}" }
+    const home = homeWith({ ...files, ...OPENCODE_SET_UP })
+    await run(home, "install", "--yes", "--no-hooks")
+    const without = snapshot(home)
+    expect(Object.values(without).join()).not.toContain("dex-hook")
+    expect(await run(home, "install", "--yes")).toMatchObject({ code: 0 })
+    expect(snapshot(home), "a choice is kept").toEqual(without)
+
+    const { stderr, stdout } = await run(home, "install", "--yes", "--hooks")
+    expect(stderr).toContain("For the first week it only notes down")
+    expect(stdout).toContain("Trust all and continue")
+    const program = join(home, ".dex/bin/dex-hook")
+    for (const [source, path, events, timeout] of [
+      ["claude_code", ".claude/settings.json", CLAUDE_CODE_HOOKS, 1],
+      ["codex", ".codex/hooks.json", CODEX_HOOKS, 1],
+      ["gemini_cli", ".gemini/settings.json", GEMINI_CLI_HOOKS, 1000],
+    ] as const) {
+      expect(hooks(home, path)).toEqual(
+        events.map(({ event, tools }) => ({
+          event,
+          ...(tools && { matcher: tools }),
+          hooks: [{ type: "command", command: `${program} ${source} ${event}`, timeout }],
+        })),
+      )
+    }
+    expect(text(home, ".config/opencode/plugin/dex.js")).toContain(JSON.stringify(program))
+
+    expect(await run(home, "install", "--yes", "--no-hooks")).toMatchObject({ code: 0 })
+    expect(snapshot(home)).toEqual(without)
+    expect(existsSync(program)).toBe(false)
+    await run(home, "uninstall", "--yes")
+  })
+
+  test("OpenCode gets its plugin only where it would not wait for npm, and it is said", async () => {
+    const home = homeWith({ ".config/opencode/": "" })
+    const { stdout } = await run(home, "install", "--yes")
+    expect(stdout).toContain("would wait for npm")
+    expect(existsSync(join(home, ".config/opencode/plugin"))).toBe(false)
+    for (const [name, content] of Object.entries(OPENCODE_SET_UP)) {
+      mkdirSync(join(home, dirname(`${name}x`)), { recursive: true })
+      if (content !== "") writeFileSync(join(home, name), content)
+    }
+    const again = await run(home, "install", "--yes")
+    expect(again.stdout).not.toContain("would wait for npm")
+    expect(existsSync(join(home, ".config/opencode/plugin/dex.js"))).toBe(true)
+  })
+
+  test.skipIf(process.platform === "win32")(
+    "the program says nothing and vetoes nothing where dex is gone or silenced",
+    () => {
+      const home = homeWith({ ".claude/settings.json": "{}" })
+      const context = contextOf(home, join(home, "gone.js"))
+      install(context, [], true)
+      const program = join(home, ".dex/bin/dex-hook")
+      const big = { input: "x".repeat(1 << 20), encoding: "utf8" as const }
+      expect(spawnSync(program, ["claude_code", "PreToolUse"], big)).toMatchObject({
+        status: 0,
+        stdout: "",
+        stderr: "",
+      })
+      writeFileSync(join(home, "gone.js"), "process.exit(2)")
+      const env = { ...ENV, DEX_QUIET: "1" }
+      expect(spawnSync(program, ["claude_code", "x"], { ...big, env })).toMatchObject({
+        status: 0,
+        stdout: "",
+        stderr: "",
+      })
+    },
+  )
+})
+
 describe("which projects are private", () => {
   const conversation = (home: string, id: number, cwd: string) =>
     claudeSession(home, {
@@ -266,6 +364,7 @@ describe("which projects are private", () => {
       home,
       ["install"],
       [
+        [/May agents' hooks ask dex/, "n"],
         [/Make these changes/, "y"],
         [/Which projects are private/, `${down} \r`],
       ],
@@ -281,6 +380,8 @@ describe("which projects are private", () => {
     const second = await onTerminal(home, ["install"], [[/Make this change/, "y"]])
     expect(second).toMatchObject({ code: 0 })
     expect(second!.screen).not.toContain("Which projects")
+    expect(second!.screen).not.toContain("hooks ask")
+    expect(existsSync(join(home, ".codex/hooks.json"))).toBe(false)
     expect(text(home, ".codex/skills/dex/SKILL.md")).toContain("# Recall")
   })
 
@@ -301,6 +402,7 @@ describe("which projects are private", () => {
       home,
       ["install"],
       [
+        [/May agents' hooks ask dex/, "y"],
         [/Make these changes/, "y"],
         [/Which projects are private/, "\u0003"],
       ],
@@ -413,17 +515,17 @@ describe("dex uninstall", () => {
     const before: Record<string, string>[] = []
     const homes = names.map((name, i) => {
       const toml = Object.values(TOML_FILES)[i % Object.keys(TOML_FILES).length]!
-      const home = homeWith({ ".gemini/settings.json": JSON_FILES[name]!, ".codex/config.toml": toml })
+      const home = homeWith({
+        ".gemini/settings.json": JSON_FILES[name]!,
+        ".codex/config.toml": toml,
+        ".codex/hooks.json": JSON_FILES[name]!,
+        ...OPENCODE_SET_UP,
+      })
       before.push(snapshot(home))
       return home
     })
     for (const [i, home] of homes.entries()) {
-      const context = {
-        machine: { home, env: {}, platform: process.platform },
-        dexHome: join(home, ".dex"),
-        program: { node: process.execPath, script: DEX },
-        now: Date.now(),
-      }
+      const context = contextOf(home)
       const installed = install(context, [], true)
       expect(installed.files.map(({ problem }) => problem).filter(Boolean), names[i]).toEqual([])
       expect(

@@ -16,6 +16,7 @@ export type WiringOutput = {
   asked: boolean
   launcher_kept?: boolean
   private_asked?: boolean
+  hooks?: boolean
   servers?: { command: string[]; agents: string[]; works: boolean; message: string; tools?: number }[]
 }
 type FileOutput = {
@@ -79,6 +80,11 @@ export function printInstall(output: WiringOutput, context: PrintContext): Print
       changed
         ? "Restart open agents to see it. `dex install --check` starts the server to try it; `dex uninstall` takes all of this out again."
         : "Nothing needed to change. `dex install --check` starts the server to try it.",
+      ...(changed && output.hooks === true
+        ? [
+            "Agents' hooks ask dex what it knows. For the first week it only notes down what it would have said; then `dex` shows it and asks. `dex install --no-hooks` takes them out.",
+          ]
+        : []),
       ...(output.private_asked === false
         ? ["Agents may read every project's conversations. `dex private <folder>` keeps a project to itself."]
         : []),
