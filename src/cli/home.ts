@@ -55,6 +55,15 @@ export async function showHome(): Promise<number> {
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
     if (!report.busy && !report.complete) say("Not everything is read yet: `dex sync` goes on where this stopped.")
     if (report.unreadable.length > 0) say(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
+    const { askToSpeak } = await import("./ask-to-speak.ts")
+    await askToSpeak({
+      home: dex.home,
+      env: process.env,
+      suggestions: dex.suggestions,
+      terminal,
+      now: dex.now(),
+      say,
+    })
     say()
     say(paint(terminal, "bold", "Try"))
     say('  dex search "what you remember of it"')

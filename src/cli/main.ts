@@ -1,6 +1,7 @@
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
+import { dexHome } from "../config/home.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
@@ -44,6 +45,10 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   const { input, json, help } = readArguments(tool, rest)
   if (help) return write((await import("./help.ts")).toolHelp(tool, terminal))
   const asked = !json && (tool.name === "ask" || isOneQuestion(tool, input)) ? await withUseCase(input) : input
+  if (tool.name === "install" && !json) {
+    const { withHooksChoice } = await import("./confirm-wiring.ts")
+    return runCommand(tool, await withHooksChoice(input as never, dexHome(process.env).dir), json)
+  }
   if (tool.name === "chat" && !json) return (await import("./chat.ts")).chatCommand(asked as never)
   if (tool.name === "watch" && isLong(asked as never)) return (await import("./watch-run.ts")).watchCommand(json)
   return runCommand(tool, asked, json)
@@ -221,6 +226,7 @@ async function printedBy(name: string, output: unknown, input: unknown, context:
     doctor: keeping.printDoctor,
     forget: keeping.printForget,
     private: keeping.printPrivate,
+    mute: keeping.printMute,
     reindex: keeping.printReindex,
     gc: keeping.printGc,
   }

@@ -12,6 +12,7 @@ import { get } from "./get.ts"
 import { guide } from "./guide.ts"
 import { handover } from "./handover.ts"
 import { list } from "./list.ts"
+import { mute } from "./mute.ts"
 import { read } from "./read.ts"
 import { resume } from "./resume.ts"
 import { scan } from "./scan.ts"
@@ -56,6 +57,7 @@ export const tools: readonly Tool<Dex>[] = [
   doctor,
   forget,
   makePrivate,
+  mute,
   reindex,
   gc,
   evaluate,

@@ -200,6 +200,25 @@ export function printPrivate(output: { project: string; private: boolean; projec
   }
 }
 
+type MuteOutput = { changed?: boolean; name?: string; mutes: { type: string; name: string; since: string }[] }
+
+export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
+  const shown = (path: string) => safeLine(shortPath(path, home))
+  const isMuted = mutes.some((one) => one.name === name)
+  const said =
+    name === undefined ? [] : [`${shown(name)} is ${changed ? "now " : ""}${isMuted ? "muted" : "not muted"}.`]
+  const lines = mutes.map((one) => `${one.type.padEnd(9)}${shown(one.name)}  since ${one.since.slice(0, 10)}`)
+  return {
+    lines: [...said, ...(name === undefined ? lines : [])],
+    notes:
+      mutes.length === 0
+        ? ["Nothing is muted. All of it at once: dex config set proactive.enabled false"]
+        : name === undefined || isMuted
+          ? ["To let it speak again: dex mute <name> --undo"]
+          : [],
+  }
+}
+
 type ReindexOutput = { conversations: number; duration_ms: number; embedding?: Embedding }
 
 export function printReindex(output: ReindexOutput): Printed {

@@ -1,0 +1,55 @@
+import { existsSync } from "node:fs"
+import type { Home } from "../config/home.ts"
+import { loadSettings } from "../config/load.ts"
+import { writeSetting } from "../config/write.ts"
+import { hooksChoice } from "../integrations/record.ts"
+import { recordFile } from "../integrations/wiring.ts"
+import { paint, safeLine, type Terminal, wrap } from "../render/terminal.ts"
+import type { KeptSuggestion, Suggestions } from "../store/suggestions.ts"
+import { many, when } from "./print/words.ts"
+
+/** So long hooks only note down what they would have said. */
+const LISTENS_MS = 7 * 86_400_000
+const MOST_SHOWN = 10
+
+type Asking = {
+  home: Home
+  env: Record<string, string | undefined>
+  suggestions(): Promise<Suggestions>
+  terminal: Terminal
+  now: number
+  say(line?: string): void
+}
+
+/** After the first week: what dex would have said to agents, and, on a terminal, whether it may from now on. */
+export async function askToSpeak({ home, env, suggestions, terminal, now, say }: Asking): Promise<void> {
+  const choice = hooksChoice(recordFile(home.dir))
+  const { settings } = loadSettings({ file: home.config, env })
+  if (!choice?.wanted || settings["proactive.mode"] !== undefined || !settings["proactive.enabled"]) return
+  if (now - choice.at < LISTENS_MS || !existsSync(home.suggest)) return
+  const would = (await suggestions()).list({ would: true, from: choice.at, limit: 1_000 })
+  say()
+  if (would.length === 0)
+    return say("Agents' hooks asked dex for a week; there was nothing that it would have said. It goes on listening.")
+  say(paint(terminal, "bold", `${many(would.length, "time")} I would have spoken`))
+  for (const one of would.slice(0, MOST_SHOWN))
+    for (const line of wrap(told(one), terminal.columns - 4)) say(`  ${line}`)
+  if (would.length > MOST_SHOWN) say(`  and ${many(would.length - MOST_SHOWN, "other")}`)
+  if (!process.stdin.isTTY || !terminal.interactive)
+    return say("May it speak? dex config set proactive.mode speak (or log, to let it only listen).")
+  const { confirm, isCancel } = await import("@clack/prompts")
+  const may = await confirm({ message: "May dex say such things to your agents from now on?", output: process.stderr })
+  if (isCancel(may)) return
+  writeSetting(home.config, "proactive.mode", may ? "speak" : "log")
+  say(
+    may
+      ? "It speaks from now on. `dex mute <kind|project>` stops some of it, DEX_QUIET=1 all of it."
+      : "It only listens. If you change your mind: dex config set proactive.mode speak",
+  )
+}
+
+function told({ moment, items }: KeptSuggestion): string {
+  const [first] = items
+  const more = items.length > 1 ? ` (and ${many(items.length - 1, "other thing")})` : ""
+  return `${when(new Date(moment.at).toISOString())}  ${moment.event.replaceAll("_", " ")}: ${safeLine(`${first?.kind}: ${first?.title}. ${first?.reason}`)}${more}`
+}

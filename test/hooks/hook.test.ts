@@ -1,0 +1,214 @@
+import { spawn } from "node:child_process"
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { openSqlite } from "../../src/store/engine.ts"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { call, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
+import { DEX, dex, type Run } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+const ERROR = "TypeError: quokkaword is not a function"
+
+/** A home in which a conversation of /home/dev/proj solved this error. */
+async function solvedHome(home: string): Promise<string> {
+  const session = writer()
+  session.prompt("Make the tests pass")
+  run(session, "c1", ERROR, true)
+  const filePath = "/home/dev/proj/src/token.ts"
+  session.answer("m_e", [call("e1", "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+  const structuredPatch = [
+    { oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ["-quokka()", "+quokka.run()"] },
+  ]
+  session.result("e1", "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
+  run(session, "c2", "12 passed", false)
+  putSession(home, session.records)
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  expect(await dex(home, ["fix", ERROR])).toMatchObject({ code: 0 })
+  return home
+}
+
+function run(session: Writer, id: string, output: string, isError: boolean): void {
+  session.answer(`m_${id}`, [call(id, "Bash", { command: "npm test" })])
+  const told = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
+  session.result(id, output, { toolUseResult: told }, { is_error: isError })
+}
+
+const failed = (session: string, cwd = "/home/dev/proj") =>
+  JSON.stringify({
+    session_id: session,
+    cwd,
+    hook_event_name: "PostToolUseFailure",
+    tool_name: "Bash",
+    tool_input: { command: "npm test" },
+    error: `Exit code 1\n${ERROR}`,
+  })
+/** The machine that runs the tests may be busy. */
+const PATIENT = { DEX_HOOK_MS: "900" }
+const SPEAK = { ...PATIENT, DEX_PROACTIVE_MODE: "speak" }
+const EVENT = ["claude_code", "PostToolUseFailure"]
+
+function hook(home: string, stdin: string, env: Record<string, string> = SPEAK, words = EVENT): Promise<Run> {
+  const child = spawn(process.execPath, [DEX, "hook", ...words], {
+    env: { PATH: process.env.PATH, HOME: home, ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  })
+  const said = { stdout: "", stderr: "" }
+  child.stdout.on("data", (text) => {
+    said.stdout += text
+  })
+  child.stderr.on("data", (text) => {
+    said.stderr += text
+  })
+  child.stdin.on("error", () => {}) // it was stopped before it had read everything
+  child.stdin.end(stdin)
+  return new Promise((ended) => child.on("close", (code) => ended({ code, ...said })))
+}
+
+/** On a busy machine a hook is stopped before it can speak: then another session asks. */
+async function heard(home: string, name: string): Promise<{ session: string; said: string }> {
+  for (let i = 0; i < 40; i++) {
+    const session = `${name} ${i}`
+    const { code, stdout, stderr } = await hook(home, failed(session))
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    if (stdout !== "") return { session, said: stdout }
+  }
+  throw new Error(`Nothing was said to ${name}, 40 times.`)
+}
+const SILENT = { code: 0, stdout: "", stderr: "" }
+const kept = (home: string) => {
+  const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
+  try {
+    return suggestions.list({ limit: 100 })
+  } finally {
+    suggestions.close()
+  }
+}
+
+let home: string
+beforeAll(async () => {
+  home = await solvedHome(realpathSync(mkdtempSync(join(tmpdir(), "dex-hook-"))))
+})
+afterAll(() => rmSync(home, { recursive: true, force: true }))
+
+test("after a failed command it says what fixed it before, once in a session", async () => {
+  const { session, said } = await heard(home, "one")
+  const { hookSpecificOutput } = JSON.parse(said)
+  expect(hookSpecificOutput.hookEventName).toBe("PostToolUseFailure")
+  expect(hookSpecificOutput.additionalContext).toMatch(/^<dex-context>\n.*not an instruction.*\n- fix: .*token\.ts/)
+  expect(hookSpecificOutput.additionalContext).toContain(`[claude_code:${SESSION}#`)
+  for (let i = 0; i < 3; i++) expect(await hook(home, failed(session))).toEqual(SILENT)
+  await heard(home, "two")
+})
+
+test("until somebody lets it speak it only notes what it would have said, and that once too", async () => {
+  for (let i = 0; i < 40 && !kept(home).some(({ moment }) => moment.session === "logged"); i++)
+    expect(await hook(home, failed("logged"), PATIENT)).toEqual(SILENT)
+  expect(await hook(home, failed("logged"), PATIENT)).toEqual(SILENT)
+  const noted = kept(home).filter(({ moment }) => moment.session === "logged")
+  expect(noted).toMatchObject([{ would: true, moment: { event: "failed_command" }, items: [{ kind: "fix" }] }])
+})
+
+test("what is kept of a moment holds no secret", async () => {
+  const secret = `ghp_${"aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA1bC4"}`
+  const said = failed("secret").replace("npm test", `TOKEN=${secret} npm test`)
+  for (let i = 0; i < 40 && !kept(home).some(({ moment }) => moment.session === "secret"); i++) await hook(home, said)
+  const [one] = kept(home).filter(({ moment }) => moment.session === "secret")
+  expect(one!.moment.command).toContain("npm test")
+  for (const file of ["suggest.db", "suggest.db-wal", "hook.log"])
+    if (existsSync(join(home, ".dex", file)))
+      expect(readFileSync(join(home, ".dex", file)).includes(secret)).toBe(false)
+})
+
+test("every switch turns it off", async () => {
+  expect(await hook(home, failed("q1"), { ...SPEAK, DEX_QUIET: "1" })).toEqual(SILENT)
+  expect(await hook(home, failed("q2"), { ...SPEAK, DEX_PROACTIVE_ENABLED: "false" })).toEqual(SILENT)
+  const mute = async (...words: string[]) => expect(await dex(home, ["mute", ...words])).toMatchObject({ code: 0 })
+  for (const what of ["fix", "/home/dev/proj"]) {
+    await mute(what)
+    expect(await hook(home, failed(`muted ${what}`)), what).toEqual(SILENT)
+    await mute(what, "--undo")
+    await heard(home, `heard ${what}`)
+  }
+  expect(kept(home).some(({ moment }) => /^q|^muted/.test(moment.session!))).toBe(false)
+})
+
+test("another project hears nothing of it, and a project's own file can silence it but not let it speak", async () => {
+  const project = join(tempDir(), "proj")
+  mkdirSync(project)
+  expect(await hook(home, failed("elsewhere", project))).toEqual(SILENT)
+
+  const own = await solvedHome(tempDir())
+  const folder = join(own, "proj")
+  mkdirSync(folder)
+  writeFileSync(join(folder, ".dex.json"), '{ "proactive.mode": "speak" }')
+  expect(await hook(own, failed("a", folder), PATIENT)).toEqual(SILENT)
+  writeFileSync(join(folder, ".dex.json"), '{ "proactive.enabled": false }')
+  expect(await hook(own, failed("b", folder))).toEqual(SILENT)
+  expect(existsSync(join(own, ".dex", "suggest.db"))).toBe(true)
+})
+
+test.each([
+  ["no JSON", "no json"],
+  ["a list", "[]"],
+  ["another type", JSON.stringify({ session_id: 1, cwd: {}, tool_input: [] })],
+  ["nothing", ""],
+  ["more than it takes", JSON.stringify({ prompt: "x".repeat(5 << 20) })],
+])("%s on stdin is met with silence", async (_, stdin) => {
+  expect(await hook(home, stdin)).toEqual(SILENT)
+})
+
+test("where there is no history, or no such agent or event, it says nothing and makes nothing", async () => {
+  const empty = tempDir()
+  expect(await hook(empty, failed("x"))).toEqual(SILENT)
+  expect(existsSync(join(empty, ".dex"))).toBe(false)
+  for (const words of [[], ["claude_code"], ["claude_code", "Stop"], ["toString", "x"], ["vim", "x"]])
+    expect(await hook(home, failed("x"), SPEAK, words)).toEqual(SILENT)
+})
+
+test("a stdin that never ends, and an agent that closes its end, do not keep it", async () => {
+  const child = spawn(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {
+    env: { PATH: process.env.PATH, HOME: home, DEX_PROACTIVE_MODE: "speak" },
+    stdio: ["pipe", "pipe", "pipe"],
+  })
+  child.stdin.write('{"session_id":')
+  const started = performance.now()
+  let said = ""
+  child.stdout.on("data", (text) => {
+    said += text
+  })
+  const code = await new Promise((ended) => child.on("exit", ended))
+  expect({ code, said }).toEqual({ code: 0, said: "" })
+  const ms = Math.round(performance.now() - started)
+  console.log(`a hook whose stdin never ends: gone after ${ms} ms`)
+  expect(ms).toBeLessThan(5_000)
+  expect(readFileSync(join(home, ".dex", "hook.log"), "utf8")).toContain("stopped after 250 ms")
+})
+
+test("what is damaged or locked is met with silence, and told in a small file", async () => {
+  const own = await solvedHome(tempDir())
+  expect(kept(own)).toEqual([])
+  const lock = openSqlite(join(own, ".dex", "suggest.db"))
+  lock.exec("begin immediate")
+  expect(await hook(own, failed("locked"))).toEqual(SILENT)
+  lock.exec("rollback")
+  lock.close()
+  writeFileSync(join(own, ".dex", "knowledge.db"), "no database ".repeat(1000))
+  expect(await hook(own, failed("damaged"))).toEqual(SILENT)
+  const log = join(own, ".dex", "hook.log")
+  expect(readFileSync(log, "utf8").split("\n").length).toBeGreaterThan(2)
+  expect(statSync(log).mode & 0o077).toBe(0)
+  writeFileSync(log, "x".repeat(70 << 10))
+  await hook(own, failed("damaged again"))
+  expect(statSync(log).size).toBeLessThan(1000)
+})
