@@ -23,7 +23,7 @@ export async function setUpMachine() {
     writeFileSync(join(home, path), content)
   }
 
-  const runAgent = (agent: Agent, args: string[]): Promise<Ran> =>
+  const runAgent = (agent: Agent, args: string[], env: Record<string, string> = {}): Promise<Ran> =>
     run([...agent.command, ...args], {
       cwd: projectOf(agent),
       env: {
@@ -32,20 +32,26 @@ export async function setUpMachine() {
         TMPDIR: join(root, "tmp"),
         npm_config_cache: join(root, "npm"),
         ...agent.env(model.url),
+        ...env,
       },
     })
+
+  const playWith = async (agent: Agent, env: Record<string, string>, ...scripts: Script[]) => {
+    const first = model.asked.length
+    model.play(...scripts)
+    const ran = await runAgent(agent, agent.args(scripts[0]!.prompt), env)
+    return { ran, asked: model.asked.slice(first) }
+  }
 
   return {
     home,
     projectOf,
     runAgent,
     /** Asks the agent what the first script is for. The others are for those whom it asks. */
-    play: async (agent: Agent, ...scripts: Script[]): Promise<{ ran: Ran; asked: Asked[] }> => {
-      const first = model.asked.length
-      model.play(...scripts)
-      const ran = await runAgent(agent, agent.args(scripts[0]!.prompt))
-      return { ran, asked: model.asked.slice(first) }
-    },
+    play: (agent: Agent, ...scripts: Script[]): Promise<{ ran: Ran; asked: Asked[] }> =>
+      playWith(agent, {}, ...scripts),
+    /** The same with more in its environment. */
+    playWith,
     dex: (...args: string[]): Promise<Run> => dex(home, args),
     /** What a command prints with --json. */
     // biome-ignore lint/suspicious/noExplicitAny: the tests say what they expect of it

@@ -1,0 +1,202 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { build } from "esbuild"
+import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { CLAUDE_CODE_HOOKS } from "../src/integrations/claude-code.ts"
+import { CODEX_HOOKS } from "../src/integrations/codex.ts"
+import { GEMINI_CLI_HOOKS } from "../src/integrations/gemini-cli.ts"
+import { AGENTS, type Agent } from "./agents.ts"
+import { setUpMachine } from "./machine.ts"
+import type { Asked, Call, Step } from "./model.ts"
+import { trustCodexHooks } from "./trust-codex.ts"
+
+// What dex says through the agents' hooks is looked for where it must arrive: in the requests to the model. The tests run
+// in order.
+
+type Name = Agent["name"]
+const ERROR = "TypeError: gallowayword is not a function"
+const EVENTS: Record<Name, string[]> = {
+  claude_code: CLAUDE_CODE_HOOKS.map(({ event }) => event),
+  codex: CODEX_HOOKS.map(({ event }) => event),
+  gemini_cli: GEMINI_CLI_HOOKS.map(({ event }) => event),
+  opencode: ["session.start", "chat.message", "tool.execute.after"],
+}
+const HANGS_MS = 60_000
+/** The machine that runs the tests may be busy: a hook is given as much time as it may be given. */
+const PATIENT = { DEX_HOOK_MS: "900" }
+
+let machine: Awaited<ReturnType<typeof setUpMachine>>
+const report: string[] = []
+const program = () => join(machine.home, ".dex", "bin", "dex-hook")
+
+beforeAll(async () => {
+  machine = await setUpMachine()
+  for (const agent of AGENTS) writeFileSync(join(machine.projectOf(agent), "a.txt"), "hello\n")
+  // As OpenCode leaves its folder once it has installed its plugins' library.
+  const opencode = join(machine.home, ".config", "opencode")
+  mkdirSync(join(opencode, "node_modules"), { recursive: true })
+  const lock = { lockfileVersion: 3, packages: { "": { dependencies: { "@opencode-ai/plugin": "1.18.33" } } } }
+  writeFileSync(join(opencode, "package-lock.json"), JSON.stringify(lock))
+})
+
+afterAll(async () => {
+  const log = join(machine.home, ".dex", "hook.log")
+  if (existsSync(log)) report.push(`hook.log:\n${readFileSync(log, "utf8")}`)
+  await machine.takeDown()
+  console.log(report.join("\n"))
+})
+
+test.each(AGENTS)("$title solves an error before there are any hooks", async (agent) => {
+  const fails = agent.shell(`cat fixed 2>/dev/null || { echo '${ERROR}'; exit 3; }`)
+  await play(agent, "Make the check pass", [
+    { call: fails },
+    { call: agent.write(join(machine.projectOf(agent), "fixed"), "gallowayword\n") },
+    { call: fails },
+    { text: "It passes." },
+  ])
+})
+
+describe("with the hooks wired", () => {
+  beforeAll(async () => {
+    expect((await machine.dex("sync")).code).toBe(0)
+    expect((await machine.dex("fix", ERROR)).code).toBe(0)
+    const { code, stderr } = await machine.dex("install", ...AGENTS.map(({ name }) => name), "--hooks", "--yes")
+    expect(code, stderr).toBe(0)
+    expect((await machine.dex("config", "set", "proactive.mode", "speak")).code).toBe(0)
+    const codex = AGENTS.find(({ name }) => name === "codex")!
+    const env = { PATH: process.env.PATH ?? "", HOME: machine.home }
+    const untrusted = await trustCodexHooks(codex.command, machine.projectOf(codex), env)
+    expect(untrusted.sort()).toEqual(EVENTS.codex.map((event) => `${program()} codex ${event}`).sort())
+    copyFileSync(program(), `${program()}.kept`)
+  })
+
+  test.each(AGENTS)("$title hears after a failed command what fixed it before, once in a session", async (agent) => {
+    const fails = agent.shell(`echo '${ERROR}'; exit 3`)
+    const steps: Step[] = [...Array.from({ length: 8 }, () => ({ call: fails })), { text: "It fails." }]
+    const asked = await play(agent, "Run the check again and again", steps)
+    expect(saidTo(asked, "Solved on")).toBe(1)
+    expect(contextIn(asked)).toContain("fixed")
+  })
+
+  test.each(AGENTS)("$title hears nothing with DEX_QUIET=1", async (agent) => {
+    const steps = [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "It fails." }]
+    const asked = await play(agent, "Run the check quietly", steps, { DEX_QUIET: "1" })
+    expect(contextIn(asked)).toBe("")
+  })
+
+  test.each(AGENTS)(
+    "what is said reaches the model of $title at every event, and dex labels it injected",
+    async (agent) => {
+      await standIn()
+      const asked = await play(agent, "Do one thing of each kind", [...oneOfEach(agent), { text: "Done." }])
+      const heard = EVENTS[agent.name].filter((event) => contextIn(asked).includes(`said at ${event} (`))
+      report.push(`${agent.title}: heard at ${heard.join(", ")}`)
+      expect(heard).toEqual(EVENTS[agent.name])
+      restore()
+
+      expect((await machine.dex("sync")).code).toBe(0)
+      const { conversations } = await machine.json("list", "--all", "--source", agent.name)
+      const parts: { type: string; origin: string; text: string }[] = []
+      for (const { id } of conversations as { id: string }[])
+        parts.push(...(await machine.json("read", id, "1-200")).messages.flatMap(({ parts }: { parts: [] }) => parts))
+      const ours = parts.filter(({ text }) => text.includes("marmalade archive") || text.includes("<dex-context>"))
+      expect(ours.length).toBeGreaterThan(0)
+      expect(ours.filter(({ origin }) => origin !== "injected")).toEqual([])
+      expect(parts.some(({ origin, text }) => origin === "person" && text === "Do one thing of each kind")).toBe(true)
+      const { total } = await machine.json("search", "marmalade", "--source", agent.name)
+      report.push(`${agent.title}: ${ours.length} injected parts; a search for a word of theirs finds ${total}`)
+    },
+  )
+
+  test.each(AGENTS)("a dex that hangs, or breaks, neither stops $title nor keeps it waiting", async (agent) => {
+    const steps = [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "Went on." }]
+    const time = async (prompt: string, script: string) => {
+      writeFileSync(program(), script, { mode: 0o755 })
+      const { ran, asked } = await machine.play(agent, { prompt, steps })
+      restore()
+      expect(ran.code, `${ran.stdout.slice(-2000)}\n${ran.stderr.slice(-2000)}`).toBe(0)
+      expect(asked.some(({ turns }) => turns.some(({ role, text }) => role === "tool" && text.includes(ERROR)))).toBe(
+        true,
+      )
+      return ran.ms
+    }
+    const free = await time("Run it with a dex that says nothing", "#!/bin/sh\ncat >/dev/null\n")
+    const hung = await time("Run it with a dex that hangs", `#!/bin/sh\nexec sleep ${HANGS_MS / 1000}\n`)
+    const broken = await time("Run it with a broken dex", "#!/bin/sh\necho '{\"half'\necho no >&2\nexit 1\n")
+    report.push(`${agent.title}: ${free} ms with a silent dex, ${hung} ms with one that hangs, ${broken} ms broken`)
+    expect(hung - free).toBeLessThan(HANGS_MS / 2)
+  })
+})
+
+/** One call for each thing that a hook is wired to. */
+function oneOfEach(agent: Agent): Step[] {
+  const file = join(machine.projectOf(agent), "a.txt")
+  const fails = { call: agent.shell(`echo '${ERROR}'; exit 3`) }
+  const calls: Record<Name, Call[]> = {
+    claude_code: [
+      { tool: "Read", input: { file_path: file } },
+      {
+        tool: "Agent",
+        input: { subagent_type: "general-purpose", description: "Look", prompt: "SUBTASK", run_in_background: false },
+      },
+    ],
+    codex: [
+      {
+        tool: "apply_patch",
+        input: `*** Begin Patch\n*** Update File: ${file}\n@@\n-hello\n+hello you\n*** End Patch\n`,
+      },
+    ],
+    gemini_cli: [{ tool: "read_file", input: { file_path: file } }],
+    opencode: [{ tool: "read", input: { filePath: file } }],
+  }
+  return [fails, ...calls[agent.name].map((call) => ({ call }))]
+}
+
+async function standIn(): Promise<void> {
+  const script = join(machine.home, "answering-hook.mjs")
+  await build({
+    entryPoints: [join(import.meta.dirname, "answering-hook.ts")],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    external: ["better-sqlite3"],
+    outfile: script,
+    logLevel: "error",
+  })
+  writeFileSync(program(), `#!/bin/sh\nexec '${process.execPath}' '${script}' "$@"\n`, { mode: 0o755 })
+}
+
+function restore(): void {
+  copyFileSync(`${program()}.kept`, program())
+}
+
+async function play(
+  agent: Agent,
+  prompt: string,
+  steps: Step[],
+  env: Record<string, string> = PATIENT,
+): Promise<Asked[]> {
+  const subtask = { prompt: "SUBTASK", steps: [{ text: "Nothing to see." }] }
+  const { ran, asked } = await machine.playWith(agent, env, { prompt, steps }, subtask)
+  report.push(`${agent.title}, ${(ran.ms / 1000).toFixed(1)} s: ${prompt}`)
+  expect(ran.code, `${ran.stdout.slice(-2000)}\n${ran.stderr.slice(-2000)}`).toBe(0)
+  return asked
+}
+
+/** Everything between dex's marks that the model was sent, each once. */
+function contextIn(asked: Asked[]): string {
+  const found = asked.flatMap(({ turns }) =>
+    turns.flatMap(
+      ({ text }) => text.match(/(?:<|&lt;)dex-context(?:>|&gt;)[\s\S]*?(?:<|&lt;)\/dex-context(?:>|&gt;)/g) ?? [],
+    ),
+  )
+  return [...new Set(found)].join("\n")
+}
+
+/** How often the words stand in the last request that holds them. */
+function saidTo(asked: Asked[], words: string): number {
+  return Math.max(
+    0,
+    ...asked.map(({ turns }) => turns.map(({ text }) => text.split(words).length - 1).reduce((a, b) => a + b, 0)),
+  )
+}
