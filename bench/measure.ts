@@ -10,13 +10,14 @@ export const DEX = join(ROOT, "dist", "dex.js")
 export type Timed = { ms: number; rssMb: number; stdout: string; stderr: string; code: number | null }
 
 /** Runs a process to its end: how long it took, seen from outside. */
-export function time(args: string[], env: Record<string, string> = {}): Timed {
+export function time(args: string[], env: Record<string, string> = {}, input?: string): Timed {
   const started = process.hrtime.bigint()
   const run = spawnSync(process.execPath, args, {
     env: { PATH: process.env.PATH ?? "", NODE_COMPILE_CACHE: join(tmpdir(), "dex-bench-cache"), NO_COLOR: "1", ...env },
     encoding: "utf8",
     maxBuffer: 1 << 30,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+    ...(input !== undefined && { input }),
   })
   const ms = Number(process.hrtime.bigint() - started) / 1e6
   return { ms, rssMb: 0, stdout: run.stdout, stderr: run.stderr, code: run.status }

@@ -1,4 +1,4 @@
-// npm run bench [-- --only sync,search,start,stdio,vectors,documents,git,watch,peer] [--idle minutes] [--sizes 100000,…]
+// npm run bench [-- --only sync,search,start,stdio,hook,vectors,documents,git,watch,peer] [--idle minutes] [--sizes 100000,…]
 // Every figure stands beside its floor, measured in the same run on the same machine.
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -7,6 +7,7 @@ import { parseArgs } from "node:util"
 import { generateCorpus } from "./corpus.ts"
 import { benchDocuments } from "./documents.ts"
 import { benchGit } from "./git.ts"
+import { benchHook } from "./hook.ts"
 import { DEX, machine, printTable, type Row, time } from "./measure.ts"
 import { benchPeer } from "./peer.ts"
 import { benchSize, benchStart } from "./search.ts"
@@ -45,6 +46,10 @@ if (wanted("search")) {
 if (wanted("stdio")) {
   const sizes = values.sizes.split(",").map(Number)
   for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...(await benchStdio(folder, size)))
+}
+if (wanted("hook")) {
+  const sizes = values.sizes.split(",").map(Number)
+  for (const size of sizes.filter((one) => one <= 1e6)) rows.push(...benchHook(folder, size))
 }
 if (wanted("vectors")) {
   // A million takes six minutes, most of them for the exact neighbours to compare with.
