@@ -1,7 +1,8 @@
+import { existsSync } from "node:fs"
 import { enabledKinds } from "../config/proactive.ts"
 import type { Settings } from "../config/settings.ts"
 import type { Item, Moment } from "../core/suggestion.ts"
-import { readKnowledge } from "../store/knowledge.ts"
+import { openKnowledge, readKnowledge } from "../store/knowledge.ts"
 import type { Mute, Suggestions } from "../store/suggestions.ts"
 import { suggest } from "../suggest/suggest.ts"
 import { FLOOR, WEIGHTS } from "../suggest/weights.ts"
@@ -23,6 +24,8 @@ export type Asked = {
 
 /** What there is to say at this moment, for this user: nothing where no facts are known yet. */
 export function suggestNow({ knowledge: path, suggestions, settings, moment, transcript, mutes, seen }: Asked): Item[] {
+  // Facts are learned from when somebody first asks for them: that is now, and the next sync does it.
+  if (!existsSync(path)) openKnowledge(path).close()
   const kinds = enabledKinds(settings)
   for (const { type, name } of mutes) if (type === "kind") kinds.delete(name as Item["kind"])
   const knowledge = readKnowledge(path, BUSY_MS)

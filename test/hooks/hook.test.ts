@@ -21,7 +21,7 @@ import { tempDir } from "../support/temp.ts"
 const ERROR = "TypeError: quokkaword is not a function"
 
 /** A home in which a conversation of /home/dev/proj solved this error. */
-async function solvedHome(home: string): Promise<string> {
+async function solvedHome(home: string, learn = true): Promise<string> {
   const session = writer()
   session.prompt("Make the tests pass")
   run(session, "c1", ERROR, true)
@@ -34,7 +34,7 @@ async function solvedHome(home: string): Promise<string> {
   run(session, "c2", "12 passed", false)
   putSession(home, session.records)
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  expect(await dex(home, ["fix", ERROR])).toMatchObject({ code: 0 })
+  if (learn) expect(await dex(home, ["fix", ERROR])).toMatchObject({ code: 0 })
   return home
 }
 
@@ -109,6 +109,13 @@ test("after a failed command it says what fixed it before, once in a session", a
   expect(hookSpecificOutput.additionalContext).toContain(`[claude_code:${SESSION}#`)
   for (let i = 0; i < 3; i++) expect(await hook(home, failed(session))).toEqual(SILENT)
   await heard(home, "two")
+})
+
+test("the first hook has the next sync learn what conversations know", async () => {
+  const own = await solvedHome(tempDir(), false)
+  expect(await hook(own, failed("early"))).toEqual(SILENT)
+  expect(await dex(own, ["sync"])).toMatchObject({ code: 0 })
+  await heard(own, "later")
 })
 
 test("until somebody lets it speak it only notes what it would have said, and that once too", async () => {
