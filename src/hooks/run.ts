@@ -62,7 +62,8 @@ export async function answerHook({ source, event, stdin, env, now, started, left
   const { settings } = loadSettings({ file: home.config, env, project })
   if (!settings["proactive.enabled"]) return ""
 
-  const suggestions = openSuggestions(home.suggest, { busyMs: BUSY_MS })
+  let redact = (text: string) => text
+  const suggestions = openSuggestions(home.suggest, { busyMs: BUSY_MS, redact: (text) => redact(text) })
   try {
     const mutes = suggestions.mutes()
     if (mutes.some(({ type, name }) => type === "project" && name === project)) return ""
@@ -79,13 +80,13 @@ export async function answerHook({ source, event, stdin, env, now, started, left
     })
     if (items.length === 0) return ""
     // Only now: most moments are met with silence.
-    const { redactText } = await import("../ingest/redact.ts")
+    redact = (await import("../ingest/redact.ts")).redactText
     if (left() < SAVING_MS) throw new Error(`no time was left to say ${items.length}`)
     // What could not be kept would be said again at the next moment: so it is not said.
     const kept = suggestions.save(
       {
         id: newSuggestionId(),
-        moment: redacted(moment, redactText),
+        moment,
         items,
         status: would ? "pending" : "shown",
         latency_ms: Date.now() - started,
@@ -97,16 +98,6 @@ export async function answerHook({ source, event, stdin, env, now, started, left
   } finally {
     suggestions.close()
   }
-}
-
-/** What was typed and printed just now was not read by a sync yet, and may hold secrets. */
-function redacted(moment: Moment, redact: (text: string) => string): Moment {
-  const kept = { ...moment }
-  for (const field of ["prompt", "command", "error"] as const) {
-    const said = moment[field]
-    if (said !== undefined) kept[field] = redact(said)
-  }
-  return kept
 }
 
 /** One switch for everything that is not asked for. */
