@@ -61,6 +61,20 @@ function fileId(db: Knowledge, project: number, path: string): number {
     db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(project, path)) as number
 }
 
+/** The file of the project that has this path, or alone ends in it. */
+export function fileNamed(db: Knowledge, project: string, name: string): string | undefined {
+  const id = knownProject(db, project)
+  if (id === undefined) return undefined
+  const found = db
+    .prepare(
+      `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
+       order by path <> @name limit 2`,
+    )
+    .pluck()
+    .all({ id, name }) as string[]
+  return found[0] === name || found.length === 1 ? found[0] : undefined
+}
+
 /** One conversation's work on one file; subagents' work is their root's. */
 export type Visit = {
   source: SourceId

@@ -1,12 +1,16 @@
 import { isoDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
+import { knownDecisions } from "../store/knowledge-decisions.ts"
 import { newestWork, workedIn } from "../store/knowledge-files.ts"
 import type { Finder } from "./finder.ts"
 import { isPlainPath, nameOf } from "./paths.ts"
+import { failing } from "./test-status.ts"
 
 // What was being worked on in this project when the last conversation ended.
 
 const MOST_FILES = 3
+const MOST_DECISIONS = 10
+const LONGEST = 160
 const HOUR = 3_600_000
 
 export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
@@ -22,13 +26,23 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (files.length === 0) return []
   const hours = Math.max(0, moment.at - last.at) / HOUR
   const onBranch = last.branch !== undefined && last.branch === moment.branch
+  const [failed] = failing(knowledge, moment.project).tests.filter((test) => test.is_own_words && test.at <= moment.at)
+  const [decided] = knownDecisions(knowledge, {
+    project: moment.project,
+    exactly: true,
+    limit: MOST_DECISIONS,
+  }).decisions.filter(({ origin, reversed_by, at }) => origin === "person" && !reversed_by && (at ?? 0) <= moment.at)
   const titled = last.is_own_words && last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {
       kind: "conversation",
       key: `work:${last.source}:${last.root}`,
       title: `Last worked on here on ${isoDate(last.at).slice(0, 16).replace("T", " ")}${titled}`,
-      summary: `Edited ${files.join(", ")}.`,
+      summary: [
+        `Edited ${files.join(", ")}.`,
+        ...(failed ? [`Failing when last seen: ${failed.test.slice(0, LONGEST)}.`] : []),
+        ...(decided ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
+      ].join("\n"),
       reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
       ref: formatRef({ source: last.source, id: last.id }),
       names: files.map(nameOf),

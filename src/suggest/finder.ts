@@ -10,6 +10,8 @@ export type Candidate = Omit<Item, "relevance" | "estimated_tokens"> & {
 
 export type Sources = {
   knowledge: Knowledge
+  /** Sections that speak of what the moment is about. */
+  documents?: readonly { ref: string; heading: string; text: string }[]
   /** What a recent change is. */
   recent_change_days?: number
 }

@@ -3,11 +3,13 @@ import { adjusted } from "./feedback.ts"
 import { findChange, findCommittedTogether } from "./find-change.ts"
 import { findConversation } from "./find-conversation.ts"
 import { findDecision } from "./find-decision.ts"
+import { findDocument } from "./find-document.ts"
 import { findFailingTests } from "./find-failing-tests.ts"
 import { findFix } from "./find-fix.ts"
 import { findOpenWork } from "./find-open-work.ts"
 import { findRelated } from "./find-related.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
+import { withPrompt } from "./prompt.ts"
 import { relevanceOf, type Weights } from "./relevance.ts"
 import type { Session } from "./session.ts"
 import type { Item, ItemKind, Moment } from "./suggestion.ts"
@@ -20,6 +22,7 @@ export const FINDERS: readonly [ItemKind, Finder][] = [
   ["decision", findDecision],
   ["warning", findFailingTests],
   ["change", findChange],
+  ["document", findDocument],
   ["conversation", findConversation],
   ["conversation", findOpenWork],
 ]
@@ -53,9 +56,10 @@ export function candidatesFor(
   session: Session,
   kinds?: ReadonlySet<ItemKind>,
 ): Candidate[] {
+  const about = withPrompt(sources.knowledge, moment)
   const isOn = (kind: ItemKind) => kinds?.has(kind) ?? true
   const found = FINDERS.filter(([kind]) => isOn(kind))
-    .flatMap(([, find]) => find(sources, moment, session))
+    .flatMap(([, find]) => find(sources, about, session))
     .filter(({ kind }) => isOn(kind))
   const keys = new Set(session.seen)
   return found.filter(({ key }) => {

@@ -1,10 +1,15 @@
 import { randomUUID } from "node:crypto"
 import { resolve } from "node:path"
+import { loadSettings } from "../config/load.ts"
+import { enabledKinds } from "../config/proactive.ts"
 import { DexError } from "../core/error.ts"
-import { parseRef } from "../core/ref.ts"
+import { messageText } from "../core/format.ts"
+import { formatRef, parseRef } from "../core/ref.ts"
 import type { Moment } from "../core/suggestion.ts"
 import { checkoutAt, createProjectFinder } from "../git/project.ts"
-import { pathBelow } from "../suggest/paths.ts"
+import { parseQuery } from "../search/query.ts"
+import { search } from "../search/search.ts"
+import { nameOf, pathBelow } from "../suggest/paths.ts"
 import { NEW_SESSION } from "../suggest/session.ts"
 import { MOST_ITEMS, suggest } from "../suggest/suggest.ts"
 import { WEIGHTS } from "../suggest/weights.ts"
@@ -12,6 +17,7 @@ import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
 import { readProject } from "./project-facts.ts"
 import { currentSession } from "./resolve.ts"
+import { markOf } from "./sections.ts"
 import { run as take } from "./suggestions.run.ts"
 
 export type SuggestInput = {
@@ -37,13 +43,25 @@ export async function run(dex: Dex, input: SuggestInput) {
   if (!isHidden(project)) notes.push(...(await readProject(dex, knowledge, project)))
   const moment = momentOf(dex, input, project)
   const suggestions = await dex.suggestions()
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project })
+  const kinds = enabledKinds(settings)
   const items = isHidden(project)
     ? []
     : suggest(
-        { knowledge },
+        {
+          knowledge,
+          recent_change_days: settings["proactive.recent_change_days"],
+          ...(kinds.has("document") && { documents: await documentsAbout(dex, moment) }),
+        },
         moment,
         { ...NEW_SESSION, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
-        { weights: WEIGHTS, learned: suggestions.weights(), floor: ASKED_FLOOR, most: MOST_ITEMS },
+        {
+          weights: WEIGHTS,
+          learned: suggestions.weights(),
+          floor: ASKED_FLOOR,
+          most: settings["proactive.max_suggestions"],
+          kinds,
+        },
       )
   if (isHidden(project)) notes.push("The project is private: it is told of only inside itself.")
   const id = randomUUID()
@@ -66,6 +84,29 @@ export async function run(dex: Dex, input: SuggestInput) {
     ...(waiting.length > 0 && { waiting }),
     notes,
   }
+}
+
+const MOST_SECTIONS = 2
+
+/** Sections that hold the symbol, or the file's name. */
+async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
+  const about = symbol ?? (file === undefined ? undefined : nameOf(file))
+  const store = await dex.store()
+  if (about === undefined || (await store.collections()).length === 0) return []
+  const { hits } = await search(store, await dex.index(), {
+    among: "docs",
+    inside: dex.project,
+    query: parseQuery(`"${about.replaceAll('"', " ")}"`, () => false),
+    by: "message",
+    limit: MOST_SECTIONS,
+    offset: 0,
+  })
+  return hits.flatMap(({ row, message }) => {
+    const mark = markOf(message)
+    if (!message || !mark) return []
+    const heading = mark.headings.at(-1) ?? row.ref.id
+    return [{ ref: `${formatRef(row.ref)}§${mark.name}`, heading, text: messageText(message, "full") }]
+  })
 }
 
 function momentOf(dex: Dex, input: SuggestInput, project: string): Moment {

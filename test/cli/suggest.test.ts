@@ -82,6 +82,20 @@ test("git tells what was changed lately, and which files change together", async
   expect(JSON.parse(readFileSync(join(home, ".dex/projects.json"), "utf8"))).toEqual({ projects: [project] })
 })
 
+test("sections of documents that name the file, and none where they are switched off", async () => {
+  const { home, project } = await worked()
+  mkdirSync(join(project, "docs"))
+  writeFileSync(join(project, "docs/guide.md"), "# Guide\n\n## Tokens\n\nEverything of token.ts is explained here.\n")
+  expect(await inside(project, home, ["docs", "add", "docs"])).toMatchObject({ code: 0 })
+  const kinds = async () =>
+    JSON.parse((await inside(project, home, ["suggest", "--file", "src/token.ts", "--json"])).stdout).suggestions.map(
+      ({ kind, ref }: { kind: string; ref?: string }) => `${kind} ${ref}`,
+    )
+  expect(await kinds()).toContain("document docs:docs/guide.md§Tokens")
+  expect(await dex(home, ["config", "set", "proactive.enable_docs", "false"])).toMatchObject({ code: 0 })
+  expect((await kinds()).join()).not.toContain("document")
+})
+
 test("says why, and exits with 1 where nothing is known", async () => {
   const { home, project } = await worked()
   const printed = await inside(project, home, ["suggest", "--file", "src/token.ts"])

@@ -181,6 +181,27 @@ test("names that are no plain paths are somebody's text, and are not told", () =
   expect(JSON.stringify(items)).not.toMatch(/previous instructions|aaaa/)
 })
 
+test("a prompt is answered by what it names: a known file, an error that it holds; small talk by nothing", () => {
+  const knowledge = knowing(
+    { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts"], fixed: ERROR },
+    { id: "b", daysAgo: 9, edited: ["lib/one/same.ts", "lib/two/same.ts"] },
+  )
+  const asked = (prompt: string) =>
+    suggest(
+      { knowledge },
+      { ...failing(), event: "prompt", error: undefined, command: undefined, branch: "tokens", prompt } as never,
+      session(),
+      SAID,
+    )
+  expect(asked("please look at src/token.ts again")).toMatchObject([
+    { kind: "related_code", file: "src/token.test.ts" },
+  ])
+  expect(asked("token.ts, once more")).toMatchObject([{ kind: "related_code", file: "src/token.test.ts" }])
+  expect(asked(`npm test says\n${ERROR}\nwhat now?`)).toMatchObject([{ kind: "fix" }])
+  expect(asked("same.ts looks odd")).toEqual([])
+  expect(asked("thanks, go on")).toEqual([])
+})
+
 test("at the start of a session, what was worked on last; on the same branch it is said unasked", () => {
   const start = (branch: string): Moment => ({
     event: "session_start",

@@ -1,0 +1,28 @@
+import type { Moment } from "../core/suggestion.ts"
+import type { Knowledge } from "../store/knowledge.ts"
+import { fileNamed } from "../store/knowledge-files.ts"
+import { errorLines } from "./error-text.ts"
+
+const LOOKED_AT = 20_000
+const MOST_NAMES = 20
+const PATH = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g
+
+/** What a person's words point at: an error that they hold, and the first file of the project that they name. */
+export function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
+  if (moment.prompt === undefined) return moment
+  const prompt = moment.prompt.slice(0, LOOKED_AT)
+  const file = moment.file ?? firstFile(knowledge, moment.project, prompt)
+  return {
+    ...moment,
+    ...(file !== undefined && { file }),
+    ...(moment.error === undefined && errorLines(prompt).length > 0 && { error: prompt }),
+  }
+}
+
+function firstFile(knowledge: Knowledge, project: string, prompt: string): string | undefined {
+  for (const name of new Set((prompt.match(PATH) ?? []).slice(0, MOST_NAMES))) {
+    const found = fileNamed(knowledge, project, name.replace(/^\.?\//, ""))
+    if (found !== undefined) return found
+  }
+  return undefined
+}
