@@ -1,9 +1,10 @@
-// npm run bench [-- --only sync,search,start,stdio,hook,vectors,documents,git,watch,peer] [--idle minutes] [--sizes 100000,…]
+// npm run bench [-- --only sync,search,start,stdio,hook,vectors,documents,git,code,watch,peer] [--idle minutes] [--sizes 100000,…]
 // Every figure stands beside its floor, measured in the same run on the same machine.
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { benchCode } from "./code.ts"
 import { generateCorpus } from "./corpus.ts"
 import { benchDocuments } from "./documents.ts"
 import { benchGit } from "./git.ts"
@@ -59,6 +60,7 @@ if (wanted("vectors")) {
 if (wanted("documents")) rows.push(...benchDocuments())
 if (wanted("git")) rows.push(...(await benchGit()))
 if (wanted("watch")) rows.push(...(await benchWatch(Number(values.idle))))
+if (wanted("code")) rows.push(...benchCode())
 if (wanted("peer")) rows.push(...benchPeer())
 printTable("dex, measured", rows)
 if (!values.keep) rmSync(folder, { recursive: true, force: true })

@@ -39,12 +39,14 @@ const COLD = [
   "src/cli/progress.ts",
   "src/cli/serve.ts",
   "src/cli/watch-run.ts",
+  "src/code/parse.ts",
   "src/config/servers.ts",
   "src/connectors/index.ts",
   "src/embed/open-embedder.ts",
   "src/ingest/documents.ts",
   "src/ingest/embed-messages.ts",
   "src/ingest/redact.ts",
+  "src/ingest/project-code.ts",
   "src/ingest/sync-thread.ts",
   "src/integrations/check.ts",
   "src/integrations/watch-service.ts",
@@ -97,6 +99,8 @@ export async function bundle({ outdir, version, plugins = [] }) {
     format: /** @type {const} */ ("esm"),
     platform: /** @type {const} */ ("node"),
     target: "node22",
+    // Finds its WebAssembly beside itself.
+    external: ["web-tree-sitter"],
     // The database driver is CommonJS and asks for Node's modules by `require`.
     banner: { js: "import{createRequire as dexRequire}from'node:module';const require=dexRequire(import.meta.url);" },
     define: { DEX_VERSION: JSON.stringify(version) },
@@ -114,6 +118,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
     entryPoints: {
       "read-thread": "src/ingest/read-thread.ts",
       "store-thread": "src/ingest/store-thread.ts",
+      "code-thread": "src/ingest/code-thread.ts",
       "serve-thread": "src/mcp/serve-thread.ts",
       "reader-process": "src/watch/reader-process.ts",
       "cold/prompts": "@clack/prompts",

@@ -1,5 +1,6 @@
 import type { Ref } from "../core/ref.ts"
 import { explained, inTransaction, openDerived, openToRead, removeDatabase } from "./database.ts"
+import { CODE_SCHEMA } from "./knowledge-code.ts"
 import { DECISIONS_SCHEMA, removeDecisions } from "./knowledge-decisions.ts"
 import { FILES_SCHEMA } from "./knowledge-files.ts"
 import { FIXES_SCHEMA } from "./knowledge-fixes.ts"
@@ -35,6 +36,7 @@ const SCHEMA = `
     ${TESTS_SCHEMA}
     ${GIT_SCHEMA}
     ${DECISIONS_SCHEMA}
+    ${CODE_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
 const SCHEMA_MARK = markOf(SCHEMA)

@@ -1,0 +1,42 @@
+import type { Node } from "web-tree-sitter"
+import type { Import } from "../../core/code.ts"
+import { type Grammar, lineOf, unquoted } from "./grammar.ts"
+
+// The field `name` of a specification matches its first name only.
+export const go: Grammar = {
+  query: `
+    (comment) @comment
+    [(type_declaration) (const_declaration) (var_declaration)] @wrap
+    (function_declaration name: (_) @name) @def.function
+    (method_declaration receiver: (_) @container name: (_) @name) @def.method
+    (type_spec name: (_) @name) @def.type
+    (type_alias name: (_) @name) @def.type
+    (method_elem name: (_) @name) @def.method
+    (source_file (const_declaration (const_spec (identifier) @name) @def.constant))
+    (source_file (var_declaration (var_spec (identifier) @name) @def.variable))
+    (source_file (var_declaration (var_spec_list (var_spec (identifier) @name) @def.variable)))
+    (import_spec) @import
+    (call_expression function: (identifier) @call)
+    (call_expression function: (selector_expression operand: (_) @receiver field: (field_identifier) @call))
+    (selector_expression operand: (identifier) @receiver field: (field_identifier) @ref)
+    (qualified_type package: (_) @receiver name: (type_identifier) @ref)
+    (identifier) @ref
+    (type_identifier) @ref
+  `,
+  imports: importsOf,
+  isExported: (_head, name) => /^\p{Lu}/u.test(name),
+  kindOf: (kind, { node }) => {
+    if (node.type !== "type_spec") return kind
+    const type = node.childForFieldName("type")?.type
+    return type === "struct_type" ? "struct" : type === "interface_type" ? "interface" : "type"
+  },
+}
+
+/** A package is called by the last part of its path that is no version. */
+function importsOf(node: Node): Import[] {
+  const module = unquoted(node.childForFieldName("path")?.text ?? "")
+  const parts = module.split("/")
+  const last = parts.findLast((part, i) => i === 0 || !/^v\d+$/.test(part)) ?? module
+  const as = node.childForFieldName("name")?.text ?? last.replace(/^go-|\.v\d+$/g, "")
+  return [{ module, name: "*", as: as === "." ? "*" : as, line: lineOf(node) }]
+}

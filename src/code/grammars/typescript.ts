@@ -1,0 +1,149 @@
+import type { Node } from "web-tree-sitter"
+import type { DefinitionKind, Import } from "../../core/code.ts"
+import { type Container, type Grammar, lineOf, unquoted } from "./grammar.ts"
+
+const DECLARED = `(variable_declarator name: (identifier) @name) @def.variable`
+/** Variables count where the file, or a namespace in it, declares them: not those of a function. */
+const topLevel = (parent: string) => `
+  (${parent} [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})
+    (export_statement [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])])`
+
+// A predicate costs more than everything else that a pattern does, so what is a `require` is asked in importsOf.
+const JAVASCRIPT_QUERY = `
+  (comment) @comment
+  (decorator) @mark
+  (export_statement declaration: (_)) @wrap
+  (program [(lexical_declaration) (variable_declaration)] @wrap)
+  (function_declaration name: (_) @name) @def.function
+  (generator_function_declaration name: (_) @name) @def.function
+  (class_declaration name: (_) @name) @def.class
+  (method_definition name: (_) @name) @def.method
+  ${topLevel("program")}
+  (assignment_expression
+    left: (member_expression object: (_) @container property: (property_identifier) @name)
+    right: [(function_expression) (arrow_function) (class)]) @def.function
+  (import_statement) @import
+  (export_statement source: (_)) @import
+  (variable_declarator value: (call_expression function: (identifier) arguments: (arguments . (string) .))) @import
+  (call_expression function: (identifier) @call)
+  (call_expression function: (member_expression object: (_) @receiver property: (property_identifier) @call))
+  (new_expression constructor: (identifier) @call)
+  (new_expression constructor: (member_expression object: (_) @receiver property: (property_identifier) @call))
+  (member_expression object: (identifier) @receiver property: (property_identifier) @ref)
+  (identifier) @ref
+  (shorthand_property_identifier) @ref
+`
+const JSX_QUERY = `
+  (jsx_opening_element name: (identifier) @call (#match? @call "^[A-Z]"))
+  (jsx_self_closing_element name: (identifier) @call (#match? @call "^[A-Z]"))
+`
+const TYPESCRIPT_QUERY = `
+  ${JAVASCRIPT_QUERY}
+  (function_signature name: (_) @name) @def.function
+  (abstract_class_declaration name: (_) @name) @def.class
+  (interface_declaration name: (_) @name) @def.interface
+  (type_alias_declaration name: (_) @name) @def.type
+  (enum_declaration name: (_) @name) @def.enum
+  (internal_module name: (_) @name) @def.module
+  (module name: (_) @name) @def.module
+  (method_signature name: (_) @name) @def.method
+  (abstract_method_signature name: (_) @name) @def.method
+  (public_field_definition name: (_) @name value: [(arrow_function) (function_expression)]) @def.method
+  ${topLevel("internal_module body: (statement_block")})
+  ${topLevel("module body: (statement_block")})
+  (ambient_declaration) @wrap
+  (internal_module body: (statement_block [(lexical_declaration) (variable_declaration)] @wrap))
+  (module body: (statement_block [(lexical_declaration) (variable_declaration)] @wrap))
+  (ambient_declaration [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])
+  (nested_type_identifier module: (identifier) @receiver name: (type_identifier) @ref)
+  (type_identifier) @ref
+`
+
+const common: Omit<Grammar, "query"> = {
+  imports: importsOf,
+  isExported: (head) => /\bexport\b|^(?:module\.)?exports\b/.test(head),
+  kindOf: (kind, { node, head, container }) => {
+    if (node.type === "assignment_expression") return assignedKind(node, container)
+    if (node.type !== "variable_declarator") return kind
+    const value = node.childForFieldName("value")?.type
+    if (value === "arrow_function" || value === "function_expression") return "function"
+    if (value === "class") return "class"
+    return /\bconst\b/.test(head) ? "constant" : "variable"
+  },
+}
+
+export const javascript: Grammar = {
+  ...common,
+  query: `${JAVASCRIPT_QUERY}${JSX_QUERY}
+    (field_definition property: (_) @name value: [(arrow_function) (function_expression)]) @def.method`,
+}
+export const typescript: Grammar = { ...common, query: TYPESCRIPT_QUERY }
+export const tsx: Grammar = { ...common, query: TYPESCRIPT_QUERY + JSX_QUERY }
+
+/** `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class; in other functions it is state. */
+function assignedKind(node: Node, container: Container | undefined): DefinitionKind | undefined {
+  const object = node.childForFieldName("left")?.childForFieldName("object")?.text ?? ""
+  if ((container && object !== "this") || object === "module") return undefined
+  if (!/^(?:[\w$]+(?:\.prototype)?|module\.exports)$/.test(object)) return undefined
+  if (node.childForFieldName("right")?.type === "class") return "class"
+  return /^(?:module\.)?exports$/.test(object) ? "function" : "method"
+}
+
+function importsOf(node: Node): Import[] {
+  const line = lineOf(node)
+  if (node.type === "variable_declarator") return requiredBy(node, line)
+  const source = node.childForFieldName("source")
+  if (!source) return importEquals(node, line)
+  const module = unquoted(source.text)
+  if (node.type === "export_statement") return reexports(node, module, line)
+  const clause = node.namedChildren.find((child) => child.type === "import_clause")
+  // Imported for what it does.
+  if (!clause) return [{ module, name: "", as: "", line }]
+  return clause.namedChildren.flatMap((child): Import[] => {
+    if (child.type === "identifier") return [{ module, name: "default", as: child.text, line }]
+    if (child.type === "namespace_import") return [{ module, name: "*", as: child.namedChild(0)?.text ?? "", line }]
+    return child.namedChildren.filter(isSpecifier).map((one) => ({ module, ...namesOf(one), line }))
+  })
+}
+
+function reexports(node: Node, module: string, line: number): Import[] {
+  const clause = node.namedChildren.find((child) => child.type === "export_clause")
+  if (clause) {
+    const names = clause.namedChildren.filter(isSpecifier)
+    return names.map((one) => ({ module, ...namesOf(one), line, reexport: true }))
+  }
+  const space = node.namedChildren.find((child) => child.type === "namespace_export")
+  return [{ module, name: "*", as: space?.namedChild(0)?.text ?? "*", line, reexport: true }]
+}
+
+const isSpecifier = (node: Node) => node.type === "import_specifier" || node.type === "export_specifier"
+
+function namesOf(specifier: Node): { name: string; as: string } {
+  const name = specifier.childForFieldName("name")?.text ?? ""
+  return { name, as: specifier.childForFieldName("alias")?.text ?? name }
+}
+
+/** `const x = require("y")` and `const { a, b: c } = require("y")`. */
+function requiredBy(node: Node, line: number): Import[] {
+  const call = node.childForFieldName("value")
+  const first = call?.childForFieldName("arguments")?.namedChild(0)
+  const target = node.childForFieldName("name")
+  if (call?.childForFieldName("function")?.text !== "require" || !first || !target) return []
+  const module = unquoted(first.text)
+  if (target.type === "identifier") return [{ module, name: "*", as: target.text, line }]
+  if (target.type !== "object_pattern") return []
+  return target.namedChildren.flatMap((child): Import[] => {
+    if (child.type === "shorthand_property_identifier_pattern")
+      return [{ module, name: child.text, as: child.text, line }]
+    if (child.type !== "pair_pattern") return []
+    const name = child.childForFieldName("key")?.text ?? ""
+    return [{ module, name, as: child.childForFieldName("value")?.text ?? name, line }]
+  })
+}
+
+/** `import x = require("y")`. */
+function importEquals(node: Node, line: number): Import[] {
+  const clause = node.namedChildren.find((child) => child.type === "import_require_clause")
+  const source = clause?.childForFieldName("source")
+  return source ? [{ module: unquoted(source.text), name: "*", as: clause?.namedChild(0)?.text ?? "", line }] : []
+}

@@ -1,0 +1,190 @@
+import { isAbsolute, join, posix, relative, sep } from "node:path"
+import { setImmediate } from "node:timers/promises"
+import { type LanguageId, languageOf } from "../code/languages.ts"
+import type { CodeParser } from "../code/parse.ts"
+import { importTarget, type ProjectPaths } from "../code/resolve.ts"
+import {
+  type CodeFile,
+  codeStamps,
+  hasCodeFile,
+  hasCodeFolder,
+  relinkImports,
+  removeCode,
+  restampCode,
+  saveCode,
+} from "../store/knowledge-code.ts"
+import type { Knowledge } from "../store/knowledge-rows.ts"
+import { openCodeReader } from "./code-reader.ts"
+import { listCodeFiles } from "./project-files.ts"
+import { isSameStamp, type ReadCode, type ReadOrder, smallFile, stampOf } from "./read-code.ts"
+
+export type CodeSync = {
+  /** Code files of the project, those that are passed over among them. */
+  files: number
+  read: number
+  removed: number
+  /** Passed over in this run, by the reason: huge, minified, generated, binary, slow, broken, unreadable. */
+  skipped: Record<string, number>
+  /** Beyond what is read of one project. */
+  not_listed: number
+}
+
+/** What is read and written at once: enough to make a transaction worth it, little enough to hold. */
+const BATCH = { files: 100, bytes: 1 << 20 }
+
+/** Brings what is known of a project's code up to date: reads what changed, forgets what is gone. */
+export async function syncProjectCode(
+  { knowledge, project }: { knowledge: Knowledge; project: string },
+  options: { signal?: AbortSignal; limit?: number; onProgress?: (done: number, total: number) => void } = {},
+): Promise<CodeSync> {
+  const { paths, not_listed } = await listCodeFiles(project, options)
+  const known = codeStamps(knowledge, project)
+  const here = projectPaths(project, paths)
+  const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
+  const { batches, bytes } = changedFiles(project, paths, known)
+  const reader = openCodeReader(project, bytes)
+  let done = paths.length - batches.reduce((sum, batch) => sum + batch.length, 0)
+  try {
+    // One batch is read while the one before it is stored.
+    let next = batches[0] && reader.read(batches[0])
+    for (let i = 0; next; i++) {
+      const read = await next
+      options.signal?.throwIfAborted()
+      next = batches[i + 1] && reader.read(batches[i + 1]!)
+      next?.catch(() => {}) // awaited in the next round, unless storing fails first
+      count(result, read)
+      store(knowledge, project, read, here)
+      done += read.length
+      options.onProgress?.(done, paths.length)
+      await setImmediate()
+    }
+  } finally {
+    await reader.close()
+  }
+  const now = new Set(paths)
+  const gone = [...known.keys()].filter((path) => !now.has(path))
+  removeCode(knowledge, project, gone)
+  result.removed = gone.length
+  const cameOrWent = gone.length > 0 || paths.some((path) => !known.has(path))
+  if (known.size > 0 && cameOrWent) relink(knowledge, project, here)
+  return result
+}
+
+/**
+ * The same for one file that was just changed, made or removed. `same` when nothing was to do, or it is no code of the
+ * project; whether git ignores it is for the caller to know. Pass a parser that stays open to save opening one.
+ */
+export async function updateCodeFile(
+  { knowledge, project }: { knowledge: Knowledge; project: string },
+  file: string,
+  open?: CodeParser,
+): Promise<"read" | "removed" | "skipped" | "same"> {
+  const path = relative(project, isAbsolute(file) ? file : join(project, file))
+    .split(sep)
+    .join("/")
+  if (path === "" || path.startsWith("../") || isAbsolute(path) || languageOf(path) === undefined) return "same"
+  const known = codeStamps(knowledge, project, path).get(path)
+  const stamp = stampOf(project, path)
+  if (!stamp) {
+    if (!known) return "same"
+    removeCode(knowledge, project, [path])
+    relink(knowledge, project, storedPaths(knowledge, project))
+    return "removed"
+  }
+  if (known && isSameStamp(known, stamp)) return "same"
+  const reader = openCodeReader(project, 0, open)
+  try {
+    const [read] = await reader.read([{ path, ...(known && { known }) }])
+    store(knowledge, project, [read!], storedPaths(knowledge, project))
+    if (!known) relink(knowledge, project, storedPaths(knowledge, project))
+    return read!.type === "same" ? "same" : read!.file.skipped === undefined ? "read" : "skipped"
+  } finally {
+    await reader.close()
+  }
+}
+
+function changedFiles(project: string, paths: string[], known: ReturnType<typeof codeStamps>) {
+  const batches: ReadOrder[][] = []
+  let bytes = 0
+  let room = 0
+  for (const path of paths) {
+    const stamp = stampOf(project, path)
+    const before = known.get(path)
+    if (before && stamp && isSameStamp(before, stamp)) continue
+    const size = stamp?.size ?? 0
+    const last = batches.at(-1)
+    if (!last || last.length >= BATCH.files || size > room) {
+      batches.push([])
+      room = BATCH.bytes
+    }
+    batches.at(-1)!.push({ path, ...(before && { known: before }) })
+    room -= size
+    bytes += size
+  }
+  return { batches, bytes }
+}
+
+function count(result: CodeSync, read: ReadCode[]): void {
+  for (const one of read) {
+    if (one.type === "same") continue
+    const why = one.file.skipped
+    if (why === undefined) result.read++
+    else result.skipped[why] = (result.skipped[why] ?? 0) + 1
+  }
+}
+
+function store(knowledge: Knowledge, project: string, read: ReadCode[], here: ProjectPaths): void {
+  for (const one of read) if (one.type === "same") restampCode(knowledge, project, one.path, one.stamp)
+  const files = read.flatMap((one) => (one.type === "read" ? linked(one.file, here) : []))
+  saveCode(knowledge, project, files)
+}
+
+function linked(file: CodeFile, here: ProjectPaths): CodeFile {
+  const imports = file.imports.map((one) => {
+    const target = importTarget(file.path, file.language as LanguageId, one, here)
+    return target === undefined ? one : { ...one, target }
+  })
+  return { ...file, imports }
+}
+
+function relink(knowledge: Knowledge, project: string, here: ProjectPaths): void {
+  relinkImports(knowledge, project, (importer, language, wanted) =>
+    importTarget(importer, language as LanguageId, wanted, here),
+  )
+}
+
+function projectPaths(project: string, paths: string[]): ProjectPaths {
+  const files = new Set(paths)
+  const folders = new Set(paths.map((path) => posix.dirname(path)))
+  return {
+    hasFile: (path) => files.has(path),
+    hasFolder: (folder) => folders.has(folder),
+    goModule: goModules(project),
+  }
+}
+
+function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
+  return {
+    hasFile: (path) => hasCodeFile(knowledge, project, path),
+    hasFolder: (folder) => hasCodeFolder(knowledge, project, folder),
+    goModule: goModules(project),
+  }
+}
+
+function goModules(project: string): ProjectPaths["goModule"] {
+  const known = new Map<string, string | undefined>()
+  const moduleIn = (folder: string) => {
+    if (!known.has(folder)) {
+      const text = smallFile(join(project, folder, "go.mod"))?.toString("utf8")
+      known.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
+    }
+    return known.get(folder)
+  }
+  return (path) => {
+    for (let folder = posix.dirname(path); ; folder = posix.dirname(folder)) {
+      const module = moduleIn(folder)
+      if (module !== undefined) return { folder, module }
+      if (folder === ".") return undefined
+    }
+  }
+}

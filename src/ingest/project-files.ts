@@ -1,0 +1,44 @@
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+import { languageOf } from "../code/languages.ts"
+import { listGitFiles } from "../git/list-files.ts"
+
+/** More is said, not read. Linux has 60,000 files of C; a project of one team has a tenth of it. */
+export const MAX_CODE_FILES = 50_000
+const MAX_DEPTH = 40
+const PASSED_OVER =
+  /^(?:\.|node_modules$|bower_components$|vendor$|dist$|build$|out$|target$|coverage$|__pycache__$|venv$|site-packages$)/
+
+/** The code files of a project in order of their paths, and how many more there are than are read. */
+export async function listCodeFiles(
+  project: string,
+  options: { limit?: number; signal?: AbortSignal } = {},
+): Promise<{ paths: string[]; not_listed: number }> {
+  const limit = options.limit ?? MAX_CODE_FILES
+  const all = ((await listGitFiles(project, options.signal)) ?? walk(project, limit)).filter(
+    (path) => languageOf(path) !== undefined && !path.split("/").slice(0, -1).includes("node_modules"),
+  )
+  return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
+}
+
+/** Without git: no hidden folder, none that holds what was installed or built, and no link. Stops past twice the limit. */
+function walk(project: string, limit: number): string[] {
+  const found: string[] = []
+  const folders = [""]
+  for (let at = folders.pop(); at !== undefined && found.length <= 2 * limit; at = folders.pop()) {
+    for (const entry of entriesOf(join(project, at))) {
+      const path = at === "" ? entry.name : `${at}/${entry.name}`
+      if (entry.isDirectory() && !PASSED_OVER.test(entry.name) && path.split("/").length < MAX_DEPTH) folders.push(path)
+      else if (entry.isFile() && languageOf(path) !== undefined) found.push(path)
+    }
+  }
+  return found.sort()
+}
+
+function entriesOf(folder: string) {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch {
+    return [] // gone or not ours to read: the next sync sees what is there then
+  }
+}

@@ -1,0 +1,98 @@
+import { createHash } from "node:crypto"
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from "node:fs"
+import { dirname, join, sep } from "node:path"
+import { CODE_VERSION, languageOf, MAX_CODE_BYTES, whyNotCode } from "../code/languages.ts"
+import type { CodeParser } from "../code/parse.ts"
+import { bindUses } from "../code/resolve.ts"
+import type { FileFacts } from "../core/code.ts"
+import type { CodeFile, CodeStamp } from "../store/knowledge-code.ts"
+import { redactText } from "./redact.ts"
+
+/** A file that may have changed since `known`. */
+export type ReadOrder = { path: string; known?: CodeStamp }
+/** `same`: another time, the same content. Imports are not linked yet. */
+export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
+
+/** What a file of the project says, redacted. Never throws for what a file holds. */
+export async function readCode(
+  project: string,
+  { path, known }: ReadOrder,
+  parser: () => Promise<CodeParser>,
+): Promise<ReadCode> {
+  const stamp = stampOf(project, path)
+  const language = languageOf(path)!
+  const skip = (skipped: string, hash?: Buffer): ReadCode => ({
+    type: "read",
+    file: { ...NOTHING, ...(stamp ?? NO_STAMP), path, language, skipped, ...(hash && { hash }) },
+  })
+  if (!stamp || !isInside(project, path)) return skip("unreadable")
+  if (stamp.size > MAX_CODE_BYTES) return skip("huge")
+  const content = smallFile(join(project, path))
+  if (!content) return skip("unreadable")
+  const hash = createHash("sha256").update(content).digest().subarray(0, 16)
+  if (known?.hash && known.version === CODE_VERSION && Buffer.from(known.hash).equals(hash))
+    return { type: "same", path, stamp }
+  const text = content.toString("utf8")
+  const why = whyNotCode(text)
+  if (why) return skip(why, hash)
+  const facts = await (await parser()).parse(language, text)
+  if (!facts) return skip("slow", hash)
+  return { type: "read", file: { ...stamp, hash, path, language, lines: countLines(text), ...redacted(facts) } }
+}
+
+const NOTHING = { lines: 0, definitions: [], imports: [], uses: [] }
+const NO_STAMP = { size: 0, modified_at: 0, version: CODE_VERSION }
+
+/** Undefined when it is no regular file. */
+export function stampOf(project: string, path: string): CodeStamp | undefined {
+  const found = lstatSync(join(project, path), { throwIfNoEntry: false })
+  if (!found?.isFile()) return undefined
+  return { size: found.size, modified_at: Math.trunc(found.mtimeMs), version: CODE_VERSION }
+}
+
+export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
+  a.size === b.size && a.modified_at === b.modified_at && a.version === b.version
+
+/** The content of a regular file that is no larger than code may be. */
+export function smallFile(file: string): Buffer | undefined {
+  let handle: number | undefined
+  try {
+    handle = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
+    const opened = fstatSync(handle)
+    return opened.isFile() && opened.size <= MAX_CODE_BYTES ? readFileSync(handle) : undefined
+  } catch {
+    return undefined // counted as unreadable
+  } finally {
+    if (handle !== undefined) closeSync(handle)
+  }
+}
+
+/** No folder on the way may be a link that leads out of the project. */
+function isInside(project: string, path: string): boolean {
+  try {
+    const root = realpathSync(project)
+    const folder = realpathSync(dirname(join(project, path)))
+    return folder === root || folder.startsWith(root + sep)
+  } catch {
+    return false // gone since it was listed
+  }
+}
+
+/** What people write into comments and addresses may hold secrets; names do not. */
+function redacted(facts: FileFacts) {
+  return {
+    definitions: facts.definitions.map((one) => ({
+      ...one,
+      ...(one.doc !== undefined && { doc: redactText(one.doc) }),
+      ...(one.deprecated !== undefined && { deprecated: redactText(one.deprecated) }),
+    })),
+    imports: facts.imports.map((one) => (one.module.includes(":") ? { ...one, module: redactText(one.module) } : one)),
+    uses: bindUses(facts),
+  }
+}
+
+function countLines(text: string): number {
+  let lines = text.endsWith("\n") || text === "" ? 0 : 1
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++
+  return lines
+}

@@ -1,0 +1,223 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { openParser } from "../../src/code/parse.ts"
+import { syncProjectCode, updateCodeFile } from "../../src/ingest/project-code.ts"
+import { openKnowledge } from "../../src/store/knowledge.ts"
+import { codeCounts } from "../../src/store/knowledge-code.ts"
+import {
+  definitionAt,
+  definitionsIn,
+  definitionsNamed,
+  deprecatedUsedIn,
+  importersOf,
+  importsIn,
+  usesOf,
+} from "../../src/store/knowledge-symbols.ts"
+import { tempDir } from "../support/temp.ts"
+
+type Files = Record<string, string | Buffer>
+
+function write(folder: string, files: Files): void {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+}
+
+function open(files: Files) {
+  const project = join(tempDir(), "project")
+  write(project, files)
+  const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
+  onTestFinished(() => void knowledge.close())
+  const at = { knowledge, project }
+  const names = (path: string) => definitionsIn(knowledge, project, path).map(({ name }) => name)
+  const users = (name: string) =>
+    definitionsNamed(knowledge, project, name, 1).flatMap((symbol) =>
+      usesOf(knowledge, project, symbol, 50).map(
+        ({ path, line, container, kind, resolution }) => `${path}:${line} ${container ?? ""} ${kind} ${resolution}`,
+      ),
+    )
+  return { at, knowledge, project, names, users, sync: () => syncProjectCode(at) }
+}
+
+/** Changes a file within the same millisecond and to the same size too: the time must move. */
+function edit(project: string, path: string, text: string): void {
+  writeFileSync(join(project, path), text)
+  const later = new Date(Date.now() + 5_000)
+  utimesSync(join(project, path), later, later)
+}
+
+const SMALL = {
+  "src/store.ts": "/** Saves it. */\nexport function save(a: number) {}\nexport class Row { put() {} }\n",
+  "src/main.ts": 'import { save as keep, Row } from "./store.ts"\nexport function run() { keep(1); new Row().put() }\n',
+  "src/other.ts": "export function alone() { save(2) }\n",
+}
+
+test("definitions, users and importers of a project, each use saying how far it is known", async () => {
+  const { at, knowledge, project, users, sync } = open(SMALL)
+  expect(await sync()).toEqual({ files: 3, read: 3, removed: 0, skipped: {}, not_listed: 0 })
+  expect(definitionsIn(knowledge, project, "src/store.ts").map(({ name, doc }) => [name, doc])).toEqual([
+    ["save", "Saves it."],
+    ["Row", undefined],
+    ["put", undefined],
+  ])
+  expect(definitionAt(knowledge, project, "src/store.ts", 3)).toMatchObject({ name: "put", container: "Row" })
+  expect(users("save")).toEqual(["src/main.ts:2 run call resolved", "src/other.ts:1 alone call by_name"])
+  expect(users("put")).toEqual(["src/main.ts:2 run call by_name"])
+  expect(importersOf(knowledge, project, "src/store.ts", 10)).toEqual([{ path: "src/main.ts", line: 1 }])
+  expect(importsIn(knowledge, project, "src/main.ts")).toEqual([{ target: "src/store.ts", line: 1 }])
+  expect(codeCounts(knowledge, at.project)).toMatchObject({ files: 3, lines: 6, skipped: {} })
+})
+
+test("a use through files that hand a name on is resolved, under its other name too", async () => {
+  const { knowledge, project, users, sync } = open({
+    "lib/deep.ts": "/** @deprecated use better */\nexport function old() {}\nexport default function made() {}\n",
+    "lib/index.ts": 'export { old as older } from "./deep.ts"\nexport * from "./more.ts"\n',
+    "lib/more.ts": "export function extra() {}\n",
+    "use.ts":
+      'import { older, extra } from "./lib/index.ts"\nimport make from "./lib/deep.ts"\nolder()\nextra()\nmake()\n',
+    "py/pkg/__init__.py": "from .inner import helper\n",
+    "py/pkg/inner.py": "def helper(): pass\n",
+    "py/use.py": "from pkg import helper\nhelper()\n",
+  })
+  await sync()
+  expect(users("old")).toEqual(["use.ts:3  call resolved"])
+  expect(users("extra")).toEqual(["use.ts:4  call resolved"])
+  expect(users("made")).toEqual(["use.ts:5  call resolved"])
+  expect(users("helper")).toEqual(["py/use.py:2  call resolved"])
+  expect(deprecatedUsedIn(knowledge, project, "use.ts")).toEqual([
+    { symbol: expect.objectContaining({ name: "old", path: "lib/deep.ts", deprecated: "use better" }), line: 3 },
+  ])
+})
+
+test("Go: the module's packages, and the package's own files", async () => {
+  const { knowledge, project, users, sync } = open({
+    "go.mod": "module example.com/app\n",
+    "store/row.go": "package store\n// Deprecated: use Load.\nfunc Read() {}\nfunc clean() {}\n",
+    "store/more.go": "package store\nfunc All() { clean() }\n",
+    "other/x.go": "package other\nfunc Y() { clean() }\n",
+    "main.go": 'package main\nimport "example.com/app/store"\nfunc main() { store.Read() }\n',
+  })
+  await sync()
+  expect(users("Read")).toEqual(["main.go:3 main call resolved"])
+  expect(users("clean")).toEqual(["store/more.go:2 All call resolved", "other/x.go:2 Y call by_name"])
+  expect(importersOf(knowledge, project, "store/row.go", 10)).toEqual([{ path: "main.go", line: 2 }])
+  expect(deprecatedUsedIn(knowledge, project, "main.go").map(({ symbol }) => symbol.deprecated)).toEqual(["use Load."])
+})
+
+describe("what changed is read, and nothing else", () => {
+  test("nothing new, touched without a change, edited, deleted, renamed", async () => {
+    const { project, names, users, sync } = open(SMALL)
+    await sync()
+    expect(await sync()).toMatchObject({ read: 0, removed: 0 })
+
+    edit(project, "src/store.ts", SMALL["src/store.ts"])
+    expect(await sync()).toMatchObject({ read: 0, removed: 0 })
+
+    edit(project, "src/store.ts", "export function save() {}\nexport function load() {}\n")
+    expect(await sync()).toMatchObject({ read: 1, removed: 0 })
+    expect(names("src/store.ts")).toEqual(["save", "load"])
+
+    renameSync(join(project, "src/store.ts"), join(project, "src/kept.ts"))
+    expect(await sync()).toMatchObject({ read: 1, removed: 1 })
+    // Nobody imports the new file: what main.ts imports is in no file of the project now.
+    expect(users("save")).toEqual(["src/other.ts:1 alone call by_name"])
+    renameSync(join(project, "src/kept.ts"), join(project, "src/store.ts"))
+    await sync()
+    expect(users("save")).toEqual(["src/main.ts:2 run call resolved", "src/other.ts:1 alone call by_name"])
+
+    rmSync(join(project, "src/main.ts"))
+    expect(await sync()).toMatchObject({ read: 0, removed: 1 })
+    expect(names("src/main.ts")).toEqual([])
+    expect(users("save")).toEqual(["src/other.ts:1 alone call by_name"])
+  })
+
+  test("one file at a time, with a parser that stays open", async () => {
+    const { at, project, names, users, sync } = open(SMALL)
+    await sync()
+    const parser = await openParser()
+    onTestFinished(() => parser.close())
+    expect(await updateCodeFile(at, "src/store.ts", parser)).toBe("same")
+    edit(project, "src/store.ts", "export function load() {}\n")
+    expect(await updateCodeFile(at, join(project, "src/store.ts"), parser)).toBe("read")
+    expect(names("src/store.ts")).toEqual(["load"])
+    rmSync(join(project, "src/store.ts"))
+    expect(await updateCodeFile(at, "src/store.ts", parser)).toBe("removed")
+    expect(names("src/store.ts")).toEqual([])
+    write(project, { "src/store.ts": SMALL["src/store.ts"] })
+    expect(await updateCodeFile(at, "src/store.ts")).toBe("read")
+    expect(users("save")).toContain("src/main.ts:2 run call resolved")
+    expect(await updateCodeFile(at, "../elsewhere.ts", parser)).toBe("same")
+    expect(await updateCodeFile(at, "notes.txt", parser)).toBe("same")
+  })
+})
+
+test("what is passed over is counted by its reason", async () => {
+  const { knowledge, project, names, sync } = open({
+    "ok.ts": "export const ok = 1\n",
+    "huge.ts": `${"const a = 1\n".repeat(90_000)}`,
+    "min.js": `var a=${"1+".repeat(3_000)}1\n`,
+    "gen.go": "// Code generated by protoc. DO NOT EDIT.\npackage a\nfunc A() {}\n",
+    "bin.py": Buffer.from([0x61, 0x00, 0x62]),
+    "latin.py": Buffer.concat([Buffer.from("# "), Buffer.from([0xe9, 0xff]), Buffer.from("\ndef kept(): pass\n")]),
+    "node_modules/x/index.js": "function hidden() {}\n",
+    ".hidden/x.ts": "const hidden = 1\n",
+    "vendor/y.go": "package y\n",
+  })
+  expect(await sync()).toEqual({
+    files: 6,
+    read: 2,
+    removed: 0,
+    skipped: { huge: 1, minified: 1, generated: 1, binary: 1 },
+    not_listed: 0,
+  })
+  expect(names("latin.py")).toEqual(["kept"])
+  expect(codeCounts(knowledge, project).skipped).toEqual({ huge: 1, minified: 1, generated: 1, binary: 1 })
+  // Known to be passed over: not looked at again.
+  expect(await sync()).toMatchObject({ read: 0, skipped: {} })
+})
+
+test("with git, what it ignores is not read, and what it does not know yet is", async () => {
+  const { project, names, sync } = open({
+    "a.ts": "export const a = 1\n",
+    "new.ts": "export const fresh = 1\n",
+    "made/b.ts": "export const b = 1\n",
+    ".gitignore": "made/\n",
+  })
+  execFileSync("git", ["init", "-q"], { cwd: project })
+  execFileSync("git", ["add", "a.ts"], { cwd: project })
+  expect(await sync()).toMatchObject({ files: 2, read: 2 })
+  expect(names("new.ts")).toEqual(["fresh"])
+})
+
+test("no link leads out of the project, and beyond the limit files are counted", async () => {
+  const { at, project, names, sync } = open({ "a.ts": "const a = 1\n", "b.ts": "const b = 1\n" })
+  const outside = tempDir()
+  write(outside, { "secret.ts": "export const secret = 1\n" })
+  symlinkSync(join(outside, "secret.ts"), join(project, "link.ts"))
+  symlinkSync(outside, join(project, "folder"))
+  expect(await sync()).toMatchObject({ files: 2, read: 2 })
+  expect(await updateCodeFile(at, "link.ts")).toBe("same")
+  expect(await updateCodeFile(at, "folder/secret.ts")).toBe("skipped")
+  expect(names("folder/secret.ts")).toEqual([])
+  expect(await syncProjectCode(at, { limit: 1 })).toMatchObject({ files: 1, not_listed: 1 })
+})
+
+test("a secret in a comment is redacted before it is stored", async () => {
+  const token = `ghp_${"a1B2c3D4e5F6".repeat(3)}`
+  const { knowledge, project, sync } = open({ "a.ts": `/** Uses ${token} to log in. */\nexport const a = 1\n` })
+  await sync()
+  expect(definitionsIn(knowledge, project, "a.ts")[0]!.doc).toMatch(/^Uses \[REDACTED:.*\] to log in\.$/)
+})
+
+test("much code is read in a thread of its own, with the same result", async () => {
+  const words = "// Words that cost little to read, and count as bytes all the same.\n".repeat(1_100)
+  const body = "export function f() { g() }\n"
+  const many = Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`src/m${i}.ts`, `${words}${body}// ${i}\n`]))
+  const { knowledge, project, names, sync } = open(many)
+  expect(await sync()).toMatchObject({ files: 70, read: 70, skipped: {} })
+  expect(names("src/m69.ts")).toEqual(["f"])
+  expect(codeCounts(knowledge, project)).toMatchObject({ definitions: 70, uses: 70 })
+}, 120_000)
