@@ -1,6 +1,7 @@
 import { estimateTokens } from "../core/tokens.ts"
 import { adjusted } from "./feedback.ts"
 import { findChange, findCommittedTogether } from "./find-change.ts"
+import { findDeprecated, findUses } from "./find-code.ts"
 import { findConversation } from "./find-conversation.ts"
 import { findDecision } from "./find-decision.ts"
 import { findDocument } from "./find-document.ts"
@@ -19,7 +20,9 @@ export const FINDERS: readonly [ItemKind, Finder][] = [
   ["fix", findFix],
   ["related_code", findRelated],
   ["related_code", findCommittedTogether],
+  ["related_code", findUses],
   ["decision", findDecision],
+  ["warning", findDeprecated],
   ["warning", findFailingTests],
   ["change", findChange],
   ["document", findDocument],

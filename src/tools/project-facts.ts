@@ -2,18 +2,39 @@ import { existsSync } from "node:fs"
 import { optIn } from "../config/projects.ts"
 import { messageOf } from "../core/error.ts"
 import { checkoutAt } from "../git/project.ts"
+import { syncProjectCode } from "../ingest/project-code.ts"
 import { syncProjectGit } from "../ingest/project-git.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import type { Dex } from "./context.ts"
 
-/** Opts a project in, and brings what its git history tells up to date. Returns what could not be read. */
+/** Whoever asks does not wait longer for a project's code; what was read by then is known. */
+const MOST_MS = 5_000
+
+/** Opts a project in, and brings what its git history and its code tell up to date. Returns what could not be read. */
 export async function readProject(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   if (!existsSync(project) || checkoutAt(project)?.root !== project) return []
   optIn(dex.home, project)
+  return [...(await readGit(dex, knowledge, project)), ...(await readCode(dex, knowledge, project))]
+}
+
+async function readGit(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   try {
-    const { left_out } = await syncProjectGit(knowledge, project, { now: dex.now(), signal: dex.signal })
-    return left_out
+    return (await syncProjectGit(knowledge, project, { now: dex.now(), signal: dex.signal })).left_out
   } catch (error) {
     return [`Its git history could not be read: ${messageOf(error)}`]
+  }
+}
+
+async function readCode(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
+  const time = AbortSignal.timeout(MOST_MS)
+  const signal = dex.signal ? AbortSignal.any([dex.signal, time]) : time
+  const onProgress = (done: number, total: number) =>
+    dex.onProgress?.({ phase: "learning", done, total, bytes: done, bytesTotal: total })
+  try {
+    const { not_listed } = await syncProjectCode({ knowledge, project }, { signal, onProgress })
+    return not_listed === 0 ? [] : [`${not_listed} of its code files are beyond what is read of one project.`]
+  } catch (error) {
+    if (time.aborted) return ["Its code is not read whole yet: the next time goes on, and `dex watch` reads it all."]
+    return [`Its code could not be read: ${messageOf(error)}`]
   }
 }

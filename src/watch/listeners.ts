@@ -16,7 +16,7 @@ export type Listeners = {
  * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
  * the one that waits. Import what you need inside the function.
  */
-export const listeners: Listeners = { messages: [learn, tellOfMessages], project: [readCommits, tellOfFiles] }
+export const listeners: Listeners = { messages: [learn, tellOfMessages], project: [readCommits, readCode, tellOfFiles] }
 
 /** What conversations know, where somebody has asked for it before. */
 async function learn(dex: Dex): Promise<void> {
@@ -29,6 +29,17 @@ async function readCommits(dex: Dex, { project, git }: ProjectChange): Promise<v
   if (!git) return
   const { syncProjectGit } = await import("../ingest/project-git.ts")
   await syncProjectGit(await dex.knowledge(), project, { now: dex.now(), signal: dex.signal })
+}
+
+const MOST_ONE_BY_ONE = 50
+
+async function readCode(dex: Dex, { project, files }: ProjectChange): Promise<void> {
+  const { syncProjectCode, updateCodeFile } = await import("../ingest/project-code.ts")
+  const knowledge = await dex.knowledge()
+  const signal = dex.signal
+  if (files === undefined || files.length > MOST_ONE_BY_ONE)
+    await syncProjectCode({ knowledge, project }, signal ? { signal } : {})
+  else for (const file of files) await updateCodeFile({ knowledge, project }, file)
 }
 
 /** Subscriptions of the project; see docs/subscriptions.md. */

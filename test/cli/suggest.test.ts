@@ -82,6 +82,31 @@ test("git tells what was changed lately, and which files change together", async
   expect(JSON.parse(readFileSync(join(home, ".dex/projects.json"), "utf8"))).toEqual({ projects: [project] })
 })
 
+test("the code tells who uses what is at hand, and what is deprecated", async () => {
+  const { home, project } = await worked()
+  writeFileSync(
+    join(project, "src/clock.ts"),
+    "export function now() {\n  return 1\n}\n/** @deprecated use now */\nexport function time() {}\n",
+  )
+  writeFileSync(
+    join(project, "src/shop.ts"),
+    'import { now, time } from "./clock.ts"\nexport function open() {\n  time()\n  return now()\n}\n',
+  )
+  const about = async (...args: string[]) =>
+    JSON.parse((await inside(project, home, ["suggest", ...args, "--json"])).stdout).suggestions
+  expect(await about("--file", "src/clock.ts", "--line", "2")).toContainEqual(
+    expect.objectContaining({
+      kind: "related_code",
+      title: "open in src/shop.ts:4",
+      summary: "Calls now of clock.ts.",
+    }),
+  )
+  expect(await about("--symbol", "now")).toContainEqual(expect.objectContaining({ file: "src/shop.ts" }))
+  expect(await about("--file", "src/shop.ts")).toContainEqual(
+    expect.objectContaining({ kind: "warning", title: "shop.ts uses what is deprecated: time" }),
+  )
+})
+
 test("sections of documents that name the file, and none where they are switched off", async () => {
   const { home, project } = await worked()
   mkdirSync(join(project, "docs"))

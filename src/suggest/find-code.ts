@@ -1,0 +1,80 @@
+import {
+  definitionAt,
+  definitionsNamed,
+  deprecatedUsedIn,
+  importersOf,
+  type SymbolUse,
+  usesOf,
+} from "../store/knowledge-symbols.ts"
+import type { Candidate, Finder } from "./finder.ts"
+import { nameOf, pathBelow } from "./paths.ts"
+
+// What the code itself says: who uses what is at hand, and whether it uses what should not be used any more.
+
+const MOST_USES = 20
+const MOST_CANDIDATES = 3
+
+/** Who uses this symbol, or imports this file. Told to who asks: nobody has labelled what they are worth unasked. */
+export const findUses: Finder = ({ knowledge }, moment) => {
+  if (moment.event !== "asked" && moment.event !== "watch") return []
+  const { project, symbol: name, line } = moment
+  const file = moment.file === undefined ? undefined : pathBelow(project, moment.file)
+  const at = file !== undefined && line !== undefined ? definitionAt(knowledge, project, file, line) : undefined
+  const [symbol] = name === undefined ? [at] : definitionsNamed(knowledge, project, name, 1)
+  if (symbol)
+    return usesOf(knowledge, project, symbol, MOST_USES)
+      .filter(({ path }) => path !== file)
+      .slice(0, MOST_CANDIDATES)
+      .map((use) => usedBy(symbol.name, symbol.path, use))
+  if (file === undefined) return []
+  return importersOf(knowledge, project, file, MOST_CANDIDATES).map(
+    ({ path, line }): Candidate => ({
+      kind: "related_code",
+      key: `file:${path}`,
+      title: path,
+      summary: `Imports ${nameOf(file)} in line ${line}.`,
+      reason: `What changes in ${nameOf(file)} may matter there.`,
+      file: path,
+      names: [nameOf(path)],
+      features: { imports: 1 },
+    }),
+  )
+}
+
+function usedBy(name: string, path: string, use: SymbolUse): Candidate {
+  const where = `${use.path}:${use.line}`
+  const verb = use.kind === "call" ? "Calls" : "Uses"
+  return {
+    kind: "related_code",
+    key: `use:${where}`,
+    title: use.container === undefined ? where : `${use.container} in ${where}`,
+    summary: `${verb} ${name}${use.resolution === "resolved" ? ` of ${nameOf(path)}` : ", by its name alone"}.`,
+    reason: `What changes in ${name} may matter there.`,
+    file: use.path,
+    ...(use.container !== undefined && { symbol: use.container }),
+    names: [nameOf(use.path)],
+    features: { uses: 1, resolved: use.resolution === "resolved" ? 1 : 0 },
+  }
+}
+
+export const findDeprecated: Finder = ({ knowledge }, moment) => {
+  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  if (file === undefined) return []
+  const uses = deprecatedUsedIn(knowledge, moment.project, file)
+  const [first] = uses
+  if (!first) return []
+  const names = [...new Set(uses.map(({ symbol }) => symbol.name))]
+  return [
+    {
+      kind: "warning",
+      key: `deprecated:${file}:${names.join(",")}`,
+      title: `${nameOf(file)} uses what is deprecated: ${names.slice(0, MOST_CANDIDATES).join(", ")}`,
+      summary: `${first.symbol.name} of ${first.symbol.path}, in line ${first.line}.`,
+      reason: "The code marks it as deprecated.",
+      file,
+      symbol: first.symbol.name,
+      names,
+      features: { deprecated: Math.log1p(names.length) },
+    },
+  ]
+}
