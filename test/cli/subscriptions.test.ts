@@ -5,6 +5,7 @@ import { openSuggestions } from "../../src/store/suggestions.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { connect } from "../mcp/client.ts"
 import { dex, type Run } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
@@ -149,10 +150,18 @@ test("a webhook's secret is shown once and kept from others, and what is due can
 })
 
 test("a private project's subscriptions are told inside it only, and nothing of it leaves", async () => {
-  const home = await synced()
-  const [secret] = JSON.parse((await dex(home, ["stats", "--json"])).stdout).projects as [string]
+  let secret = ""
+  const home = await synced((at) => {
+    secret = join(at, "secret")
+    mkdirSync(secret)
+    claudeSession(at, {
+      id: "99999999-5555-4555-8555-555555555555",
+      cwd: secret,
+      start: "2026-11-03T10:00:00Z",
+      turns: [{ user: "hello" }],
+    })
+  })
   const inside = (args: string[]) => dex(home, args, {}, undefined, "", secret)
-  mkdirSync(secret, { recursive: true })
   expect(await inside(["private"])).toMatchObject({ code: 0 })
   expect(await inside(["subscribe", "src/**", "--url", "https://example.com/x"])).toMatchObject({
     code: 2,
