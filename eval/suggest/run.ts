@@ -7,17 +7,24 @@ import { Absent } from "../set.ts"
 import { genuineCorpus } from "../sets/corpus.ts"
 import { fitLogistic } from "./fit.ts"
 import { type FixLabels, fixLabels, fixLines, fixOffers, fixRows, keyOf } from "./fixes.ts"
+import { replayKept } from "./kept.ts"
 import { type Offer, replay } from "./replay.ts"
 
 // What would have been suggested in genuine conversations, from what was known before each began, and was it used?
-//   npm run eval:suggest -- [--fit] [--json]     --fit prints the weights that the earlier half gives
+//   npm run eval:suggest -- [--fit | --kept] [--json]     --fit prints the weights that the earlier half gives
 
-const { values } = parseArgs({ options: { fit: { type: "boolean" }, json: { type: "boolean" } } })
+const { values } = parseArgs({
+  options: { fit: { type: "boolean" }, kept: { type: "boolean" }, json: { type: "boolean" } },
+})
 /** Few labels move a weight little. */
 const PENALTY = 5
 /** Of fewer, nothing is learned. */
 const LEAST_USED = 5
 
+if (values.kept) {
+  process.stdout.write(`${replayKept()}\n`)
+  process.exit(0)
+}
 try {
   const transcripts = genuineCorpus()
   const home = await openHome({ name: "genuine", chats: { transcripts }, questions: [] } as never)

@@ -43,8 +43,6 @@ export const findFix: Finder = ({ knowledge }, moment) => {
         features: {
           likeness: fix.likeness,
           same: fix.likeness >= SAME ? 1 : 0,
-          others: Math.log1p(solved.length - 1),
-          days: Math.log1p(Math.max(0, moment.at - (fix.at ?? 0)) / 86_400_000),
         },
       }
     })

@@ -87,8 +87,7 @@ function candidate(
   const of = known.about.conversations
   const day = isoDate(at).slice(0, 10)
   const onBranch = branch.edited > 0 ? `Edited on this branch, last on ${day}.` : ""
-  const both =
-    together.edited > 0 ? `Edited in ${together.edited} of the ${of} conversations that edited ${nameOf(file)}.` : ""
+  const both = together.edited > 0 ? `Edited ${inHowMany(together.edited, of)} that edited ${nameOf(file)}.` : ""
   return {
     kind: "related_code",
     key: `file:${path}`,
@@ -119,6 +118,11 @@ function candidate(
       together_count: together.edited,
     },
   }
+}
+
+function inHowMany(edited: number, of: number): string {
+  if (edited < of) return `in ${edited} of the ${of} conversations`
+  return of === 1 ? "in the one conversation" : `in all ${of} conversations`
 }
 
 function times(count: number): string {

@@ -5,7 +5,7 @@ import type { Weights } from "./relevance.ts"
  * half fared. A kind that stands here with no weights of its own was never labelled: it is told to who asks, not pushed.
  */
 export const WEIGHTS: Weights = {
-  fix: { bias: -3.438, likeness: 5.24, same: 0.134, others: 0.786, days: 0.374 },
+  fix: { bias: -3.108, likeness: 6.443, same: 0.17 },
   decision: { bias: -2.296, typed: 1.047, names: 0.974, within_weeks: -1.24, done: -0.474 },
   related_code: {
     bias: -2.423,

@@ -1,0 +1,41 @@
+import { existsSync } from "node:fs"
+import { dexHome } from "../../src/config/home.ts"
+import { openKnowledge } from "../../src/store/knowledge.ts"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { NEW_SESSION } from "../../src/suggest/session.ts"
+import { suggest } from "../../src/suggest/suggest.ts"
+import { WEIGHTS } from "../../src/suggest/weights.ts"
+
+/** Asks again at every moment at which something was suggested on this machine. What was used and is not found is a step back. */
+export function replayKept(): string {
+  const home = dexHome(process.env)
+  if (!existsSync(home.suggest) || !existsSync(home.knowledge))
+    return "NOT RUN: nothing was suggested on this machine yet."
+  const [kept, knowledge] = [openSuggestions(home.suggest), openKnowledge(home.knowledge)]
+  const all = kept.list({ limit: 10_000 })
+  const lost: string[] = []
+  const counts = { items: 0, same: 0, used: 0, used_lost: 0 }
+  for (const { id, moment, items } of all) {
+    const now = suggest({ knowledge }, moment, NEW_SESSION, {
+      weights: WEIGHTS,
+      floor: 0,
+      most: Number.POSITIVE_INFINITY,
+    })
+    const keys = new Set(now.map(({ key }) => key))
+    for (const { key, title, status } of items) {
+      counts.items++
+      if (status === "used") counts.used++
+      if (keys.has(key)) counts.same++
+      else if (status === "used") {
+        counts.used_lost++
+        lost.push(`  ${id.slice(0, 8)}  ${title}`)
+      }
+    }
+  }
+  kept.close()
+  knowledge.close()
+  return [
+    `${all.length} suggestions with ${counts.items} items: ${counts.same} would be found again; of ${counts.used} that were used, ${counts.used_lost} would not:`,
+    ...lost,
+  ].join("\n")
+}
