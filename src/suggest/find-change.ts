@@ -1,7 +1,7 @@
 import { isoDate } from "../core/dates.ts"
 import { changedTogether, commitsTouching } from "../store/knowledge-git.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { isPlainPath, nameOf, pathBelow } from "./paths.ts"
+import { isPlainPath, nameOf } from "./paths.ts"
 
 // What git says of this file: who changed it lately, and what changes with it.
 
@@ -14,7 +14,7 @@ export const RECENT_DAYS = 7
 
 /** A commit's words are whoever's: they are told to who asks. */
 export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS }, moment) => {
-  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { file } = moment
   if (file === undefined) return []
   const since = moment.at - recent_change_days * DAY
   return commitsTouching(knowledge, moment.project, file, { since, limit: MOST_COMMITS })
@@ -38,7 +38,7 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
 
 /** Files of the same commits. Told to who asks: nobody has yet labelled what they are worth unasked. */
 export const findCommittedTogether: Finder = ({ knowledge }, moment, session) => {
-  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { file } = moment
   if (file === undefined || moment.event !== "asked") return []
   return changedTogether(knowledge, moment.project, file, MOST_TOGETHER)
     .filter(({ path, together }) => together >= LEAST_TOGETHER && isPlainPath(path) && !session.files.includes(path))

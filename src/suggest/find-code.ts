@@ -7,7 +7,7 @@ import {
   usesOf,
 } from "../store/knowledge-symbols.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { nameOf, pathBelow } from "./paths.ts"
+import { nameOf } from "./paths.ts"
 
 // What the code itself says: who uses what is at hand, and whether it uses what should not be used any more.
 
@@ -17,8 +17,7 @@ const MOST_CANDIDATES = 3
 /** Who uses this symbol, or imports this file. Told to who asks: nobody has labelled what they are worth unasked. */
 export const findUses: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "asked" && moment.event !== "watch") return []
-  const { project, symbol: name, line } = moment
-  const file = moment.file === undefined ? undefined : pathBelow(project, moment.file)
+  const { project, file, symbol: name, line } = moment
   const at = file !== undefined && line !== undefined ? definitionAt(knowledge, project, file, line) : undefined
   const [symbol] = name === undefined ? [at] : definitionsNamed(knowledge, project, name, 1)
   if (symbol)
@@ -58,7 +57,7 @@ function usedBy(name: string, path: string, use: SymbolUse): Candidate {
 }
 
 export const findDeprecated: Finder = ({ knowledge }, moment) => {
-  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { file } = moment
   if (file === undefined) return []
   const uses = deprecatedUsedIn(knowledge, moment.project, file)
   const [first] = uses

@@ -2,7 +2,7 @@ import { isoDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { visitsTo, workedIn } from "../store/knowledge-files.ts"
 import type { Finder } from "./finder.ts"
-import { isPlainPath, nameOf, pathBelow } from "./paths.ts"
+import { isPlainPath, nameOf } from "./paths.ts"
 
 // The last conversation that changed this very file.
 
@@ -11,7 +11,7 @@ const MOST_FILES = 3
 const DAY = 86_400_000
 
 export const findConversation: Finder = ({ knowledge }, moment, session) => {
-  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { file } = moment
   if (file === undefined) return []
   const visits = visitsTo(knowledge, moment.project, file, MOST_VISITS).filter(
     ({ edits, id, root }) => edits > 0 && id !== moment.session && root !== moment.session,

@@ -2,7 +2,7 @@ import { isoDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { type KnownDecision, knownDecisions } from "../store/knowledge-decisions.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { nameOf, pathBelow } from "./paths.ts"
+import { nameOf } from "./paths.ts"
 
 // What was decided about this file or symbol, and whether that still stands.
 
@@ -12,7 +12,7 @@ const LONGEST_QUOTE = 300
 const DAY = 86_400_000
 
 export const findDecision: Finder = ({ knowledge }, moment, session) => {
-  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { file } = moment
   const { symbol } = moment
   if (file === undefined && symbol === undefined) return []
   const { decisions } = knownDecisions(knowledge, {

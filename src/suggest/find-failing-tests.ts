@@ -1,6 +1,6 @@
 import { isoDate } from "../core/dates.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { nameOf, pathBelow } from "./paths.ts"
+import { nameOf } from "./paths.ts"
 import { type FailingTest, failing } from "./test-status.ts"
 
 // Tests that failed when they were last seen to run: of this file, or of the project when a session begins.
@@ -9,7 +9,7 @@ const MOST_NAMED = 3
 const DAY = 86_400_000
 
 export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
-  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { file } = moment
   if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.error !== undefined) return []
   const tests = failing(knowledge, moment.project, file).tests.filter(

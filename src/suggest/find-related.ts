@@ -1,7 +1,7 @@
 import { isoDate } from "../core/dates.ts"
 import { rootsOnBranch, visitsTo, type Worked, workedIn } from "../store/knowledge-files.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
-import { folderOf, isPlainPath, isTest, nameOf, pathBelow, stemOf } from "./paths.ts"
+import { folderOf, isPlainPath, isTest, nameOf, stemOf } from "./paths.ts"
 import type { Session } from "./session.ts"
 import type { Moment } from "./suggestion.ts"
 
@@ -16,7 +16,7 @@ const DOUBT = 1.5
 const HOUR = 3_600_000
 
 export const findRelated: Finder = ({ knowledge }, moment, session) => {
-  const file = moment.file === undefined ? undefined : pathBelow(moment.project, moment.file)
+  const { file } = moment
   if (file === undefined) return []
   const here = { knowledge, project: moment.project }
   const about = togetherWith(here, file)

@@ -16,5 +16,5 @@ export type Sources = {
   recent_change_days?: number
 }
 
-/** Finds one kind of thing. Bounded work; says nothing rather than something doubtful. */
+/** Finds one kind of thing. The moment's file is relative to its project. Bounded work; says nothing rather than something doubtful. */
 export type Finder = (sources: Sources, moment: Moment, session: Session) => Candidate[]

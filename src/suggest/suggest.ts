@@ -10,6 +10,7 @@ import { findFix } from "./find-fix.ts"
 import { findOpenWork } from "./find-open-work.ts"
 import { findRelated } from "./find-related.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
+import { pathBelow } from "./paths.ts"
 import { withPrompt } from "./prompt.ts"
 import { relevanceOf, type Weights } from "./relevance.ts"
 import type { Session } from "./session.ts"
@@ -59,7 +60,9 @@ export function candidatesFor(
   session: Session,
   kinds?: ReadonlySet<ItemKind>,
 ): Candidate[] {
-  const about = withPrompt(sources.knowledge, moment)
+  const here = placed(moment)
+  if (!here) return []
+  const about = withPrompt(sources.knowledge, here)
   const isOn = (kind: ItemKind) => kinds?.has(kind) ?? true
   const found = FINDERS.filter(([kind]) => isOn(kind))
     .flatMap(([, find]) => find(sources, about, session))
@@ -70,6 +73,13 @@ export function candidatesFor(
     keys.add(key)
     return true
   })
+}
+
+/** With the file as the project knows it. Of one that is elsewhere nothing is known. */
+function placed(moment: Moment): Moment | undefined {
+  if (moment.file === undefined) return moment
+  const file = pathBelow(moment.project, moment.file)
+  return file === undefined ? undefined : { ...moment, file }
 }
 
 function itemOf({ names: _, ...candidate }: Candidate, { weights, learned = {} }: SuggestOptions): Item {
