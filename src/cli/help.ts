@@ -5,9 +5,13 @@ import { flagsOf } from "./args.ts"
 export function generalHelp(tools: readonly Tool<never>[], terminal: Terminal): string {
   const names = tools.map((tool) => tool.name)
   const width = Math.max(...names.map((name) => name.length), "completions".length) + 2
-  const line = (name: string, summary: string) => `  ${paint(terminal, "cyan", padEnd(name, width))}${summary}`
+  const line = (name: string, summary: string) => {
+    const [first, ...more] = wrap(summary, terminal.columns - width - 2)
+    const rest = more.map((text) => " ".repeat(width + 2) + text)
+    return [`  ${paint(terminal, "cyan", padEnd(name, width))}${first}`, ...rest].join("\n")
+  }
   return [
-    "dex keeps and searches the conversations of all your coding agents, on this machine.",
+    ...wrap("dex keeps and searches the conversations of all your coding agents, on this machine.", terminal.columns),
     "",
     paint(terminal, "bold", "Commands"),
     line("(none)", "First run: find the agents and read them. Later: what is new"),
@@ -19,7 +23,10 @@ export function generalHelp(tools: readonly Tool<never>[], terminal: Terminal): 
     paint(terminal, "bold", "Try"),
     ...tools.slice(0, 4).map((tool) => `  ${tool.cli.example}`),
     "",
-    "dex <command> --help tells more. --json prints JSON. Exit codes: 0 found, 1 nothing found, 2 error.",
+    ...wrap(
+      "dex <command> --help tells more. --json prints JSON. Exit codes: 0 found, 1 nothing found, 2 error.",
+      terminal.columns,
+    ),
     "",
   ].join("\n")
 }

@@ -35,7 +35,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
         summary: later
           ? `Then: "${cut(decision.quote)}"${isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
           : `"${cut(decision.quote)}"`,
-        reason: `It names ${about}, and ${decision.origin === "person" ? "the developer said it" : "the developer approved it"}.`,
+        reason: `${decision.origin === "person" ? "The developer said it" : "The developer approved it"}${why(decision, about)}.`,
         ref: formatRef({ source: decision.source, id: decision.id, number: decision.number }),
         ...(file !== undefined && { file }),
         ...(symbol !== undefined && { symbol }),
@@ -48,6 +48,10 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
         },
       }
     })
+}
+
+function why({ quote }: KnownDecision, about: string): string {
+  return quote.includes(about) ? ` of ${about}` : `, and ${about} was named with it or edited after it`
 }
 
 /** A person's words; an agent's where nobody else's can have come into them. */

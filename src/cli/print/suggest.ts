@@ -29,7 +29,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
         .flatMap((line) => wrap(safeLine(line), room)),
       ...[
         ...wrap(safeLine(reason), room),
-        `${kind.replaceAll("_", " ")} · ${percent(relevance)} likely${ref ? ` · ${safeLine(ref)}` : ""}`,
+        ...whereTo(`${kind.replaceAll("_", " ")} · ${percent(relevance)} likely`, ref && safeLine(ref), room),
       ].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
     "",
@@ -39,6 +39,13 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
     notes: [`Was one of use? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
     listing: told.map(({ ref }) => ref ?? ""),
   }
+}
+
+/** A ref is copied: it stands whole, on a line of its own where it must. */
+function whereTo(what: string, ref: string | undefined, room: number): string[] {
+  if (!ref) return [what]
+  const line = `${what} · ${ref}`
+  return line.length <= room ? [line] : [what, ref]
 }
 
 function percent(share: number): string {
