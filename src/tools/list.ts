@@ -47,7 +47,7 @@ export const list = defineTool({
     name: "dex_list",
     description:
       "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what was said.",
-    omit: ["session", "collection"],
+    omit: ["session"],
   },
   run: async (dex: Dex, input) => (await import("./list.run.ts")).run(dex, input),
   found: (output) => output.conversations.length > 0 || (output.collections?.length ?? 0) > 0,
