@@ -82,7 +82,7 @@ enabled = false
     tool: "apply_patch",
     input: `*** Begin Patch\n*** Add File: ${path}\n${content.replace(/^(?=.)/gm, "+")}*** End Patch\n`,
   }),
-  findTools: (query) => ({ tool: "tool_search", input: { query } }),
+  findTools: (query) => ({ tool: "tool_search", input: { query, limit: 20 } }),
 }
 
 const opencode: Agent = {

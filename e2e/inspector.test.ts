@@ -20,6 +20,10 @@ const INPUTS: Record<string, object> = {
   dex_list: { from: "2026-01-01" },
   dex_get: { ids: [`${AUTH}#7`] },
   dex_timeline: { id: `${AUTH}#7` },
+  context_suggest: { error: "TypeError: x is not a function" },
+  context_subscribe: { patterns: ["file:src/**"] },
+  // There is nothing to have a verdict on: it says so.
+  suggestion_feedback: { id: "none", verdict: "used" },
   dex_stats: {},
   dex_guide: {},
 }
@@ -63,6 +67,11 @@ describe.skipIf(!existsSync(INSPECTOR)).each(["legacy", "modern"])("the MCP insp
       type Called = { content: { text: string }[]; structuredContent: object; isError?: boolean }
       for (const { name } of tools) {
         const args = ["--tool-name", name, "--tool-args-json", JSON.stringify(INPUTS[name])]
+        if (name === "suggestion_feedback") {
+          const refused = await inspect(home, era, "--method", "tools/call", ...args)
+          expect(refused.stdout + refused.stderr).toContain("tool_is_error")
+          continue
+        }
         const called = await ask<Called>(home, era, "--method", "tools/call", ...args)
         expect(called.isError, name).toBeFalsy()
         expect(called.content[0]!.text.length).toBeGreaterThan(50)

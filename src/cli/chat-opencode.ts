@@ -109,7 +109,7 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
       },
     },
     mcp: { dex: { type: "local", command: serveCommand(dex), environment: ownEnvironment(dex), enabled: true } },
-    permission: { "*": "deny", task: "allow", "dex_*": "allow" },
+    permission: { "*": "deny", task: "allow", "dex_dex_*": "allow" },
     agent: {
       historian: {
         mode: "primary",

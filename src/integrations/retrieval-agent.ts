@@ -80,7 +80,7 @@ export function opencodeAgent(dex: string): WholeFile {
     "mode: subagent",
     "permission:",
     '  "*": deny',
-    '  "dex_*": allow',
+    '  "dex_dex_*": allow',
     "  bash:",
     '    "*": deny',
     ...READING.map((command) => `    ${JSON.stringify(`${dex} ${command} *`)}: allow`),
