@@ -2,6 +2,7 @@ import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { dexHome } from "../config/home.ts"
 import { loadSettings } from "../config/load.ts"
+import { isQuiet, spokenKinds } from "../config/proactive.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { type Moment, newSuggestionId } from "../core/suggestion.ts"
 import { checkoutAt, createProjectFinder } from "../git/project.ts"
@@ -65,8 +66,8 @@ export async function answerHook({ source, event, stdin, env, now, started, left
   let redact = (text: string) => text
   const suggestions = openSuggestions(home.suggest, { busyMs: BUSY_MS, redact: (text) => redact(text) })
   try {
-    const mutes = suggestions.mutes()
-    if (mutes.some(({ type, name }) => type === "project" && name === project)) return ""
+    const kinds = spokenKinds(settings, suggestions.mutes(), project)
+    if (kinds.size === 0) return ""
     const would = settings["proactive.mode"] !== "speak"
     const seen = suggestions.seen(agent.source, told.session, would)
     const items = suggestNow({
@@ -75,7 +76,7 @@ export async function answerHook({ source, event, stdin, env, now, started, left
       settings,
       moment,
       ...(transcript !== undefined && { transcript }),
-      mutes,
+      kinds,
       seen,
     })
     if (items.length === 0) return ""
@@ -98,11 +99,6 @@ export async function answerHook({ source, event, stdin, env, now, started, left
   } finally {
     suggestions.close()
   }
-}
-
-/** One switch for everything that is not asked for. */
-export function isQuiet(env: Record<string, string | undefined>): boolean {
-  return env.DEX_QUIET !== undefined && !["", "0", "false"].includes(env.DEX_QUIET)
 }
 
 function inputIn(stdin: string): Input {

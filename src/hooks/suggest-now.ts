@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs"
-import { enabledKinds } from "../config/proactive.ts"
 import type { Settings } from "../config/settings.ts"
-import type { Item, Moment } from "../core/suggestion.ts"
+import type { Item, ItemKind, Moment } from "../core/suggestion.ts"
 import { openKnowledge, readKnowledge } from "../store/knowledge.ts"
-import type { Mute, Suggestions } from "../store/suggestions.ts"
+import type { Suggestions } from "../store/suggestions.ts"
 import { suggest } from "../suggest/suggest.ts"
 import { FLOOR, WEIGHTS } from "../suggest/weights.ts"
 import { sessionOf } from "./session.ts"
@@ -17,17 +16,15 @@ export type Asked = {
   settings: Settings
   moment: Moment
   transcript?: string
-  mutes: readonly Mute[]
+  kinds: ReadonlySet<ItemKind>
   /** Keys of what the session was told. */
   seen: ReadonlySet<string>
 }
 
 /** What there is to say at this moment, for this user: nothing where no facts are known yet. */
-export function suggestNow({ knowledge: path, suggestions, settings, moment, transcript, mutes, seen }: Asked): Item[] {
+export function suggestNow({ knowledge: path, suggestions, settings, moment, transcript, kinds, seen }: Asked): Item[] {
   // Facts are learned from when somebody first asks for them: that is now, and the next sync does it.
   if (!existsSync(path)) openKnowledge(path).close()
-  const kinds = enabledKinds(settings)
-  for (const { type, name } of mutes) if (type === "kind") kinds.delete(name as Item["kind"])
   const knowledge = readKnowledge(path, BUSY_MS)
   if (!knowledge) return []
   try {

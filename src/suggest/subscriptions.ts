@@ -9,7 +9,7 @@ export type Trigger = {
   at: number
   /** A file that changed, whole or relative to the project. */
   file?: string
-  /** What is defined or touched there: `AuthService.login`. */
+  /** What is defined there: `AuthService.login`. */
   symbols?: readonly string[]
   /** The words of a new message, and the file that was last worked on beside it. */
   text?: string

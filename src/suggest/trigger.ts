@@ -1,4 +1,4 @@
-import { type Item, type Moment, newSuggestionId } from "../core/suggestion.ts"
+import { type Item, type Moment, newSuggestionId, type Pattern } from "../core/suggestion.ts"
 import type { Kept, Suggestions } from "../store/suggestions.ts"
 import { matching, type Trigger } from "./subscriptions.ts"
 
@@ -20,12 +20,21 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Told[
   const { suggestions, suggest, clock } = parts
   const matched = matching(suggestions.subscriptions(trigger.project), trigger)
   if (matched.length === 0) return []
-  const moment = momentOf(trigger)
-  const started = clock()
-  const items = await suggest(moment)
-  const latency_ms = clock() - started
+  const found = new Map<string | undefined, { moment: Moment; items: Item[]; latency_ms: number }>()
+  const findFor = async ({ type, pattern }: Pattern) => {
+    const symbol = type === "symbol" ? pattern.split(/[.#:]+/).at(-1)! : undefined
+    const known = found.get(symbol)
+    if (known) return known
+    const moment = momentOf(trigger, symbol)
+    const started = clock()
+    const items = await suggest(moment)
+    const fresh = { moment, items, latency_ms: clock() - started }
+    found.set(symbol, fresh)
+    return fresh
+  }
   const told: Told[] = []
-  for (const { subscription } of matched) {
+  for (const { subscription, pattern } of matched) {
+    const { moment, items, latency_ms } = await findFor(pattern)
     const known = keysToldTo(suggestions, subscription.id, trigger.at)
     const wanted = items
       .filter(({ key, relevance }) => relevance >= subscription.min_relevance && !known.has(key))
@@ -49,13 +58,13 @@ function keysToldTo(suggestions: Suggestions, subscription: string, now: number)
 
 const DAY_MS = 86_400_000
 
-function momentOf({ project, at, beside, file = beside, symbols, text }: Trigger): Moment {
+function momentOf({ project, at, beside, file = beside, text }: Trigger, symbol: string | undefined): Moment {
   return {
     event: "watch",
     project,
     at,
     ...(file !== undefined && { file }),
-    ...(symbols?.[0] !== undefined && { symbol: symbols[0] }),
+    ...(symbol !== undefined && { symbol }),
     ...(text !== undefined && { prompt: text }),
   }
 }

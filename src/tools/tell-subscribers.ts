@@ -1,5 +1,9 @@
+import { loadSettings } from "../config/load.ts"
+import { isQuiet, spokenKinds } from "../config/proactive.ts"
 import type { Ref } from "../core/ref.ts"
-import { KINDS } from "../core/suggestion.ts"
+import type { Knowledge } from "../store/knowledge.ts"
+import { definitionsIn } from "../store/knowledge-symbols.ts"
+import { pathBelow } from "../suggest/paths.ts"
 import { NEW_SESSION } from "../suggest/session.ts"
 import type { Trigger } from "../suggest/subscriptions.ts"
 import { MOST_ITEMS, suggest } from "../suggest/suggest.ts"
@@ -60,27 +64,41 @@ function hasWords({ patterns }: { patterns: { type: string }[] }): boolean {
   return patterns.some(({ type }) => type === "topic" || type === "entity")
 }
 
+/** Which of its definitions a change touched is not known: all that the file holds are meant. */
+function withSymbols(knowledge: Knowledge, trigger: Trigger): Trigger {
+  const { project, file } = trigger
+  const path = file === undefined ? undefined : pathBelow(project, file)
+  if (path === undefined) return trigger
+  const names = definitionsIn(knowledge, project, path).map(({ container, name }) =>
+    container === undefined ? name : `${container}.${name}`,
+  )
+  return { ...trigger, symbols: names }
+}
+
 async function tellAll(dex: Dex, project: string, triggers: Trigger[]): Promise<number> {
-  if (!dex.hasSuggestions() || dex.machine.env.DEX_QUIET === "1") return 0
+  const { env } = dex.machine
+  if (!dex.hasSuggestions() || isQuiet(env)) return 0
   const suggestions = await dex.suggestions()
   if (!suggestions.subscriptions(project).some(({ enabled }) => enabled)) return 0
-  const mutes = suggestions.mutes()
-  if (mutes.some(({ type, name }) => type === "project" && name === project)) return 0
-  const muted = new Set(mutes.filter(({ type }) => type === "kind").map(({ name }) => name))
+  const { settings } = loadSettings({ file: dex.home.config, env, project })
+  const kinds = spokenKinds(settings, suggestions.mutes(), project)
+  if (kinds.size === 0) return 0
   const { knowledge } = await learnedOf(dex)
   const options = {
     weights: WEIGHTS,
     learned: suggestions.weights(),
     floor: FLOOR,
     most: MOST_ITEMS,
-    kinds: new Set(KINDS.filter((kind) => !muted.has(kind))),
+    kinds,
   }
+  const sources = { knowledge, recent_change_days: settings["proactive.recent_change_days"] }
   const parts = {
     suggestions,
     clock: () => performance.now(),
-    suggest: async (moment: Parameters<typeof suggest>[1]) => suggest({ knowledge }, moment, NEW_SESSION, options),
+    suggest: async (moment: Parameters<typeof suggest>[1]) => suggest(sources, moment, NEW_SESSION, options),
   }
   let kept = 0
-  for (const trigger of triggers) for (const told of await tell(parts, trigger)) if (told.kept.kept) kept++
+  for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))
+    for (const told of await tell(parts, trigger)) if (told.kept.kept) kept++
   return kept
 }

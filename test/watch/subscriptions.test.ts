@@ -1,8 +1,10 @@
+import { execFileSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
-import { tellOfMessages } from "../../src/tools/tell-subscribers.ts"
+import { syncProjectCode } from "../../src/ingest/project-code.ts"
+import { tellOfFiles, tellOfMessages } from "../../src/tools/tell-subscribers.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
@@ -52,6 +54,40 @@ test("a file that is changed while dex watch runs tells a webhook what was done 
   const { data } = JSON.parse(await told)
   expect(data).toMatchObject({ event: "watch", project: "api", file: "src/token.ts" })
   expect(data.items.length).toBeGreaterThan(0)
+})
+
+test("a changed file tells who asked for what it defines, by symbol or as an entity; and nobody where dex is to be silent", async () => {
+  const { home, project, run } = projectWithPast()
+  const git = (...args: string[]) => execFileSync("git", ["-C", project, ...args], { stdio: "ignore" })
+  const files = {
+    "src/token.ts": "export class Keeper {\n  renewToken() {}\n}\n",
+    "src/session.ts": "export const s = 1\n",
+  }
+  for (const [path, text] of Object.entries(files)) writeFileSync(join(project, path), text)
+  git("init", "-q")
+  git("add", ".")
+  await run(["sync"])
+  const subscribe = async (pattern: string) =>
+    JSON.parse((await run(["subscribe", pattern, "--min-relevance", "0", "--cooldown-ms", "0", "--json"])).stdout)
+      .id as string
+  const patterns = ["symbol:renewToken", "symbol:Keeper.renewToken", "entity:Keeper", "symbol:renew"]
+  const ids = [] as string[]
+  for (const pattern of patterns) ids.push(await subscribe(pattern))
+  const local = (env: Record<string, string> = {}) => {
+    const dex = createDex({ env: { HOME: home, ...env }, cwd: project, version: "test" })
+    onTestFinished(() => dex.close())
+    return dex
+  }
+  await syncProjectCode({ knowledge: await local().knowledge(), project }, {})
+  const changed = ["src/token.ts"]
+  expect(await tellOfFiles(local({ DEX_QUIET: "true" }), project, changed)).toBe(0)
+  expect(await tellOfFiles(local({ DEX_PROACTIVE_ENABLED: "false" }), project, changed)).toBe(0)
+  const without = { DEX_PROACTIVE_ENABLE_RELATED_CODE: "false", DEX_PROACTIVE_ENABLE_CONVERSATIONS: "false" }
+  expect(await tellOfFiles(local(without), project, changed)).toBe(0)
+  expect(await tellOfFiles(local(), project, changed)).toBe(3)
+  const told = async (of: string) => JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
+  const counts = await Promise.all(ids.map(async (id) => (await told(id)).suggestions.length))
+  expect(counts).toEqual([1, 1, 1, 0])
 })
 
 test("what a person says on a topic tells those who asked for it of the file at hand, and nobody else", async () => {
