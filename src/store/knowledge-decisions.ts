@@ -1,4 +1,5 @@
 import type { SourceId } from "../core/conversation.ts"
+import { formatRef } from "../core/ref.ts"
 import { inTransaction } from "./database.ts"
 import { type Knowledge, OWN_WORDS, projectId } from "./knowledge-rows.ts"
 
@@ -7,10 +8,12 @@ import { type Knowledge, OWN_WORDS, projectId } from "./knowledge-rows.ts"
 export const DECISIONS_SCHEMA = `
   create table decision (
     id integer primary key,
-    conversation_id integer not null,
+    -- Either the message that states it, or the commit.
+    conversation_id integer,
+    number integer,
+    hash text,
     project_id integer,
     key text not null,
-    number integer not null,
     at integer,
     kind text not null,
     origin text not null,
@@ -22,6 +25,7 @@ export const DECISIONS_SCHEMA = `
   );
   create index decision_conversation on decision (conversation_id);
   create index decision_project on decision (project_id, at);
+  create index decision_commit on decision (project_id, kind) where hash is not null;
   create index decision_key on decision (key);
   create table decision_about (
     decision_id integer not null,
@@ -38,23 +42,26 @@ export const DECISIONS_SCHEMA = `
 export const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert"] as const
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
-export type KeptDecision = {
+export type Stated = {
   /** Names this decision, wherever it is told again. */
   key: string
   kind: DecisionKind
   /** As it was written. */
   quote: string
-  /** The message that states it. */
-  number: number
   at?: number
   /** Named with it, or edited after it and before the person spoke again. Relative to the project. */
   files: string[]
   symbols: string[]
   /** The words that it is about. */
   subject: string[]
-  /** Whose words the quote holds. An approved plan and a chosen answer are the agent's. */
-  origin: "person" | "agent"
+  /** Whose words the quote holds. An approved plan and a chosen answer are the agent's; who wrote a file or a commit is not known. */
+  origin: "person" | "agent" | "document" | "commit"
 }
+export type KeptDecision = Stated & {
+  /** The message that states it. */
+  number: number
+}
+export type CommitDecision = Stated & { hash: string }
 
 export function saveDecisions(
   db: Knowledge,
@@ -62,17 +69,35 @@ export function saveDecisions(
   project: string | undefined,
   decisions: KeptDecision[],
 ): void {
+  save(
+    db,
+    project,
+    decisions.map((decision) => ({ ...decision, conversation })),
+  )
+}
+
+/** In the place of those that were known of the project's commits. */
+export function saveCommitDecisions(db: Knowledge, project: string, decisions: CommitDecision[]): void {
+  removeCommitDecisions(db, projectId(db, project))
+  save(db, project, decisions)
+}
+
+type Write = Stated & { conversation?: number; number?: number; hash?: string }
+
+function save(db: Knowledge, project: string | undefined, decisions: Write[]): void {
   if (decisions.length === 0) return
   const of = project === undefined ? null : projectId(db, project)
   const put = db.prepare(
-    `insert into decision (conversation_id, project_id, key, number, at, kind, origin, quote, subject, files, symbols)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+    `insert into decision (conversation_id, number, hash, project_id, key, at, kind, origin, quote, subject, files, symbols)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
   )
   const index = db.prepare("insert into decision_words (rowid, words) values (?, ?)")
   const name = db.prepare("insert or ignore into decision_about (decision_id, kind, name) values (?, ?, ?)")
-  for (const { key, number, at, kind, origin, quote, subject, files, symbols } of decisions) {
+  for (const decision of decisions) {
+    const { key, at, kind, origin, quote, subject, files, symbols } = decision
+    const where = [decision.conversation ?? null, decision.number ?? null, decision.hash ?? null]
     const lists = [subject, files, symbols].map((list) => JSON.stringify(list))
-    const id = put.pluck().get(conversation, of, key, number, at ?? null, kind, origin, quote, ...lists)
+    const id = put.pluck().get(...where, of, key, at ?? null, kind, origin, quote, ...lists)
     index.run(id, [quote, ...subject, ...symbols].join("\n"))
     for (const file of files) name.run(id, "file", file)
     for (const symbol of symbols) name.run(id, "symbol", symbol.toLowerCase())
@@ -81,18 +106,30 @@ export function saveDecisions(
 }
 
 export function removeDecisions(db: Knowledge, conversation: number): void {
-  db.prepare(
-    `insert or ignore into decision_stale (project_id)
-     select distinct project_id from decision where conversation_id = ? and project_id is not null`,
-  ).run(conversation)
-  db.prepare("delete from decision_words where rowid in (select id from decision where conversation_id = ?)").run(
-    conversation,
-  )
-  db.prepare("delete from decision_about where decision_id in (select id from decision where conversation_id = ?)").run(
-    conversation,
-  )
-  db.prepare("delete from decision where conversation_id = ?").run(conversation)
+  remove(db, db.prepare("select id from decision where conversation_id = ?").pluck().all(conversation) as number[])
 }
+
+export function removeCommitDecisions(db: Knowledge, project: number): void {
+  const all = db.prepare("select id from decision where hash is not null and project_id = ?").pluck().all(project)
+  remove(db, all as number[])
+}
+
+function remove(db: Knowledge, ids: number[]): void {
+  const stale = db.prepare(
+    `insert or ignore into decision_stale (project_id)
+     select project_id from decision where id = ? and project_id is not null`,
+  )
+  const words = db.prepare("delete from decision_words where rowid = ?")
+  const about = db.prepare("delete from decision_about where decision_id = ?")
+  const itself = db.prepare("delete from decision where id = ?")
+  for (const id of ids) for (const statement of [stale, words, about, itself]) statement.run(id)
+}
+
+/** A commit that a conversation tells of is told there, with why it was made. */
+const TOLD_ONCE = `(fact.hash is null or not exists (
+  select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
+    and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
+      = substr(fact.quote, 1, instr(fact.quote || char(10), char(10)) - 1)))`
 
 export type MadeDecision = {
   key: string
@@ -121,9 +158,11 @@ export function renewReversals(db: Knowledge, reversals: (decisions: MadeDecisio
 function inOrder(db: Knowledge, project: number): MadeDecision[] {
   const rows = db
     .prepare(
-      `select d.key, d.kind, d.quote, d.number, d.subject, c.source || ':' || c.native_id as conversation
-       from decision d join conversation c on c.id = d.conversation_id
-       where d.project_id = ? order by ifnull(d.at, ifnull(c.ended_at, 0)), d.conversation_id, d.number, d.id`,
+      `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
+         ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation
+       from decision fact left join conversation c on c.id = fact.conversation_id
+       where fact.project_id = ? and ${TOLD_ONCE}
+       order by ifnull(fact.at, ifnull(c.ended_at, 0)), fact.conversation_id, fact.number, fact.id`,
     )
     .all(project) as (Omit<MadeDecision, "subject"> & { subject: string })[]
   return rows.map((row) => ({ ...row, subject: JSON.parse(row.subject) as string[] }))
@@ -140,27 +179,33 @@ export type DecisionFilter = {
   words?: string[]
   /** Of these projects nothing is told. */
   except?: string[]
+  /** Of commits that no conversation tells of. */
+  with_commits?: boolean
   limit: number
 }
 
-export type KnownDecision = KeptDecision & {
-  source: SourceId
-  id: string
-  root: string
+export type KnownDecision = Told & {
+  /** Of the conversation, as its agent numbers it; absent where a commit states it. */
+  conversation?: string
+  files: string[]
+  symbols: string[]
   project?: string
+  /** The later decision that took it back. */
+  reversed_by?: Told
+}
+
+type Told = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> & {
+  /** The message that states it, or `git:<hash>`. */
+  ref: string
   /** Nobody else's words can stand in it. */
   is_own_words: boolean
-  /** The later decision that took it back. */
-  reversed_by?: Pick<KeptDecision, "key" | "quote" | "number" | "at" | "origin"> & {
-    source: SourceId
-    id: string
-    is_own_words: boolean
-  }
 }
 
 const CHOSEN = `
-  from decision fact join conversation c on c.id = fact.conversation_id left join project p on p.id = fact.project_id
-  where (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
+  from decision fact left join conversation c on c.id = fact.conversation_id
+    left join project p on p.id = fact.project_id
+  where (fact.hash is null or @commits) and ${TOLD_ONCE}
+    and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
     and (@match is null or fact.id in (select rowid from decision_words where decision_words match @match))
     and (p.path is null or p.path not in (select value from json_each(@except)))
     and (@file is null or exists (
@@ -180,71 +225,55 @@ export function knownDecisions(db: Knowledge, filter: DecisionFilter): { decisio
     except: JSON.stringify(filter.except ?? []),
     file: filter.file ?? null,
     symbol: filter.symbol ?? null,
+    commits: filter.with_commits ? 1 : 0,
   }
   const total = db.prepare(`select count(*) ${CHOSEN}`).pluck().get(values) as number
   const rows = db
     .prepare(
-      `select fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own ${CHOSEN}
+      `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${CHOSEN}
        order by ifnull(fact.at, ifnull(c.ended_at, 0)) desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit`,
     )
     .all({ ...values, limit: filter.limit }) as DecisionRow[]
   return { decisions: rows.map((row) => known(db, row)), total }
 }
 
-type DecisionRow = {
-  source: SourceId
-  native_id: string
-  root: string
-  project: string | null
-  key: string
-  number: number
-  at: number | null
-  kind: DecisionKind
-  origin: "person" | "agent"
-  quote: string
-  subject: string
-  files: string
-  symbols: string
-  reversed_by: string | null
-  own: number
-}
+/** What a commit says may be anybody's words. */
+const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
+  c.source, c.native_id, fact.hash is null and ${OWN_WORDS} as own`
+
+type ToldRow = Pick<Stated, "key" | "kind" | "quote" | "origin"> & { at: number | null; own: number } & (
+    | { hash: null; source: SourceId; native_id: string; number: number }
+    | { hash: string; source: null; native_id: null; number: null }
+  )
+type DecisionRow = ToldRow & { project: string | null; files: string; symbols: string; reversed_by: string | null }
 
 function known(db: Knowledge, row: DecisionRow): KnownDecision {
   const later = row.reversed_by === null ? undefined : laterOf(db, row.reversed_by)
   return {
-    source: row.source,
-    id: row.native_id,
-    root: row.root,
+    ...told(row),
+    ...(row.native_id !== null && { conversation: row.native_id }),
     ...(row.project !== null && { project: row.project }),
-    key: row.key,
-    kind: row.kind,
-    origin: row.origin,
-    quote: row.quote,
-    number: row.number,
-    ...(row.at !== null && { at: row.at }),
-    subject: JSON.parse(row.subject) as string[],
     files: JSON.parse(row.files) as string[],
     symbols: JSON.parse(row.symbols) as string[],
-    is_own_words: row.own === 1,
-    ...(later && { reversed_by: later }),
+    ...(later && { reversed_by: told(later) }),
   }
 }
 
-type LaterRow = Pick<KeptDecision, "key" | "quote" | "number" | "origin"> & {
-  at: number | null
-  source: SourceId
-  id: string
-  own: number
+function told(row: ToldRow): Told {
+  const { key, kind, quote, origin } = row
+  return {
+    ...{ key, kind, quote, origin },
+    ...(row.at !== null && { at: row.at }),
+    ref:
+      row.hash === null ? formatRef({ source: row.source, id: row.native_id, number: row.number }) : `git:${row.hash}`,
+    is_own_words: row.own === 1,
+  }
 }
 
-function laterOf(db: Knowledge, key: string): KnownDecision["reversed_by"] {
-  const row = db
+function laterOf(db: Knowledge, key: string): ToldRow | undefined {
+  return db
     .prepare(
-      `select fact.key, fact.quote, fact.number, fact.at, fact.origin, c.source, c.native_id as id, ${OWN_WORDS} as own
-       from decision fact join conversation c on c.id = fact.conversation_id where fact.key = ?`,
+      `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`,
     )
-    .get(key) as LaterRow | undefined
-  if (!row) return undefined
-  const { at, own, ...later } = row
-  return { ...later, ...(at !== null && { at }), is_own_words: own === 1 }
+    .get(key) as ToldRow | undefined
 }

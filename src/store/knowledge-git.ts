@@ -1,4 +1,5 @@
 import { inTransaction } from "./database.ts"
+import { removeCommitDecisions } from "./knowledge-decisions.ts"
 import { type Knowledge, knownProject, projectId } from "./knowledge-rows.ts"
 
 // What git tells of a project: which commits touched which file, under whatever name it had then.
@@ -8,7 +9,9 @@ export const GIT_SCHEMA = `
     project_id integer primary key,
     head text not null,
     read_at integer not null,
-    left_out text not null
+    left_out text not null,
+    -- The head whose decisions are known.
+    decided text
   );
 
   -- Newer ones have larger ids.
@@ -83,7 +86,7 @@ export type GitWrite = {
   when_more: string
 }
 
-export type GitProject = { head: string; read_at: number; left_out: string[]; commits: number }
+export type GitProject = { head: string; read_at: number; left_out: string[]; decided?: string; commits: number }
 
 export type GitCommit = {
   hash: string
@@ -104,12 +107,14 @@ export const MASS_COMMIT = 50
 export function gitProject(db: Knowledge, project: string): GitProject | undefined {
   const row = db
     .prepare(
-      "select head, read_at, left_out, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
+      "select head, read_at, left_out, decided, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
     )
     .get(knownProject(db, project) ?? null) as
-    | { head: string; read_at: number; left_out: string; commits: number }
+    | { head: string; read_at: number; left_out: string; decided: string | null; commits: number }
     | undefined
-  return row && { ...row, left_out: JSON.parse(row.left_out) as string[] }
+  if (!row) return undefined
+  const { decided, left_out, ...read } = row
+  return { ...read, left_out: JSON.parse(left_out) as string[], ...(decided !== null && { decided }) }
 }
 
 export function saveCommits(db: Knowledge, write: GitWrite): { added: number } {
@@ -128,6 +133,11 @@ export function saveCommits(db: Knowledge, write: GitWrite): { added: number } {
     )
     return { added }
   })
+}
+
+/** What the commits up to this head decide is known. */
+export function setDecided(db: Knowledge, project: string, head: string): void {
+  db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
 }
 
 /** Commits that touched the file under any name it had, newest first. The path may be an old name of it. */
@@ -345,4 +355,5 @@ function forget(db: Knowledge, project: number): void {
   db.prepare("delete from git_name where project_id = ?").run(project)
   db.prepare("delete from git_file where project_id = ?").run(project)
   db.prepare("delete from git_read where project_id = ?").run(project)
+  removeCommitDecisions(db, project)
 }

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
 import type { Effect, Part } from "../core/conversation.ts"
 import { formatRef } from "../core/ref.ts"
-import type { KeptDecision } from "../store/knowledge-decisions.ts"
+import { commitMarks } from "../git/commit-marks.ts"
+import type { CommitDecision, KeptDecision } from "../store/knowledge-decisions.ts"
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import { answersIn } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
@@ -89,12 +90,12 @@ function commitsOf({ effects }: StoredMessage): Stated[] {
   return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
 }
 
-export type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }
+type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }
 
 /** What breaks and what is taken back, from commits that no conversation needs to know of. */
-export function decisionsInCommits(commits: Commit[]): (Omit<Decision, "number"> & { hash: string })[] {
+export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   return commits.flatMap((commit) =>
-    statedByCommit(commit).map(({ kind, quote, origin }) => ({
+    statedByCommit(commit).map(({ kind, quote }) => ({
       key: keyOf(`git:${commit.hash} ${quote}`),
       kind,
       quote: quote.slice(0, LONGEST_QUOTE),
@@ -103,7 +104,7 @@ export function decisionsInCommits(commits: Commit[]): (Omit<Decision, "number">
       files: commit.files.slice(0, MOST_FILES),
       symbols: symbolsIn(quote),
       subject: subjectOf(quote),
-      origin,
+      origin: "commit",
     })),
   )
 }
@@ -112,13 +113,13 @@ function statedByCommit({ subject, body }: { subject: string; body: string }): S
   const state = (kind: "breaking" | "revert", quote: string): Stated[] => [
     { kind, quote, origin: "agent", text: `${subject}\n${body}` },
   ]
-  if (/^revert\b[\s(:"!]/i.test(subject)) {
+  const { breaking, reverts } = commitMarks(subject, body)
+  if (reverts) {
     const why = body.split("\n").find((line) => line.trim() !== "" && !/^This reverts commit\b/.test(line))
     return state("revert", why === undefined ? subject : `${subject}\n${why.trim()}`)
   }
-  const [, said] = /^BREAKING[ -]CHANGE:\s*(\S[^\n]*)/m.exec(body) ?? []
-  if (said !== undefined) return state("breaking", `${subject}\n${said.trim()}`)
-  return /^[a-z]+(?:\([^)\n]{1,80}\))?!:|\bBREAKING\b/.test(subject) ? state("breaking", subject) : []
+  if (breaking === undefined) return []
+  return state("breaking", subject.includes(breaking) ? subject : `${subject}\n${breaking}`)
 }
 
 const ADR_PATH = /(?:^|\/)(?:adrs?|decisions?|decision-records?|architecture-decisions?)\/[^/]+$/i
@@ -140,13 +141,14 @@ function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sect
   if (row.project === undefined || NOT_IN_FORCE.test(whole) || !(IN_FORCE.test(whole) || ADR_PATH.test(row.ref.id)))
     return []
   const decided = all.find(({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name))
-  if (decided === undefined) return []
+  // What was fetched from elsewhere decides nothing here.
+  if (decided === undefined || decided.part.origin === "web") return []
   const title = decided.mark?.headings[0]
   const text = firstWords(decided.part.text, decided.mark?.headings.at(-1))
   const quote = title === undefined || DECISION_HEADING.test(title) ? text : `${title}\n${text}`
   return text === ""
     ? []
-    : [decisionOf(row, decided.message, { kind: "adr", quote, origin: "person", text: decided.part.text }, [])]
+    : [decisionOf(row, decided.message, { kind: "adr", quote, origin: "document", text: decided.part.text }, [])]
 }
 
 /** The first paragraph below the heading. */

@@ -1,5 +1,4 @@
 import { isoDate } from "../core/dates.ts"
-import { formatRef } from "../core/ref.ts"
 import { type KnownDecision, knownDecisions } from "../store/knowledge-decisions.ts"
 import type { Candidate, Finder } from "./finder.ts"
 import { nameOf } from "./paths.ts"
@@ -15,14 +14,17 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   const { symbol } = moment
   if (file === undefined && symbol === undefined) return []
+  const isAsked = moment.event === "asked"
   const { decisions } = knownDecisions(knowledge, {
+    with_commits: isAsked,
     project: moment.project,
     exactly: true,
     ...(symbol !== undefined ? { symbol: symbol.toLowerCase() } : { file: file! }),
     limit: MOST_LOOKED_AT,
   })
   return decisions
-    .filter((decision) => isTellable(decision) && decision.id !== moment.session && (decision.at ?? 0) <= moment.at)
+    .filter(({ conversation }) => conversation === undefined || conversation !== moment.session)
+    .filter((decision) => (isAsked || isTellable(decision)) && (decision.at ?? 0) <= moment.at)
     .slice(0, MOST_CANDIDATES)
     .map((decision): Candidate => {
       const day = decision.at === undefined ? "before" : `on ${isoDate(decision.at).slice(0, 10)}`
@@ -33,10 +35,10 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
         key: `decision:${decision.key}`,
         title: later ? `A decision about ${about} was reversed since` : `Decided ${day} about ${about}`,
         summary: later
-          ? `Then: "${cut(decision.quote)}"${isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
+          ? `Then: "${cut(decision.quote)}"${isAsked || isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
           : `"${cut(decision.quote)}"`,
-        reason: `${decision.origin === "person" ? "The developer said it" : "The developer approved it"}${why(decision, about)}.`,
-        ref: formatRef({ source: decision.source, id: decision.id, number: decision.number }),
+        reason: `${BY[decision.origin]}${why(decision, about)}.`,
+        ref: decision.ref,
         ...(file !== undefined && { file }),
         ...(symbol !== undefined && { symbol }),
         names: [...decision.files.map(nameOf), ...decision.symbols].filter((name) => name !== about),
@@ -50,13 +52,22 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
     })
 }
 
-function why({ quote }: KnownDecision, about: string): string {
-  return quote.includes(about) ? ` of ${about}` : `, and ${about} was named with it or edited after it`
+const BY = {
+  person: "The developer said it",
+  agent: "The developer approved it",
+  document: "A decision record says it",
+  commit: "A commit says it",
+} as const
+
+function why({ quote, origin }: KnownDecision, about: string): string {
+  return quote.includes(about)
+    ? ` of ${about}`
+    : `, and ${about} was named with it or edited ${origin === "commit" ? "in it" : "after it"}`
 }
 
 /** A person's words; an agent's where nobody else's can have come into them. */
 function isTellable({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
-  return origin === "person" || is_own_words
+  return origin === "person" || (origin === "agent" && is_own_words)
 }
 
 function cut(quote: string): string {

@@ -24,7 +24,7 @@ import { supersede } from "./supersede.ts"
 import { testRunsIn } from "./test-runs.ts"
 
 /** What is learned differently from this on is learned again from everything. */
-const LEARNER_VERSION = 4
+const LEARNER_VERSION = 5
 const BATCH = 16
 const MOST_SUBAGENTS = 50
 

@@ -1,3 +1,4 @@
+import { commitMarks } from "../git/commit-marks.ts"
 import type { MadeDecision } from "../store/knowledge-decisions.ts"
 import { isRetreat } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
@@ -29,6 +30,8 @@ type Read = Made & {
   for: Set<string>
   /** Words that it is against: what stands after "not", "remove", "instead of", "from … to". */
   against: Set<string>
+  /** The subject of the commit that it reverts. */
+  takesBack?: string
   retreats: boolean
   rethinks: boolean
 }
@@ -72,6 +75,7 @@ class Known {
   reverses(later: Read, earlier: Read): boolean {
     const together = later.conversation === earlier.conversation
     if (together && later.number === earlier.number) return false
+    if (later.takesBack !== undefined) return firstLine(earlier.quote) === later.takesBack
     if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
     if (isOtherValue(later, earlier)) return true
     const shared = [...later.about].filter((word) => earlier.about.has(word))
@@ -114,8 +118,10 @@ function read(decision: Made): Read {
   const against = AGAINST_THAT.test(own)
     ? about
     : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
+  const takesBack = decision.kind === "revert" ? commitMarks(firstLine(quote), "").reverts?.subject : undefined
   return {
     ...decision,
+    ...(takesBack !== undefined && { takesBack }),
     words: own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [],
     about,
     for: new Set(subjectOf(own).filter((word) => !against.has(word))),
@@ -123,6 +129,10 @@ function read(decision: Made): Read {
     retreats: isRetreat(own.trim()),
     rethinks: RETHINKS.test(own.trim()),
   }
+}
+
+function firstLine(quote: string): string {
+  return quote.split("\n", 1)[0]!
 }
 
 const LEAST_WORDS = 5

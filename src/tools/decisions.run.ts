@@ -1,13 +1,14 @@
 import { isAbsolute, resolve } from "node:path"
+import { optedIn } from "../config/projects.ts"
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
-import { formatRef } from "../core/ref.ts"
 import { fitted, tooSmall } from "../render/budget.ts"
 import { type DecisionFilter, type KnownDecision, knownDecisions } from "../store/knowledge-decisions.ts"
 import { pathBelow } from "../suggest/paths.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
+import { readCommits } from "./project-facts.ts"
 
 export type DecisionsInput = {
   words: string[]
@@ -28,12 +29,14 @@ export async function run(dex: Dex, input: DecisionsInput) {
       "Nothing was read yet, so no decision is known. `dex sync` reads your conversations.",
     )
   const { knowledge, notes, hidden } = await learnedOf(dex)
+  if (optedIn(dex.home).includes(dex.project)) notes.push(...(await readCommits(dex, knowledge, dex.project)))
   const words = input.words.flatMap((word) => word.match(/[\p{L}\p{N}]+/gu) ?? [])
   const filter: DecisionFilter = {
     ...placeOf(dex, input),
     ...fileOf(dex, input),
     ...(input.symbol !== undefined && { symbol: input.symbol.replace(/\(\)$/, "") }),
     ...(input.words.length > 0 && { words }),
+    with_commits: true,
     limit: input.limit,
   }
   const { decisions, total } = knownDecisions(knowledge, { ...filter, except: hidden })
@@ -69,13 +72,13 @@ function fileOf(dex: Dex, { file, project, all }: DecisionsInput): Pick<Decision
   return { file: all || project !== undefined ? typed : (below ?? typed) }
 }
 
-function told({ source, id, number, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
+function told({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
   return {
     quote,
     kind,
     by: origin,
     date: at === undefined ? "" : isoDate(at),
-    ref: formatRef({ source, id, number }),
+    ref,
     project: project ?? "",
     files: files.slice(0, MOST_FILES),
     ...(files.length > MOST_FILES && { files_left_out: files.length - MOST_FILES }),
@@ -83,7 +86,7 @@ function told({ source, id, number, quote, kind, origin, at, project, files, rev
       superseded_by: {
         quote: later.quote,
         date: later.at === undefined ? "" : isoDate(later.at),
-        ref: formatRef({ source: later.source, id: later.id, number: later.number }),
+        ref: later.ref,
       },
     }),
   }

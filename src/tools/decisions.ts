@@ -21,9 +21,11 @@ export const decisions = defineTool({
       object({
         quote: text("As it was written."),
         kind: text("said, answer, plan, adr, breaking or revert."),
-        by: text("Whose words these are: person or agent. An approved plan and a chosen answer are the agent's."),
+        by: text(
+          "Whose words these are: person, agent, document or commit. An approved plan and a chosen answer are the agent's.",
+        ),
         date: text(),
-        ref: text("The message that states it."),
+        ref: text("The message that states it, or git:<hash>."),
         project: text(),
         files: list(text(), "Named with it, or edited after it and before the person spoke again."),
         files_left_out: optional(integer()),

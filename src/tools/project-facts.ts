@@ -5,6 +5,7 @@ import { checkoutAt } from "../git/project.ts"
 import { syncProjectCode } from "../ingest/project-code.ts"
 import { syncProjectGit } from "../ingest/project-git.ts"
 import type { Knowledge } from "../store/knowledge.ts"
+import { learnCommits } from "../suggest/learn-commits.ts"
 import type { Dex } from "./context.ts"
 
 /** Whoever asks does not wait longer for a project's code; what was read by then is known. */
@@ -14,12 +15,15 @@ const MOST_MS = 5_000
 export async function readProject(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   if (!existsSync(project) || checkoutAt(project)?.root !== project) return []
   optIn(dex.home, project)
-  return [...(await readGit(dex, knowledge, project)), ...(await readCode(dex, knowledge, project))]
+  return [...(await readCommits(dex, knowledge, project)), ...(await readCode(dex, knowledge, project))]
 }
 
-async function readGit(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
+/** What git tells, and what its commits decide. */
+export async function readCommits(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   try {
-    return (await syncProjectGit(knowledge, project, { now: dex.now(), signal: dex.signal })).left_out
+    const { left_out } = await syncProjectGit(knowledge, project, { now: dex.now(), signal: dex.signal })
+    learnCommits(knowledge, project)
+    return left_out
   } catch (error) {
     return [`Its git history could not be read: ${messageOf(error)}`]
   }

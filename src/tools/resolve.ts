@@ -8,6 +8,9 @@ import type { Dex } from "./context.ts"
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
   const listed = /^\d{1,3}$/.test(typed) ? dex.lastListing()[Number(typed) - 1] : undefined
+  const [, commit] = /^git:([0-9a-f]{4,64})$/.exec(listed ?? typed) ?? []
+  if (commit !== undefined)
+    throw new DexError("commit", `That is a commit, not a conversation. To see it: git show ${commit}`)
   const query = parseRef(listed ?? typed)
   if (!query)
     throw new DexError(

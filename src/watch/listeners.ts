@@ -27,8 +27,8 @@ async function learn(dex: Dex): Promise<void> {
 
 async function readCommits(dex: Dex, { project, git }: ProjectChange): Promise<void> {
   if (!git) return
-  const { syncProjectGit } = await import("../ingest/project-git.ts")
-  await syncProjectGit(await dex.knowledge(), project, { now: dex.now(), signal: dex.signal })
+  const facts = await import("../tools/project-facts.ts")
+  await facts.readCommits(dex, await dex.knowledge(), project)
 }
 
 const MOST_ONE_BY_ONE = 50

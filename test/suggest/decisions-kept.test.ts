@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
@@ -182,7 +183,7 @@ test("a project's decision records count, other documents do not", async () => {
   expect(await there("docs", "add", join(project, "docs"))).toMatchObject({ code: 0 })
   const { stdout } = await there("decisions", "--json")
   expect(JSON.parse(stdout)).toMatchObject({
-    decisions: [{ kind: "adr", quote: "4. Use a queue\nInvoices go into a queue.", by: "person" }],
+    decisions: [{ kind: "adr", quote: "4. Use a queue\nInvoices go into a queue.", by: "document" }],
   })
 })
 
@@ -213,10 +214,64 @@ test("words after a web page's are marked, a person's decision is kept with them
   await dex(at, ["decisions", "--all"])
   const knowledge = openKnowledge(join(at, ".dex", "knowledge.db"))
   const filter: DecisionFilter = { project: PROJECT, exactly: true, limit: 10 }
-  const own = knownDecisions(knowledge, filter).decisions.map(({ number, is_own_words }) => [number, is_own_words])
+  const own = knownDecisions(knowledge, filter).decisions.map(({ ref, is_own_words }) => [ref, is_own_words])
   expect(own).toEqual([
-    [4, false],
-    [1, true],
+    [`claude_code:${FIRST}#4`, false],
+    [`claude_code:${FIRST}#1`, true],
   ])
   knowledge.close()
+})
+
+test("commits that break something or take it back are told, once each, and go when the history is rewritten", async () => {
+  const at = tempDir()
+  const project = join(at, "api")
+  mkdirSync(join(project, "src"), { recursive: true })
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-C", project, "-c", "user.name=A", "-c", "user.email=a@example.org", ...args], {
+      encoding: "utf8",
+    }).trim()
+  const commit = (subject: string, body = "") => {
+    writeFileSync(join(project, "src/totals.ts"), `// ${subject}\n`)
+    git("add", ".")
+    git("commit", "-q", "-m", subject, ...(body === "" ? [] : ["-m", body]))
+    return git("rev-parse", "HEAD")
+  }
+  git("init", "-q")
+  commit("totals: the first one")
+  const breaking = commit("feat(totals)!: quokka totals are cents", "BREAKING CHANGE: `totalOf` gives whole cents.")
+  commit("feat!: drop the wombat table")
+  const revert = commit('Revert "feat(totals)!: quokka totals are cents"', "It broke every invoice.")
+  const told = writer({ sessionId: FIRST, cwd: project }, "c")
+  told.prompt("Go on")
+  told.answer("m_c", [call("c1", "Bash", { command: "git commit -am 'feat!: drop the wombat table'" })])
+  told.result("c1", "[main 1a2b3c4] feat!: drop the wombat table\n 1 file changed", {
+    toolUseResult: { stdout: "[main 1a2b3c4] feat!: drop the wombat table\n 1 file changed", stderr: "" },
+  })
+  putSession(at, told.records, FIRST)
+  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  const decisions = async (...args: string[]) =>
+    (JSON.parse((await run("decisions", "--json", ...args)).stdout) as { decisions: Record<string, unknown>[] })
+      .decisions
+  await run("sync")
+  expect(await decisions()).toMatchObject([{ kind: "breaking", by: "agent" }])
+
+  await run("suggest") // opts the project in
+  const refs = async (...args: string[]) => (await decisions(...args)).map(({ ref }) => ref)
+  expect(await decisions("quokka")).toMatchObject([
+    { kind: "revert", by: "commit", ref: `git:${revert}`, files: ["src/totals.ts"] },
+    {
+      kind: "breaking",
+      quote: "feat(totals)!: quokka totals are cents\n`totalOf` gives whole cents.",
+      ref: `git:${breaking}`,
+      superseded_by: { ref: `git:${revert}` },
+    },
+  ])
+  expect(await refs("wombat")).toEqual([`claude_code:${FIRST}#2`])
+  expect(await refs("--symbol", "totalOf")).toEqual([`git:${breaking}`])
+  expect(await refs("--file", "src/totals.ts")).toEqual([`git:${revert}`, `git:${breaking}`])
+  const { stderr } = await run("show", `git:${breaking}`)
+  expect(stderr).toContain(`git show ${breaking}`)
+
+  git("reset", "-q", "--hard", breaking)
+  expect(await refs("quokka")).toEqual([`git:${breaking}`])
 })

@@ -250,7 +250,7 @@ describe("a decision record", () => {
   const row = (id: string) => ({ ...ROW, kind: "document" as const, ref: { source: "docs" as const, id } })
 
   test("is known by its status or its folder, and only while it is in force", () => {
-    const told = [["adr", "4. Use a queue\nWe put invoices into a queue in Postgres.", "person"]]
+    const told = [["adr", "4. Use a queue\nWe put invoices into a queue in Postgres.", "document"]]
     expect(quotes(record("Status: Accepted"), row("shop/notes/queue.md"))).toEqual(told)
     expect(quotes(record("Date: today"), row("shop/docs/adr/0004-queue.md"))).toEqual(told)
     expect(quotes(record("Date: today"), row("shop/notes/queue.md"))).toEqual([])
