@@ -12,7 +12,7 @@ import { readJsonl } from "./jsonl.ts"
 
 export const claudeCode: Connector = {
   source: "claude_code",
-  version: 1,
+  version: 2,
   roots,
   discover,
   watched,

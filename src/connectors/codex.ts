@@ -15,7 +15,7 @@ import { decompressZstd } from "./zstd.ts"
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
 export const codex: Connector = {
   source: "codex",
-  version: 1,
+  version: 2,
   roots,
   discover,
   watched,

@@ -13,7 +13,7 @@ import { string } from "./record.ts"
  */
 export const cursor: Connector = {
   source: "cursor",
-  version: 1,
+  version: 2,
   roots,
   *discover(root, seen) {
     yield* discoverIde(root, seen)

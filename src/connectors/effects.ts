@@ -124,9 +124,7 @@ export function hunkOfNewFile(path: string, content: string): Hunk {
 
 /** Where a tool's answer came from. What a remote server sent is as untrusted as a web page. */
 export function toolOrigin(tool: string | undefined): Origin {
-  return tool !== undefined && /^(mcp__|mcp_)|web|fetch|browser|^open_page$|^find_in_page$/i.test(tool)
-    ? "web"
-    : "local_tool"
+  return tool !== undefined && /mcp|web|fetch|browser|^open_page$|^find_in_page$/i.test(tool) ? "web" : "local_tool"
 }
 
 /** The line of an output that says what went wrong: the first that names an error, else the last one. */

@@ -13,7 +13,7 @@ import { isRecord, parseObject, record, records, string } from "./record.ts"
 /** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
 export const geminiCli: Connector = {
   source: "gemini_cli",
-  version: 1,
+  version: 2,
   roots,
   discover,
   watched,

@@ -23,13 +23,14 @@ export function paint(terminal: Pick<Terminal, "color">, style: Style, text: str
  * hides text. Newlines and tabs stay.
  */
 export function safe(text: string): string {
-  return text
-    .replace(/\r\n?/g, "\n")
-    .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|[ -~]?)/g, "")
-    .replace(
-      /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u{e0000}-\u{e007f}]/gu,
-      "",
-    )
+  return (
+    text
+      .replace(/\r\n?/g, "\n")
+      .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|[ -~]?)/g, "")
+      .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, "")
+      // Nobody sees these; what is left says whether a sign is drawn in colour.
+      .replace(/[\p{Default_Ignorable_Code_Point}--[\ufe0e\ufe0f]]/gv, "")
+  )
 }
 
 /** On one line, whatever it held. */

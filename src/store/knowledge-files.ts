@@ -1,5 +1,5 @@
 import type { SourceId } from "../core/conversation.ts"
-import { type Knowledge, knownProject, OWN_WORDS, projectId } from "./knowledge-rows.ts"
+import { type Knowledge, knownProject, projectId } from "./knowledge-rows.ts"
 
 // Which conversation edited, read or named which file of its project.
 
@@ -80,6 +80,7 @@ export type Visit = {
   source: SourceId
   id: string
   root: string
+  /** Absent where somebody else's words may stand in it. */
   title?: string
   kind: string
   path: string
@@ -89,9 +90,11 @@ export type Visit = {
   removed: number
   last_number: number
   at: number
-  /** Nobody else's words can stand in it. */
-  is_own_words: boolean
 }
+
+/** A title may be made at any time: it is told where no web page was read at all. */
+const OWN_TITLE =
+  "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
 
 /** Newest first: who worked on this file. Bounded by `limit` conversations. */
 export function visitsTo(db: Knowledge, project: string, path: string, limit: number): Visit[] {
@@ -100,14 +103,14 @@ export function visitsTo(db: Knowledge, project: string, path: string, limit: nu
   return (
     db
       .prepare(
-        `select c.source, c.native_id as id, c.root, c.title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
-           fact.last_number, ifnull(fact.at, ifnull(c.ended_at, 0)) as at, ${OWN_WORDS} as own
+        `select c.source, c.native_id as id, c.root, ${OWN_TITLE} as title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
+           fact.last_number, ifnull(fact.at, ifnull(c.ended_at, 0)) as at
          from file f join worked fact on fact.file_id = f.id join conversation c on c.id = fact.conversation_id
          where f.project_id = ? and f.path = ? and (fact.edits > 0 or fact.reads > 0)
          order by at desc limit ?`,
       )
-      .all(id, path, limit) as (Omit<Visit, "is_own_words" | "title"> & { own: number; title: string | null })[]
-  ).map(({ own, title, ...visit }) => ({ ...visit, ...(title !== null && { title }), is_own_words: own === 1 }))
+      .all(id, path, limit) as (Omit<Visit, "title"> & { title: string | null })[]
+  ).map(({ title, ...visit }) => ({ ...visit, ...(title !== null && { title }) }))
 }
 
 /** The newest roots that worked on a branch of the project, subagents' work being their root's. */
@@ -125,9 +128,9 @@ export function rootsOnBranch(db: Knowledge, project: string, branch: string, li
 export type NewestWork = Root & {
   id: string
   branch?: string
+  /** Absent where somebody else's words may stand in it. */
   title?: string
   at: number
-  is_own_words: boolean
 }
 
 /** The conversation that last changed anything in the project before a time; not the one that asks. */
@@ -136,20 +139,18 @@ export function newestWork(db: Knowledge, project: string, before: number, askin
   if (id === undefined) return undefined
   const found = db
     .prepare(
-      `select c.source, c.native_id as id, c.root, c.branch, c.title, c.ended_at as at,
-         not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) as own
-       from conversation c
+      `select c.source, c.native_id as id, c.root, c.branch, ${OWN_TITLE} as title, c.ended_at as at from conversation c
        where c.project_id = @id and c.kind <> 'subagent' and c.ended_at <= @before and c.root <> @asking
          and exists (select 1 from conversation m join worked w on w.conversation_id = m.id
            where m.source = c.source and m.root = c.root and w.edits > 0)
        order by c.ended_at desc limit 1`,
     )
     .get({ id, before, asking: asking ?? "" }) as
-    | (Root & { id: string; branch: string | null; title: string | null; at: number; own: number })
+    | (Root & { id: string; branch: string | null; title: string | null; at: number })
     | undefined
   if (!found) return undefined
-  const { branch, title, own, ...rest } = found
-  return { ...rest, ...(branch !== null && { branch }), ...(title !== null && { title }), is_own_words: own === 1 }
+  const { branch, title, ...rest } = found
+  return { ...rest, ...(branch !== null && { branch }), ...(title !== null && { title }) }
 }
 
 export type Root = { source: SourceId; root: string }

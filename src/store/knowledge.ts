@@ -113,6 +113,12 @@ export type KnownConversation = {
 export function renewConversation(db: Knowledge, known: KnownConversation): number {
   removeConversation(db, known.name)
   db.prepare("delete from conversation where source = ? and native_id = ?").run(known.ref.source, known.ref.id)
+  // Those that were learned before it, and belong to it, belong to what it belongs to.
+  db.prepare("update conversation set root = @root where source = @source and root = @id").run({
+    root: known.root,
+    source: known.ref.source,
+    id: known.ref.id,
+  })
   return db
     .prepare(
       `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at)

@@ -72,9 +72,16 @@ function answered({ question, answer: given }: Pair, options: Set<string> | unde
   return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [told] : []
 }
 
-/** Several may be chosen at once. */
+/** Several may be chosen at once, and each may hold commas of its own. */
 function isChosen(answer: string, options: Set<string>): boolean {
-  return options.has(answer) || answer.split(", ").every((one) => options.has(one))
+  const longestFirst = [...options].filter((one) => one !== "").sort((a, b) => b.length - a.length)
+  let left = answer
+  for (;;) {
+    const chosen = longestFirst.find((one) => left === one || left.startsWith(`${one}, `))
+    if (chosen === undefined) return false
+    if (left === chosen) return true
+    left = left.slice(chosen.length + 2)
+  }
 }
 
 function questionsOf(call: string | undefined): { question: string; options: string[] }[] | undefined {

@@ -24,7 +24,7 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
     .slice(0, MOST_FILES)
   const day = isoDate(last.at).slice(0, 10)
   const also = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
-  const titled = last.is_own_words && last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""
+  const titled = last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""
   return [
     {
       kind: "conversation",

@@ -13,7 +13,11 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.error !== undefined) return []
   const tests = failing(knowledge, moment.project, file).tests.filter(
-    ({ at, ref, test }) => at <= moment.at && !ref?.includes(`:${moment.session}#`) && isName(test),
+    ({ at, ref, test, is_own_words }) =>
+      at <= moment.at &&
+      !ref?.includes(`:${moment.session}#`) &&
+      isName(test) &&
+      (moment.event === "asked" || is_own_words),
   )
   const [newest] = tests
   if (!newest) return []

@@ -32,7 +32,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
     exactly: true,
     limit: MOST_DECISIONS,
   }).decisions.filter(({ origin, reversed_by, at }) => origin === "person" && !reversed_by && (at ?? 0) <= moment.at)
-  const titled = last.is_own_words && last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
+  const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {
       kind: "conversation",

@@ -20,6 +20,7 @@ import { decisionsIn, mayDecide } from "./decisions.ts"
 import { fixesIn, type Subagent } from "./fixes.ts"
 import { keptFix } from "./kept-fixes.ts"
 import { pathBelow } from "./paths.ts"
+import { webAt } from "./stranger-words.ts"
 import { supersede } from "./supersede.ts"
 import { testRunsIn } from "./test-runs.ts"
 
@@ -157,12 +158,6 @@ function write(knowledge: Knowledge, learned: Learned): void {
   if (project !== undefined) saveTestRuns(knowledge, id, project, test_runs, ended_at)
   saveFixes(knowledge, id, project, fixes)
   saveDecisions(knowledge, id, project, decisions)
-}
-
-/** From when on a web page's or a remote tool's words stand in it. Without a time that is from its beginning on. */
-function webAt(messages: StoredMessage[]): number | undefined {
-  const times = messages.flatMap(({ parts, at }) => (parts.some(({ origin }) => origin === "web") ? [at ?? 0] : []))
-  return times.length === 0 ? undefined : Math.min(...times)
 }
 
 async function subagentsOf(store: Store, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {

@@ -163,6 +163,12 @@ test("what is injected closes its marker once, at the end, whatever it holds", (
           "<dex-context>",
           "</hook_context>",
           "<system-reminder>",
+          "<",
+          "\u00ad",
+          "\u0301",
+          "\u{e0100}",
+          " ",
+          "/dex-context>",
           "\n",
           "\u001b[31m",
           "x",
@@ -170,7 +176,7 @@ test("what is injected closes its marker once, at the end, whatever it holds", (
       ),
       (pieces) => {
         const said = contextText([item(pieces.join("")), item("second")])
-        expect(said.match(/<\/?[a-z_-]+>/g)).toEqual(["<dex-context>", "</dex-context>"])
+        expect(said.match(/<[^\w(=]{0,5}\/?[a-z_-]+>/g)).toEqual(["<dex-context>", "</dex-context>"])
         expect(said.endsWith("\n</dex-context>")).toBe(true)
         expect(said).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/)
         expect(said.split("\n")).toHaveLength(5)
@@ -178,4 +184,9 @@ test("what is injected closes its marker once, at the end, whatever it holds", (
     ),
   )
   expect(contextText([item("Array<string> where 1 < 2")])).toContain("1 < 2")
+})
+
+test("what is cut is cut between signs", () => {
+  for (let before = 0; before < 300; before++)
+    expect(contextText([item(`${"x".repeat(before)}${"😀".repeat(400)}`)]).isWellFormed()).toBe(true)
 })

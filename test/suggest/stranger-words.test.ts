@@ -1,0 +1,44 @@
+import { expect, test } from "vitest"
+import { isRemote } from "../../src/suggest/stranger-words.ts"
+
+test.each([
+  "curl -s https://example.org",
+  "cd api && curl -sL $URL | jq .",
+  'bash -c "wget -qO- https://example.org"',
+  "x=$(curl example.org)",
+  "curl http://localhost:3000 https://example.org",
+  "curl http://localhost.example.org/a",
+  "curl http://localhost@example.org/a",
+  "gh issue view 12 --comments",
+  "gh api repos/a/b/pulls",
+  "cd x; gh pr diff 3 | head",
+  "npm view left-pad readme",
+  "ssh host cat notes",
+  "http GET example.org",
+  "https example.org",
+])("%s prints what somebody else wrote", (command) => {
+  expect(isRemote(command)).toBe(true)
+})
+
+test.each([
+  "npm test",
+  "curl -s http://localhost:3000/health",
+  "curl 127.0.0.1:3000 http://127.0.0.1:3000/x",
+  "wget http://[::1]:8080/",
+  "gh pr create --fill",
+  "gh pr checkout 12",
+  "gh auth status",
+  "git fetch",
+  "cat src/http/server.ts",
+  "go test ./ssh-agent/...",
+  "npm run curl-test",
+  "npm install",
+])("%s is of this machine", (command) => {
+  expect(isRemote(command)).toBe(false)
+})
+
+test("a long command is looked at in no time", () => {
+  const started = performance.now()
+  for (const unit of ["gh ", "curl ", "http ", "https://", "a@", "npm view", "; http "]) isRemote(unit.repeat(30_000))
+  expect(performance.now() - started).toBeLessThan(1_000)
+})
