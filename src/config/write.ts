@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rmSync, writeSync } from "node:fs"
+import { closeSync, fsyncSync, mkdirSync, openSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Home } from "./home.ts"
@@ -38,7 +38,7 @@ export function replaceFile(path: string, content: string): void {
     try {
       const fd = openSync(beside, "w", 0o600)
       try {
-        writeSync(fd, content)
+        writeFileSync(fd, content) // all of it or an error, where writeSync may write a part
         fsyncSync(fd)
       } finally {
         closeSync(fd)

@@ -16,7 +16,7 @@ import {
   rmdirSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
@@ -65,7 +65,8 @@ export function writeText(path: string, text: string, executable = false): strin
     try {
       const fd = openSync(beside, "wx", mode)
       try {
-        writeSync(fd, text)
+        // Not writeSync: on a disk that fills up it writes a part and says so by a number only.
+        writeFileSync(fd, text)
         fsyncSync(fd)
       } finally {
         closeSync(fd)
@@ -96,11 +97,11 @@ export function keepBackup(folder: string, file: { agent: string; path: string }
   const backup = join(folder, `${file.agent}-${basename(file.path)}.${stamp}`)
   attempt("cannot be kept as a backup", () => {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const fd = openSync(backup, "w", 0o600)
     try {
-      writeSync(fd, text)
-    } finally {
-      closeSync(fd)
+      writeFileSync(backup, text, { mode: 0o600 })
+    } catch (error) {
+      rmSync(backup, { force: true }) // half a copy is none
+      throw error
     }
   })
   return backup

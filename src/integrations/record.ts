@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { DexError, messageOf } from "../core/error.ts"
 import { type Addition, AGENT_NAMES, type AgentName } from "./agent.ts"
-import type { Edit } from "./edit.ts"
+import { type Edit, EditProblem } from "./edit.ts"
 import { removeFile, writeText } from "./files.ts"
 
 /** What dex added to one file, so that it can be taken out again. */
@@ -75,8 +75,16 @@ export function writeRecord(file: string, record: Record): void {
   else write(file, { ...readWhole(file), files: record })
 }
 
+/** Throws a DexError where it cannot be written: an agent's file is not changed unless it is known how to change it back. */
 function write(file: string, whole: Whole): void {
-  writeText(file, `${JSON.stringify({ version: 1, ...whole }, undefined, 2)}\n`)
+  try {
+    writeText(file, `${JSON.stringify({ version: 1, ...whole }, undefined, 2)}\n`)
+  } catch (error) {
+    if (!(error instanceof EditProblem)) throw error
+    throw new DexError("integrations", `${file} ${error.message}. Make room there, then run this again.`, {
+      cause: error,
+    })
+  }
 }
 
 function isChoice(value: unknown): value is HooksChoice {

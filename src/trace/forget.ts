@@ -30,7 +30,8 @@ function blankLines(path: string, isMeant: (line: string) => boolean): number {
       const newline = bytes.indexOf(NEWLINE, start)
       const end = newline === -1 ? bytes.length : newline
       if (end > start && isMeant(bytes.toString("utf8", start, end))) {
-        writeSync(fd, Buffer.alloc(end - start, SPACE), 0, end - start, start)
+        // A part may be written at a time; what cannot be overwritten throws.
+        for (let at = start; at < end; ) at += writeSync(fd, Buffer.alloc(end - at, SPACE), 0, end - at, at)
         blanked++
       }
       start = end + 1

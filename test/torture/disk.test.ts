@@ -1,11 +1,13 @@
-import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { execFileSync, spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
-import { dex } from "../support/dex.ts"
+import { appendTrace } from "../../src/trace/append.ts"
+import { DEX, dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { traceOf } from "../trace/traces.ts"
 
 /** A file system of a few megabytes, or undefined where this user may not mount one. */
 function smallDisk(megabytes: number): string | undefined {
@@ -49,6 +51,92 @@ test("a full disk is said clearly, nothing stored is lost, and the sync goes on 
   const stats = JSON.parse((await dex(home, ["stats", "--json"], env)).stdout) as { total_messages: number }
   expect(stats.total_messages).toBe(messages)
 }, 120_000)
+
+/**
+ * Runs a program for which no file may grow beyond so many bytes. As on a disk that fills up, the system writes what still
+ * fits, says how much that was, and refuses only what comes after it.
+ */
+function withFilesUpTo(bytes: number, home: string, args: string[]) {
+  const limited = ["-c", `ulimit -f ${bytes / 512} && exec "$@"`, "sh", process.execPath, ...args]
+  const env = { PATH: "/usr/bin:/bin", HOME: home, TZ: "UTC", NO_COLOR: "1", NODE_DISABLE_COMPILE_CACHE: "1" }
+  return spawnSync("sh", limited, { cwd: home, env, encoding: "utf8" })
+}
+
+/** Settings of exactly so many bytes. */
+function settingsOf(bytes: number): string {
+  const start = '{\n  "numStartups": 4,\n  "history": "'
+  return `${start}${"x".repeat(bytes - start.length - 4)}"\n}\n`
+}
+
+test("where an agent's settings do not fit any more, they and their backup stay whole, and it is said", async () => {
+  const limit = 64 << 10
+  // With the first the backup still fits and what dex adds does not; with the second not even the backup does.
+  for (const bytes of [limit, 2 * limit]) {
+    const home = tempDir()
+    const settings = join(home, ".claude.json")
+    const before = settingsOf(bytes)
+    writeFileSync(settings, before)
+    const install = withFilesUpTo(limit, home, [DEX, "install", "claude", "--yes"])
+    expect(install.status).not.toBe(0)
+    expect(install.stdout + install.stderr).toMatch(/\.claude\.json\s+cannot\s+be\s+(written|kept\s+as\s+a\s+backup)/)
+    expect(readFileSync(settings, "utf8") === before).toBe(true)
+    expect(readdirSync(home).filter((name) => name.endsWith(".dex-new"))).toEqual([])
+    const backups = join(home, ".dex", "backups")
+    for (const name of existsSync(backups) ? readdirSync(backups) : [])
+      if (name.includes(".claude.json")) expect(statSync(join(backups, name)).size).toBe(before.length)
+  }
+  const home = tempDir()
+  const settings = join(home, ".claude.json")
+  writeFileSync(settings, settingsOf(2 * limit))
+  expect((await dex(home, ["install", "claude", "--yes"], { PATH: "/usr/bin:/bin" })).code).toBe(0)
+  const wired = `${readFileSync(settings, "utf8")}\n`
+  writeFileSync(settings, wired)
+  expect(withFilesUpTo(limit, home, [DEX, "uninstall", "claude", "--yes"]).status).not.toBe(0)
+  expect(readFileSync(settings, "utf8") === wired).toBe(true)
+})
+
+test("where there is no room for what dex notes of an install, no agent's file is touched, and it is said", () => {
+  const home = tempDir()
+  writeFileSync(join(home, ".claude.json"), "{}")
+  const run = withFilesUpTo(512, home, [DEX, "install", "claude", "--yes"])
+  expect(run.status).toBe(2)
+  expect(run.stderr).toMatch(/integrations\.json cannot be written/)
+  expect(run.stderr).not.toMatch(/should not happen/)
+  expect(readFileSync(join(home, ".claude.json"), "utf8")).toBe("{}")
+})
+
+test("a choice that does not fit changes nothing of what was chosen before", async () => {
+  const home = tempDir()
+  for (const name of ["embed.model", "llm.model", "embed.url"])
+    expect((await dex(home, ["config", "set", name, `https://${"x".repeat(250)}`])).code).toBe(0)
+  const before = readFileSync(join(home, ".dex", "config.json"), "utf8")
+  const run = withFilesUpTo(512, home, [DEX, "config", "set", "rerank.model", "y"])
+  expect(run.status).toBe(2)
+  expect(run.stderr).toMatch(/config\.json cannot be written.*Nothing was changed/)
+  expect(readFileSync(join(home, ".dex", "config.json"), "utf8")).toBe(before)
+  expect(readdirSync(join(home, ".dex")).filter((name) => name.endsWith(".new"))).toEqual([])
+})
+
+test("an answer that was paid for and cannot be kept whole is said to be lost, and leaves nothing behind", () => {
+  const home = tempDir()
+  const program = `const { openCache } = await import(process.argv[1])
+    openCache(process.argv[2]).put("key", { refs: [], value: "x".repeat(5000) })`
+  const cache = join(import.meta.dirname, "../../src/agent/map/cache.ts")
+  const run = withFilesUpTo(512, home, ["--input-type=module", "-e", program, cache, home])
+  expect(run.status).toBe(1)
+  expect(run.stderr).toMatch(/map cannot be written .*nothing that is paid for could be kept/)
+  expect(readdirSync(join(home, "map"))).toEqual([])
+})
+
+test("a trace that cannot be overwritten to its end is not said to be forgotten", () => {
+  const home = tempDir()
+  const dir = join(home, "traces")
+  appendTrace(dir, traceOf({ args: { ids: ["claude_code:deadbeef"] }, query: "z".repeat(3000) }))
+  const program = `const { forgetTraces } = await import(process.argv[1])
+    forgetTraces(process.argv[2], [{ source: "claude_code", id: "deadbeef" }])`
+  const forget = join(import.meta.dirname, "../../src/trace/forget.ts")
+  expect(withFilesUpTo(512, home, ["--input-type=module", "-e", program, forget, dir]).stderr).toMatch(/EFBIG/)
+})
 
 test("a home that cannot be written is said clearly, with what to do", async ({ skip }) => {
   if (process.getuid?.() === 0) {

@@ -9,7 +9,7 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
 import { DexError, messageOf } from "../../core/error.ts"
@@ -54,18 +54,19 @@ export function openCache(dexDir: string): Cache {
       }
     },
     put(key, kept) {
+      const beside = `${path(key)}.${process.pid}.new`
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
-        const beside = `${path(key)}.${process.pid}.new`
         const fd = openSync(beside, "w", 0o600)
         try {
-          writeSync(fd, JSON.stringify(kept))
+          writeFileSync(fd, JSON.stringify(kept)) // all of it or an error, where writeSync may write a part
           fsyncSync(fd)
         } finally {
           closeSync(fd)
         }
         renameSync(beside, path(key))
       } catch (error) {
+        rmSync(beside, { force: true })
         throw new DexError(
           "map_cache",
           `${folder} cannot be written (${messageOf(error)}), so nothing that is paid for could be kept. Make room or mend it.`,
