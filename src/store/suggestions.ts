@@ -416,7 +416,8 @@ function forget(db: Db, refs: readonly Ref[]): number {
     gone += db
       .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
       .run({ name: `${source}:${id}` }).changes
-    db.prepare("delete from subscription where session = ?").run(`${source}:${id}`)
+    const its = db.prepare("select id from subscription where session = ?").pluck().all(`${source}:${id}`)
+    for (const subscription of its as string[]) subscriptions.remove(db, subscription)
   }
   const empty = db.prepare("select seq from suggestion where seq not in (select suggestion from item)").pluck().all()
   for (const seq of empty as number[]) remove(db, seq)

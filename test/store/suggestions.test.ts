@@ -121,6 +121,20 @@ test("what quotes a forgotten conversation goes, and so does what was said in it
   expect(bytes()).not.toContain(secret)
 })
 
+test("a forgotten session's webhook goes with what waits for it, so that nothing is due for ever", () => {
+  const { suggestions } = opened()
+  const webhook = { deliver: "webhook", url: "https://example.com/x" } as const
+  suggestions.subscribe(subscriptionOf("its", { ...webhook, session: "claude_code:aaaa-1111" }), "whsec_x")
+  suggestions.subscribe(subscriptionOf("other", webhook), "whsec_y")
+  for (const subscription of ["its", "other"])
+    suggestions.save(suggestionOf(subscription, { items: [itemOf({ ref: "codex:else#1" })] }), { subscription })
+  suggestions.forget([{ source: "claude_code", id: "aaaa-1111" }])
+  expect(suggestions.subscriptions().map(({ id }) => id)).toEqual(["other"])
+  expect(suggestions.outbox()).toEqual({ waiting: 1, delivered: 0, dead: 0 })
+  suggestions.unsubscribe("other")
+  expect(suggestions.nextDue()).toBeUndefined()
+})
+
 test("what was typed and printed at the moment is kept without its secrets", () => {
   const path = join(tempDir(), "suggest.db")
   const suggestions = openSuggestions(path, { redact: redactText })
