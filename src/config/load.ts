@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs"
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
 import {
@@ -100,7 +100,8 @@ export function readObject(path: string, problems: string[]): Record<string, unk
   }
   let text: string
   try {
-    const fd = openSync(path, "r")
+    // Without waiting: in a cloned project it may be a pipe that nobody writes into.
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
     try {
       const stat = fstatSync(fd)
       if (!stat.isFile() || stat.size > MOST_BYTES) return say("It is not a small file.")

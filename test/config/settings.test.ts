@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from "node:child_process"
 import { chmodSync, lstatSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
@@ -77,6 +78,18 @@ describe("where a value comes from", () => {
 })
 
 describe("a project's own file", () => {
+  test.skipIf(process.platform === "win32")("that is a pipe keeps nobody waiting for somebody to write into it", () => {
+    const dir = tempDir()
+    execFileSync("mkfifo", [join(dir, ".dex.json")])
+    // In a process of its own: one that waits in the system for the pipe cannot be stopped from within.
+    const program = `const { loadSettings } = await import(process.argv[1])
+      console.log(loadSettings({ file: "/nowhere", env: {}, project: process.argv[2] }).problems[0])`
+    const load = join(import.meta.dirname, "../../src/config/load.ts")
+    const args = ["--input-type=module", "-e", program, load, dir]
+    const run = spawnSync(process.execPath, args, { timeout: 10_000, encoding: "utf8" })
+    expect(run.stdout).toMatch(/\.dex\.json: It is not a small file/)
+  })
+
   test("may turn things off", () => {
     const { settings, origins, problems } = load({
       config: { "embed.provider": "ollama", "search.rerank": true },
