@@ -36,7 +36,9 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
       `${manager.path} is there and was not written by dex, or was changed since. Remove it first, then run this again.`,
     )
   const change = before === undefined ? "create" : before === manager.content ? "none" : "edit"
-  const { path, content, start: commands } = manager
+  const { path, content } = manager
+  // What runs is the dex of before, also where the file stays as it was.
+  const commands = before === undefined ? manager.start : manager.restart
   const service = { change, path, content, commands, ...(manager.note && { note: manager.note }) } as const
   if (!yes) return { service, asked: true }
   if (change !== "none") {
@@ -45,7 +47,10 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
     record(context, { path, sha256: sha256(content), made_folders: known?.made_folders ?? made })
   }
   try {
-    for (const command of commands) run(command, context)
+    for (const command of commands) {
+      if (command === manager.takeOut) ask(command, context)
+      else run(command, context, before !== undefined && manager.takeOut ? ENDED_WITHIN_MS : 0)
+    }
   } catch (error) {
     if (change === "create") takeOut(context, path)
     throw error
@@ -71,7 +76,18 @@ function uninstall(context: ServiceContext, yes: boolean): ServiceChange {
   return { service: { change: "remove", path, commands } }
 }
 
-type Manager = { path: string; content: string; start: string[][]; stop: string[][]; reload: string[][]; note?: string }
+type Manager = {
+  path: string
+  content: string
+  start: string[][]
+  /** In the place of `start` where one is installed already, whether it runs or not. */
+  restart: string[][]
+  /** Of `restart`: fails where none runs, and comes back before the one that ran has ended. */
+  takeOut?: string[]
+  stop: string[][]
+  reload: string[][]
+  note?: string
+}
 
 function managerOf(context: ServiceContext): Manager {
   const { platform } = context.machine
@@ -85,6 +101,10 @@ function managerOf(context: ServiceContext): Manager {
   )
 }
 
+/** A `dex watch` that is told to ends sooner. */
+const ENDED_WITHIN_MS = 5_000
+const TRY_EVERY_MS = 200
+
 const UNIT = "dex-watch.service"
 const LABEL = "dev.dexctx.watch"
 
@@ -96,6 +116,7 @@ function systemd(context: ServiceContext): Manager {
     path: join(config, "systemd", "user", UNIT),
     content: unitText(context),
     start: [ctl("daemon-reload"), ctl("enable", "--now", UNIT)],
+    restart: [ctl("daemon-reload"), ctl("enable", UNIT), ctl("restart", UNIT)],
     stop: [ctl("disable", "--now", UNIT)],
     reload: [ctl("daemon-reload")],
     note: "It runs while you are logged in. To let it run always: loginctl enable-linger",
@@ -138,11 +159,17 @@ function launchd(context: ServiceContext): Manager {
   const { machine, dexHome } = context
   const path = join(machine.home, "Library", "LaunchAgents", `${LABEL}.plist`)
   const domain = `gui/${userInfo().uid}`
+  const [takeIn, takeOut] = [
+    ["launchctl", "bootstrap", domain, path],
+    ["launchctl", "bootout", `${domain}/${LABEL}`],
+  ]
   return {
     path,
     content: plistText(context),
-    start: [["launchctl", "bootstrap", domain, path]],
-    stop: [["launchctl", "bootout", `${domain}/${LABEL}`]],
+    start: [takeIn],
+    restart: [takeOut, takeIn],
+    takeOut,
+    stop: [takeOut],
     reload: [],
     note: `What goes wrong is written to ${join(dexHome, "watch.log")}`,
   }
@@ -232,10 +259,19 @@ function hasSystemd({ machine }: ServiceContext): boolean {
   return asked.status === 0
 }
 
-function run(command: string[], { machine }: ServiceContext): void {
-  const [program, ...args] = command
-  const ran = spawnSync(program!, args, { env: machine.env as NodeJS.ProcessEnv, encoding: "utf8" })
+/** Tries for so long: launchd takes nothing in while the one before is still ending, and does not say when it has. */
+function run(command: string[], context: ServiceContext, withinMs = 0): void {
+  const until = performance.now() + withinMs
+  let ran = ask(command, context)
+  while (ran.status !== 0 && performance.now() < until) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_EVERY_MS)
+    ran = ask(command, context)
+  }
   if (ran.status === 0) return
   const why = ran.error ? messageOf(ran.error) : (ran.stderr || ran.stdout).trim() || `exit ${ran.status}`
   throw new DexError("service", `\`${command.join(" ")}\` failed: ${why}`)
+}
+
+function ask([program, ...args]: string[], { machine }: ServiceContext) {
+  return spawnSync(program!, args, { env: machine.env as NodeJS.ProcessEnv, encoding: "utf8" })
 }

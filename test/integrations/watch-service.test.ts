@@ -64,6 +64,15 @@ test("install writes one file and starts it; uninstall leaves every byte as it w
   // Installing again, with other settings, changes the file and not what is taken out.
   expect((await dex(home, ["watch", "--install", "--yes"], env)).code).toBe(0)
   expect(readFileSync(unit, "utf8")).not.toContain("CODEX_HOME")
+  // What runs already is the dex of before: enabling it does not start it anew.
+  const again = [
+    "systemctl --user daemon-reload",
+    "systemctl --user enable dex-watch.service",
+    "systemctl --user restart dex-watch.service",
+  ]
+  expect(asked().slice(2)).toEqual(again)
+  expect((await dex(home, ["watch", "--install", "--yes"], env)).code).toBe(0)
+  expect(asked().slice(5)).toEqual(again)
 
   const gone = await dex(home, ["watch", "--uninstall", "--yes"], env)
   expect(gone.stdout).toMatch(/is stopped and .* is removed/)
@@ -148,4 +157,30 @@ test("on macOS the file is a property list, and launchctl is told", () => {
     expect.stringMatching(/^launchctl bootout gui\/\d+\/dev\.dexctx\.watch$/),
   ])
   expect(treeHash(home)).toEqual(before)
+})
+
+test("on macOS a second install takes the running one out first, and waits until it is gone", () => {
+  // launchd refuses to take in what is still ending, and to take out what is not there.
+  const { home, env, asked } = homeWith({
+    launchctl: `loaded="$0.loaded" ending="$0.ending"
+case "$1" in
+  bootstrap)
+    if [ -f "$ending" ]; then rm "$ending"; echo "Bootstrap failed: 5: Input/output error" >&2; exit 5; fi
+    if [ -f "$loaded" ]; then echo "already loaded" >&2; exit 5; fi
+    touch "$loaded" ;;
+  bootout)
+    if [ ! -f "$loaded" ]; then echo "Boot-out failed: 3: No such process" >&2; exit 3; fi
+    rm "$loaded"; touch "$ending"; exit 36 ;;
+esac`,
+  })
+  const here = context(home, { env, platform: "darwin" })
+  changeService(here, "install", true)
+  const { service } = changeService({ ...here, program: { node: "/new/node", script: "/new/dex.js" } }, "install", true)
+  expect(service.change).toBe("edit")
+  expect(asked().map((line) => line.split(" ")[1])).toEqual(["bootstrap", "bootout", "bootstrap", "bootstrap"])
+  expect(readFileSync(service.path, "utf8")).toContain("/new/dex.js")
+  // Somebody took it out by hand: it is taken in all the same.
+  spawnSync("launchctl", ["bootout"], { env })
+  spawnSync("launchctl", ["bootstrap"], { env })
+  changeService(here, "install", true)
 })
