@@ -1,6 +1,9 @@
 const LONGEST = 200
 const MOST_ALTERNATIVES = 8
+const MOST_SEGMENTS = 20
 const LONGEST_PATH = 4_096
+/** Deeper is no project's file. Without it, a path of 2,000 folders could be compared from each of them on. */
+const DEEPEST_PATH = 100
 
 /** Says whether a path, relative to its project and with `/`, fits. */
 export type Glob = (path: string) => boolean
@@ -19,6 +22,8 @@ export function globOf(pattern: string): Glob | { wrong: string } {
   const alternatives = expand(asked)
   if (alternatives === undefined)
     return { wrong: `may hold braces like {a,b}, not nested, for ${MOST_ALTERNATIVES} paths in all` }
+  if (alternatives.some((alternative) => alternative.split("/").length > MOST_SEGMENTS))
+    return { wrong: `has more than ${MOST_SEGMENTS} names; ** stands for any number of folders` }
   const wanted = alternatives.map((alternative) =>
     alternative
       .replace(/(^|\/)\*\*$/, "$1**/*")
@@ -28,7 +33,15 @@ export function globOf(pattern: string): Glob | { wrong: string } {
   return (path) => {
     if (path.length > LONGEST_PATH) return false
     const segments = path.replaceAll("\\", "/").split("/")
-    return wanted.some((one) => fits(one, segments, isAny, fitsSegment))
+    if (segments.length > DEEPEST_PATH) return false
+    return wanted.some((one) =>
+      fits(
+        one.length,
+        segments.length,
+        (p) => one[p]!.any,
+        (p, t) => one[p]!.fits(segments[t]!),
+      ),
+    )
   }
 }
 
@@ -53,30 +66,37 @@ type Segment = { any: boolean; fits(text: string): boolean }
 
 function segmentOf(pattern: string): Segment {
   if (!/[*?]/.test(pattern)) return { any: false, fits: (text) => text === pattern }
+  if (/^\*+$/.test(pattern)) return { any: pattern === "**", fits: () => true }
+  const signs = Array.from(pattern, (_, i) => pattern.charCodeAt(i))
+  const same = (p: number, sign: number) => signs[p] === QUESTION || signs[p] === sign
   return {
-    any: pattern === "**",
-    fits: /^\*+$/.test(pattern) ? () => true : (text) => fits(pattern, text, isStar, fitsSign),
+    any: false,
+    fits: (text) =>
+      fits(
+        signs.length,
+        text.length,
+        (p) => signs[p] === STAR,
+        (p, t) => same(p, text.charCodeAt(t)),
+      ),
   }
 }
 
-const isAny = ({ any }: Segment) => any
-const fitsSegment = (segment: Segment, text: string) => segment.fits(text)
-const isStar = (sign: string) => sign === "*"
-const fitsSign = (sign: string, one: string) => sign === "?" || sign === one
+const STAR = "*".charCodeAt(0)
+const QUESTION = "?".charCodeAt(0)
 
-/** Only the last star is ever gone back to, so this takes at most pattern × text steps. */
-function fits<P>(
-  pattern: ArrayLike<P>,
-  text: ArrayLike<string>,
-  isStar: (of: P) => boolean,
-  same: (of: P, one: string) => boolean,
+/** Of so many pieces each. Only the last star is ever gone back to, so this takes at most pattern × text steps. */
+function fits(
+  pattern: number,
+  text: number,
+  isStar: (p: number) => boolean,
+  same: (p: number, t: number) => boolean,
 ): boolean {
   let [p, t, star, from] = [0, 0, -1, 0]
-  while (t < text.length) {
-    if (p < pattern.length && isStar(pattern[p]!)) {
+  while (t < text) {
+    if (p < pattern && isStar(p)) {
       star = p++
       from = t
-    } else if (p < pattern.length && same(pattern[p]!, text[t]!)) {
+    } else if (p < pattern && same(p, t)) {
       p++
       t++
     } else if (star >= 0) {
@@ -84,6 +104,6 @@ function fits<P>(
       t = ++from
     } else return false
   }
-  while (p < pattern.length && isStar(pattern[p]!)) p++
-  return p === pattern.length
+  while (p < pattern && isStar(p)) p++
+  return p === pattern
 }
