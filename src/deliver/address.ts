@@ -6,6 +6,8 @@ export type Target = { url: URL; address: string }
 export type Lookup = (host: string) => Promise<{ address: string }[]>
 
 const LONGEST_URL = 2_000
+/** Belongs to the machine's host on Azure, and answers only the machines there; no range says so. */
+const AZURE_HOST = "168.63.129.16"
 
 /**
  * Looks an address up once and says where to connect, or why not: a webhook must not become a way into this machine or
@@ -63,7 +65,7 @@ export function checkUrl(
 export function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.parse(address)
-  if (parsed.range() !== "unicast") return false
+  if (parsed.range() !== "unicast" || parsed.toString() === AZURE_HOST) return false
   // Addresses are given out in 2000::/3 only; what else the library calls unicast may lead to an IPv4 network.
   return parsed.kind() === "ipv4" || (parsed.toByteArray()[0]! & 0xe0) === 0x20
 }
