@@ -1,5 +1,7 @@
+import { setImmediate as immediate, setTimeout as pause } from "node:timers/promises"
+import { messageOf } from "../core/error.ts"
 import { messageOf as bodyOf } from "../deliver/body.ts"
-import type { Suggestions } from "../store/suggestions.ts"
+import type { KeptSuggestion, Suggestions } from "../store/suggestions.ts"
 
 export type StreamParts = {
   /** Undefined while nothing was ever kept. */
@@ -13,12 +15,12 @@ const LOOK_EVERY_MS = 250
 const ALIVE_EVERY_MS = 15_000
 const AGAIN_AFTER_MS = 2_000
 const MOST_STREAMS = 32
-const AT_ONCE = 100
+const AT_ONCE = 10
 
 /**
  * Streams what subscriptions with `deliver: sse` are told, as server-sent events. Every event has the suggestion's number
  * as its id: a client that comes back with Last-Event-ID gets all after it, one that comes without gets what waits.
- * `?subscription=a,b` names some of them.
+ * `?subscription=a,b` names some of them. Whoever does not read is not read for: it all waits in the database.
  */
 export function createStreams(parts: StreamParts) {
   let open = 0
@@ -31,88 +33,109 @@ export function createStreams(parts: StreamParts) {
     if (open >= MOST_STREAMS)
       return new Response("Too many streams are open.\n", { status: 503, headers: { "Retry-After": "5" } })
     const named = new URL(request.url).searchParams.get("subscription")?.split(",").filter(Boolean)
+    const reader = createReader(parts, named, last === null ? undefined : Number(last))
+    const closed = new AbortController()
     open++
-    let timer: NodeJS.Timeout | undefined
-    let ended = false
     const end = () => {
-      if (ended) return
-      ended = true
+      if (closed.signal.aborted) return
       open--
-      clearTimeout(timer)
+      closed.abort()
     }
-    const body = new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        const say = (text: string) => controller.enqueue(new TextEncoder().encode(text))
-        const reader = createReader(parts, named, last === null ? undefined : Number(last))
-        let spoke = performance.now()
-        say(`retry: ${AGAIN_AFTER_MS}\n\n`)
-        const look = async () => {
+    const say = (controller: ReadableStreamDefaultController<Uint8Array>, text: string) =>
+      controller.enqueue(new TextEncoder().encode(text))
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => say(controller, `retry: ${AGAIN_AFTER_MS}\n\n`),
+        pull: async (controller) => {
           try {
-            // Whoever does not read is not written to; it all waits in the database.
-            const found = (controller.desiredSize ?? 0) > -64 ? await reader.next() : []
-            if (ended) return
-            for (const { event, sent } of found) {
-              say(event)
-              sent()
-              spoke = performance.now()
-            }
-            if (performance.now() - spoke > ALIVE_EVERY_MS) {
-              say(":\n\n")
-              spoke = performance.now()
-            }
+            // Asking for the next one says that the one before was passed on.
+            reader.taken()
+            const event = await nextEvent(reader, closed.signal)
+            if (event !== undefined) say(controller, event)
           } catch (error) {
-            parts.log(`A stream of suggestions ended: ${error instanceof Error ? error.message : String(error)}`)
-            if (!ended) controller.close()
-            return end()
+            if (closed.signal.aborted) return
+            parts.log(`A stream of suggestions ended: ${messageOf(error)}`)
+            controller.close()
+            end()
           }
-          if (!ended) timer = setTimeout(look, LOOK_EVERY_MS)
-        }
-        void look()
+        },
+        cancel: end,
       },
-      cancel: end,
-    })
+      { highWaterMark: 0 }, // nothing is made before it is asked for
+    )
     return new Response(body, { headers })
   }
 }
 
-type Event = { event: string; sent(): void }
+/** Waits for it, and now and then says a word that means nothing, so that both sides know of each other. */
+async function nextEvent(reader: Reader, signal: AbortSignal): Promise<string | undefined> {
+  const speakAt = performance.now() + ALIVE_EVERY_MS
+  while (!signal.aborted) {
+    const event = await reader.next()
+    if (signal.aborted) break
+    if (event !== undefined) return event
+    if (performance.now() > speakAt) return ":\n\n"
+    await pause(LOOK_EVERY_MS, undefined, { signal })
+  }
+  return undefined
+}
+
+type Reader = {
+  /** The next event, if there is one by now. */
+  next(): Promise<string | undefined>
+  /** What was last given out counts as shown. */
+  taken(): void
+}
 
 /** Finds what is new since it last looked; looks only where the file has changed. */
-function createReader({ suggestions, mayLeave }: StreamParts, named: string[] | undefined, last: number | undefined) {
+function createReader(
+  { suggestions, mayLeave }: StreamParts,
+  named: string[] | undefined,
+  last: number | undefined,
+): Reader {
   let after = last
   /** Up to here, a client that comes for the first time gets only what waits. */
   let known = 0
   let version: number | undefined
+  /** Only their ids: by the time they are asked for they may be forgotten. */
+  let found: string[] = []
+  let given: string | undefined
+  /** False where there is nothing new. */
+  const look = (kept: Suggestions): boolean => {
+    const now = kept.version()
+    if (now === version) return false
+    if (after === undefined) {
+      known = kept.list({ limit: 1 })[0]?.seq ?? 0
+      const [waiting] = kept.list({ status: "pending", after: 0, limit: 1 })
+      after = waiting ? waiting.seq - 1 : known
+    }
+    const next = kept.list({ after, limit: AT_ONCE })
+    after = next.at(-1)?.seq ?? after
+    if (next.length < AT_ONCE) version = now
+    found = next.filter(isMeant).map(({ id }) => id)
+    return next.length > 0
+  }
+  const isMeant = ({ subscription, seq, status }: KeptSuggestion) =>
+    subscription !== undefined && (named?.includes(subscription) ?? true) && (seq > known || status === "pending")
+  const isStreamed = (kept: Suggestions, { subscription }: KeptSuggestion) =>
+    kept.subscriptions().some(({ id, deliver, enabled }) => id === subscription && deliver === "sse" && enabled)
   return {
-    next: async (): Promise<Event[]> => {
+    taken: () => {
+      const one = given === undefined ? undefined : suggestions()?.get(given)
+      given = undefined
+      if (one?.status === "pending") suggestions()?.setStatus(one.id, "shown")
+    },
+    next: async () => {
       const kept = suggestions()
-      const now = kept?.version()
-      if (!kept || now === version) return []
-      const wanted = new Set(
-        kept
-          .subscriptions()
-          .filter(({ id, deliver, enabled }) => deliver === "sse" && enabled && (named?.includes(id) ?? true))
-          .map(({ id }) => id),
-      )
-      if (after === undefined) {
-        known = kept.list({ limit: 1 })[0]?.seq ?? 0
-        const [waiting] = kept.list({ status: "pending", after: 0, limit: 1 })
-        after = waiting ? waiting.seq - 1 : known
+      while (kept && (found.length > 0 || look(kept))) {
+        const one = kept.get(found.shift() ?? "")
+        if (one && isMeant(one) && isStreamed(kept, one) && (await mayLeave(one.moment.project))) {
+          given = one.id
+          return `id: ${one.seq}\nevent: suggestion\ndata: ${bodyOf(one)}\n\n`
+        }
+        await immediate() // thousands that are for others hold up nobody
       }
-      const next = kept.list({ after, limit: AT_ONCE })
-      after = next.at(-1)?.seq ?? after
-      if (next.length < AT_ONCE) version = now
-      const events: Event[] = []
-      for (const one of next) {
-        if (one.subscription === undefined || !wanted.has(one.subscription)) continue
-        if (one.seq <= known && one.status !== "pending") continue
-        if (!(await mayLeave(one.moment.project))) continue
-        events.push({
-          event: `id: ${one.seq}\nevent: suggestion\ndata: ${bodyOf(one)}\n\n`,
-          sent: () => void (one.status === "pending" && kept.setStatus(one.id, "shown")),
-        })
-      }
-      return events
+      return undefined
     },
   }
 }

@@ -3,6 +3,7 @@ import { type ClientRequest, type IncomingMessage, request } from "node:http"
 import { join } from "node:path"
 import { Webhook } from "standardwebhooks"
 import { expect, onTestFinished, test } from "vitest"
+import { createStreams } from "../../src/http/suggestions.ts"
 import { openSuggestions } from "../../src/store/suggestions.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { dex } from "../support/dex.ts"
@@ -74,15 +75,17 @@ test("streams what a subscription is told, as it comes, and goes on after the la
   tell("elsewhere", "other")
   tell("new", "live", { items: [itemOf({ title: "with\nlines\u2028 and \u001b signs" })] })
   expect(await first.next()).toEqual({ id: "5", suggestion: "new" })
+  tell("newer", "live")
+  expect(await first.next()).toEqual({ id: "6", suggestion: "newer" })
   expect(suggestions.get("new")?.status).toBe("shown")
   expect(suggestions.get("polled")?.status).toBe("pending")
   first.end()
   tell("missed", "live")
   tell("missed-too", "live")
-  const again = listen(served, "/suggestions?subscription=live", "5")
+  const again = listen(served, "/suggestions?subscription=live", "6")
   expect([await again.next(), await again.next()]).toEqual([
-    { id: "6", suggestion: "missed" },
-    { id: "7", suggestion: "missed-too" },
+    { id: "7", suggestion: "missed" },
+    { id: "8", suggestion: "missed-too" },
   ])
   const behind = listen(served, "/suggestions", "1")
   expect([await behind.next(), await behind.next()].map(({ suggestion }) => suggestion)).toEqual(["elsewhere", "new"])
@@ -103,6 +106,59 @@ test("a client that comes for the first time gets what waits, once; a stranger's
     expect((await served.ask({ path: "/suggestions", headers: { "last-event-id": id } })).status, id).toBe(400)
   expect((await served.ask({ path: "/suggestions", method: "HEAD" })).status).toBe(200)
   expect((await served.ask({ path: "/suggestions", method: "POST" })).status).toBe(405)
+})
+
+/** A stream without a network between: whoever reads it says when. */
+async function streamOf(home: string, mayLeave = async (_project: string) => true) {
+  const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
+  onTestFinished(() => suggestions.close())
+  const streams = createStreams({ suggestions: () => suggestions, mayLeave, log: (line) => expect.fail(line) })
+  const { body } = await streams(new Request("http://127.0.0.1/suggestions"))
+  const reader = body!.getReader()
+  const next = async () => {
+    const { value } = await reader.read()
+    return /^id: (\d+)$/m.exec(new TextDecoder().decode(value))?.[1]
+  }
+  expect(await next()).toBeUndefined() // how soon to come again
+  return { next, end: () => reader.cancel() }
+}
+
+test("what a client did not take is not read, counts as waiting, and is there for the next one", async () => {
+  const home = tempDir()
+  const { suggestions, tell } = kept(home)
+  suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
+  for (let i = 1; i <= 40; i++) tell(`s${i}`, "live")
+  const waiting = () => suggestions.list({ status: "pending", limit: 100 }).length
+  const first = await streamOf(home)
+  expect(waiting()).toBe(40)
+  expect([await first.next(), await first.next(), await first.next()]).toEqual(["1", "2", "3"])
+  // The third was given out; whether it was taken shows only when the fourth is asked for.
+  expect(waiting()).toBe(38)
+  await first.end()
+  const second = await streamOf(home)
+  for (let i = 3; i <= 40; i++) expect(await second.next()).toBe(String(i))
+  const more = second.next()
+  tell("more", "live")
+  expect(await more).toBe("41")
+  expect(waiting()).toBe(1)
+  await second.end()
+})
+
+test("what is forgotten or becomes private while a client does not read is not streamed to it", async () => {
+  const home = tempDir()
+  const { suggestions, tell } = kept(home)
+  suggestions.subscribe(subscriptionOf("live", { deliver: "sse" }))
+  const open = new Set(["/a", "/b"])
+  tell("first", "live", { moment: { project: "/a" } })
+  tell("forgotten", "live", { moment: { project: "/a" }, items: [itemOf({ ref: "codex:gone#1" })] })
+  tell("private", "live", { moment: { project: "/b" } })
+  tell("last", "live", { moment: { project: "/a" } })
+  const { next, end } = await streamOf(home, async (project) => open.has(project))
+  expect(await next()).toBe("1")
+  suggestions.forget([{ source: "codex", id: "gone" }])
+  open.delete("/b")
+  expect(await next()).toBe("4")
+  await end()
 })
 
 test("a private project's suggestions are not streamed", async () => {
