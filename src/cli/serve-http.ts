@@ -45,9 +45,8 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
   const end = () => {
     void close()
-    stopDelivering()
     listening.close()
-    void fresh.stop(LAST_LOOK_MS).then(endProcess)
+    void Promise.all([fresh.stop(LAST_LOOK_MS), stopDelivering()]).then(([isIdle]) => endProcess(isIdle))
   }
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end)
   log(`MCP is served at ${listening.url}/mcp. Ctrl-C ends it.`)

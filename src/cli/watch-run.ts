@@ -37,7 +37,7 @@ export async function watchCommand(json: boolean): Promise<number> {
     try {
       await watchAll({ dex, connectors, signal: stop.signal, say: view })
     } finally {
-      stopDelivering()
+      await stopDelivering()
       release()
       instance.release()
     }

@@ -32,8 +32,9 @@ const GONE = 410
 export type Delivered = { delivered: number; again: number; dead: number }
 
 /**
- * Sends what is due, until nothing is or the signal says so. One process at a time may do this (see `keepDelivering`).
- * What is sent and not recorded, because the process was killed in between, is sent again under the same id.
+ * Sends what is due, until nothing is or the signal says so: then it comes back at once. One process at a time may do this
+ * (see `keepDelivering`). What was sent and not answered by then, or by the time the process was killed, is sent again
+ * under the same id.
  */
 export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Promise<Delivered> {
   const sum: Delivered = { delivered: 0, again: 0, dead: 0 }
@@ -41,9 +42,11 @@ export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Pro
   let broken: { error: unknown } | undefined
   const send = async (due: Due) => {
     try {
-      const outcome = await attempt(parts, due)
-      parts.suggestions.record(outcome)
-      sum[outcome.ended.type]++
+      const outcome = await attempt(parts, due, signal)
+      if (outcome) {
+        parts.suggestions.record(outcome)
+        sum[outcome.ended.type]++
+      }
     } catch (error) {
       broken ??= { error }
     }
@@ -63,7 +66,12 @@ export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Pro
   return sum
 }
 
-async function attempt(parts: DeliverParts, { id, suggestion_id, subscription, url, attempts }: Due): Promise<Outcome> {
+/** Undefined when it was stopped before there was an answer. */
+async function attempt(
+  parts: DeliverParts,
+  { id, suggestion_id, subscription, url, attempts }: Due,
+  signal: AbortSignal | undefined,
+): Promise<Outcome | undefined> {
   const { suggestions, now } = parts
   const ended = (ended: Outcome["ended"]): Outcome => ({ id, at: now(), ended })
   const failed = (problem: string) => {
@@ -75,7 +83,9 @@ async function attempt(parts: DeliverParts, { id, suggestion_id, subscription, u
   if (!suggestion || secret === undefined) return ended({ type: "dead", problem: "it is not kept any more" })
   if (!(await parts.mayLeave(suggestion.moment.project)))
     return ended({ type: "dead", problem: "the project is private" })
-  const target = await targetOf(url, parts.allowedHosts(), parts.lookup)
+  // Looking a name up cannot be ended; nobody waits for it.
+  const target = await unlessAborted(targetOf(url, parts.allowedHosts(), parts.lookup), signal)
+  if (!target) return undefined
   if ("refused" in target) return failed(target.refused)
   const body = messageOf(suggestion)
   const headers = {
@@ -86,7 +96,9 @@ async function attempt(parts: DeliverParts, { id, suggestion_id, subscription, u
   const answer = await post(target, headers, body, {
     timeoutMs: parts.timeoutMs ?? TIMEOUT_MS,
     ...(parts.ca !== undefined && { ca: parts.ca }),
+    ...(signal && { signal }),
   })
+  if (!answer) return undefined
   if ("problem" in answer) return failed(answer.problem)
   const { status } = answer
   if (status >= 200 && status < 300) return ended({ type: "delivered" })
@@ -94,4 +106,14 @@ async function attempt(parts: DeliverParts, { id, suggestion_id, subscription, u
   const gone = "The receiver answered 410: it does not want any more."
   suggestions.disable(subscription, gone)
   return ended({ type: "dead", problem: gone })
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> {
+  if (!signal) return work
+  return new Promise((resolve, reject) => {
+    const stopped = () => resolve(undefined)
+    if (signal.aborted) return stopped()
+    signal.addEventListener("abort", stopped, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", stopped))
+  })
 }

@@ -7,14 +7,14 @@ const LOOK_EVERY_MS = 1_000
 
 /**
  * Delivers for as long as a process runs. Of several processes one does; when it ends, however, another takes over. A
- * problem is said and tried again. Returns how to stop; what is on its way is not waited for. There are
- * no suggestions while none was ever kept.
+ * problem is said and tried again. There are no suggestions while none was ever kept. Returns how to stop: what is on its
+ * way is ended, and once nothing more is read or written it comes back.
  */
 export function keepDelivering(
   parts: Omit<DeliverParts, "suggestions"> & { suggestions(): Suggestions | undefined },
   lockFile: string,
   log: (line: string) => void,
-): () => void {
+): () => Promise<void> {
   const stop = new AbortController()
   let lock: { release(): void } | undefined
   let said = ""
@@ -31,12 +31,17 @@ export function keepDelivering(
       if (problem !== said) log(`Webhooks are not delivered now: ${problem}`)
       said = problem
     }
-    if (!stop.signal.aborted) timer = setTimeout(look, LOOK_EVERY_MS)
+    if (!stop.signal.aborted) timer = setTimeout(begin, LOOK_EVERY_MS)
   }
-  let timer = setTimeout(look, 0)
-  return () => {
+  let looking = Promise.resolve()
+  const begin = () => {
+    looking = look()
+  }
+  let timer = setTimeout(begin, 0)
+  return async () => {
     stop.abort()
     clearTimeout(timer)
+    await looking
     lock?.release()
   }
 }

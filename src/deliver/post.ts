@@ -6,19 +6,21 @@ export type Posted = { status: number } | { problem: string }
 
 /**
  * Sends one body to the address that was looked at, and to no other: the name is not looked up again, no redirect is
- * followed, no proxy of the environment is asked. Never throws.
+ * followed, no proxy of the environment is asked. Undefined when the signal came before the answer. Never throws.
  */
 export function post(
   { url, address }: Target,
   headers: Record<string, string>,
   body: string,
-  { timeoutMs, ca }: { timeoutMs: number; ca?: string },
-): Promise<Posted> {
+  { timeoutMs, ca, signal }: { timeoutMs: number; ca?: string; signal?: AbortSignal },
+): Promise<Posted | undefined> {
   const isTls = url.protocol === "https:"
   const isName = /[a-z]/i.test(url.hostname) && !url.hostname.startsWith("[")
   return new Promise((resolve) => {
-    const ended = (posted: Posted) => {
+    if (signal?.aborted) return resolve(undefined)
+    const ended = (posted: Posted | undefined) => {
       clearTimeout(timer)
+      signal?.removeEventListener("abort", stopped)
       resolve(posted)
       sent.destroy()
     }
@@ -37,6 +39,8 @@ export function post(
       ended({ status: response.statusCode ?? 0 }),
     )
     const timer = setTimeout(() => ended({ problem: `no answer within ${timeoutMs / 1000} s` }), timeoutMs)
+    const stopped = () => ended(undefined)
+    signal?.addEventListener("abort", stopped, { once: true })
     sent.on("error", (error: NodeJS.ErrnoException) => ended({ problem: error.code ?? error.message.slice(0, 200) }))
     sent.end(body)
   })

@@ -17,12 +17,12 @@ export async function deliverParts(dex: Dex): Promise<DeliverParts> {
   }
 }
 
-/** Delivers for as long as a process runs. Nothing is opened before there is something to send. Returns how to stop. */
+/** Delivers for as long as a process runs. Nothing is opened before there is something to send. Returns how to stop; nothing is open any more when that comes back. */
 export function startDelivering(
   { home, machine, version }: { home: Dex["home"]; machine: Pick<Dex["machine"], "env">; version: string },
   mayLeave: DeliverParts["mayLeave"],
   log: (line: string) => void,
-): () => void {
+): () => Promise<void> {
   const kept = openSuggestions(home.suggest)
   const parts = {
     suggestions: () => (existsSync(home.suggest) ? kept : undefined),
@@ -32,8 +32,8 @@ export function startDelivering(
     mayLeave,
   }
   const stop = keepDelivering(parts, lockOf(home.suggest), log)
-  return () => {
-    stop()
+  return async () => {
+    await stop()
     kept.close()
   }
 }

@@ -7,7 +7,9 @@ import { Webhook } from "standardwebhooks"
 import { expect, onTestFinished, test } from "vitest"
 import { MOST_BODY_BYTES, messageOf } from "../../src/deliver/body.ts"
 import { DELAYS_MS, type DeliverParts, deliverDue } from "../../src/deliver/deliver.ts"
+import { keepDelivering } from "../../src/deliver/keep-delivering.ts"
 import { newSecret, signedHeaders } from "../../src/deliver/sign.ts"
+import { tryLock } from "../../src/store/lock.ts"
 import { MOST_WAITING } from "../../src/store/outbox.ts"
 import { openSuggestions } from "../../src/store/suggestions.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
@@ -207,6 +209,61 @@ test("one that does not answer keeps no other waiting", async () => {
   await deliverDue({ ...parts, allowedHosts: () => [silent.host, lively.host] }, stop.signal)
   expect(lively.received.length).toBeGreaterThanOrEqual(39)
   expect(silent.received.length).toBe(4)
+})
+
+test("stopped while a receiver has not answered, it hangs up at once, and the message is due as before", async () => {
+  const stop = new AbortController()
+  const { url, server } = await receiver(() => stop.abort())
+  const hungUp = new Promise<void>((resolve) => {
+    server.on("connection", (socket) => socket.on("close", () => resolve()))
+  })
+  const { parts, make, suggestions } = delivering(url, { timeoutMs: 4_000 })
+  make("abc")
+  expect(await deliverDue(parts, stop.signal)).toEqual({ delivered: 0, again: 0, dead: 0 })
+  await hungUp
+  expect(suggestions.outbox()).toEqual({ waiting: 1, delivered: 0, dead: 0 })
+  expect(suggestions.due(NOW, 8)).toMatchObject([{ id: "msg_abc", attempts: 0 }])
+})
+
+test("stopped while a name is looked up, it waits for nobody and connects to nobody", async () => {
+  const { url, connections } = await receiver()
+  const stop = new AbortController()
+  let answer = (_: { address: string }[]) => {}
+  const lookup = () =>
+    new Promise<{ address: string }[]>((resolve) => {
+      answer = resolve
+      stop.abort()
+    })
+  const named = url.replace("127.0.0.1", "hooks.example.test")
+  const { parts, make, suggestions } = delivering(named, { lookup })
+  make("abc")
+  expect(await deliverDue(parts, stop.signal)).toEqual({ delivered: 0, again: 0, dead: 0 })
+  suggestions.close()
+  answer([{ address: "127.0.0.1" }])
+  await new Promise(setImmediate)
+  expect(connections()).toBe(0)
+})
+
+test("whoever stops delivering gives way to another only when nothing is on its way any more", async () => {
+  const lockFile = join(tempDir(), "lock")
+  const said: string[] = []
+  let heard = () => {}
+  const asked = new Promise<void>((resolve) => {
+    heard = resolve
+  })
+  const { url } = await receiver(() => heard())
+  const { parts, make, suggestions } = delivering(url, { timeoutMs: 4_000 })
+  make("abc")
+  const stop = keepDelivering({ ...parts, suggestions: () => suggestions }, lockFile, (line) => void said.push(line))
+  await asked
+  const stopped = stop()
+  expect(tryLock(lockFile)).toBeUndefined()
+  await stopped
+  suggestions.close()
+  const lock = tryLock(lockFile)
+  expect(lock).toBeDefined()
+  lock?.release()
+  expect(said).toEqual([])
 })
 
 test("proxies of the environment are not asked", async () => {
