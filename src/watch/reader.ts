@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from "node:child_process"
-import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import type { SyncProgress } from "../ingest/sync.ts"
 import type { Answer, Order } from "./orders.ts"
@@ -8,7 +7,7 @@ import type { Told } from "./reader-process.ts"
 export type ReaderStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 
 export type Reader = {
-  /** One at a time. Throws what the other process could not do, or that it ended. */
+  /** One at a time. Throws what the other process could not do, that it ended, or that it cannot be started. */
   ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<Answer>
   stop(): Promise<void>
 }
@@ -27,10 +26,14 @@ export function createReader(start: ReaderStart, log: (line: string) => void): R
       execArgv: [],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     })
-    made.stderr!.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
-    made.once("exit", () => {
+    const gone = () => {
       if (child === made) child = undefined
-    })
+    }
+    // There is none where the system had no room for the process.
+    made.stderr?.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
+    made.once("exit", gone)
+    // Also of one that never started, and when nobody asks it anything: an error that nobody hears ends this process.
+    made.on("error", gone)
     return made
   }
   const end = async () => {
@@ -38,8 +41,8 @@ export function createReader(start: ReaderStart, log: (line: string) => void): R
     clearTimeout(idle)
     if (ending === undefined) return
     child = undefined
-    const gone = once(ending, "exit")
-    if (ending.connected) ending.send("end")
+    const gone = new Promise((resolve) => ending.once("exit", resolve))
+    if (ending.connected) ending.send("end", () => {}) // what cannot be told any more ends by itself
     await gone
   }
   return {
@@ -67,15 +70,22 @@ export function createReader(start: ReaderStart, log: (line: string) => void): R
         }
         const failed = (error: Error) => {
           finish()
-          reject(error)
+          reject(asked.pid === undefined ? notStarted(error) : error)
         }
         asked.on("message", take)
         asked.on("exit", lost)
         asked.on("error", failed)
-        asked.send(order)
+        if (asked.pid !== undefined) asked.send(order, (error) => error && failed(error))
       })
     },
   }
+}
+
+function notStarted(error: Error): Error {
+  return new Error(
+    `The process that reads cannot be started (${error.message}). dex tries again. Where Node or dex was moved or replaced, stop dex watch and start it again.`,
+    { cause: error },
+  )
 }
 
 /** Source files run as they are in development; the bundle has its processes beside its first file. */
