@@ -10,6 +10,8 @@ export type RunOptions = {
   readsOnly?: boolean
   /** Folders that a search for the repository does not leave upwards. */
   ceiling?: string
+  /** What it reads from its standard input; nothing where absent. */
+  input?: string
   onOutput: (bytes: Buffer) => void
 }
 
@@ -44,8 +46,10 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
     const child = spawn("git", [...SETTINGS, "--no-pager", ...args], {
       env: environment(options),
       detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     })
+    // Where git ends before it has read everything, its exit code says why.
+    child.stdin?.on("error", () => {}).end(options.input)
     let errors = ""
     let bytes = 0
     let stopped: RunEnd["stopped"]
@@ -60,12 +64,12 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
     const timer = setTimeout(() => stop("time"), options.timeoutMs)
     const onAbort = () => stop("cancelled")
     options.signal?.addEventListener("abort", onAbort, { once: true })
-    child.stdout.on("data", (chunk: Buffer) => {
+    child.stdout!.on("data", (chunk: Buffer) => {
       bytes += chunk.length
       if (bytes > options.mostBytes) stop("size")
       else if (stopped === undefined) options.onOutput(chunk)
     })
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       errors = (errors + text).slice(-2_000)
     })
     const end = () => {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { runGit } from "../git/run.ts"
 
@@ -36,30 +37,38 @@ export function isMadeFolder(path: string): boolean {
 
 /** Which folders of a project nobody works in: what git ignores, or the usual ones where there is no git. */
 export async function skippedFolders(project: string): Promise<(path: string) => boolean> {
-  const ignored = await ignoredByGit(project)
-  if (ignored === undefined) return (path) => isMadeFolder(path) || BUILT.has(basename(path))
+  const args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
+  const listed = await askGit(project, args)
+  if (listed?.code !== 0) return (path) => isMadeFolder(path) || BUILT.has(basename(path))
+  const folders = listed.paths.filter((path) => path.endsWith("/"))
+  const ignored = new Set(folders.map((path) => join(project, path.slice(0, -1))))
   return (path) => isMadeFolder(path) || ignored.has(path)
 }
 
-/** Undefined where git cannot say. */
-async function ignoredByGit(project: string): Promise<Set<string> | undefined> {
+/** Which of these files git ignores, from the project's folder on. What it tracks it does not. Undefined where it cannot say. */
+export async function ignoredFiles(project: string, names: string[]): Promise<Set<string> | undefined> {
+  if (!existsSync(join(project, ".git"))) return new Set()
+  // Without the dot, a name that begins with a colon would be an instruction.
+  const input = names.map((name) => `./${name}\0`).join("")
+  const checked = await askGit(project, ["check-ignore", "--stdin", "-z"], input)
+  if (checked?.code !== 0 && checked?.code !== 1) return undefined
+  return new Set(checked.paths.map((path) => path.slice(2)))
+}
+
+/** Undefined where there is no git, or it takes too long. */
+async function askGit(project: string, args: string[], input?: string) {
   const chunks: Buffer[] = []
-  const args = ["-C", project, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
   try {
-    const { code } = await runGit(args, {
+    const { code } = await runGit(["-C", project, ...args], {
       timeoutMs: GIT_MS,
       mostBytes: MOST_BYTES,
       readsOnly: true,
       ceiling: dirname(project),
       onOutput: (bytes) => void chunks.push(bytes),
+      ...(input !== undefined && { input }),
     })
-    if (code !== 0) return undefined
+    return { code, paths: Buffer.concat(chunks).toString().split("\0").filter(Boolean) }
   } catch {
     return undefined // there is no git
   }
-  const folders = Buffer.concat(chunks)
-    .toString()
-    .split("\0")
-    .filter((path) => path.endsWith("/"))
-  return new Set(folders.map((path) => join(project, path.slice(0, -1))))
 }

@@ -2,8 +2,9 @@ import { realpathSync } from "node:fs"
 import { join } from "node:path"
 import { type Watched, watchArea } from "./area.ts"
 import type { WatchProblem } from "./folders.ts"
-import { skippedFolders } from "./ignored.ts"
+import { ignoredFiles, skippedFolders } from "./ignored.ts"
 import type { ProjectChange } from "./listeners.ts"
+import { createSieve } from "./sieve.ts"
 
 /** Deeper is no project's source. */
 const PROJECT_DEPTH = 40
@@ -35,14 +36,16 @@ export async function openProject(
     files = undefined
     git = true
   }
+  const changed = (names: string[] | undefined) => {
+    if (names === undefined || (files && files.size + names.length > MOST_FILES)) files = undefined
+    else for (const name of names) files?.add(name)
+    on.touched()
+  }
+  const sieve = createSieve((names) => ignoredFiles(root, names), changed)
   const tree = watchArea(
     { folder: project, depth: PROJECT_DEPTH, skips: (path) => path === mine || skipped(path), awaits: false },
     {
-      changed: (path) => {
-        if (path === undefined || (files && files.size >= MOST_FILES)) files = undefined
-        else files?.add(path)
-        on.touched()
-      },
+      changed: (path) => (path === undefined ? changed(undefined) : sieve.take(path)),
       problem: on.problem,
     },
   )
@@ -69,11 +72,13 @@ export async function openProject(
     },
     lookAgain: async () => {
       skipped = await skippedFolders(root)
+      sieve.forget()
       if (tree.state().how === "watching") return tree.renew()
       missed()
       on.touched()
     },
     close: () => {
+      sieve.close()
       for (const area of areas) area.close()
     },
   }

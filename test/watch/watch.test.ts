@@ -126,6 +126,38 @@ test("a project tells of its files and commits, not of what git ignores or progr
   expect(await watch.next("project")).toMatchObject({ files: 0, git: true })
 })
 
+test("files that git ignores by their name wake nobody and are not told of, until git no longer ignores them", async () => {
+  const home = tempDir()
+  const project = repository(home, "app")
+  const at = (name: string) => join(project, name)
+  writeFileSync(at(".gitignore"), "*.log\n.env\nlater/\n")
+  writeFileSync(at("kept.log"), "")
+  execFileSync("git", ["-C", project, "add", "-f", "kept.log", ".gitignore"])
+  const file = session(home)
+  const watch = await startWatch(home, { cwd: project })
+  await watch.next("project")
+  for (let i = 0; i < 3; i++) {
+    for (const name of ["app.log", ".env", ":(odd) \u00e9.log"]) appendFileSync(at(name), "x")
+    mkdirSync(at(`later/${i}`), { recursive: true })
+    writeFileSync(at(`later/${i}/made.js`), "")
+    // What was read after them was read without them.
+    appendFileSync(file, line("meanwhile"))
+    await watch.next("looked", ({ messages }) => messages === 1)
+  }
+  expect(watch.all("project").length).toBe(1)
+  appendFileSync(at("app.log"), "x")
+  writeFileSync(at("main.ts"), "")
+  expect(await watch.next("project")).toMatchObject({ files: 1, git: false })
+  // Git knows this one, whatever its name.
+  appendFileSync(at("kept.log"), "x")
+  expect(await watch.next("project")).toMatchObject({ files: 1 })
+  writeFileSync(at(".gitignore"), ".env\n")
+  expect(await watch.next("project")).toMatchObject({ files: 1 })
+  appendFileSync(at("app.log"), "x")
+  expect(await watch.next("project")).toMatchObject({ files: 1 })
+  expect(watch.all("problem")).toEqual([])
+})
+
 test("a database is watched by its -wal, and reading it is no change", async () => {
   const home = tempDir()
   // Codex's is opened at every look.
