@@ -46,9 +46,10 @@ export function inputOf(tool: Offered): Schema {
 
 /** What a model needs to call it. What is left out here is checked all the same, and an error says it. */
 function published(schema: Schema): Schema {
-  const { additionalProperties: _, minLength: __, minimum, properties, ...more } = schema
+  const { additionalProperties: _, minLength: __, minimum, properties, required, ...more } = schema
   return {
     ...more,
+    ...(required && required.length > 0 && { required }),
     ...(minimum !== undefined && minimum > 1 && { minimum }),
     ...(properties && {
       properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, published(one)])),
