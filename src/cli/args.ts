@@ -44,7 +44,8 @@ export function readArguments(tool: Tool<never>, argv: string[]): { input: unkno
   const help = values.help === true
   if (help) return { input, json: false, help }
   const result = read(tool.input, input)
-  if ("wrong" in result) throw new DexError("usage", `${sayField(tool, result.wrong)}. See: dex ${tool.name} --help`)
+  if ("wrong" in result)
+    throw new DexError("usage", `${sayField(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
   return { input: result.ok, json: values.json === true, help }
 }
 
@@ -58,10 +59,16 @@ function parse(tool: Tool<never>, argv: string[], options: Options) {
     const unknown = /Unknown option '(-[^' ]+)/.exec((error as Error).message)?.[1]
     if (unknown !== undefined)
       throw new DexError("usage", `dex ${tool.name} has no option ${unknown}. It has: ${known.join(", ")}.`)
-    throw new DexError("usage", `${(error as Error).message.split(". ")[0]}. See: dex ${tool.name} --help`, {
-      cause: error,
-    })
+    throw new DexError("usage", `${sayParse(error as Error, argv)}. See: dex ${tool.name} --help`, { cause: error })
   }
+}
+
+/** What Node says of a command line, in one sentence: its own has several lines. */
+export function sayParse({ message }: Error, argv: readonly string[]): string {
+  const [, typed, flag] = /^Option '([^']+)' argument is ambiguous.*use '(--[^=]+)=/s.exec(message) ?? []
+  if (typed === undefined) return message.split(/\.\s/)[0]!.replace(/\.$/, "")
+  const value = argv[argv.indexOf(typed) + 1]
+  return `${flag} has no value, or one that begins with a dash: then write ${flag}=${value}`
 }
 
 function convert(flag: Flag, value: string | boolean | (string | boolean)[]): unknown {
@@ -100,9 +107,25 @@ function takePositionals(tool: Tool<never>, words: string[], input: Record<strin
   } else if (words.length > 0) input[field] = words.join(" ")
 }
 
-function sayField(tool: Tool<never>, wrong: string): string {
-  const field = tool.cli.positional
-  if (field !== undefined && wrong === `${field} is missing`)
+function sayField(tool: Tool<never>, wrong: string, input: Record<string, unknown>): string {
+  const [, path = "", said = wrong] = /^([a-z_.]+)(?:\[\d+\])? (.*)$/s.exec(wrong) ?? []
+  if (path === tool.cli.positional && said === "is missing")
     return `dex ${tool.name} needs something: ${tool.cli.example}`
-  return wrong.replace(/^([a-z_.]+) /, (_, name: string) => `--${name.split(".").at(-1)!.replaceAll("_", "-")} `)
+  const flags = flagsOf(tool)
+  const field = flags.find((flag) => flag.path.join(".") === path)
+  if (said === "is missing" && field) {
+    const given = flags.find((flag) => flag !== field && flag.path[0] === field.path[0] && valueAt(input, flag.path))
+    if (given) return `--${given.name} needs --${field.name} as well`
+  }
+  if (path === tool.cli.positional || path === tool.cli.rest) return `<${wordOf(tool, path)}> ${said}`
+  return field ? `--${field.name} ${said}` : wrong
+}
+
+/** How a field is called where it is a word without a flag: several patterns are each a pattern. */
+export function wordOf(tool: Pick<Tool<never>, "input">, field: string): string {
+  return tool.input.properties![field]!.type === "array" ? field.replace(/s$/, "") : field
+}
+
+function valueAt(input: unknown, path: string[]): unknown {
+  return path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], input)
 }

@@ -15,7 +15,7 @@ if (major < 22 || (major === 22 && minor < 18)) {
 module.enableCompileCache?.()
 // node:sqlite, which reads other programs' databases, warns on Node 22 that it is experimental.
 process.removeAllListeners("warning")
-if (process.argv[2] === "hook") {
+if (process.argv[2] === "hook" && !isPersons(process.argv.slice(3))) {
   // An agent waits for it: it starts without the rest, and ends the process itself.
   const { hookCommand } = await import("../hooks/main.ts")
   await hookCommand(process.argv.slice(3))
@@ -24,6 +24,12 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0) // `dex list | head` is not an error
   throw error
 })
+
+/** A person who tries it is told what it is for. An agent is not, whatever it left out: it would take in what is printed. */
+function isPersons(words: string[]): boolean {
+  if (words.includes("--help") || words.includes("-h")) return true
+  return words.length < 2 && process.stdin.isTTY
+}
 
 if (process.argv[2] === "--version") process.stdout.write(`dex ${VERSION}\n`)
 else {

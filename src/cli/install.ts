@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs"
-import { choice, flag, integer, list, object, optional, text } from "../core/schema.ts"
+import { choice, flag, integer, list, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 
@@ -55,9 +55,12 @@ export const install = defineTool({
   name: "install",
   summary: "Give the memory to the coding agents on this machine",
   input: object({
-    agents: list(
-      text(),
-      "claude_code, codex, opencode, gemini_cli, cursor, vscode, copilot; all that are found if left out.",
+    agents: withDefault(
+      list(
+        text(),
+        "claude_code, codex, opencode, gemini_cli, cursor, vscode, copilot; all that are found if left out.",
+      ),
+      [],
     ),
     check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
     hooks: optional(
@@ -89,7 +92,7 @@ export const uninstall = defineTool({
   name: "uninstall",
   summary: "Take dex out of the coding agents' settings again",
   input: object({
-    agents: list(text(), "As for install; all that are wired if left out."),
+    agents: withDefault(list(text(), "As for install; all that are wired if left out."), []),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,

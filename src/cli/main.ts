@@ -35,6 +35,11 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
     return write((await import("./help.ts")).generalHelp(commands, terminal))
   if (name === "completions") return write((await import("./completions.ts")).completions(rest[0], commands))
+  const asksHelp = rest.includes("--help") || rest.includes("-h")
+  if (name === "hook" || (name === "completions" && asksHelp)) {
+    const { pageHelp, HOOK, COMPLETIONS } = await import("./help.ts")
+    return write(pageHelp(name === "hook" ? HOOK : COMPLETIONS, terminal))
+  }
   if (name === "mcp") return (await import("./mcp.ts")).mcpCommand(rest)
   if (name === "serve") return (await import("./serve.ts")).serveCommand(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))

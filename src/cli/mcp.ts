@@ -1,18 +1,21 @@
 import { parseArgs } from "node:util"
-import { DexError, messageOf } from "../core/error.ts"
+import { DexError } from "../core/error.ts"
+import { terminalOf } from "../render/terminal.ts"
+import { sayParse } from "./args.ts"
 import { VERSION } from "./version.ts"
 
-const HELP = `dex mcp agent [options]
-
-Serves one MCP tool on stdin and stdout, ask_documents: it searches conversations and documents by itself and returns only a
-short answer with its sources. All the other tools: dex serve.
-
-  -c, --collections NAME   Only documents of these collections (several times, or with commas)
-      --no-global          Without documents that belong to no project
-      --model NAME         Another model than llm.model
-
-Example: claude mcp add dex-ask -s user -- dex mcp agent
-`
+const HELP = {
+  usage: "dex mcp agent [options]",
+  text: [
+    "Serves one MCP tool on stdin and stdout, ask_documents: it searches conversations and documents by itself and returns only a short answer with its sources. All the other tools: dex serve.",
+  ],
+  options: [
+    ["-c, --collections NAME", "Only documents of these collections (several times, or with commas)."],
+    ["    --no-global", "Without documents that belong to no project."],
+    ["    --model NAME", "Another model than llm.model."],
+  ],
+  examples: ["claude mcp add dex-ask -s user -- dex mcp agent"],
+} as const
 
 /** Does not come back: the server ends the process. */
 export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
@@ -32,8 +35,9 @@ export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
   )
 }
 
-function help(): number {
-  process.stdout.write(HELP)
+async function help(): Promise<number> {
+  const { pageHelp } = await import("./help.ts")
+  process.stdout.write(pageHelp(HELP, terminalOf(process.stdout, process.env)))
   return 0
 }
 
@@ -49,6 +53,6 @@ function parse(args: string[]) {
       },
     })
   } catch (error) {
-    throw new DexError("usage", `${messageOf(error).split(". ")[0]}. See: dex mcp --help`, { cause: error })
+    throw new DexError("usage", `${sayParse(error as Error, args)}. See: dex mcp --help`, { cause: error })
   }
 }

@@ -15,18 +15,22 @@ export function referencePage(tools: readonly Tool<never>[]): string {
 }
 
 function section(tool: Tool<never>): string[] {
-  const positional = tool.cli.positional
   const lines = [`## dex ${tool.name}`, "", `${tool.summary}.`, ""]
   if (tool.cli.aliases) lines.push(`Also: ${tool.cli.aliases.map((alias) => `\`dex ${alias}\``).join(", ")}.`, "")
   lines.push("```sh", tool.cli.example, "```", "")
-  const rows = flagsOf(tool).map(
-    (flag) =>
-      `| ${flag.short ? `\`-${flag.short}\` ` : ""}\`--${flag.name}\` | ${typeName(flag.schema)} | ${flag.schema.default === undefined ? "" : `\`${String(flag.schema.default)}\``} | ${flag.schema.description ?? ""} |`,
-  )
-  if (positional !== undefined)
-    rows.unshift(
-      `| \`${positional}\` | ${typeName(tool.input.properties![positional]!)} | | ${tool.input.properties![positional]!.description ?? ""} |`,
+  const rows = flagsOf(tool)
+    .filter(({ path }) => path.join(".") !== tool.cli.rest)
+    .map(
+      (flag) =>
+        `| ${flag.short ? `\`-${flag.short}\` ` : ""}\`--${flag.name}\` | ${typeName(flag.schema)} | ${flag.schema.default === undefined ? "" : `\`${String(flag.schema.default)}\``} | ${flag.schema.description ?? ""} |`,
     )
+  const words = [tool.cli.positional, tool.cli.rest].filter((field) => field !== undefined)
+  rows.unshift(
+    ...words.map((field) => {
+      const schema = tool.input.properties![field]!
+      return `| \`${field}\` | ${typeName(schema)} | | ${schema.description ?? ""} |`
+    }),
+  )
   if (rows.length > 0) lines.push("| input | type | default | |", "|---|---|---|---|", ...rows, "")
   lines.push("Output:", "", "```ts", shapeOf(tool.output), "```", "")
   if (tool.mcp) lines.push(`For agents: \`${tool.mcp.name}\`. ${tool.mcp.description}`, "")

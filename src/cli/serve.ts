@@ -1,33 +1,41 @@
 import { parseArgs } from "node:util"
-import { DexError, messageOf } from "../core/error.ts"
+import { DexError } from "../core/error.ts"
+import { terminalOf } from "../render/terminal.ts"
+import { sayParse } from "./args.ts"
 import { VERSION } from "./version.ts"
 
-const HELP = `dex serve [options]
+const OPTIONS = [
+  ["    --port N", "Serve HTTP on this port; 0 takes a free one. The address is printed at the start."],
+  ["    --host ADDRESS", "Listen on this address of this machine. Default: 127.0.0.1."],
+  [
+    "    --behind-tls NAME",
+    "TLS ends in front of dex, and clients reach it as https://NAME. Only with this may --host be an address that other machines can reach.",
+  ],
+] as const
 
-Gives agents this memory over MCP, with the tools dex_search, dex_timeline, dex_get, dex_list, dex_stats and dex_guide.
-
-Without options it speaks on stdin and stdout until stdin closes. Agents start it themselves: give them the command
-"dex serve".
-
-With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must show the token that is
-in the file http-token in dex's folder (~/.dex, or DEX_HOME); the file is made at the first start. What subscriptions
-are told is streamed at /suggestions, and sent to webhooks (see dex subscribe).
-
-  --port N             Serve HTTP on this port; 0 takes a free one. The address is printed at the start.
-  --host ADDRESS       Listen on this address of this machine. Default: 127.0.0.1.
-  --behind-tls NAME    TLS ends in front of dex, and clients reach it as https://NAME. Only with this may --host be
-                       an address that other machines can reach.
-  -h, --help           Print this.
-
-Examples: claude mcp add dex -s user -- dex serve
-          dex serve --port 7337
-`
+async function help(): Promise<string> {
+  const [{ pageHelp }, { offered }] = await Promise.all([import("./help.ts"), import("../mcp/definitions.ts")])
+  const names = offered.map(({ mcp }) => mcp.name)
+  return pageHelp(
+    {
+      usage: "dex serve [options]",
+      text: [
+        `Gives agents this memory over MCP, with the tools ${names.slice(0, -1).join(", ")} and ${names.at(-1)}.`,
+        'Without options it speaks on stdin and stdout until stdin closes. Agents start it themselves: give them the command "dex serve".',
+        "With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must show the token that is in the file http-token in dex's folder (~/.dex, or DEX_HOME); the file is made at the first start. What subscriptions are told is streamed at /suggestions, and sent to webhooks (see dex subscribe).",
+      ],
+      options: OPTIONS,
+      examples: ["claude mcp add dex -s user -- dex serve", "dex serve --port 7337"],
+    },
+    terminalOf(process.stdout, process.env),
+  )
+}
 
 /** Does not come back: the server ends the process, whatever is still running. */
 export async function serveCommand(args: string[]): Promise<number> {
-  const { help, port, host, "behind-tls": publicName } = read(args)
-  if (help) {
-    process.stdout.write(HELP)
+  const { help: asksHelp, port, host, "behind-tls": publicName } = read(args)
+  if (asksHelp) {
+    process.stdout.write(await help())
     return 0
   }
   const start = { version: VERSION, env: process.env, cwd: process.cwd() }
@@ -55,7 +63,7 @@ function read(args: string[]) {
       },
     }).values
   } catch (error) {
-    throw new DexError("usage", `${messageOf(error).split(". ")[0]}. See: dex serve --help`, { cause: error })
+    throw new DexError("usage", `${sayParse(error as Error, args)}. See: dex serve --help`, { cause: error })
   }
 }
 

@@ -25,12 +25,21 @@ export const subscribe = defineTool({
   input: object({
     patterns: list(text(), "file:<glob>, symbol:<name>, topic:<words> or entity:<name>; without a type, a glob."),
     project: optional(text("The project's folder; the current one if left out.")),
-    priority: withDefault(integer("More important ones are told first.", { minimum: 0, maximum: 100 }), 1),
-    deliver: optional(choice(DELIVERIES, "How; a webhook where a url is given, else poll.")),
+    priority: withDefault(integer("Subscriptions with a higher one are told first.", { minimum: 0, maximum: 100 }), 1),
+    deliver: optional(choice(DELIVERIES, "How it is told; a webhook where a url is given, else poll.")),
     url: optional(text("Where a webhook is sent to, signed.")),
-    min_relevance: withDefault({ ...number("From 0 to 1."), minimum: 0, maximum: 1 }, 0.5),
-    max_per_trigger: withDefault(integer("Items at a time.", { minimum: 1, maximum: 10 }), 5),
-    cooldown_ms: withDefault(integer("Not told again within.", { minimum: 0, maximum: 86_400_000 }), 5_000),
+    min_relevance: withDefault(
+      { ...number("Only what is at least so likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
+      0.5,
+    ),
+    max_per_trigger: withDefault(
+      integer("How many things are told at a time, at the most.", { minimum: 1, maximum: 10 }),
+      5,
+    ),
+    cooldown_ms: withDefault(
+      integer("Milliseconds within which it is not told again.", { minimum: 0, maximum: 86_400_000 }),
+      5_000,
+    ),
   }),
   output: object({
     ...subscriptionFields,

@@ -9,16 +9,16 @@ export const suggest = defineTool({
   summary: "What matters for what is being worked on: fixes, decisions, files that belong together",
   input: object({
     current_file: optional(text("The file at hand.")),
-    current_symbol: optional(text("At the cursor.")),
+    current_symbol: optional(text("The symbol at the cursor.")),
     cursor_position: optional(
       object({
-        line: integer("From 1.", { minimum: 1 }),
-        column: optional(integer("From 1.", { minimum: 1 })),
+        line: integer("The cursor's line, from 1.", { minimum: 1 }),
+        column: optional(integer("The cursor's column, from 1.", { minimum: 1 })),
       }),
     ),
-    recent_files: optional(list(text(), "Oldest first.")),
+    recent_files: optional(list(text(), "Files worked on before, oldest first.")),
     error: optional(text("What a failed command printed.")),
-    session_id: optional(text("The caller's when left out.")),
+    session_id: optional(text("A session; the caller's when left out.")),
     project_id: optional(text("A folder; the caller's when left out.")),
   }),
   output: object({

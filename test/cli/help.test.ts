@@ -1,0 +1,122 @@
+import { describe, expect, test } from "vitest"
+import { readArguments } from "../../src/cli/args.ts"
+import { commands } from "../../src/cli/commands.ts"
+import { generalHelp, toolHelp } from "../../src/cli/help.ts"
+import { offered } from "../../src/mcp/definitions.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+const NARROW = { columns: 60, color: false, interactive: true }
+const named = (name: string) => commands.find((tool) => tool.name === name)!
+const help = (name: string, terminal = { ...NARROW, columns: 80 }) => toolHelp(named(name), terminal)
+const said = (name: string, ...argv: string[]): string => {
+  try {
+    readArguments(named(name), argv)
+    return ""
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+describe("--help", () => {
+  test("shows what may be left out in brackets", () => {
+    expect(help("decisions")).toMatch(/^dex decisions \[word…\] \[options\]/)
+    expect(help("install")).toMatch(/^dex install \[agent…\] \[options\]/)
+    expect(help("subscribe")).toMatch(/^dex subscribe <pattern…> \[options\]/)
+    expect(help("fix")).toMatch(/^dex fix <error> \[options\]/)
+  })
+
+  test("tells what a second word is, and not once more as a flag, which is still taken", () => {
+    const shown = help("feedback")
+    expect(shown).toMatch(/^dex feedback \[id\] \[verdict\] \[options\]/)
+    expect(shown).toContain("verdict: One of: used, dismissed.")
+    expect(shown).not.toContain("--verdict")
+    expect(readArguments(named("feedback"), ["3f2a", "--verdict", "used"]).input).toEqual({
+      id: "3f2a",
+      verdict: "used",
+    })
+  })
+
+  test("fits the terminal, whatever is said", () => {
+    for (const tool of commands)
+      for (const line of toolHelp(tool, NARROW).split("\n"))
+        if (!/^(?:Example|dex )/.test(line))
+          expect([tool.name, line, line.length <= 60]).toEqual([tool.name, line, true])
+    for (const line of generalHelp(commands, NARROW).split("\n"))
+      if (!line.startsWith("  dex ")) expect([line, line.length <= 60]).toEqual([line, true])
+  })
+
+  test("a number is N", () => {
+    expect(help("subscribe")).toMatch(/--min-relevance N +\S/)
+  })
+
+  test("every option is told in a phrase that can be understood by itself", () => {
+    const shown = help("suggest")
+    for (const phrase of [
+      /--symbol … +.*symbol/i,
+      /--line N +.*cursor/i,
+      /--recent … +.*files/i,
+      /--session … +.*session/i,
+    ])
+      expect(shown).toMatch(phrase)
+    expect(help("subscribe")).toMatch(/--cooldown-ms N +.*milliseconds/i)
+  })
+
+  test.each([
+    ["completions", /dex completions bash/],
+    ["hook", /agents call it/],
+    ["serve", /--behind-tls/],
+    ["mcp", /dex mcp agent/],
+  ])("dex %s has one too, though it is no declared command", async (name, tells) => {
+    const home = tempDir()
+    for (const args of [
+      [name, "--help"],
+      [name, "-h"],
+      ["help", name],
+    ])
+      expect(await dex(home, args)).toMatchObject({ code: 0, stdout: expect.stringMatching(tells), stderr: "" })
+    expect((await dex(home, ["--help"])).stdout).toMatch(new RegExp(`^  ${name} `, "m"))
+  })
+
+  test("dex hook tells a person, never an agent that leaves the event out", async () => {
+    const home = tempDir()
+    expect(await dex(home, ["hook", "claude_code", "--help"])).toMatchObject({
+      stdout: expect.stringMatching(/agents call/),
+    })
+    for (const args of [["hook"], ["hook", "claude_code"]])
+      expect(await dex(home, args, {}, undefined, "{}")).toEqual({ code: 0, stdout: "", stderr: "" })
+  })
+
+  test("dex serve names every tool that agents get", async () => {
+    const { stdout } = await dex(tempDir(), ["serve", "--help"])
+    expect(offered.filter(({ mcp }) => !stdout.includes(mcp.name)).map(({ name }) => name)).toEqual([])
+  })
+})
+
+describe("what is wrong with the arguments", () => {
+  test("names words as they are typed, not as flags that do not exist", () => {
+    expect(said("fix", "")).toMatch(/^<error> must not be empty\. See: dex fix --help/)
+    expect(said("unsubscribe", "")).toMatch(/^<id> must not be empty/)
+    expect(said("feedback", "3f2a", "loved")).toMatch(/^<verdict> must be one of: used, dismissed/)
+  })
+
+  test("names a flag as it is typed, wherever its field lies", () => {
+    expect(said("suggest", "--line", "0")).toMatch(/^--line must be at least 1/)
+    expect(said("list", "--limit", "0")).toMatch(/^--limit must be at least 1/)
+  })
+
+  test("says which option needs which", () => {
+    expect(said("suggest", "--column", "3")).toMatch(/^--column needs --line as well\. See: dex suggest --help/)
+  })
+
+  test("a value with a dash is one line, and says how it is written", async () => {
+    expect(said("subscribe", "x", "--cooldown-ms", "-1")).toBe(
+      "--cooldown-ms has no value, or one that begins with a dash: then write --cooldown-ms=-1. See: dex subscribe --help",
+    )
+    expect(said("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
+    expect(said("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)
+    const { code, stderr } = await dex(tempDir(), ["serve", "--port", "-1"])
+    expect([code, stderr.split("\n").length]).toEqual([2, 2])
+    expect(stderr).toContain("--port=-1")
+  })
+})
