@@ -41,7 +41,7 @@ export function matching(subscriptions: readonly Subscription[], trigger: Trigge
 /** Throws a DexError that says what is wrong with the first bad one. */
 export function checkPatterns(patterns: readonly Pattern[]): void {
   if (patterns.length === 0)
-    throw new DexError("usage", "What should be watched? For example: dex subscribe --file 'src/auth/**'")
+    throw new DexError("usage", "What should be watched? For example: dex subscribe 'file:src/auth/**'")
   if (patterns.length > MOST_PATTERNS)
     throw new DexError("usage", `A subscription may have ${MOST_PATTERNS} patterns at the most. Make a second one.`)
   for (const { type, pattern } of patterns) {

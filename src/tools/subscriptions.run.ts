@@ -118,9 +118,16 @@ async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: 
 }
 
 function patternOf(text: string, priority: number): Pattern {
-  const [, type, rest] = /^([a-z]+):(.*)$/s.exec(text) ?? []
-  const known = PATTERN_TYPES.find((one) => one === type)
-  return known ? { type: known, pattern: rest!.trim(), priority } : { type: "file", pattern: text, priority }
+  const [, type, rest] = /^([a-z]+):(.*)$/is.exec(text) ?? []
+  if (type === undefined) return { type: "file", pattern: text, priority }
+  const known = PATTERN_TYPES.find((one) => one === type.toLowerCase())
+  // As a glob it would fit nothing, and nobody would notice.
+  if (!known)
+    throw new DexError(
+      "usage",
+      `There is no type ${type.slice(0, 40)}. It is one of: ${PATTERN_TYPES.join(", ")}. If it is a glob that begins so: 'file:${text.slice(0, 80)}'`,
+    )
+  return { type: known, pattern: rest!.trim(), priority }
 }
 
 function told({ patterns, last_triggered_at, created_at: _, ...subscription }: Subscription) {

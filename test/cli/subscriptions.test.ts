@@ -98,7 +98,13 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
 test("what is wrong is said with what to type", async () => {
   const { run } = homeWithProject()
   const cases: [string[], RegExp][] = [
-    [["subscribe"], /What should be watched/],
+    [["subscribe"], /What should be watched\? For example: dex subscribe 'file:src\/auth\/\*\*'/],
+    [
+      ["subscribe", "files:src/**"],
+      /There is no type files\. It is one of: file, symbol, topic, entity\. .*'file:files:src/,
+    ],
+    [["subscribe", "C:\\x"], /There is no type C\./],
+    [["subscribe", "file:C:\\x"], /below the project/],
     [["subscribe", "file:/etc/**"], /below the project/],
     [["subscribe", "src/**", "--url", "http://example.com/x"], /must begin with https/],
     [["subscribe", "src/**", "--url", "https://169.254.169.254/x"], /not on the public internet/],
@@ -119,6 +125,12 @@ test("what is wrong is said with what to type", async () => {
     expect([code, stdout], args.join(" ")).toEqual([2, ""])
     expect(stderr).toMatch(said)
   }
+})
+
+test("a type may be written as it comes, and a glob may hold a colon", async () => {
+  const { json } = homeWithProject()
+  const { patterns } = await json(["subscribe", "File:src/**", "src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
+  expect(patterns).toEqual(["file:src/**", "file:src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
 })
 
 test("a webhook's secret is shown once and kept from others, and what is due can be sent by hand", async () => {
