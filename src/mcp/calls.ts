@@ -8,9 +8,14 @@ export function call(name: string, input: object): string {
 
 /** A command line that a tool printed, as a call; as it is where agents have no such tool. */
 export function callOf(commandLine: string, offered: readonly Offered[]): string {
+  return asCall(commandLine, offered) ?? `in a shell: ${commandLine}`
+}
+
+/** Undefined where agents have no such tool, or are not given one of its fields. */
+function asCall(commandLine: string, offered: readonly Offered[]): string | undefined {
   const [, name, ...words] = shellWords(commandLine)
-  const tool = offered.find((one) => one.name === name)
-  if (!tool) return `in a shell: ${commandLine}`
+  const tool = toolNamed(name, offered)
+  if (!tool) return undefined
   const input: Record<string, unknown> = {}
   const loose: string[] = []
   for (let i = 0; i < words.length; i++) {
@@ -23,20 +28,34 @@ export function callOf(commandLine: string, offered: readonly Offered[]): string
     const schema = path.reduce<Schema | undefined>((at, key) => at?.properties?.[key], tool.input)
     put(input, path, schema?.type === "boolean" ? true : readWord(schema, words[++i] ?? ""))
   }
-  const field = tool.cli.positional
-  if (field !== undefined && loose.length > 0)
-    input[field] = tool.input.properties?.[field]?.type === "array" ? loose : loose.join(" ")
-  return call(tool.mcp.name, input)
+  const { positional: field, rest } = tool.cli
+  if (field !== undefined && loose.length > 0) {
+    if (tool.input.properties?.[field]?.type === "array") input[field] = loose
+    else input[field] = rest === undefined ? loose.join(" ") : loose.shift()
+    if (rest !== undefined && loose.length > 0) input[rest] = loose.join(",")
+  }
+  const isGiven = (name: string) => tool.input.properties?.[name] && !tool.mcp.omit?.includes(name)
+  return Object.keys(input).every(isGiven) ? call(tool.mcp.name, input) : undefined
 }
 
-/** What tools say to people names commands and flags; agents have calls and fields. */
+function toolNamed(name: string | undefined, offered: readonly Offered[]): Offered | undefined {
+  return offered.find((one) => one.name === name || one.cli.aliases?.includes(name ?? ""))
+}
+
+// A command line ends with its backtick, or where what follows could be no argument: '…', <id>, used|dismissed, --flag.
+const COMMANDS =
+  /`(dex [a-z]+(?: [^`]*)?)`|\b(dex [a-z]+\b(?! ?_)(?: (?:'[^']*'|<[\w-]+>|\w+(?:\|\w+)+|--[a-z-]+))*)|--([a-z]+(?:-[a-z]+)*)/g
+
+/** What tools say to people names commands and flags; agents have calls and fields. What they have not is left as it is. */
 export function inCalls(text: string, offered: readonly Offered[]): string {
-  return text
-    .replace(/`?\bdex ([a-z]+)\b(?! ?_)/g, (whole, name: string) => {
-      const tool = offered.find((one) => one.name === name || one.cli.aliases?.includes(name))
-      return tool ? `${whole.startsWith("`") ? "`" : ""}${tool.mcp.name}` : whole
-    })
-    .replace(/--([a-z]+(?:-[a-z]+)*)/g, (_, flag: string) => flag.replaceAll("-", "_"))
+  return text.replace(COMMANDS, (whole, quoted?: string, bare?: string, flag?: string) => {
+    if (flag !== undefined) return flag.replaceAll("-", "_")
+    const line = (quoted ?? bare)!
+    const [, name, first] = line.split(" ")
+    const said = first === undefined ? toolNamed(name, offered)?.mcp.name : asCall(line, offered)
+    if (said === undefined) return whole
+    return quoted === undefined ? said : `\`${said}\``
+  })
 }
 
 function readWord(schema: Schema | undefined, word: string): unknown {

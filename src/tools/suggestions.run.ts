@@ -71,7 +71,10 @@ export async function giveFeedback(
   }
   const { id, verdict, item } = input
   if (id === undefined || verdict === undefined)
-    throw new DexError("usage", "Which one, and did it help? dex feedback <id> used|dismissed (ids: dex suggestions)")
+    throw new DexError(
+      "usage",
+      "Which one, and did it help? dex feedback <id> used|dismissed. `dex suggest` tells ids, and so does `dex suggestions`.",
+    )
   const after = kept.setStatus(id, verdict, item, learn)
   if (!after) throw notFound(kept, id, item)
   const unknown = verdict === "used" && item === undefined && after.items.length > 1

@@ -220,5 +220,12 @@ test("an agent subscribes and gives feedback over MCP, but sets up no webhook an
     (await client.call("suggestion_feedback", { id: "aaaa", verdict: "used", item: 1 })).structuredContent,
   ).toMatchObject({ status: "used" })
   expect(await client.call("suggestion_feedback", { reset: true })).toMatchObject({ isError: true })
+  const said = async (name: string, input: object) => (await client.call(name, input)).content[0]!.text
+  expect(await said("context_subscribe", { patterns: [] })).toBe(
+    'What should be watched? For example: context_subscribe {"patterns":["file:src/auth/**"]}',
+  )
+  expect(await said("suggestion_feedback", {})).toBe(
+    'Which one, and did it help? suggestion_feedback {"id":"<id>","verdict":"used|dismissed"}. `context_suggest` tells ids, and so does `dex suggestions`.',
+  )
   expect(kept(home).weights()).toMatchObject({ "kind:fix": expect.any(Number) })
 })
