@@ -20,6 +20,7 @@ const FORMS: Record<string, (output: never, offered: Names) => Line[]> = {
   dex_list: listLines,
   dex_get: getLines,
   dex_timeline: timelineLines,
+  context_suggest: suggestLines,
   dex_stats: statsLines,
   dex_guide: guideLines,
 }
@@ -195,6 +196,59 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
       ? `note: there is more ${[has_more_before && "before", has_more_after && "after"].filter(Boolean).join(" and ")}; before and after widen it`
       : undefined,
     `next: read messages in full: ${call("dex_get", { ids: [`${output.id}#${output.message_index}`] })}; ~ in a line is what reading that message takes`,
+  ]
+}
+
+type Thing = {
+  number?: number
+  kind: string
+  title: string
+  summary: string
+  reason: string
+  relevance: number
+  ref?: string
+  file?: string
+}
+type Suggested = {
+  id: string
+  suggestions: Thing[]
+  waiting?: { id: string; subscription?: string; items: Thing[] }[]
+  notes: string[]
+}
+
+function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offered: Names): Line[] {
+  const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+  const [told] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
+  if (!told)
+    return [
+      "Nothing is known that would help here.",
+      ...remarks,
+      `next: by words: ${call("dex_search", { query: "…" })}`,
+    ]
+  const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
+  // A commit is read with git.
+  const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
+  const many = suggestions.length === 1 ? "1 thing." : `${suggestions.length} things, the likeliest to be used first.`
+  return [
+    suggestions.length > 0 ? many : undefined,
+    ...suggestions.flatMap(thingLines),
+    ...waiting.flatMap((one) => [
+      `For subscription ${one.subscription ?? "?"}, as suggestion ${one.id}:`,
+      ...one.items.flatMap(thingLines),
+    ]),
+    ...remarks,
+    ref && `next: read one: ${call("dex_get", { ids: [ref] })}`,
+    `next: used or dismissed: ${call("suggestion_feedback", { id: told.id, verdict: "used", item: 1 })}`,
+  ]
+}
+
+function thingLines({ number, kind, title, summary, reason, relevance, ref, file }: Thing, i: number): Line[] {
+  const about = file === undefined || title.includes(file) ? "" : `; about ${safeLine(file)}`
+  return [
+    `${number ?? i + 1} ${kind}: ${safeLine(title)}`,
+    summary === "" ? undefined : indented(summary),
+    `  why: ${safeLine(reason)}`,
+    `  ${Math.round(relevance * 100)} % likely${about}${ref === undefined ? "" : `; ref ${safeLine(ref)}`}`,
   ]
 }
 

@@ -146,6 +146,22 @@ test("an agent gets the same over MCP, for its own session", async () => {
   const client = await connect(home, { cwd: project, env: { CLAUDE_CODE_SESSION_ID: "now" } })
   const told = await client.call("context_suggest", { current_file: "src/token.ts", cursor_position: { line: 3 } })
   expect(told).toMatchObject({ structuredContent: { session_id: "now", suggestions: [{}, {}] } })
+  const { id } = told.structuredContent as { id: string }
+  const text = told.content[0]!.text
+  expect(text).toMatch(
+    /^2 things, the likeliest to be used first\.\n1 related_code: src\/token\.test\.ts\n {2}Edited on this branch/,
+  )
+  expect(text).toMatch(/^ {2}why: token\.test\.ts was worked on on this branch/m)
+  expect(text).toMatch(/^ {2}62 % likely$/m)
+  expect(text).toMatch(new RegExp(`likely; .*; ref claude_code:${ONE}#\\d+$`, "m"))
+  expect(text.length).toBeLessThan(JSON.stringify(told.structuredContent).length)
+  const next = /^next: read one: (dex_get) (\{.*\})$/m.exec(text)!
+  expect(await client.call(next[1]!, JSON.parse(next[2]!))).not.toHaveProperty("isError")
+  const verdict = /^next: .*: suggestion_feedback (\{.*\})$/m.exec(text)!
+  expect(JSON.parse(verdict[1]!)).toEqual({ id, verdict: "used", item: 1 })
+  expect(await client.call("suggestion_feedback", JSON.parse(verdict[1]!))).not.toHaveProperty("isError")
+  const nothing = await client.call("context_suggest", { error: "zebra: no stripes" })
+  expect(nothing.content[0]!.text).toMatch(/^Nothing is known that would help here\.\nnext: .*dex_search \{/)
   client.child.stdin!.end()
   await client.exited
 })

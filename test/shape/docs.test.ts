@@ -5,6 +5,7 @@ import { expect, test } from "vitest"
 import { commands } from "../../src/cli/commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
 import { SOURCES } from "../../src/core/conversation.ts"
+import { offered } from "../../src/mcp/definitions.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
@@ -28,6 +29,14 @@ test("every line of the promises names a test, or says that there is none yet", 
     .split("\n")
     .filter((line) => line.startsWith("| ") && !line.startsWith("| promise"))
   expect(rows.filter((line) => !/`test\/[^`]+`: "/.test(line) && !/not yet|measured in/.test(line))).toEqual([])
+})
+
+test("docs/mcp.md lists every tool that agents get, with its command, and which of them write", () => {
+  const page = read("docs/mcp.md")
+  const rows = [...page.matchAll(/^\| `(\w+)` \| `dex (\w+)` \|/gm)].map(([, tool, command]) => `${tool} ${command}`)
+  expect(rows.sort()).toEqual(offered.map(({ mcp, name }) => `${mcp.name} ${name}`).sort())
+  const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => `\`${mcp.name}\``)
+  expect(page.replaceAll("\n", " ")).toContain(`All tools but ${writing.join(" and ")} are read-only`)
 })
 
 test("the README is short, and its commands exist", () => {
