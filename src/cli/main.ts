@@ -11,6 +11,7 @@ import type { Dex } from "../tools/context.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
 import type { PrintContext, Printed } from "./print/printer.ts"
+import { errorText } from "./print/words.ts"
 import { VERSION } from "./version.ts"
 import { isLong } from "./watch.ts"
 
@@ -19,7 +20,7 @@ export async function main(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv)
   } catch (error) {
-    if (isDexError(error)) process.stderr.write(`dex: ${safe(error.message)}\n`)
+    if (isDexError(error)) process.stderr.write(errorText(error.message, terminalOf(process.stderr, process.env)))
     else
       process.stderr.write(
         `dex: an error that should not happen. Please report it with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
@@ -34,12 +35,12 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   if (name === "--help" || name === "-h" || (name === "help" && rest.length === 0))
     return write((await import("./help.ts")).generalHelp(commands, terminal))
-  if (name === "completions") return write((await import("./completions.ts")).completions(rest[0], commands))
   const asksHelp = rest.includes("--help") || rest.includes("-h")
   if (name === "hook" || (name === "completions" && asksHelp)) {
     const { pageHelp, HOOK, COMPLETIONS } = await import("./help.ts")
     return write(pageHelp(name === "hook" ? HOOK : COMPLETIONS, terminal))
   }
+  if (name === "completions") return write((await import("./completions.ts")).completions(rest[0], commands))
   if (name === "mcp") return (await import("./mcp.ts")).mcpCommand(rest)
   if (name === "serve") return (await import("./serve.ts")).serveCommand(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
@@ -197,7 +198,8 @@ async function printedBy(name: string, output: unknown, input: unknown, context:
   if (name === "ask") return (await import("./print/ask.ts")).printAsk(output as never, context)
   if (name === "map" || name === "rules") return (await import("./print/map.ts")).printMap(output as never, context)
   if (name === "digest") return (await import("./print/digest.ts")).printDigest(output as never, context)
-  if (name === "decisions") return (await import("./print/decisions.ts")).printDecisions(output as never, context)
+  if (name === "decisions")
+    return (await import("./print/decisions.ts")).printDecisions(output as never, context, input as never)
   if (name === "fix") return (await import("./print/fix.ts")).printFix(output as never, context)
   if (name === "suggest") return (await import("./print/suggest.ts")).printSuggest(output as never, context)
   if (name === "tests") return (await import("./print/tests.ts")).printTests(output as never, context)
@@ -221,7 +223,7 @@ async function printedBy(name: string, output: unknown, input: unknown, context:
   if (name === "uninstall") return (await import("./print/install.ts")).printUninstall(output as never, context)
   if (name === "watch") return (await import("./print/watch.ts")).printWatch(output as never, context, input as never)
   const isAsked = name === "stats" && (output as { suggestions?: unknown }).suggestions !== undefined
-  if (SUGGESTING.has(name) || isAsked) return printSuggesting(name, output, context)
+  if (SUGGESTING.has(name) || isAsked) return printSuggesting(name, output, input, context)
   const keeping = await import("./print/keeping.ts")
   if (name === "resume") return openOrPrint(output as never, keeping.printResume(output as never))
   const printers: Record<string, (output: never, context: never) => Printed> = {
@@ -240,10 +242,10 @@ async function printedBy(name: string, output: unknown, input: unknown, context:
 
 const SUGGESTING = new Set(["suggestions", "feedback", "subscribe", "subscriptions", "unsubscribe"])
 
-async function printSuggesting(name: string, output: unknown, context: PrintContext): Promise<Printed> {
+async function printSuggesting(name: string, output: unknown, input: unknown, context: PrintContext): Promise<Printed> {
   const print = await import("./print/suggestions.ts")
-  if (name === "suggestions") return print.printSuggestions(output as never, context)
-  if (name === "feedback") return print.printFeedback(output as never)
+  if (name === "suggestions") return print.printSuggestions(output as never, context, input as never)
+  if (name === "feedback") return print.printFeedback(output as never, context, input as never)
   if (name === "subscribe") return print.printSubscribed(output as never, context)
   if (name === "subscriptions") return print.printSubscriptions(output as never, context)
   if (name === "unsubscribe") return print.printUnsubscribed(output as never)

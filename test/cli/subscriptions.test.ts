@@ -64,11 +64,15 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
     { id: "0f0f0f", subscription: id },
   ])
 
-  expect(await run(["feedback", "0f0f", "used", "--item", "1"])).toMatchObject({
+  expect(await run(["feedback", "0f0f", "used", "--item", "1"])).toEqual({
     code: 0,
-    stdout: expect.stringContaining("used"),
+    stdout: "0f0f0f  used\n  1  fix: steer this\n",
+    stderr: expect.stringContaining("dex feedback --reset takes it all back"),
   })
-  expect(await run(["feedback", "0f0f", "dismissed", "--item", "2"])).toMatchObject({ code: 0 })
+  expect(await run(["feedback", "0f0f", "dismissed", "--item", "2"])).toMatchObject({
+    code: 0,
+    stdout: "0f0f0f  dismissed\n  2  decision: Cannot find module 'zod'\n",
+  })
   const stats = await run(["stats", "--suggestions"])
   expect(stats).toMatchObject({
     code: 0,
@@ -131,6 +135,17 @@ test("a type may be written as it comes, and a glob may hold a colon", async () 
   const { json } = homeWithProject()
   const { patterns } = await json(["subscribe", "File:src/**", "src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
   expect(patterns).toEqual(["file:src/**", "file:src/a:b/**", "file:data:v1/**", "symbol:std::vector"])
+})
+
+test("what was used without saying which, and what was dismissed as a whole, is named item by item", async () => {
+  const { home, run } = homeWithProject()
+  kept(home).save(suggestionOf("aaaa", { items: [itemOf(), itemOf({ key: "2", kind: "related_code" })] }))
+  const both = "  1  fix: Cannot find module 'zod'\n  2  related code: Cannot find module 'zod'\n"
+  expect(await run(["feedback", "aaaa", "used"])).toMatchObject({
+    stdout: `aaaa  used\n${both}`,
+    stderr: expect.stringContaining("say it with --item"),
+  })
+  expect(await run(["feedback", "aaaa", "dismissed"])).toMatchObject({ stdout: `aaaa  dismissed\n${both}` })
 })
 
 test("a webhook's secret is shown once and kept from others, and what is due can be sent by hand", async () => {

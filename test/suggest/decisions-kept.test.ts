@@ -94,7 +94,7 @@ test("tells decisions newest first, and what reversed one", async () => {
 
   const printed = await dex(at, ["decisions", "--all"])
   expect(printed.stdout).toContain("superseded 2026-01-03 10:00: we want telemetry disabled by default for quokkas")
-  expect(printed.stdout).toContain(`said 2026-01-02 10:00 · claude_code:${FIRST}#1 · proj`)
+  expect(printed.stdout).toContain(`said 2026-01-02 10:00 · proj · claude_code:${FIRST}#1`)
 })
 
 test("finds them by project, file, symbol and words", async () => {

@@ -1,6 +1,6 @@
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, projectName, when } from "./words.ts"
+import { many, projectName, when, whereTo } from "./words.ts"
 
 type Shown = {
   quote: string
@@ -17,12 +17,13 @@ type Output = { decisions: Shown[]; total: number; notes: string[] }
 
 const MOST_LINES = 4
 
-export function printDecisions(output: Output, { terminal }: PrintContext): Printed {
-  if (output.decisions.length === 0)
-    return {
-      lines: [],
-      notes: ["No such decision is known. `dex decisions --all` shows those of every project.", ...output.notes],
-    }
+export function printDecisions(output: Output, { terminal }: PrintContext, asked: { all?: boolean }): Printed {
+  if (output.decisions.length === 0) {
+    const nothing = asked.all
+      ? "No such decision is known in any project. `dex search` finds what was said."
+      : "No such decision is known. `dex decisions --all` shows those of every project."
+    return { lines: [], notes: [nothing, ...output.notes] }
+  }
   return {
     lines: output.decisions.flatMap((decision, i) => [...linesOf(decision, i + 1, terminal), ""]),
     notes: [`${many(output.total, "decision")}. Read where it was made: dex show 1`, ...output.notes],
@@ -52,13 +53,20 @@ function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
       ...(later
         ? [
             clip(`superseded ${when(later.date)}: ${safeLine(later.quote.split("\n")[0] ?? "")}`, room),
-            paint(terminal, "dim", clip(safeLine(later.ref), room)),
+            paint(terminal, "dim", safeLine(later.ref)),
           ]
         : []),
       ...[
-        `${WORDS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)} · ${safeLine(decision.ref)} · ${projectName(safeLine(decision.project))}`,
-        ...(files === "" ? [] : [files]),
-      ].map((line) => paint(terminal, "dim", clip(line, room))),
+        ...whereTo(
+          [
+            `${WORDS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)}`,
+            projectName(safeLine(decision.project)),
+          ],
+          safeLine(decision.ref),
+          room,
+        ),
+        ...(files === "" ? [] : [clip(files, room)]),
+      ].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
   ]
 }

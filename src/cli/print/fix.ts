@@ -1,6 +1,6 @@
 import { clip, paint, safe, safeLine, type Terminal } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, projectName, when } from "./words.ts"
+import { many, projectName, when, whereTo } from "./words.ts"
 
 type Found = {
   command: string
@@ -41,7 +41,11 @@ function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
   const files = fix.files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")
   const more = fix.edit_lines_left_out ? [`… ${many(fix.edit_lines_left_out, "more line")}`] : []
   const failed = safeLine(fix.failed_ref)
-  const where = fix.ref ? `${safeLine(fix.ref)}, failed at ${failed.slice(failed.lastIndexOf("#"))}` : failed
+  const where = whereTo(
+    [fix.ref ? `failed at ${failed.slice(failed.lastIndexOf("#"))}` : "", projectName(safeLine(fix.project))],
+    fix.ref ? safeLine(fix.ref) : failed,
+    room,
+  )
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(fix.error), room))}`,
     ...[
@@ -51,9 +55,7 @@ function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
         room,
       ),
       ...(fix.edit === "" ? [] : fix.edit.split("\n").map((line) => editLine(line, room, terminal))),
-      ...[...more, clip(`${where} · ${projectName(safeLine(fix.project))}`, room)].map((line) =>
-        paint(terminal, "dim", line),
-      ),
+      ...[...more, ...where].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
   ]
 }

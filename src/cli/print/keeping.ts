@@ -1,7 +1,7 @@
 import { formatCount, grouped } from "../../core/format.ts"
 import { clip, padEnd, paint, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, megabytes, seconds, shortPath, when } from "./words.ts"
+import { many, megabytes, seconds, shellQuote, shortPath, when } from "./words.ts"
 
 // The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc, resume.
 
@@ -204,19 +204,27 @@ type MuteOutput = { changed?: boolean; name?: string; mutes: { type: string; nam
 
 export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
   const shown = (path: string) => safeLine(shortPath(path, home))
-  const isMuted = mutes.some((one) => one.name === name)
-  const said =
-    name === undefined ? [] : [`${shown(name)} is ${changed ? "now " : ""}${isMuted ? "muted" : "not muted"}.`]
-  const lines = mutes.map((one) => `${one.type.padEnd(9)}${shown(one.name)}  since ${one.since.slice(0, 10)}`)
-  return {
-    lines: [...said, ...(name === undefined ? lines : [])],
-    notes:
-      mutes.length === 0
-        ? ["Nothing is muted. All of it at once: dex config set proactive.enabled false"]
-        : name === undefined || isMuted
-          ? ["To let it speak again: dex mute <name> --undo"]
-          : [],
+  const undo = (of: string) => `To let ${of === "<name>" ? "one" : "it"} speak again: dex mute ${of} --undo`
+  if (name === undefined) {
+    const [first, second] = mutes
+    if (!first)
+      return {
+        lines: [],
+        notes: [
+          "Nothing is muted. One kind: dex mute related_code; this project: dex mute .; everything: dex config set proactive.enabled false",
+        ],
+      }
+    return {
+      lines: mutes.map((one) => `${one.type.padEnd(9)}${shown(one.name)}  since ${one.since.slice(0, 10)}`),
+      notes: [undo(second ? "<name>" : shellQuote(shown(first.name)))],
+    }
   }
+  if (mutes.some((one) => one.name === name))
+    return {
+      lines: [`${shown(name)} is ${changed ? "now" : "already"} muted.`],
+      notes: [undo(shellQuote(shown(name)))],
+    }
+  return { lines: [`${shown(name)} ${changed ? "may speak again" : "was not muted"}.`], notes: [] }
 }
 
 type ReindexOutput = { conversations: number; duration_ms: number; embedding?: Embedding }
@@ -254,8 +262,4 @@ export function printResume(output: { command: string[]; folder?: string; proble
   if (output.problem) return { lines: [], notes: [output.problem] }
   const command = output.command.join(" ")
   return { lines: [output.folder ? `cd ${shellQuote(output.folder)} && ${command}` : command] }
-}
-
-function shellQuote(path: string): string {
-  return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }

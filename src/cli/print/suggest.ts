@@ -1,6 +1,7 @@
 import { clip, paint, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { printSuggestions } from "./suggestions.ts"
+import { kindName, whereTo } from "./words.ts"
 
 type Told = { kind: string; title: string; summary: string; reason: string; relevance: number; ref?: string }
 type Output = {
@@ -13,7 +14,7 @@ type Output = {
 export function printSuggest(output: Output, context: PrintContext): Printed {
   const { terminal } = context
   const told = output.suggestions
-  const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context).lines : []
+  const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context, {}).lines : []
   if (told.length === 0)
     return {
       lines: waiting,
@@ -29,7 +30,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
         .flatMap((line) => wrap(safeLine(line), room)),
       ...[
         ...wrap(safeLine(reason), room),
-        ...whereTo(`${kind.replaceAll("_", " ")} · ${percent(relevance)} likely`, ref && safeLine(ref), room),
+        ...whereTo([kindName(kind), `${percent(relevance)} likely`], ref && safeLine(ref), room),
       ].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
     "",
@@ -39,13 +40,6 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
     notes: [`Was one of use? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
     listing: told.map(({ ref }) => ref ?? ""),
   }
-}
-
-/** A ref is copied: it stands whole, on a line of its own where it must. */
-function whereTo(what: string, ref: string | undefined, room: number): string[] {
-  if (!ref) return [what]
-  const line = `${what} · ${ref}`
-  return line.length <= room ? [line] : [what, ref]
 }
 
 function percent(share: number): string {

@@ -1,7 +1,7 @@
 import { grouped } from "../../core/format.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, seconds, shortPath, when } from "./words.ts"
+import { kindName, many, seconds, shortPath, when, whereTo } from "./words.ts"
 
 // What was suggested, who is told, and what came of it: suggestions, feedback, subscribe, subscriptions, stats.
 
@@ -11,30 +11,75 @@ type Suggested = { id: string; date: string; status: string; would?: boolean; ev
 export function printSuggestions(
   output: { suggestions: Suggested[]; notes: string[] },
   { terminal }: PrintContext,
+  asked: Asked,
 ): Printed {
-  if (output.suggestions.length === 0) return { lines: [], notes: ["Nothing was suggested here.", ...output.notes] }
+  if (output.suggestions.length === 0) return { lines: [], notes: [nothing(asked), ...output.notes] }
   const lines = output.suggestions.flatMap(({ id, date, status, would, event, items }) => [
     `${paint(terminal, "cyan", id)}  ${when(date)}  ${would ? "not said" : status}, ${event.replaceAll("_", " ")}`,
     ...items.flatMap((item) => itemLines(item, terminal)),
     "",
   ])
-  return { lines, notes: ["Did it help? dex feedback <id> used --item 1", ...output.notes] }
+  const [open] = output.suggestions.flatMap(({ id, items }) =>
+    items.filter(({ status }) => !isJudged(status)).map(({ number }) => ({ id, number })),
+  )
+  const ask = open ? [`Did it help? dex feedback ${open.id.slice(0, 8)} used --item ${open.number}`] : []
+  return { lines, notes: [...ask, ...output.notes] }
 }
+
+type Asked = { take?: boolean; all?: boolean; status?: string; from?: string; subscription?: string }
+
+function nothing({ take, all, status, from, subscription }: Asked): string {
+  if (take) return "Nothing waits. `dex suggestions` shows what was told before."
+  if (status !== undefined || from !== undefined || subscription !== undefined)
+    return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggestions${all ? " --all" : ""}\` shows everything.`
+  const elsewhere = all ? "" : " `dex suggestions --all` looks at every project."
+  return `Nothing was suggested ${all ? "yet" : "here"}. ${ASK}${elsewhere}`
+}
+
+const ASK = "To ask now: dex suggest --file <file>; unasked it speaks through agents' hooks (dex install)."
 
 function itemLines({ number, kind, title, reason, ref, file, status }: Item, terminal: Terminal): string[] {
   const room = terminal.columns - 5
-  const verdict = status === "used" || status === "dismissed" ? ` (${status})` : ""
-  const where = [file, ref].filter((one) => one !== undefined).map((one) => safeLine(one))
+  const verdict = isJudged(status) ? `(${status}) ` : ""
+  const head = clip(`${verdict}${kindName(kind)}: ${safeLine(title)}`, room)
+  const other = safeLine(file ?? "")
   return [
-    `${String(number).padStart(3)}  ${paint(terminal, "bold", clip(`${kind.replaceAll("_", " ")}: ${safeLine(title)}${verdict}`, room))}`,
+    `${String(number).padStart(3)}  ${paint(terminal, "bold", head)}`,
     ...wrap(safeLine(reason), room).map((line) => `     ${line}`),
-    ...(where.length > 0 ? [`     ${paint(terminal, "dim", clip(where.join(" · "), room))}`] : []),
+    ...whereTo([head.includes(other) ? "" : other], ref && safeLine(ref), room).map(
+      (line) => `     ${paint(terminal, "dim", line)}`,
+    ),
   ]
 }
 
-export function printFeedback(output: { status?: string; note: string; reset?: number }): Printed {
-  if (output.reset !== undefined) return { lines: [`${many(output.reset, "weight")} taken back. ${output.note}`] }
-  return { lines: [`${output.status}. ${output.note}`] }
+function isJudged(status: string): boolean {
+  return status === "used" || status === "dismissed"
+}
+
+type Judged = {
+  id?: string
+  items: { number: number; kind: string; title: string }[]
+  note: string
+  reset?: number
+}
+
+export function printFeedback(
+  { id, items, note, reset }: Judged,
+  { terminal }: PrintContext,
+  asked: { verdict?: string; item?: number },
+): Printed {
+  if (reset !== undefined) return { lines: [`${many(reset, "weight")} taken back. ${note}`] }
+  const meant = items.filter(({ number }) => asked.item === undefined || number === asked.item)
+  return {
+    lines: [
+      `${paint(terminal, "cyan", id ?? "")}  ${asked.verdict}`,
+      ...meant.map(
+        ({ number, kind, title }) =>
+          `${String(number).padStart(3)}  ${clip(`${kindName(kind)}: ${safeLine(title)}`, terminal.columns - 5)}`,
+      ),
+    ],
+    notes: [note],
+  }
 }
 
 type Told = {
@@ -98,10 +143,11 @@ function subscriptionLines(one: Told, { terminal, home }: PrintContext): string[
   const room = terminal.columns - 4
   const to = one.url === undefined ? one.deliver : `${one.deliver} ${safeLine(one.url)}`
   const last = one.last_triggered === undefined ? "not told yet" : `last told ${when(one.last_triggered)}`
+  const pause = one.cooldown_ms === 0 ? "" : `, every ${seconds(one.cooldown_ms)} at the most`
   return [
     `${paint(terminal, "cyan", one.id)}  ${clip(shortPath(safeLine(one.project), home), terminal.columns - one.id.length - 2)}`,
     ...wrap(one.patterns.map(safeLine).join(", "), room).map((line) => `    ${line}`),
-    `    ${paint(terminal, "dim", clip(`${to}; from ${one.min_relevance} on, ${one.max_per_trigger} at a time, every ${seconds(one.cooldown_ms)}; ${last}`, room))}`,
+    `    ${paint(terminal, "dim", clip(`${to}; from ${one.min_relevance} on, ${one.max_per_trigger} at a time${pause}; ${last}`, room))}`,
     ...(one.enabled
       ? []
       : [`    ${paint(terminal, "yellow", clip(`off: ${safeLine(one.disabled_because ?? "")}`, room))}`]),
@@ -123,7 +169,7 @@ export type SuggestionStats = Rates & {
 }
 
 export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): Printed {
-  if (stats.suggestions + stats.would === 0) return { lines: [], notes: ["Nothing was suggested yet."] }
+  if (stats.suggestions + stats.would === 0) return { lines: [], notes: [`Nothing was suggested yet. ${ASK}`] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   return {
     lines: [
@@ -134,7 +180,7 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
       "",
       ...rows(
         "by kind",
-        stats.by_kind.map((row) => [row.kind.replaceAll("_", " "), row]),
+        stats.by_kind.map((row) => [kindName(row.kind), row]),
         terminal,
       ),
       "",
@@ -154,11 +200,14 @@ function learntLines(weights: Record<string, number>, label: (name: string) => s
     .filter(([, value]) => Math.abs(value) >= 0.005)
     .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))
     .slice(0, MOST_WEIGHTS)
-    .map(([name, value]) => `${safeLine(name)} ${value > 0 ? "+" : ""}${value.toFixed(2)}`)
+    .map(([name, value]) => `${safeLine(name)}${TOGETHER}${value > 0 ? "+" : ""}${value.toFixed(2)}`)
   if (named.length === 0) return []
-  return ["", ...wrap(named.join(", "), 60).map((line, i) => label(i === 0 ? "learnt" : "") + line)]
+  const lines = wrap(named.join(", "), 60).map((line) => line.replaceAll(TOGETHER, " "))
+  return ["", ...lines.map((line, i) => label(i === 0 ? "learnt" : "") + line)]
 }
 
+/** A space at which no line is broken. */
+const TOGETHER = "\u00a0"
 const BAR = 20
 const MOST_WEIGHTS = 8
 

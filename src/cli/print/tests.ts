@@ -54,7 +54,7 @@ function testLines({ test, message, date, ref, command, report }: Failing, row: 
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(test), room))}`,
     ...(message === undefined ? [] : [`    ${paint(terminal, "red", clip(safeLine(message), room))}`]),
     `    ${clip(`failed ${when(date)}  ${from}`, room)}`,
-    ...(ref === undefined ? [] : [`    ${paint(terminal, "dim", clip(safeLine(ref), room))}`]),
+    ...(ref === undefined ? [] : [`    ${paint(terminal, "dim", safeLine(ref))}`]),
   ]
 }
 
@@ -63,6 +63,6 @@ function runLines({ command, failed, date, ref }: Unnamed, row: number, terminal
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(`$ ${safeLine(command)}`, room))}`,
     `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; which ones was not told`, room)}`,
-    `    ${paint(terminal, "dim", clip(safeLine(ref), room))}`,
+    `    ${paint(terminal, "dim", safeLine(ref))}`,
   ]
 }

@@ -1,4 +1,6 @@
 import { grouped } from "../../core/format.ts"
+import { clip, safe, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
+
 // How numbers, times and paths are said to a person.
 
 export function many(count: number, one: string, more = `${one}s`): string {
@@ -29,6 +31,31 @@ export function when(iso: string | undefined): string {
 export function shortPath(path: string, home: string): string {
   if (path === home) return "~"
   return path.startsWith(`${home}/`) || path.startsWith(`${home}\\`) ? `~${path.slice(home.length)}` : path
+}
+
+/** A ref is copied: it stands whole, on a line of its own where it must. What is said before it may be cut. */
+export function whereTo(said: readonly string[], ref: string | undefined, room: number): string[] {
+  const what = said.filter((one) => one !== "").join(" · ")
+  if (!ref) return what === "" ? [] : [clip(what, room)]
+  if (what === "") return [ref]
+  const line = `${what} · ${ref}`
+  return widthOf(line) <= room ? [line] : [clip(what, room), ref]
+}
+
+/** What went wrong, as it is told: on a terminal no word is torn, and whoever reads a pipe gets each line whole. */
+export function errorText(message: string, terminal: Terminal): string {
+  const lines = `dex: ${safe(message)}`.split("\n")
+  return `${(terminal.interactive ? lines.flatMap((line) => wrap(line, terminal.columns)) : lines).join("\n")}\n`
+}
+
+/** A name or a path as it is typed in a shell. */
+export function shellQuote(path: string): string {
+  return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+}
+
+/** related code instead of related_code. */
+export function kindName(kind: string): string {
+  return kind.replaceAll("_", " ")
 }
 
 export function projectName(path: string): string {

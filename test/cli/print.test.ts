@@ -1,0 +1,194 @@
+import { describe, expect, test } from "vitest"
+import { printDecisions } from "../../src/cli/print/decisions.ts"
+import { printFix } from "../../src/cli/print/fix.ts"
+import { printMute } from "../../src/cli/print/keeping.ts"
+import { printSubscribed, printSuggestionStats, printSuggestions } from "../../src/cli/print/suggestions.ts"
+import { printTests } from "../../src/cli/print/tests.ts"
+import { errorText } from "../../src/cli/print/words.ts"
+
+const context = { terminal: { columns: 80, color: false, interactive: true }, home: "/home/someone" }
+const REF = "claude_code:11111111-2222-4333-8444-555555555555#1234"
+const LONG = "a/quite/long/path/that/takes/most/of/the/line/by/itself/service.ts"
+const notes = (printed: { notes?: string[] }) => printed.notes!.join("\n")
+
+describe("a ref is copied: it stands whole, on a line of its own where it must", () => {
+  const whole = (lines: string[]) => expect(lines.filter((line) => line.includes("claude_code:"))).not.toContain("…")
+  const decision = { quote: "Sessions", kind: "said", by: "person", date: "2026-01-02T00:00:00Z", ref: REF, files: [] }
+
+  test("in decisions", () => {
+    const project = "/code/a-project-with-a-name-that-is-long"
+    const shown = { ...decision, project, superseded_by: { quote: "x", date: decision.date, ref: REF } }
+    const { lines } = printDecisions({ decisions: [shown], total: 1, notes: [] }, context, {})
+    expect(lines.filter((line) => line.trim() === REF)).toHaveLength(2)
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
+  })
+
+  test("in suggestions, with the verdict before a title that is cut", () => {
+    const title = "a title ".repeat(20)
+    const item = { number: 1, kind: "decision", title, reason: "why", ref: REF, file: LONG, status: "dismissed" }
+    const one = { id: "0f0f", date: decision.date, status: "dismissed", event: "watch", items: [item] }
+    const { lines } = printSuggestions({ suggestions: [one], notes: [] }, context, {})
+    expect(lines[1]).toMatch(/^ {2}1 {2}\(dismissed\) decision: a title .*…$/)
+    expect(lines).toContain(`     ${REF}`)
+    expect(lines).toContain(`     ${LONG}`)
+  })
+
+  test("in fixes and in tests", () => {
+    const fix = {
+      command: "npm test",
+      error: "x",
+      solved: true,
+      ref: REF,
+      failed_ref: REF,
+      date: decision.date,
+      project: `/code/${"long".repeat(8)}`,
+      files: [],
+      edit: "",
+    }
+    whole(printFix({ fixes: [fix], total: 1, unsolved: 0, notes: [] }, context).lines)
+    expect(printFix({ fixes: [fix], total: 1, unsolved: 0, notes: [] }, context).lines).toContain(`    ${REF}`)
+    const ref = `${REF}${"9".repeat(30)}`
+    const failing = [{ test: "t", date: decision.date, ref, command: "npm test" }]
+    const output = { failing, unnamed: [], total: 1, runs_known: 1, reports_known: 0, newest: decision.date, notes: [] }
+    expect(printTests(output, context).lines).toContain(`    ${ref}`)
+  })
+})
+
+describe("what was suggested", () => {
+  const item = { number: 1, kind: "fix", title: "A title", reason: "why", status: "shown" }
+  const one = { id: "0f0f0f0f0f0f", date: "2026-01-02T00:00:00Z", status: "shown", event: "watch", items: [item] }
+  const print = (items: object[]) =>
+    printSuggestions({ suggestions: [{ ...one, items: items as (typeof item)[] }], notes: [] }, context, {})
+
+  test("names a file once", () => {
+    expect(print([{ ...item, title: "src/a.ts changes with it", file: "src/a.ts" }]).lines).toEqual([
+      expect.stringContaining("0f0f"),
+      "  1  fix: src/a.ts changes with it",
+      "     why",
+      "",
+    ])
+  })
+
+  test("names the file of a title that is cut before it", () => {
+    const title = `${"A long title ".repeat(6)} src/a.ts`
+    expect(print([{ ...item, title, file: "src/a.ts" }]).lines).toContain("     src/a.ts")
+  })
+
+  test("asks of what nobody has judged yet, with a line that can be typed", () => {
+    expect(
+      notes(
+        print([
+          { ...item, status: "used" },
+          { ...item, number: 2 },
+        ]),
+      ),
+    ).toBe("Did it help? dex feedback 0f0f0f0f used --item 2")
+    expect(print([{ ...item, status: "dismissed" }]).notes).toEqual([])
+  })
+
+  test("taught weights that stand beside their names", () => {
+    const rates = { items: 1, used: 1, dismissed: 0 }
+    const stats = {
+      ...rates,
+      suggestions: 1,
+      would: 0,
+      latency_ms: { median: 0, p95: 0 },
+      by_kind: [],
+      by_relevance: [],
+    }
+    const weights = Object.fromEntries([3, 5, 8, 13, 17].map((n) => [`related_code.${"x".repeat(n)}`, 0.12]))
+    const learnt = printSuggestionStats({ ...stats, weights }, context).lines.join("\n")
+    for (const name of Object.keys(weights)) expect(learnt).toContain(`${name} +0.12`)
+  })
+})
+
+test("a subscription without a pause says so", () => {
+  const told = {
+    id: "bd53b689",
+    project: "/home/someone/api",
+    patterns: ["file:src/**"],
+    deliver: "poll",
+    enabled: true,
+  }
+  const bounds = { min_relevance: 0.5, max_per_trigger: 5 }
+  const last = (cooldown_ms: number) =>
+    printSubscribed({ ...told, ...bounds, cooldown_ms, notes: [] }, context).lines.at(-1)
+  expect(last(5000)).toBe("    poll; from 0.5 on, 5 at a time, every 5.0 s at the most; not told yet")
+  expect(last(0)).toBe("    poll; from 0.5 on, 5 at a time; not told yet")
+})
+
+test("an error breaks between words on a terminal, and not at all in a pipe", () => {
+  const message = `There is no folder of that name here, and ${"this goes on ".repeat(5)}\nSecond line.`
+  const shown = errorText(message, context.terminal)
+  expect(shown.split("\n")).toEqual([
+    "dex: There is no folder of that name here, and this goes on this goes on this",
+    "goes on this goes on this goes on ",
+    "Second line.",
+    "",
+  ])
+  expect(errorText(message, { ...context.terminal, interactive: false })).toBe(`dex: ${message}\n`)
+})
+
+describe("where there is nothing, the next step is one that was not just taken", () => {
+  test("decisions", () => {
+    const nothing = { decisions: [], total: 0, notes: [] }
+    expect(notes(printDecisions(nothing, context, {}))).toContain("dex decisions --all")
+    const everywhere = notes(printDecisions(nothing, context, { all: true }))
+    expect(everywhere).not.toContain("--all")
+    expect(everywhere).toContain("dex search")
+  })
+
+  test("suggestions", () => {
+    const nothing = { suggestions: [], notes: [] }
+    expect(notes(printSuggestions(nothing, context, {}))).toMatch(/dex suggest --file .*dex suggestions --all/)
+    expect(notes(printSuggestions(nothing, context, { all: true }))).not.toContain("--all")
+    expect(notes(printSuggestions(nothing, context, { take: true }))).toMatch(/^Nothing waits/)
+  })
+
+  test("what came of suggestions", () => {
+    const rates = { items: 0, used: 0, dismissed: 0 }
+    const stats = {
+      ...rates,
+      suggestions: 0,
+      would: 0,
+      latency_ms: { median: 0, p95: 0 },
+      by_kind: [],
+      by_relevance: [],
+    }
+    expect(notes(printSuggestionStats({ ...stats, weights: {} }, context))).toContain("dex suggest --file")
+  })
+})
+
+describe("what is muted", () => {
+  const since = "2026-11-03T00:00:00Z"
+  const kind = { type: "kind", name: "related_code", since }
+  const project = { type: "project", name: "/home/someone/my api", since }
+
+  test("is named in how to undo it", () => {
+    expect(printMute({ changed: true, name: "related_code", mutes: [kind, project] }, context)).toEqual({
+      lines: ["related_code is now muted."],
+      notes: ["To let it speak again: dex mute related_code --undo"],
+    })
+    expect(notes(printMute({ changed: true, name: project.name, mutes: [project] }, context))).toBe(
+      "To let it speak again: dex mute '~/my api' --undo",
+    )
+    expect(notes(printMute({ mutes: [kind] }, context))).toBe("To let it speak again: dex mute related_code --undo")
+    expect(notes(printMute({ mutes: [kind, project] }, context))).toContain("dex mute <name> --undo")
+  })
+
+  test("may speak again", () => {
+    expect(printMute({ changed: true, name: "related_code", mutes: [] }, context)).toEqual({
+      lines: ["related_code may speak again."],
+      notes: [],
+    })
+    expect(printMute({ changed: false, name: "related_code", mutes: [] }, context).lines).toEqual([
+      "related_code was not muted.",
+    ])
+  })
+
+  test("is nothing, and how it would be", () => {
+    expect(notes(printMute({ mutes: [] }, context))).toMatch(
+      /^Nothing is muted\. .*dex mute related_code.*proactive\.enabled false/,
+    )
+  })
+})
