@@ -40,7 +40,11 @@ async function suggestionStats(dex: Dex) {
     ...metrics,
     used_rate: rate(metrics.used),
     dismissed_rate: rate(metrics.dismissed),
-    weights: kept.weights(),
+    weights: Object.fromEntries(
+      Object.entries(kept.weights())
+        .map(([name, value]) => [name, Number(value.toFixed(3))] as const)
+        .filter(([, value]) => value !== 0),
+    ),
   }
 }
 

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { openSuggestions } from "../../src/store/suggestions.ts"
+import { learn } from "../../src/suggest/feedback.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { connect } from "../mcp/client.ts"
 import { dex, type Run } from "../support/dex.ts"
@@ -146,6 +147,15 @@ test("what was used without saying which, and what was dismissed as a whole, is 
     stderr: expect.stringContaining("say it with --item"),
   })
   expect(await run(["feedback", "aaaa", "dismissed"])).toMatchObject({ stdout: `aaaa  dismissed\n${both}` })
+})
+
+test("what was learnt is told in three decimals, and what came to nothing is not", async () => {
+  const { home, json } = homeWithProject()
+  const suggestions = kept(home)
+  suggestions.save(suggestionOf("aaaa", { items: [itemOf({ features: { likeness: 1e-60, age: 0, near: 0.123456 } })] }))
+  suggestions.setStatus("aaaa", "used", 1, learn)
+  expect(suggestions.weights()).toHaveProperty(["fix.age"])
+  expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({ "kind:fix": 0.04, "fix.near": 0.005 })
 })
 
 test("a webhook's secret is shown once and kept from others, and what is due can be sent by hand", async () => {
