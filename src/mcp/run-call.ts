@@ -40,11 +40,14 @@ export async function runCall(
   // Fields that agents are not given have their defaults.
   const filled = tool.mcp.omit ? read(tool.input, checked.ok) : checked
   if ("wrong" in filled) throw new DexError("usage", filled.wrong)
+  // Before the tool runs, and before its files are opened: what is read behind meanwhile may not be in its answer.
+  const asOf = await use(async (dex) => {
+    if (tool.name === "guide") return undefined
+    await fresh.pickUp(dex.hasHistory() ? FRESH_WITHIN_MS : FIRST_READ_MS, signal)
+    return signal.aborted ? undefined : freshAsOf(dex, fresh)
+  })
+  if (signal.aborted) return undefined
   return use(async (dex) => {
-    if (tool.name !== "guide") await fresh.pickUp(dex.hasHistory() ? FRESH_WITHIN_MS : FIRST_READ_MS, signal)
-    if (signal.aborted) return undefined
-    // Before the tool runs: what is read behind while it runs may not be in its answer.
-    const asOf = tool.name === "guide" ? undefined : await freshAsOf(dex, fresh)
     const { output, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), filled.ok)
     setImmediate(() => void record())
     return told(tool, output, asOf)
