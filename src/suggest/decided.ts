@@ -187,6 +187,7 @@ export function isQuestion(text: string): boolean {
 }
 
 export function isDecision(sentence: string): boolean {
+  if (sentence.length > LONGEST_SENTENCE) return false
   if (ASKS.test(sentence) || HEDGED.test(sentence)) return false
   const stated = STATES.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
   if (stated === 0) return false

@@ -18,13 +18,17 @@ const TAIL = 60_000
 const MOST_FAILURES = 100
 const LONGEST_NAME = 300
 const LONGEST_MESSAGE = 300
+/** Longer lines are data that a program printed. */
+const LONGEST_LINE = 2_000
 /** What programs send to a terminal beside words: colours, titles, links. */
 const ESCAPE = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g
+
+const LINE = new RegExp(`(.{1,${LONGEST_LINE}}).*`, "g")
 
 /** What an output says of the tests that ran; undefined where it says nothing. Pure; never throws. */
 export function testOutput(output: string): TestOutput | undefined {
   const whole = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
-  const text = whole.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n")
+  const text = whole.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
   for (const form of FORMS) {
     const counts = form.counts(text)
     if (counts === undefined) continue
@@ -100,7 +104,7 @@ const FORMS: readonly Form[] = [
       const line = lineWith(text, /^ *Summary \[.*tests? run: .*$/gm)
       return line === "" ? undefined : { failed: numberBefore(line, "failed"), passed: numberBefore(line, "passed") }
     },
-    failures: (text) => each(text, /^ *(?:FAIL|SIGABRT|TIMEOUT) \[[^\]]*\] (?<name>\S.*)$/gm),
+    failures: (text) => each(text, /^ *(?:FAIL|SIGABRT|TIMEOUT) \[[^\]\n]*\] (?<name>\S.*)$/gm),
   },
   {
     runner: "rspec",
@@ -108,7 +112,7 @@ const FORMS: readonly Form[] = [
       const [, passed, failed] = /^(\d+) examples?, (\d+) failures?/m.exec(text) ?? []
       return failed === undefined ? undefined : { failed: Number(failed), passed: Number(passed) - Number(failed) }
     },
-    failures: (text) => each(text, /^rspec (?:\.\/)?(?<file>[^\s:[]+)\S* # (?<name>.+)$/gm),
+    failures: (text) => each(text, /^rspec (?:\.\/)?(?<file>[^\s:[]+)(?:[:[]\S*)? # (?<name>.+)$/gm),
   },
   {
     runner: "phpunit",
@@ -129,7 +133,7 @@ const FORMS: readonly Form[] = [
       const sum = (group: number) => found.reduce((total, match) => total + Number(match[group]), 0)
       return { failed: sum(1), passed: sum(2) }
     },
-    failures: (text) => each(text, /^ *(?:Failed|X) (?<name>[\w.]+(?:\(.*\))?) \[[^\]\n]+\]$/gm),
+    failures: (text) => each(text, /^ *(?:Failed|X) (?<name>[\w.]+(?:\(.*\))?) \[[^[\]\n]+\]$/gm),
   },
   {
     runner: "maven",
@@ -199,8 +203,8 @@ const FORMS: readonly Form[] = [
     failures: (text) =>
       each(
         text,
-        new RegExp(String.raw`^ +\d+\) (?:\[[^\]\n]+\] › )?(?<file>${JS_FILE}):\d+:\d+ › (?<name>.+?) *─*$`, "gm"),
-      ),
+        new RegExp(String.raw`^ +\d+\) (?:\[[^\]\n]+\] › )?(?<file>${JS_FILE}):\d+:\d+ › (?<name>.+)$`, "gm"),
+      ).map((failed) => ({ ...failed, test: withoutRule(failed.test) })),
   },
   {
     runner: "unittest",
@@ -255,6 +259,13 @@ function afterHeading(text: string, heading: string): string {
   return text.slice(Math.max(0, text.lastIndexOf(heading)))
 }
 
+/** A name may stand in a line that is drawn to its end. */
+function withoutRule(name: string): string {
+  let end = name.length
+  while (name[end - 1] === "─") end--
+  return name.slice(0, end).trimEnd()
+}
+
 /** The line after a test's name, where it says what went wrong. */
 function messageAfter(text: string, at: number): string | undefined {
   const line = text
@@ -301,12 +312,17 @@ function goFailures(text: string): FailedTest[] {
       /^ *--- FAIL: (?<name>\S.*?) \([\d.]+s\)\n?(?: +(?<file>[\w.-]+_test\.go):\d+: *(?<message>.*))?/gm,
     ),
   ]
-  const names = found.map(({ groups }) => groups!.name!)
+  const parents = new Set(found.flatMap(({ groups }) => parentsOf(groups!.name!)))
   return found.flatMap(({ groups }) => {
     const { name, file, message } = groups as { name: string; file?: string; message?: string }
-    if (names.some((other) => other.startsWith(`${name}/`))) return []
+    if (parents.has(name)) return []
     return [{ test: name, ...(file !== undefined && { file }), ...(message && { message: message.trim() }) }]
   })
+}
+
+/** Of `a/b/c` these are `a` and `a/b`. */
+function parentsOf(name: string): string[] {
+  return [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index))
 }
 
 function tidy(failures: FailedTest[]): FailedTest[] {
@@ -329,7 +345,7 @@ function lineWith(text: string, form: RegExp): string {
 }
 
 function numberBefore(line: string, word: string): number {
-  return Number(new RegExp(String.raw`(\d+) ${word}\b`).exec(line)?.[1] ?? 0)
+  return Number(new RegExp(String.raw`(?<!\d)(\d+) ${word}\b`).exec(line)?.[1] ?? 0)
 }
 
 function numberAfter(line: string, word: string): number {

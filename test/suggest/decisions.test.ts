@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
 import type { StoredMessage } from "../../src/store/store.ts"
-import { decidedIn } from "../../src/suggest/decided.ts"
+import { decidedIn, isDecision } from "../../src/suggest/decided.ts"
 import { decisionsIn, decisionsInCommits, mayDecide } from "../../src/suggest/decisions.ts"
 import { subjectOf } from "../../src/suggest/subject.ts"
 import { supersede } from "../../src/suggest/supersede.ts"
+import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 const ROW = { ref: { source: "claude_code" as const, id: "one" }, kind: "person" as const, project: "/code/shop" }
 
@@ -103,6 +104,15 @@ describe("a person's sentence", () => {
     took(5)
     const [small, large] = [took(20), took(400)]
     expect(large).toBeLessThan(Math.max(20 * 3 * small, 1000))
+    for (const text of hostileTexts(100_000))
+      expect(
+        processorMs(() => {
+          decisionsIn(ROW, [typed(1, text), typed(2, `The user wants to clarify these questions.\n- "${text}"`)])
+          decisionsInCommits([{ hash: "a", subject: `Revert "${text}"`, body: text, files: [] }])
+          isDecision(text)
+          subjectOf(text)
+        }),
+      ).toBeLessThan(1_000)
   })
 })
 

@@ -15,9 +15,34 @@ import { keptFix } from "../../src/suggest/kept-fixes.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { call, PROJECT, put, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
+import { hostileTexts, processorMs } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 
 const RUNS = Number(process.env.DEX_RUNS ?? 100)
+
+test("an error is read in a moment, whatever it says", () => {
+  for (const text of hostileTexts(100_000))
+    expect(
+      processorMs(() => {
+        for (const line of errorLines(text)) errorText(line)
+        normaliseError(text)
+        likeness(errorText(text), errorText(text))
+        isTelling(text)
+        isLike(`npm test ${text}`, text)
+        fixesIn([
+          {
+            ...NOTHING,
+            number: 1,
+            effects: [{ type: "command", command: "npm run a && npm run b", failed: true, error: text }],
+          },
+          { ...NOTHING, number: 2, effects: [{ type: "file", action: "edited", path: "/p/a.ts" }] },
+          { ...NOTHING, number: 3, effects: [{ type: "command", command: text, failed: true, error: text }] },
+        ])
+      }),
+    ).toBeLessThan(1_000)
+})
+
+const NOTHING = { role: "assistant" as const, parts: [], abandoned: false, superseded: false, copied: false }
 
 describe("an error, masked", () => {
   const name = fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/)
