@@ -5,6 +5,9 @@ import { errorLines } from "./error-text.ts"
 
 const LOOKED_AT = 20_000
 const MOST_NAMES = 20
+/** No path is longer; what is, a key or a blob, would be tried from each of its signs on. */
+const LONGEST_RUN = 300
+const RUN = /[\w@.+/-]+/g
 const PATH = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g
 
 /** What a person's words point at: an error that they hold, and the first file of the project that they name. */
@@ -20,9 +23,19 @@ export function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
 }
 
 function firstFile(knowledge: Knowledge, project: string, prompt: string): string | undefined {
-  for (const name of new Set((prompt.match(PATH) ?? []).slice(0, MOST_NAMES))) {
+  for (const name of new Set(namesIn(prompt))) {
     const found = fileNamed(knowledge, project, name.replace(/^\.?\//, ""))
     if (found !== undefined) return found
   }
   return undefined
+}
+
+/** What looks like a path or a file's name, in order. */
+export function namesIn(prompt: string): string[] {
+  const names: string[] = []
+  for (const [run] of prompt.matchAll(RUN)) {
+    if (run.length <= LONGEST_RUN) names.push(...(run.match(PATH) ?? []))
+    if (names.length >= MOST_NAMES) break
+  }
+  return names.slice(0, MOST_NAMES)
 }

@@ -1,0 +1,26 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { namesIn } from "../../src/suggest/prompt.ts"
+import { hostileTexts, processorMs } from "../support/hostile.ts"
+
+test("the files that a prompt names are found as one pattern over all of it would find them", () => {
+  const whole = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g
+  const word = fc.stringMatching(/^[a-zA-Z0-9_@.+-]{1,12}$/)
+  const name = fc.array(word, { minLength: 1, maxLength: 2 }).map((parts) => parts.join("/"))
+  const between = fc.constantFrom(", ", ".", "`", ":", "(", ")", "/", "./", "../", "@", "é", "://")
+  const run = fc.array(fc.oneof(name, word, between), { maxLength: 8 }).map((parts) => parts.join(""))
+  const text = fc.array(run, { maxLength: 12 }).map((runs) => runs.join(" "))
+  fc.assert(
+    fc.property(text, (prompt) => {
+      expect(namesIn(prompt)).toEqual((prompt.match(whole) ?? []).slice(0, 20))
+    }),
+    { numRuns: 1_000 },
+  )
+  expect(namesIn("see .eslintrc.js, then src/a.ts:12 and v1.2.x")).toEqual(["eslintrc.js", "src/a.ts", "v1.2.x"])
+})
+
+test("a prompt with a key or a blob in it is read in a moment", () => {
+  for (const text of ["a1".repeat(10_000), "a.1".repeat(6_666), ...hostileTexts(20_000)])
+    expect(processorMs(() => namesIn(text))).toBeLessThan(200)
+  expect(namesIn(`${"a1".repeat(10_000)} in src/a.ts`)).toEqual(["src/a.ts"])
+})
