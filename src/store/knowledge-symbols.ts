@@ -165,22 +165,45 @@ export function deprecatedUsedIn(db: Knowledge, project: string, path: string): 
       is_plain: number
       target: string | null
     })[]
+  const walk: Walk = { known: new Map(), left: MAX_LOOKUPS }
   return uses.flatMap(({ name, container, line, via, is_plain, target, folder, language }) => {
     const place = via === -1 ? path : via === null && is_plain && language === "go" ? `${folder}/` : target
-    const symbol = place === null ? undefined : definitionOf(db, id, place, name, 0)
+    const symbol = place === null ? undefined : meaningOf(db, id, place, name, walk)
     if (symbol?.deprecated === undefined || symbol.path === path) return []
     return [{ symbol, line, ...(container !== null && { container }) }]
   })
 }
 
-/** What a name means to those who import it from a module of the project. */
+/** Of all modules that only hand on what one file uses, no more are asked. */
+const MAX_LOOKUPS = 1_000
+
+type Walk = {
+  /** What a name means that was asked for before. */
+  known: Map<string, CodeSymbol | undefined>
+  /** How many modules that hand on may still be asked. */
+  left: number
+}
+
+function meaningOf(db: Knowledge, project: number, target: string, name: string, walk: Walk): CodeSymbol | undefined {
+  const asked = `${target}\n${name}`
+  if (!walk.known.has(asked)) walk.known.set(asked, definitionOf(db, project, target, name, 0, walk, new Map()))
+  return walk.known.get(asked)
+}
+
+/**
+ * What a name means to those who import it from a module of the project. Modules may hand on one another: each is asked
+ * once, and again only where it is reached by fewer steps and more can be behind it.
+ */
 function definitionOf(
   db: Knowledge,
   project: number,
   target: string,
   name: string,
   depth: number,
+  walk: Walk,
+  asked: Map<string, number>,
 ): CodeSymbol | undefined {
+  asked.set(`${target}\n${name}`, depth)
   const isFolder = target.endsWith("/")
   const place = isFolder ? target.slice(0, -1) : target
   const row = db
@@ -198,7 +221,10 @@ function definitionOf(
     )
     .all(name, project, target, name, MAX_NAMES) as { target: string; name: string }[]
   for (const next of onwards) {
-    const found = definitionOf(db, project, next.target, next.name, depth + 1)
+    const before = asked.get(`${next.target}\n${next.name}`)
+    if (before !== undefined && before <= depth + 1) continue
+    if (walk.left-- <= 0) return undefined
+    const found = definitionOf(db, project, next.target, next.name, depth + 1, walk, asked)
     if (found) return found
   }
   return undefined
