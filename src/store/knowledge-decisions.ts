@@ -140,23 +140,38 @@ export type MadeDecision = {
   conversation: string
 }
 
-/** For each project where something changed, `reversals` gets all its decisions in order of time: reversed key → by key. */
+/**
+ * For each project where something changed, `reversals` gets all its decisions in order of time: reversed key → by key. It
+ * may take seconds, so others can write meanwhile: what it says is kept, and the project's mark taken away, only where the
+ * decisions are still those that it was given. Otherwise it is asked again, and where that does not end, the mark stays.
+ */
 export function renewReversals(db: Knowledge, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
-  const stale = db.prepare("select project_id from decision_stale").pluck()
-  if (stale.get() === undefined) return // whoever only reads takes no lock
-  inTransaction(db, () => {
-    for (const project of stale.all() as number[]) {
-      const found = reversals(inOrder(db, project))
-      db.prepare("update decision set reversed_by = null where project_id = ? and reversed_by is not null").run(project)
-      const mark = db.prepare("update decision set reversed_by = ? where project_id = ? and key = ?")
-      for (const [earlier, later] of found) mark.run(later, project, earlier)
-      db.prepare("delete from decision_stale where project_id = ?").run(project)
+  const stale = db.prepare("select project_id from decision_stale").pluck().all() as number[] // reading takes no lock
+  for (const project of stale)
+    for (let i = 0; i < MOST_TRIES; i++) {
+      const given = inOrder(db, project)
+      const found = reversals(given.map(madeOf))
+      if (inTransaction(db, () => keepReversals(db, project, given, found))) break
     }
-  })
 }
 
-function inOrder(db: Knowledge, project: number): MadeDecision[] {
-  const rows = db
+const MOST_TRIES = 3
+
+/** False where the decisions have changed. Where somebody else was first, there is nothing to do. */
+function keepReversals(db: Knowledge, project: number, given: InOrder[], found: Map<string, string>): boolean {
+  if (db.prepare("select 1 from decision_stale where project_id = ?").get(project) === undefined) return true
+  if (JSON.stringify(inOrder(db, project)) !== JSON.stringify(given)) return false
+  db.prepare("update decision set reversed_by = null where project_id = ? and reversed_by is not null").run(project)
+  const mark = db.prepare("update decision set reversed_by = ? where project_id = ? and key = ?")
+  for (const [earlier, later] of found) mark.run(later, project, earlier)
+  db.prepare("delete from decision_stale where project_id = ?").run(project)
+  return true
+}
+
+type InOrder = Omit<MadeDecision, "subject"> & { subject: string }
+
+function inOrder(db: Knowledge, project: number): InOrder[] {
+  return db
     .prepare(
       `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
          ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation
@@ -164,8 +179,11 @@ function inOrder(db: Knowledge, project: number): MadeDecision[] {
        where fact.project_id = ? and ${TOLD_ONCE}
        order by ifnull(fact.at, ifnull(c.ended_at, 0)), fact.conversation_id, fact.number, fact.id`,
     )
-    .all(project) as (Omit<MadeDecision, "subject"> & { subject: string })[]
-  return rows.map((row) => ({ ...row, subject: JSON.parse(row.subject) as string[] }))
+    .all(project) as InOrder[]
+}
+
+function madeOf(row: InOrder): MadeDecision {
+  return { ...row, subject: JSON.parse(row.subject) as string[] }
 }
 
 export type DecisionFilter = {

@@ -24,7 +24,12 @@ export function supersede(decisions: Made[]): Map<string, string> {
 }
 
 type Read = Made & {
-  words: string[]
+  /** Each once; too few say nothing, and are left out. */
+  words: Set<string>
+  marks: Marks
+  stems: Set<string>
+  /** What says the opposite of one of its words, and does not stand in it as well. */
+  opposites: string[]
   about: Set<string>
   /** Words that it chose, and not only asked about. */
   for: Set<string>
@@ -78,15 +83,17 @@ class Known {
     if (later.takesBack !== undefined) return firstLine(earlier.quote) === later.takesBack
     if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
     if (isOtherValue(later, earlier)) return true
-    const shared = [...later.about].filter((word) => earlier.about.has(word))
-    const telling = shared.filter((word) => this.isTelling(word))
-    if (telling.length === 0) return false
-    if (later.rethinks && together) return true
-    const close = shared.length / (later.about.size + earlier.about.size - shared.length)
-    const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared.length >= MANY
-    if (shared.length < 2 || !enough) return false
-    if (isOpposite(later, earlier)) return close >= CLOSE
-    return telling.some((word) => later.against.has(word) && earlier.for.has(word))
+    const opposite = later.opposites.some((word) => earlier.stems.has(word))
+    if (!opposite && later.against.size === 0 && !(later.rethinks && together)) return false
+    let shared = 0
+    for (const word of later.about) if (earlier.about.has(word)) shared++
+    const telling = () => [...later.about].filter((word) => earlier.about.has(word) && this.isTelling(word))
+    if (later.rethinks && together) return telling().length > 0
+    const close = shared / (later.about.size + earlier.about.size - shared)
+    const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared >= MANY
+    if (shared < 2 || !enough) return false
+    if (opposite) return close >= CLOSE && telling().length > 0
+    return telling().some((word) => later.against.has(word) && earlier.for.has(word))
   }
 
   /** A word that many of the project's decisions hold does not say that two are about the same. */
@@ -118,11 +125,16 @@ function read(decision: Made): Read {
   const against = AGAINST_THAT.test(own)
     ? about
     : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
+  const words = own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+  const stems = new Set(words.map(stem))
   const takesBack = decision.kind === "revert" ? commitMarks(firstLine(quote), "").reverts?.subject : undefined
   return {
     ...decision,
     ...(takesBack !== undefined && { takesBack }),
-    words: own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [],
+    words: new Set(words.length < LEAST_WORDS ? [] : words),
+    marks: marksOf(words),
+    stems,
+    opposites: [...stems].flatMap((word) => OPPOSITES.get(word) ?? []).filter((word) => !stems.has(word)),
     about,
     for: new Set(subjectOf(own).filter((word) => !against.has(word))),
     against,
@@ -140,41 +152,62 @@ const ALIKE = 0.7
 const MOST_OTHER_WORDS = 3
 
 /** The same sentence with another value in it. */
-function isOtherValue(later: Read, earlier: Read): boolean {
-  if (later.words.length < LEAST_WORDS || earlier.words.length < LEAST_WORDS) return false
-  const [a, b] = [new Set(later.words), new Set(earlier.words)]
-  const shared = [...a].filter((word) => b.has(word)).length
-  const [onlyLater, onlyEarlier] = [a.size - shared, b.size - shared]
-  if (onlyLater === 0 || onlyEarlier === 0 || Math.max(onlyLater, onlyEarlier) > MOST_OTHER_WORDS) return false
+function isOtherValue({ words: a, marks }: Read, { words: b, marks: others }: Read): boolean {
+  if (a.size === 0 || b.size === 0 || Math.abs(a.size - b.size) > MOST_OTHER_WORDS) return false
+  if (atLeastMissing(marks, others) > MOST_OTHER_WORDS) return false
+  let onlyLater = 0
+  for (const word of a) if (!b.has(word) && ++onlyLater > MOST_OTHER_WORDS) return false
+  const shared = a.size - onlyLater
+  const onlyEarlier = b.size - shared
+  if (onlyLater === 0 || onlyEarlier === 0 || onlyEarlier > MOST_OTHER_WORDS) return false
   return shared / (a.size + b.size - shared) >= ALIKE
 }
 
-const OPPOSITES: Map<string, string> = new Map(
-  [
-    "enable disable",
-    "enabled disabled",
-    "enable disabled",
-    "enabled disable",
-    "on off",
-    "show hide",
-    "hidden visible",
-    "always never",
-    "required optional",
-    "public private",
-    "strict lenient",
-    "strict flexible",
-    "opt-in opt-out",
-  ].flatMap((pair) => {
-    const [a, b] = pair.split(" ") as [string, string]
-    return [
-      [`${a} ${b}`, a],
-      [`${b} ${a}`, b],
-    ] as [string, string][]
-  }),
-)
+/** Each word sets one of 64 bits, so that most pairs that share little need no look at their words. */
+type Marks = readonly [low: number, high: number]
 
-function isOpposite(later: Read, earlier: Read): boolean {
-  const [a, b] = [new Set(later.words.map(stem)), new Set(earlier.words.map(stem))]
-  for (const one of a) for (const other of b) if (OPPOSITES.has(`${one} ${other}`) && !a.has(other)) return true
-  return false
+function marksOf(words: string[]): Marks {
+  let [low, high] = [0, 0]
+  for (const word of words) {
+    let hash = 0
+    for (let i = 0; i < word.length; i++) hash = Math.imul(hash ^ word.charCodeAt(i), 0x01000193)
+    const bit = (hash ^ (hash >>> 15)) & 63
+    if (bit < 32) low |= 1 << bit
+    else high |= 1 << (bit - 32)
+  }
+  return [low, high]
+}
+
+/** So many words of the one, or more, do not stand in the other. */
+function atLeastMissing(one: Marks, other: Marks): number {
+  return bitsIn(one[0] & ~other[0]) + bitsIn(one[1] & ~other[1])
+}
+
+function bitsIn(value: number): number {
+  let bits = 0
+  for (let left = value; left !== 0; left &= left - 1) bits++
+  return bits
+}
+
+const OPPOSITES = oppositesOf([
+  "enable disable",
+  "enabled disabled",
+  "enable disabled",
+  "enabled disable",
+  "on off",
+  "show hide",
+  "hidden visible",
+  "always never",
+  "required optional",
+  "public private",
+  "strict lenient",
+  "strict flexible",
+  "opt-in opt-out",
+])
+
+function oppositesOf(pairs: string[]): Map<string, string[]> {
+  const both = pairs
+    .map((pair) => pair.split(" ") as [string, string])
+    .flatMap(([a, b]) => [[a, b] as const, [b, a] as const])
+  return new Map([...Map.groupBy(both, ([word]) => word)].map(([word, of]) => [word, of.map(([, other]) => other)]))
 }

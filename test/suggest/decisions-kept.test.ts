@@ -1,9 +1,15 @@
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, test } from "vitest"
-import { openKnowledge } from "../../src/store/knowledge.ts"
-import { type DecisionFilter, knownDecisions } from "../../src/store/knowledge-decisions.ts"
+import { expect, onTestFinished, test } from "vitest"
+import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
+import {
+  type DecisionFilter,
+  knownDecisions,
+  type MadeDecision,
+  renewReversals,
+  saveDecisions,
+} from "../../src/store/knowledge-decisions.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -274,4 +280,67 @@ test("commits that break something or take it back are told, once each, and go w
 
   git("reset", "-q", "--hard", breaking)
   expect(await refs("quokka")).toEqual([`git:${breaking}`])
+})
+
+test("while it is worked out what was taken back, others can write, and what they write is not passed over", () => {
+  const path = join(tempDir(), "knowledge.db")
+  const [ours, theirs] = [openKnowledge(path), openKnowledge(path)]
+  onTestFinished(() => {
+    ours.close()
+    theirs.close()
+  })
+  const decide = (db: Knowledge, key: string) => {
+    const ref = { source: "claude_code" as const, id: key }
+    const id = renewConversation(db, { name: key, ref, root: key, project: PROJECT, kind: "person" })
+    const said = { kind: "said" as const, quote: key, number: 1, files: [], symbols: [], subject: [key] }
+    saveDecisions(db, id, PROJECT, [{ key, ...said, origin: "person" }])
+  }
+  /** Each decision takes back the one before it. */
+  const chained = (made: MadeDecision[]) => new Map(made.slice(1).map(({ key }, i) => [made[i]!.key, key]))
+  const kept = () => ours.prepare("select key, reversed_by from decision order by id").raw().all()
+  const stale = () => ours.prepare("select count(*) from decision_stale").pluck().get()
+
+  decide(ours, "a")
+  decide(ours, "b")
+  const given: number[] = []
+  renewReversals(ours, (made) => {
+    given.push(made.length)
+    if (given.length === 1) decide(theirs, "c")
+    return chained(made)
+  })
+  expect(given).toEqual([2, 3])
+  expect(kept()).toEqual([
+    ["a", "b"],
+    ["b", "c"],
+    ["c", null],
+  ])
+  expect(stale()).toBe(0)
+
+  // Somebody else was first, with the same; then something came that nobody has looked at yet.
+  decide(ours, "d")
+  renewReversals(ours, (made) => {
+    if (stale() === 1) renewReversals(theirs, chained)
+    return chained(made)
+  })
+  expect([kept()[2], stale()]).toEqual([["c", "d"], 0])
+  decide(ours, "e")
+  renewReversals(ours, (made) => {
+    if (made.length === 5) {
+      renewReversals(theirs, chained)
+      decide(theirs, "f")
+    }
+    return chained(made)
+  })
+  expect([kept()[4], stale()]).toEqual([["e", "f"], 0])
+
+  // Where it changes each time, it is left to the next.
+  let more = 0
+  decide(ours, "g")
+  renewReversals(ours, (made) => {
+    decide(theirs, `more ${++more}`)
+    return chained(made)
+  })
+  expect(stale()).toBe(1)
+  renewReversals(theirs, chained)
+  expect([kept().at(-2), stale()]).toEqual([["more 2", "more 3"], 0])
 })

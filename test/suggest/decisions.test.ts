@@ -346,8 +346,17 @@ describe("a later decision", () => {
         `we keep the invoice table number ${i} sorted`,
       ]),
     )
-    const start = performance.now()
-    supersede(many)
-    expect(performance.now() - start).toBeLessThan(10_000)
+    expect(processorMs(() => supersede(many))).toBeLessThan(10_000)
+  })
+
+  test("is found in a moment where thousands share words, and each says one of two opposites", () => {
+    const word = (i: number) => `w${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}x`
+    const many = made(
+      ...Array.from({ length: 3_000 }, (_, i): [string, string] => {
+        const words = Array.from({ length: 12 }, (_, j) => word((i * 31 + j * 17 + i * j) % 400))
+        return [`c${i}`, `we should always use ${words.join(" ")} ${i % 2 ? "enabled" : "disabled"}`]
+      }),
+    )
+    expect(processorMs(() => supersede(many))).toBeLessThan(5_000)
   })
 })
