@@ -16,7 +16,7 @@ const MOST_EDIT_LINES = 40
 export function keptFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
   const edits = fix.edits.map((edit) => below(edit, project))
   const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
-  const patch = patchText(inOrder(edits, lines)).split("\n")
+  const hunks = inOrder(edits, lines)
   return {
     command: fix.command.slice(0, LONGEST_COMMAND),
     lines,
@@ -25,13 +25,28 @@ export function keptFix(fix: Fix, project: string | undefined): KeptFix & { word
     ...(fix.at !== undefined && { at: fix.at }),
     files: filesOf(edits).slice(0, MOST_FILES),
     edits: edits.length,
-    edit: patch
-      .slice(0, MOST_EDIT_LINES)
+    edit: firstLines(hunks)
       .map((line) => line.slice(0, LONGEST_LINE))
       .join("\n"),
-    edit_lines_left_out: Math.max(0, patch.length - MOST_EDIT_LINES),
+    edit_lines_left_out: Math.max(0, lineCount(hunks) - MOST_EDIT_LINES),
     words: wordsOf(lines, fix.command).join(" "),
   }
+}
+
+/** Of the whole change only what is kept is written out: an edit may be a file of thousands of lines. */
+function firstLines(hunks: Hunk[]): string[] {
+  const first: Hunk[] = []
+  for (let i = 0, lines = 0; i < hunks.length && lines < MOST_EDIT_LINES; i++) {
+    const hunk = hunks[i]!
+    first.push({ ...hunk, lines: hunk.lines.slice(0, MOST_EDIT_LINES) })
+    lines += hunk.lines.length + 1
+  }
+  return patchText(first).split("\n").slice(0, MOST_EDIT_LINES)
+}
+
+/** Of the change as `patchText` writes it. */
+function lineCount(hunks: Hunk[]): number {
+  return hunks.reduce((sum, { path, lines }, i) => sum + (path === hunks[i - 1]?.path ? 1 : 3) + lines.length, 0)
 }
 
 /** What it is found by: the words of its error, the names in it, and what was run. */

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
+import { patchText } from "../../src/render/patch.ts"
 import { inTransaction } from "../../src/store/database.ts"
 import { openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import { saveFixes } from "../../src/store/knowledge-fixes.ts"
@@ -338,6 +339,33 @@ describe("which errors are the same", () => {
       "-line 300",
       "-line 301",
     ])
+  })
+
+  test("of a long edit no more is written out than is kept, and the rest is counted", () => {
+    const changed = (path: string, lengths: number[]): Edit => ({
+      ...{ path, number: 1, added: 1, removed: 0 },
+      hunks: lengths.map((length) => ({
+        ...{ path, old_start: 1, old_lines: 0, new_start: 1, new_lines: length },
+        lines: Array.from({ length }, (_, i) => `+${length} ${i}`),
+      })),
+    })
+    const fixed = (edits: Edit[]) =>
+      keptFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
+    fc.assert(
+      fc.property(fc.array(fc.array(fc.nat(50), { maxLength: 4 }), { maxLength: 4 }), (files) => {
+        const edits = files.map((lengths, i) => changed(`f${i}`, lengths))
+        const whole = patchText(edits.flatMap(({ hunks }) => hunks)).split("\n")
+        expect(fixed(edits)).toMatchObject({
+          edit: whole.slice(0, 40).join("\n"),
+          edit_lines_left_out: Math.max(0, whole.length - 40),
+        })
+      }),
+    )
+    const long = Array.from({ length: 100 }, (_, i) => changed(`f${i}`, [2_000]))
+    const took = processorMs(() => {
+      for (let i = 0; i < 100; i++) expect(fixed(long).edit_lines_left_out).toBe(100 * 2_003 - 40)
+    })
+    expect(took).toBeLessThan(1_000)
   })
 })
 
