@@ -33,6 +33,9 @@ export type SuggestionFilter = {
   limit: number
 }
 
+/** The history's token, and the newest suggestion. */
+export type Observed = { token: string; seq: number }
+
 export type Mute = { type: "kind" | "project"; name: string; at: number }
 
 /** New values of the weights that one verdict moves. `before` is what was counted for this item until now. */
@@ -71,6 +74,9 @@ export type Suggestions = {
   weights(): Record<string, number>
   /** What was learnt is undone; what was said and used stays known. Returns how many weights there were. */
   resetWeights(): number
+  /** Up to where it was looked at what sessions did with what they were told; undefined where never. */
+  observed(): Observed | undefined
+  saveObserved(observed: Observed): void
   /** When dex first had something to say; this time, where it never had. */
   firstAt(now: number): number
   metrics(from?: number): Metrics
@@ -153,6 +159,8 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
     unmute: (type, name) =>
       write((open) => open.prepare("delete from mute where type = ? and name = ?").run(type, name).changes > 0),
     mutes: () => use((open) => open.prepare("select type, name, at from mute order by type, name").all() as Mute[]),
+    observed: () => use(observed),
+    saveObserved: (at) => write((open) => saveObserved(open, at)),
     weights: () => orElse(weights, {}),
     resetWeights: () =>
       write((open) => {
@@ -402,6 +410,18 @@ function weights(db: Db): Record<string, number> {
 function firstAt(db: Db, now: number): number {
   db.prepare("insert or ignore into meta (key, value) values ('first_at', ?)").run(String(now))
   return Number(db.prepare("select value from meta where key = 'first_at'").pluck().get())
+}
+
+function observed(db: Db): Observed | undefined {
+  const of = (key: string) => db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
+  const [token, seq] = [of("observed_token"), of("observed_seq")]
+  return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
+}
+
+function saveObserved(db: Db, { token, seq }: Observed): void {
+  const put = db.prepare("insert or replace into meta (key, value) values (?, ?)")
+  put.run("observed_token", token)
+  put.run("observed_seq", String(seq))
 }
 
 function forget(db: Db, refs: readonly Ref[]): number {

@@ -1,34 +1,75 @@
-import type { Ref } from "../core/ref.ts"
-import type { Store, StoredMessage } from "../store/store.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
+import type { Changes, Store, StoredMessage } from "../store/store.ts"
 import type { KeptSuggestion, Suggestions } from "../store/suggestions.ts"
 import { learn } from "./feedback.ts"
 import { type Done, usedItems } from "./implicit.ts"
 
 const LOOKS_BACK_MS = 7 * 86_400_000
+/** After so many, or a few more where they changed at once, the rest is left to the next time. */
 const MOST_SESSIONS = 50
+const BATCH = 100
 
 /**
  * Notes what sessions went on to use of what they were told, from what the history holds of them by now: refs that they
  * opened with dex, files that they edited. Returns how many items are newly used. A verdict that was given stays.
+ *
+ * A session is looked at where it changed, or was told something, since the last time; without news nothing is read.
  */
 export async function observeUse(store: Store, suggestions: Suggestions, now: number): Promise<number> {
-  const open = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).filter(isOpen)
-  const sessions = [...Map.groupBy(open, ({ moment }) => `${moment.source}:${moment.session}`).values()]
+  const revision = await store.revision()
+  const last = suggestions.observed()
+  const [newest] = suggestions.list({ would: false, limit: 1 })
+  if (newest === undefined || (last?.token === revision && last.seq >= newest.seq)) return 0
+  const told = suggestions.list({ from: now - LOOKS_BACK_MS, would: false, limit: 1_000 }).reverse()
+  const open = Map.groupBy(told.filter(isOpen), sessionOf)
+  const looked = new Set<string>()
   let used = 0
-  for (const told of sessions.slice(0, MOST_SESSIONS)) {
-    const { source, session } = told[0]!.moment
-    const ref: Ref = { source: source!, id: session! }
-    const messages = (await store.conversation(ref)) ? await store.messages(ref) : []
-    for (const { id, moment, items } of told) {
-      const unjudged = items.filter(({ status }) => status === "shown" || status === "pending")
-      const [before, after] = [doneIn(messages, -Infinity, moment.at), doneIn(messages, moment.at, Infinity)]
-      for (const number of usedItems(unjudged, after, moment.project, before.files)) {
-        suggestions.setStatus(id, "used", number, learn)
-        used++
-      }
+  const look = async (session: string) => {
+    looked.add(session)
+    used += await lookAt(store, suggestions, open.get(session)!)
+  }
+
+  // What changes while this goes on stands in the feed again, so that nothing is passed over.
+  let { token, seq } = last ?? { token: revision, seq: 0 }
+  let feed: Changes
+  do {
+    feed = await store.changes(token, BATCH)
+    token = feed.rebuild ? revision : feed.token
+    if (feed.rebuild) seq = 0
+    for (const { ref } of feed.changes) if (ref && open.has(formatRef(ref))) await look(formatRef(ref))
+  } while (feed.more && !feed.rebuild && looked.size < MOST_SESSIONS)
+  for (const suggestion of told) {
+    if (suggestion.seq <= seq) continue
+    const session = sessionOf(suggestion)
+    if (open.has(session) && !looked.has(session)) {
+      if (looked.size >= MOST_SESSIONS) break
+      await look(session)
+    }
+    seq = suggestion.seq
+  }
+  suggestions.saveObserved({ token, seq })
+  return used
+}
+
+async function lookAt(store: Store, suggestions: Suggestions, told: KeptSuggestion[]): Promise<number> {
+  const { source, session } = told[0]!.moment
+  const ref: Ref = { source: source!, id: session! }
+  const messages = (await store.conversation(ref)) ? await store.messages(ref) : []
+  let used = 0
+  for (const { id, moment, items } of told) {
+    const unjudged = items.filter(({ status }) => status === "shown" || status === "pending")
+    const [before, after] = [doneIn(messages, -Infinity, moment.at), doneIn(messages, moment.at, Infinity)]
+    for (const number of usedItems(unjudged, after, moment.project, before.files)) {
+      suggestions.setStatus(id, "used", number, learn)
+      used++
     }
   }
   return used
+}
+
+/** As a ref names it; of no session where that is not known. */
+function sessionOf({ moment: { source, session } }: KeptSuggestion): string {
+  return source === undefined || session === undefined ? "" : formatRef({ source, id: session })
 }
 
 function isOpen({ moment, items }: KeptSuggestion): boolean {

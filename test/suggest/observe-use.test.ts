@@ -1,10 +1,14 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import type { Store } from "../../src/store/store.ts"
 import { openSuggestions } from "../../src/store/suggestions.ts"
+import { observeUse } from "../../src/suggest/observe-use.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { itemOf, suggestionOf } from "../support/suggestions.ts"
+import { itemOf, NOW, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
 const SESSION = "99999999-9999-4999-8999-999999999999"
@@ -67,4 +71,79 @@ test("a sync notes what a session went on to open or edit of what it was told, a
   const learnt = suggestions.weights()
   await dex(home, ["sync"])
   expect(suggestions.weights()).toEqual(learnt)
+})
+
+test("only sessions that changed, or were told something, since the last time are looked at; without news none", async () => {
+  const dir = tempDir()
+  const suggestions = openSuggestions(join(dir, "suggest.db"))
+  onTestFinished(() => suggestions.close())
+  const history = (name: string) => {
+    const store = openStore(join(dir, name))
+    onTestFinished(() => store.close())
+    return store
+  }
+  const store = history("history.db")
+  let read: string[] = []
+  const observe = async (of: Store = store) => {
+    read = []
+    const counted: Store = Object.create(of, {
+      messages: {
+        value: (...[ref, numbers]: Parameters<Store["messages"]>) => {
+          read.push(ref.id)
+          return of.messages(ref, numbers)
+        },
+      },
+    })
+    return observeUse(counted, suggestions, NOW + 1_000)
+  }
+  const write = (id: string, edits: string[], to = store) => {
+    const messages = edits.map((file, i) =>
+      said(`${id}-${i}`, "done", {
+        ...{ role: "assistant", at: NOW + 1 },
+        effects: [{ type: "file", action: "edited", path: `/home/someone/api/${file}` }],
+      }),
+    )
+    return to.writeUnit(unit(id, [conversation(id, [said(`${id}-said`, "go on", { at: NOW - 1 }), ...messages])]))
+  }
+  const tell = (id: string, session: string, file: string) =>
+    suggestions.save(suggestionOf(id, { moment: { session }, items: [itemOf({ key: id, file })] }))
+  const status = (id: string) => suggestions.get(id)?.status
+
+  await observe()
+  expect(read).toEqual([])
+  for (const id of ["a", "b", "c"]) {
+    await write(id, [])
+    tell(`${id}-1`, id, "src/a.ts")
+  }
+  expect(await observe()).toBe(0)
+  expect(read.toSorted()).toEqual(["a", "b", "c"])
+  expect(await observe()).toBe(0)
+  expect(read).toEqual([])
+
+  await write("b", ["src/a.ts"])
+  await write("untold", ["src/a.ts"])
+  expect(await observe()).toBe(1)
+  expect([read, status("b-1")]).toEqual([["b"], "used"])
+
+  // Told of it before it was done, but kept after the history was read.
+  await write("c", ["src/late.ts"])
+  await observe()
+  tell("c-2", "c", "src/late.ts")
+  expect(await observe()).toBe(1)
+  expect([read, status("c-2")]).toEqual([["c"], "used"])
+
+  for (let i = 0; i < 70; i++) {
+    await write(`m${i}`, ["src/many.ts"])
+    tell(`many-${i}`, `m${i}`, "src/many.ts")
+  }
+  const used: number[] = []
+  for (let i = 0; i < 3; i++) used.push(await observe())
+  expect(used.reduce((sum, of) => sum + of)).toBe(70)
+  expect([used[2], read]).toEqual([0, []])
+
+  // Another history: all is looked at again.
+  const other = history("other.db")
+  await write("a", ["src/a.ts"], other)
+  expect(await observe(other)).toBe(1)
+  expect(status("a-1")).toBe("used")
 })
