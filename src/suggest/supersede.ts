@@ -27,7 +27,9 @@ type Read = Made & {
   /** Each once; too few say nothing, and are left out. */
   words: Set<string>
   marks: Marks
-  stems: Set<string>
+  aboutMarks: Marks
+  /** Its words that have an opposite. */
+  sides: string[]
   /** What says the opposite of one of its words, and does not stand in it as well. */
   opposites: string[]
   about: Set<string>
@@ -83,8 +85,9 @@ class Known {
     if (later.takesBack !== undefined) return firstLine(earlier.quote) === later.takesBack
     if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
     if (isOtherValue(later, earlier)) return true
-    const opposite = later.opposites.some((word) => earlier.stems.has(word))
+    const opposite = later.opposites.some((word) => earlier.sides.includes(word))
     if (!opposite && later.against.size === 0 && !(later.rethinks && together)) return false
+    if (opposite && !later.rethinks && closest(later, earlier) < CLOSE) return false
     let shared = 0
     for (const word of later.about) if (earlier.about.has(word)) shared++
     const telling = () => [...later.about].filter((word) => earlier.about.has(word) && this.isTelling(word))
@@ -133,7 +136,8 @@ function read(decision: Made): Read {
     ...(takesBack !== undefined && { takesBack }),
     words: new Set(words.length < LEAST_WORDS ? [] : words),
     marks: marksOf(words),
-    stems,
+    aboutMarks: marksOf(about),
+    sides: [...stems].filter((word) => OPPOSITES.has(word)),
     opposites: [...stems].flatMap((word) => OPPOSITES.get(word) ?? []).filter((word) => !stems.has(word)),
     about,
     for: new Set(subjectOf(own).filter((word) => !against.has(word))),
@@ -145,6 +149,12 @@ function read(decision: Made): Read {
 
 function firstLine(quote: string): string {
   return quote.split("\n", 1)[0]!
+}
+
+/** What they are about is no closer than this. */
+function closest({ about: a, aboutMarks }: Read, { about: b, aboutMarks: others }: Read): number {
+  const shared = a.size - atLeastMissing(aboutMarks, others)
+  return shared / (a.size + b.size - shared)
 }
 
 const LEAST_WORDS = 5
@@ -166,7 +176,7 @@ function isOtherValue({ words: a, marks }: Read, { words: b, marks: others }: Re
 /** Each word sets one of 64 bits, so that most pairs that share little need no look at their words. */
 type Marks = readonly [low: number, high: number]
 
-function marksOf(words: string[]): Marks {
+function marksOf(words: Iterable<string>): Marks {
   let [low, high] = [0, 0]
   for (const word of words) {
     let hash = 0
