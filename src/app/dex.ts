@@ -63,11 +63,11 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     ...(options.onProgress && { onProgress: options.onProgress }),
     ...(options.signal && { signal: options.signal }),
     lastListing: () => readListing(home.dir),
-    clearCopies: async (refs) => {
+    clearCopies: async (refs, projects) => {
       clearListings(home.dir)
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
-      if (existsSync(home.suggest)) (await openSuggestions()).forget(refs)
+      if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)
     },
     close: () => {
       // What could not be opened need not be closed; whoever asked for it was told.

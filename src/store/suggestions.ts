@@ -99,8 +99,11 @@ export type Suggestions = {
   version(): number
   /** What is damaged; nothing when all is well. */
   check(): string[]
-  /** What quotes these conversations, or was said in them, goes, and its bytes with it. Returns how many items went. */
-  forget(refs: readonly Ref[]): number
+  /**
+   * What quotes these conversations, or was said in them, goes, and its bytes with it; of their projects everything, since an
+   * item may be made of several conversations. Returns how many items went.
+   */
+  forget(refs: readonly Ref[], projects?: readonly string[]): number
   close(): void
 }
 
@@ -189,9 +192,9 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
         (line) => line !== "ok",
       ),
     version: () => use((open) => open.pragma("data_version", { simple: true }) as number),
-    forget: (refs) =>
+    forget: (refs, projects = []) =>
       use((open) => {
-        const gone = inTransaction(open, () => forget(open, refs))
+        const gone = inTransaction(open, () => forget(open, refs, projects))
         open.pragma("wal_checkpoint(truncate)")
         return gone
       }),
@@ -424,14 +427,19 @@ function saveObserved(db: Db, { token, seq }: Observed): void {
   put.run("observed_seq", String(seq))
 }
 
-function forget(db: Db, refs: readonly Ref[]): number {
+function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): number {
   let gone = 0
-  for (const { source, id } of refs) {
-    const said = db.prepare("select seq from suggestion where source = ? and session = ?").pluck().all(source, id)
-    for (const seq of said as number[]) {
+  const drop = (suggestions: unknown[]) => {
+    for (const seq of suggestions as number[]) {
       gone += db.prepare("select count(*) from item where suggestion = ?").pluck().get(seq) as number
       remove(db, seq)
     }
+  }
+  const saidIn = db.prepare("select seq from suggestion where session = ? and (source is null or source = ?)").pluck()
+  const saidAbout = db.prepare("select seq from suggestion where project = ?").pluck()
+  for (const project of projects) drop(saidAbout.all(project))
+  for (const { source, id } of refs) {
+    drop(saidIn.all(id, source))
     // A ref may name its conversation by a beginning of its id.
     gone += db
       .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")

@@ -39,5 +39,5 @@ export type Dex = {
   /** What the numbers 1, 2, 3 of the last listing in this terminal stand for. */
   lastListing(): string[]
   /** Forgotten conversations must not live on in the last listings, nor in answers that were made of them. */
-  clearCopies(refs: Ref[]): Promise<void>
+  clearCopies(refs: Ref[], projects: string[]): Promise<void>
 }

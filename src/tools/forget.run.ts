@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path"
 import { chatFolderOf } from "../connectors/dex-chat.ts"
 import { DexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
+import type { Store } from "../store/store.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
@@ -20,9 +21,12 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   const refs = await store.family(named)
   const forgotten = refs.map(formatRef)
   if (!input.yes) return { forgotten, count: refs.length, asked: true }
+  const projects = await projectsOf(store, refs)
+  // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
+  await dex.clearCopies(refs, projects)
   await store.forget(refs)
   removeChats(dex, refs)
-  await dex.clearCopies(refs)
+  await dex.clearCopies(refs, projects)
   const index = await dex.index()
   if (index) {
     await index.follow(store)
@@ -34,6 +38,15 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   }
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
   return { forgotten, count: refs.length }
+}
+
+async function projectsOf(store: Store, refs: Ref[]): Promise<string[]> {
+  const projects = new Set<string>()
+  for (const ref of refs) {
+    const project = (await store.conversation(ref))?.project
+    if (project !== undefined) projects.add(project)
+  }
+  return [...projects]
 }
 
 /** Other programs' files are theirs; dex's own chats are its to remove. */

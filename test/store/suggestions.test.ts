@@ -121,6 +121,21 @@ test("what quotes a forgotten conversation goes, and so does what was said in it
   expect(bytes()).not.toContain(secret)
 })
 
+test("of a forgotten conversation's project every suggestion goes: an item may be made of several conversations", () => {
+  const { path, suggestions } = opened()
+  const secret = "quicksilver-marmalade"
+  const items = [itemOf({ key: "work", summary: `Decided last: "${secret}"`, ref: "claude_code:other#1" })]
+  suggestions.save(suggestionOf("here", { items, moment: { project: "/code/api" } }))
+  const unnamed = suggestionOf("bare", { items: [itemOf({ key: "b" })], moment: { project: "/x", session: "aaaa" } })
+  const { source: _, ...moment } = { ...unnamed.moment, error: secret }
+  suggestions.save({ ...unnamed, moment })
+  suggestions.save(suggestionOf("elsewhere", { moment: { project: "/code/web" } }))
+  suggestions.forget([{ source: "claude_code", id: "aaaa" }], ["/code/api"])
+  expect(suggestions.list({ limit: 9 }).map(({ id }) => id)).toEqual(["elsewhere"])
+  for (const name of readdirSync(dirname(path)))
+    expect(readFileSync(join(dirname(path), name), "latin1")).not.toContain(secret)
+})
+
 test("a forgotten session's webhook goes with what waits for it, so that nothing is due for ever", () => {
   const { suggestions } = opened()
   const webhook = { deliver: "webhook", url: "https://example.com/x" } as const
