@@ -1,6 +1,6 @@
 import { DexError } from "./error.ts"
 
-const DAY_MS = 86_400_000
+export const DAY_MS = 86_400_000
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
 
 /**
@@ -40,4 +40,18 @@ function dayEdge(year: number, month: number, day: number, edge: "from" | "to"):
 /** 2026-11-03T09:12:00.000Z */
 export function isoDate(at: number): string {
   return new Date(at).toISOString()
+}
+
+/** 2026-11-03, where the person is. */
+export function localDay(at: number): string {
+  return localMinute(at).slice(0, 10)
+}
+
+/** 2026-11-03 09:12, where the person is. */
+export function localMinute(at: number): string {
+  const date = new Date(at)
+  const [month, day, hour, minute] = [date.getMonth() + 1, date.getDate(), date.getHours(), date.getMinutes()].map(
+    (n) => String(n).padStart(2, "0"),
+  )
+  return `${date.getFullYear()}-${month}-${day} ${hour}:${minute}`
 }

@@ -369,8 +369,9 @@ function setStatus(db: Db, id: string, status: Status, number?: number, learn?: 
   const { items } = suggestion
   if (number !== undefined && !items.some((item) => item.number === number)) return undefined
   // Which of several was used is not known unless it was said; what is dismissed is dismissed as a whole.
-  const meant = number === undefined && status === "used" && items.length > 1 ? [] : items
-  for (const item of meant) {
+  const isOneOfMany = number === undefined && status === "used" && items.length > 1
+  if (isOneOfMany) for (const item of items) if (item.status === "dismissed") takeBack(db, suggestion.seq, item, learn)
+  for (const item of isOneOfMany ? [] : items) {
     if (number !== undefined && item.number !== number) continue
     db.prepare("update item set status = ? where suggestion = ? and number = ?").run(
       status,
@@ -399,6 +400,15 @@ function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Lear
   for (const [name, value] of Object.entries(learn(item, before ?? undefined, verdict, weight)))
     db.prepare("insert or replace into weight (name, value) values (?, ?)").run(name, value)
   db.prepare("update item set counted = ? where suggestion = ? and number = ?").run(verdict, seq, item.number)
+}
+
+/** What was dismissed as a whole, and then used, is not dismissed in each of its items. */
+function takeBack(db: Db, seq: number, item: KeptItem, learn: Learn | undefined): void {
+  if (learn) count(db, seq, item, item.relevance, learn)
+  db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
+    seq,
+    item.number,
+  )
 }
 
 function weights(db: Db): Record<string, number> {

@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { DAY_MS, localDay } from "../core/dates.ts"
 import { changedTogether, commitsTouching } from "../store/knowledge-git.ts"
 import type { Candidate, Finder } from "./finder.ts"
 import { isPlainPath, nameOf } from "./paths.ts"
@@ -9,18 +9,17 @@ const MOST_COMMITS = 2
 const MOST_TOGETHER = 4
 /** Once is chance. */
 const LEAST_TOGETHER = 3
-const DAY = 86_400_000
 export const RECENT_DAYS = 7
 
 /** A commit's words are whoever's: they are told to who asks. */
 export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS }, moment) => {
   const { file } = moment
   if (file === undefined) return []
-  const since = moment.at - recent_change_days * DAY
+  const since = moment.at - recent_change_days * DAY_MS
   return commitsTouching(knowledge, moment.project, file, { since, limit: MOST_COMMITS })
     .filter(({ at }) => at <= moment.at)
     .map(({ hash, at, subject, file_count }): Candidate => {
-      const day = isoDate(at).slice(0, 10)
+      const day = localDay(at)
       const others = file_count > 1 ? ` with ${file_count - 1} other ${file_count === 2 ? "file" : "files"}` : ""
       return {
         kind: "change",
@@ -31,7 +30,7 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
         ref: `git:${hash}`,
         file,
         names: [],
-        features: { days: Math.log1p(Math.max(0, moment.at - at) / DAY), size: Math.log1p(file_count) },
+        features: { days: Math.log1p(Math.max(0, moment.at - at) / DAY_MS), size: Math.log1p(file_count) },
       }
     })
 }
@@ -47,7 +46,7 @@ export const findCommittedTogether: Finder = ({ knowledge }, moment, session) =>
         kind: "related_code",
         key: `file:${path}`,
         title: path,
-        summary: `Changed in ${together} of the ${own} commits that changed ${nameOf(file)}, last on ${isoDate(newest).slice(0, 10)}.`,
+        summary: `Changed in ${together} of the ${own} commits that changed ${nameOf(file)}, last on ${localDay(newest)}.`,
         reason: `Git says that ${nameOf(file)} and ${nameOf(path)} change together.`,
         file: path,
         names: [nameOf(path)],

@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { DAY_MS, localDay } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { visitsTo, workedIn } from "../store/knowledge-files.ts"
 import type { Finder } from "./finder.ts"
@@ -8,8 +8,6 @@ import { isPlainPath, nameOf } from "./paths.ts"
 
 const MOST_VISITS = 20
 const MOST_FILES = 3
-const DAY = 86_400_000
-
 export const findConversation: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined) return []
@@ -22,7 +20,7 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
     .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(nameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)
-  const day = isoDate(last.at).slice(0, 10)
+  const day = localDay(last.at)
   const also = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
   const titled = last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""
   return [
@@ -38,8 +36,8 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
       features: {
         visits: Math.log1p(visits.length),
         others: others.length,
-        within_days: Math.exp(-Math.max(0, moment.at - last.at) / (2 * DAY)),
-        within_weeks: Math.exp(-Math.max(0, moment.at - last.at) / (14 * DAY)),
+        within_days: Math.exp(-Math.max(0, moment.at - last.at) / (2 * DAY_MS)),
+        within_weeks: Math.exp(-Math.max(0, moment.at - last.at) / (14 * DAY_MS)),
         done: Math.log1p(session.files.length),
         size: Math.log1p(last.added + last.removed),
       },

@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { DAY_MS, localDay } from "../core/dates.ts"
 import { type KnownDecision, knownDecisions } from "../store/knowledge-decisions.ts"
 import type { Candidate, Finder } from "./finder.ts"
 import { nameOf } from "./paths.ts"
@@ -8,8 +8,6 @@ import { nameOf } from "./paths.ts"
 const MOST_LOOKED_AT = 10
 const MOST_CANDIDATES = 3
 const LONGEST_QUOTE = 300
-const DAY = 86_400_000
-
 export const findDecision: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   const { symbol } = moment
@@ -27,7 +25,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
     .filter((decision) => (isAsked || isTellable(decision)) && (decision.at ?? 0) <= moment.at)
     .slice(0, MOST_CANDIDATES)
     .map((decision): Candidate => {
-      const day = decision.at === undefined ? "before" : `on ${isoDate(decision.at).slice(0, 10)}`
+      const day = decision.at === undefined ? "before" : `on ${localDay(decision.at)}`
       const about = symbol ?? nameOf(file!)
       const later = decision.reversed_by
       return {
@@ -45,7 +43,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
         features: {
           typed: decision.origin === "person" ? 1 : 0,
           names: Math.log1p(decision.files.length + decision.symbols.length),
-          within_weeks: Math.exp(-Math.max(0, moment.at - (decision.at ?? 0)) / (14 * DAY)),
+          within_weeks: Math.exp(-Math.max(0, moment.at - (decision.at ?? 0)) / (14 * DAY_MS)),
           done: Math.log1p(session.files.length),
         },
       }

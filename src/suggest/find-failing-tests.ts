@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { DAY_MS, localDay } from "../core/dates.ts"
 import type { Candidate, Finder } from "./finder.ts"
 import { nameOf } from "./paths.ts"
 import { type FailingTest, failing } from "./test-status.ts"
@@ -6,8 +6,6 @@ import { type FailingTest, failing } from "./test-status.ts"
 // Tests that failed when they were last seen to run: of this file, or of the project when a session begins.
 
 const MOST_NAMED = 3
-const DAY = 86_400_000
-
 export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
@@ -27,7 +25,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   const candidate: Candidate = {
     kind: "warning",
     key: `failing:${named.map(({ test }) => test).join("\n")}`,
-    title: `Failing ${of} when last seen, on ${isoDate(newest.at).slice(0, 10)}: ${named.map(({ test }) => test).join(", ")}${more}`,
+    title: `Failing ${of} when last seen, on ${localDay(newest.at)}: ${named.map(({ test }) => test).join(", ")}${more}`,
     summary: newest.is_own_words && newest.message !== undefined ? newest.message.slice(0, 200) : "",
     reason: `${tests.length === 1 ? "It" : "They"} failed in ${whereFrom(newest)}, and no later run that is known passed.`,
     ...(newest.ref !== undefined && { ref: newest.ref }),
@@ -35,7 +33,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
     names: named.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [nameOf(file)])]),
     features: {
       tests: Math.log1p(tests.length),
-      within_days: Math.exp(-Math.max(0, moment.at - newest.at) / (2 * DAY)),
+      within_days: Math.exp(-Math.max(0, moment.at - newest.at) / (2 * DAY_MS)),
       of_file: file === undefined ? 0 : 1,
       done: Math.log1p(session.files.length),
     },

@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { localDay } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { placeOf } from "./error-text.ts"
 import { type FoundFix, findFixes } from "./find-fixes.ts"
@@ -29,7 +29,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
     .map((fix) => {
       const { source, id, fixed_number } = fix
       const files = fix.files.filter(({ path }) => isPlainPath(path)).slice(0, MOST_FILES)
-      const day = fix.at === undefined ? "before" : `on ${isoDate(fix.at).slice(0, 10)}`
+      const day = fix.at === undefined ? "before" : `on ${localDay(fix.at)}`
       const edit = fix.is_own_words ? editLines(fix) : []
       return {
         kind: "fix" as const,

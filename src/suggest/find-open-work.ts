@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { localMinute } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { knownDecisions } from "../store/knowledge-decisions.ts"
 import { newestWork, workedIn } from "../store/knowledge-files.ts"
@@ -15,7 +15,7 @@ const HOUR = 3_600_000
 
 export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (moment.event !== "session_start" && moment.event !== "asked") return []
-  if (moment.file !== undefined || moment.error !== undefined) return []
+  if (moment.file !== undefined || moment.symbol !== undefined || moment.error !== undefined) return []
   const last = newestWork(knowledge, moment.project, moment.at, moment.session)
   if (!last) return []
   const files = workedIn(knowledge, moment.project, [last])
@@ -37,7 +37,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
     {
       kind: "conversation",
       key: `work:${last.source}:${last.root}`,
-      title: `Last worked on here on ${isoDate(last.at).slice(0, 16).replace("T", " ")}${titled}`,
+      title: `Last worked on here on ${localMinute(last.at)}${titled}`,
       summary: [
         `Edited ${files.join(", ")}.`,
         ...(failed ? [`Failing when last seen: ${failed.test.slice(0, LONGEST)}.`] : []),

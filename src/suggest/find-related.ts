@@ -1,4 +1,4 @@
-import { isoDate } from "../core/dates.ts"
+import { localDay } from "../core/dates.ts"
 import { rootsOnBranch, visitsTo, type Worked, workedIn } from "../store/knowledge-files.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 import { folderOf, isPlainPath, isTest, nameOf, stemOf } from "./paths.ts"
@@ -85,7 +85,7 @@ function candidate(
     ({ conversations, files }) => (files.get(path)?.edited ?? 0) / (conversations + DOUBT),
   )
   const of = known.about.conversations
-  const day = isoDate(at).slice(0, 10)
+  const day = localDay(at)
   const onBranch = branch.edited > 0 ? `Edited on this branch, last on ${day}.` : ""
   const both = together.edited > 0 ? `Edited ${inHowMany(together.edited, of)} that edited ${nameOf(file)}.` : ""
   return {

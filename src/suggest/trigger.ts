@@ -1,3 +1,4 @@
+import { DAY_MS } from "../core/dates.ts"
 import { type Item, type Moment, newSuggestionId, type Pattern } from "../core/suggestion.ts"
 import type { Kept, Suggestions } from "../store/suggestions.ts"
 import { matching, type Trigger } from "./subscriptions.ts"
@@ -55,8 +56,6 @@ function keysToldTo(suggestions: Suggestions, subscription: string, now: number)
   const told = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
   return new Set(told.flatMap(({ items }) => items.map(({ key }) => key)))
 }
-
-const DAY_MS = 86_400_000
 
 function momentOf({ project, at, beside, file = beside, text }: Trigger, symbol: string | undefined): Moment {
   return {

@@ -1,11 +1,10 @@
-import { existsSync } from "node:fs"
-import { homedir } from "node:os"
-import { join, resolve } from "node:path"
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { KINDS } from "../core/suggestion.ts"
 import { createProjectFinder } from "../git/project.ts"
+import type { Suggestions } from "../store/suggestions.ts"
 import type { Dex } from "./context.ts"
+import { folderNamed, isFolder } from "./resolve.ts"
 
 export async function run(dex: Dex, input: { what?: string; undo?: boolean; list?: boolean }) {
   if (input.what === undefined && input.undo)
@@ -14,7 +13,7 @@ export async function run(dex: Dex, input: { what?: string; undo?: boolean; list
       "Say what is to speak again: dex mute <kind|folder> --undo. `dex mute --list` lists it.",
     )
   const suggestions = await dex.suggestions()
-  const named = input.what === undefined || input.list ? undefined : meant(dex, input.what)
+  const named = input.what === undefined || input.list ? undefined : await meant(dex, suggestions, input.what)
   const before = suggestions.mutes()
   if (named && input.undo) suggestions.unmute(named.type, named.name)
   else if (named) suggestions.mute(named.type, named.name, dex.now())
@@ -25,14 +24,20 @@ export async function run(dex: Dex, input: { what?: string; undo?: boolean; list
   }
 }
 
-function meant(dex: Dex, what: string): { type: "kind" | "project"; name: string } {
-  const kind = KINDS.find((name) => name === what.toLowerCase().replaceAll("-", "_").replace(/s$/, ""))
+type Meant = { type: "kind" | "project"; name: string }
+
+async function meant(dex: Dex, suggestions: Suggestions, what: string): Promise<Meant> {
+  const typed = what.toLowerCase().replaceAll("-", "_")
+  const kind = KINDS.find((name) => [name, `${name}s`, `${name}es`].includes(typed))
   if (kind) return { type: "kind", name: kind }
-  const folder = resolve(dex.cwd, what.replace(/^~(?=$|[\\/])/, dex.machine.home || homedir()))
-  if (!existsSync(folder) && !/[\\/.~]/.test(what))
-    throw new DexError(
-      "usage",
-      `"${what}" is neither a kind (${KINDS.join(", ")}) nor a folder here. For a project, name its folder: dex mute ${join("~", "code", what)}`,
-    )
-  return { type: "project", name: createProjectFinder()(folder) }
+  const folder = folderNamed(dex, what)
+  if (isFolder(folder)) return { type: "project", name: createProjectFinder()(folder) }
+  // One that is known may be gone since.
+  const known = dex.hasHistory() ? (await (await dex.store()).projects()).map(({ path }) => path) : []
+  const muted = suggestions.mutes().flatMap(({ type, name }) => (type === "project" ? [name] : []))
+  if ([...known, ...muted].includes(folder)) return { type: "project", name: folder }
+  throw new DexError(
+    "usage",
+    `"${what}" is neither a kind (${KINDS.join(", ")}) nor a folder. For a project, name its folder: dex mute .`,
+  )
 }

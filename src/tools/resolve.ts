@@ -1,6 +1,9 @@
 import { statSync } from "node:fs"
+import { homedir } from "node:os"
+import { resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
+import { createProjectFinder } from "../git/project.ts"
 import type { ConversationRow } from "../store/store.ts"
 import type { Dex } from "./context.ts"
 
@@ -66,6 +69,25 @@ function notFound(typed: string): DexError {
     "not_found",
     `No conversation "${typed}" is known. \`dex list\` shows what there is; \`dex sync\` reads what is new.`,
   )
+}
+
+/** The project that a folder belongs to, as a person named it. */
+export function projectNamed(dex: Dex, text: string): string {
+  const folder = folderNamed(dex, text)
+  if (!isFolder(folder))
+    throw new DexError(
+      "no_project",
+      `There is no folder ${folder}. Name a folder of the project; \`.\` is the current one.`,
+    )
+  return createProjectFinder()(folder)
+}
+
+export function folderNamed(dex: Dex, text: string): string {
+  return resolve(dex.cwd, text.replace(/^~(?=$|[\\/])/, dex.machine.home || homedir()))
+}
+
+export function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** What `--session` narrows to: `all` and nothing narrow to nothing; `current` is the conversation the caller is in. */

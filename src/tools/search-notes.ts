@@ -1,9 +1,9 @@
+import { DAY_MS } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
 import type { Query } from "../search/query.ts"
 import type { SearchOutcome } from "../search/search.ts"
 import type { Store } from "../store/store.ts"
 
-const DAY_MS = 86_400_000
 const STALE_MS = 3 * DAY_MS
 
 /** What is hidden, incomplete or degraded in an answer, and what would change it. */

@@ -1,6 +1,4 @@
 import { randomBytes } from "node:crypto"
-import { existsSync } from "node:fs"
-import { resolve } from "node:path"
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { type Delivery, PATTERN_TYPES, type Pattern, type Subscription } from "../core/suggestion.ts"
@@ -11,7 +9,7 @@ import { tryLock } from "../store/lock.ts"
 import { checkPatterns } from "../suggest/subscriptions.ts"
 import type { Dex } from "./context.ts"
 import { allowedHosts, deliverParts, isPrivate, lockOf } from "./delivery.ts"
-import { currentSession } from "./resolve.ts"
+import { currentSession, projectNamed } from "./resolve.ts"
 
 const MOST_SUBSCRIPTIONS = 200
 
@@ -29,8 +27,7 @@ export type SubscribeInput = {
 export async function subscribe(dex: Dex, input: SubscribeInput) {
   const patterns = input.patterns.map((text) => patternOf(text, input.priority))
   checkPatterns(patterns)
-  const project = input.project === undefined ? dex.project : resolve(dex.cwd, input.project)
-  if (!existsSync(project)) throw new DexError("no_project", `There is no folder ${project}. Say which: --project …`)
+  const project = input.project === undefined ? dex.project : projectNamed(dex, input.project)
   const deliver = input.deliver ?? (input.url === undefined ? "poll" : "webhook")
   await checkDelivery(dex, project, deliver, input.url)
   const kept = await dex.suggestions()

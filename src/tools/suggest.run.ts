@@ -1,12 +1,11 @@
-import { randomUUID } from "node:crypto"
 import { resolve } from "node:path"
 import { loadSettings } from "../config/load.ts"
 import { enabledKinds } from "../config/proactive.ts"
 import { DexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, parseRef } from "../core/ref.ts"
-import type { Moment } from "../core/suggestion.ts"
-import { checkoutAt, createProjectFinder } from "../git/project.ts"
+import { type Moment, newSuggestionId } from "../core/suggestion.ts"
+import { checkoutAt } from "../git/project.ts"
 import { parseQuery } from "../search/query.ts"
 import { search } from "../search/search.ts"
 import { nameOf, pathBelow } from "../suggest/paths.ts"
@@ -16,7 +15,7 @@ import { WEIGHTS } from "../suggest/weights.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
 import { readProject } from "./project-facts.ts"
-import { currentSession } from "./resolve.ts"
+import { currentSession, projectNamed } from "./resolve.ts"
 import { markOf } from "./sections.ts"
 import { run as take } from "./suggestions.run.ts"
 
@@ -37,14 +36,15 @@ export async function run(dex: Dex, input: SuggestInput) {
   if (!dex.hasHistory())
     throw new DexError("no_history", "Nothing was read yet, so nothing is known. `dex sync` reads your conversations.")
   const started = performance.now()
-  const project =
-    input.project_id === undefined ? dex.project : createProjectFinder()(resolve(dex.cwd, input.project_id))
+  const project = input.project_id === undefined ? dex.project : projectNamed(dex, input.project_id)
   const { knowledge, notes, isHidden } = await learnedOf(dex)
   if (!isHidden(project)) notes.push(...(await readProject(dex, knowledge, project)))
   const moment = momentOf(dex, input, project)
   const suggestions = await dex.suggestions()
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project })
   const kinds = enabledKinds(settings)
+  const { source, session } = moment
+  const seen = source && session ? suggestions.seen(source, session) : NEW_SESSION.seen
   const items = isHidden(project)
     ? []
     : suggest(
@@ -54,7 +54,7 @@ export async function run(dex: Dex, input: SuggestInput) {
           ...(kinds.has("document") && { documents: await documentsAbout(dex, moment) }),
         },
         moment,
-        { ...NEW_SESSION, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
+        { ...NEW_SESSION, seen, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
         {
           weights: WEIGHTS,
           learned: suggestions.weights(),
@@ -64,14 +64,14 @@ export async function run(dex: Dex, input: SuggestInput) {
         },
       )
   if (isHidden(project)) notes.push("The project is private: it is told of only inside itself.")
-  const id = randomUUID()
+  const id = newSuggestionId()
   const status = "shown" as const
   const latency_ms = Math.round(performance.now() - started)
   if (items.length > 0) {
     const kept = suggestions.save({ id, moment, items, status, latency_ms })
     if (!kept.kept) notes.push(`It is not remembered that this was told: ${kept.why}`)
   }
-  const waiting = (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions
+  const waiting = project === dex.project ? (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions : []
   return {
     id,
     ...(moment.session !== undefined && { session_id: moment.session }),

@@ -141,6 +141,29 @@ test("nothing comes from another project, and a private one is told of only insi
   expect(hidden).toMatchObject({ code: 1, stderr: expect.stringContaining("private") })
 })
 
+test("a project is named by a folder of it, and by nothing that is not there", async () => {
+  const { home, project } = await worked()
+  const run = (...args: string[]) => inside(project, home, args)
+  mkdirSync(join(project, "cmd"))
+  const made = JSON.parse((await run("subscribe", "src/**", "--project", "cmd", "--json")).stdout)
+  expect(made.project).toBe(project)
+  const refused = { code: 2, stderr: expect.stringContaining("folder") }
+  for (const args of [
+    ["mute", "resume.go"],
+    ["mute", "/nope"],
+    ["mute", "src/token.ts"],
+  ])
+    expect(await run(...args)).toMatchObject(refused)
+  expect(await run("suggest", "--project", "/nope")).toMatchObject(refused)
+  expect(await run("subscribe", "src/**", "--project", "/nope")).toMatchObject(refused)
+  expect(await run("mute", "fixes")).toMatchObject({ code: 0, stdout: expect.stringContaining("fix is now muted") })
+  expect(await run("mute", "cmd")).toMatchObject({ code: 0 })
+  expect(JSON.parse((await run("mute", "--list", "--json")).stdout).mutes).toMatchObject([
+    { type: "kind", name: "fix" },
+    { type: "project", name: project },
+  ])
+})
+
 test("an agent gets the same over MCP, for its own session", async () => {
   const { home, project } = await worked()
   const client = await connect(home, { cwd: project, env: { CLAUDE_CODE_SESSION_ID: "now" } })
@@ -160,6 +183,8 @@ test("an agent gets the same over MCP, for its own session", async () => {
   const verdict = /^next: .*: suggestion_feedback (\{.*\})$/m.exec(text)!
   expect(JSON.parse(verdict[1]!)).toEqual({ id, verdict: "used", item: 1 })
   expect(await client.call("suggestion_feedback", JSON.parse(verdict[1]!))).not.toHaveProperty("isError")
+  const again = await client.call("context_suggest", { current_file: "src/token.ts" })
+  expect(again.structuredContent).toMatchObject({ suggestions: [] })
   const nothing = await client.call("context_suggest", { error: "zebra: no stripes" })
   expect(nothing.content[0]!.text).toMatch(/^Nothing is known that would help here\.\nnext: .*dex_search \{/)
   client.child.stdin!.end()

@@ -4,6 +4,7 @@ import Database from "better-sqlite3"
 import { expect, onTestFinished, test } from "vitest"
 import { redactText } from "../../src/ingest/redact.ts"
 import { KEPT_MS, type Learn, MOST_SUGGESTIONS, openSuggestions } from "../../src/store/suggestions.ts"
+import { learn } from "../../src/suggest/feedback.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -188,7 +189,7 @@ test("what came of it is known for each item, and the whole follows from its ite
   suggestions.setStatus("a", "dismissed")
   expect(statuses()).toEqual(["dismissed", ["dismissed", "dismissed", "dismissed"]])
   suggestions.setStatus("a", "used")
-  expect(statuses()).toEqual(["used", ["dismissed", "dismissed", "dismissed"]])
+  expect(statuses()).toEqual(["used", ["shown", "shown", "shown"]])
   expect(suggestions.setStatus("a", "used", 4)).toBeUndefined()
   expect(suggestions.setStatus("b", "used")).toBeUndefined()
 })
@@ -213,6 +214,18 @@ test("a verdict is counted once for each item; another one is told what was coun
   expect(suggestions.resetWeights()).toBe(1)
   expect(suggestions.weights()).toEqual({})
   expect(suggestions.get("a")?.status).toBe("dismissed")
+})
+
+test("what was dismissed as a whole and then used is no longer dismissed, nor counted as such", () => {
+  const { suggestions } = opened()
+  const items = [itemOf({ key: "a", relevance: 0.5 }), itemOf({ key: "b", relevance: 0.5 })]
+  suggestions.save(suggestionOf("s", { items }))
+  suggestions.setStatus("s", "dismissed", undefined, learn)
+  const near = (weights: Record<string, number>) => Object.values(weights).every((value) => Math.abs(value) < 1e-9)
+  expect(near(suggestions.weights())).toBe(false)
+  const after = suggestions.setStatus("s", "used", undefined, learn)
+  expect(after).toMatchObject({ status: "used", items: [{ status: "shown" }, { status: "shown" }] })
+  expect(near(suggestions.weights())).toBe(true)
 })
 
 test("mutes and the first time are kept", () => {

@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { DAY_MS, localDay } from "../../src/core/dates.ts"
 import { inTransaction } from "../../src/store/database.ts"
 import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import { renewReversals, saveDecisions } from "../../src/store/knowledge-decisions.ts"
@@ -97,7 +98,7 @@ test("after a failed command, what fixed it before, with the edit and where to r
   expect(suggest({ knowledge }, failing(), session(), SAID)).toMatchObject([
     {
       kind: "fix",
-      title: "Solved on 2026-10-03 by editing src/token.ts",
+      title: `Solved on ${localDay(NOW - 17 * DAY_MS)} by editing src/token.ts`,
       summary: "-  return token.expiry\n+  return readExpiry(token)",
       ref: "claude_code:a#8",
       file: "src/token.ts",

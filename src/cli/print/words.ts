@@ -1,3 +1,4 @@
+import { localMinute } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { clip, safe, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
 
@@ -22,9 +23,7 @@ export function seconds(ms: number): string {
 /** 2026-11-03 09:12 in local time. */
 export function when(iso: string | undefined): string {
   if (!iso) return "no date"
-  const at = new Date(iso)
-  const two = (n: number) => String(n).padStart(2, "0")
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`
+  return localMinute(Date.parse(iso))
 }
 
 /** ~/code/api instead of /home/somebody/code/api. */
