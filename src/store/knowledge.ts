@@ -162,6 +162,23 @@ export function nameOf(db: Knowledge, source: string, id: string): string | unde
     | undefined
 }
 
+/** The conversation that the feed calls so. */
+export function refOf(db: Knowledge, name: string): Ref | undefined {
+  return db.prepare("select source, native_id as id from conversation where name = ?").get(name) as Ref | undefined
+}
+
+/** Those that may tell what this one did, it being their subagent. */
+export function toldOfBy(db: Knowledge, { source, id }: Ref): { name: string; ref: Ref }[] {
+  const rows = db
+    .prepare(
+      `select o.name, o.source, o.native_id as id from conversation c
+       join conversation o on o.source = c.source and (o.root = c.root or o.native_id = c.root)
+       where c.source = ? and c.native_id = ? and o.id <> c.id and o.kind <> 'subagent'`,
+    )
+    .all(source, id) as (Ref & { name: string })[]
+  return rows.map(({ name, ...ref }) => ({ name, ref }))
+}
+
 /** The root of the conversation that this one belongs to, as far as it is known. */
 export function rootOf(db: Knowledge, source: string, id: string): string {
   const known = db.prepare("select root from conversation where source = ? and native_id = ?").pluck().get(source, id)

@@ -6,10 +6,12 @@ import {
   learnedToken,
   learnerVersion,
   nameOf,
+  refOf,
   removeConversation,
   renewConversation,
   rootOf,
   saveLearnedToken,
+  toldOfBy,
 } from "../store/knowledge.ts"
 import { type KeptDecision, renewReversals, saveDecisions } from "../store/knowledge-decisions.ts"
 import { saveWorked, type WorkedFile } from "../store/knowledge-files.ts"
@@ -77,16 +79,27 @@ function startAnew(knowledge: Knowledge): void {
   inTransaction(knowledge, () => forgetConversations(knowledge))
 }
 
-/** What a subagent did is part of what its parent knows. A parent that is not known yet comes by itself. */
+/** What a subagent did is part of what its parent knows, until it is forgotten. A parent that is not known yet comes by itself. */
 async function withParents(store: Store, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
   const all = new Map(changes.map((change) => [change.conversation, change]))
-  for (const { ref } of changes) {
-    const parent = ref && (await store.conversation(ref))?.parent
-    const name = parent && nameOf(knowledge, ref.source, parent.id)
-    if (name !== undefined && !all.has(name))
-      all.set(name, { conversation: name, deleted: false, ref: { source: ref!.source, id: parent!.id } })
+  const add = (name: string, ref: Ref) => {
+    if (!all.has(name)) all.set(name, { conversation: name, deleted: false, ref })
+  }
+  for (const { conversation, ref } of changes) {
+    const row = ref && (await store.conversation(ref))
+    const parent = row?.parent && { source: row.ref.source, id: row.parent.id }
+    const name = parent && nameOf(knowledge, parent.source, parent.id)
+    if (name !== undefined) add(name, parent!)
+    const gone = goneFrom(knowledge, conversation, row?.ref)
+    for (const { name, ref } of gone ? toldOfBy(knowledge, gone) : []) add(name, ref)
   }
   return [...all.values()]
+}
+
+/** What was known by this name and is there no more. The history gives the name of a forgotten one to another. */
+function goneFrom(knowledge: Knowledge, name: string, now: Ref | undefined): Ref | undefined {
+  const known = refOf(knowledge, name)
+  return known && (known.source !== now?.source || known.id !== now.id) ? known : undefined
 }
 
 /** One conversation alone, for those who want to know what was known at a time. */

@@ -1,0 +1,95 @@
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { type Knowledge, openKnowledge } from "../../src/store/knowledge.ts"
+import { fixesHolding } from "../../src/store/knowledge-fixes.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import type { ConversationWrite, MessageWrite } from "../../src/store/store.ts"
+import { learn } from "../../src/suggest/learn.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+import { tempDir } from "../support/temp.ts"
+
+function open() {
+  const dir = tempDir()
+  const store = openStore(join(dir, "history.db"))
+  const opened = [store] as { close(): void }[]
+  onTestFinished(() => {
+    for (const one of opened) one.close()
+  })
+  const knowing = (name: string) => {
+    const knowledge = openKnowledge(join(dir, `${name}.db`))
+    opened.push(knowledge)
+    return knowledge
+  }
+  const knowledge = knowing("knowledge")
+  const rebuilt = async () => {
+    const anew = knowing(`anew-${opened.length}`)
+    await learn(store, anew)
+    return fixes(anew)
+  }
+  const put = (id: string, messages: MessageWrite[], more: Partial<ConversationWrite> = {}) =>
+    store.writeUnit(unit(id, [conversation(id, messages, more)]))
+  return { dir, store, knowledge, rebuilt, put }
+}
+
+const fixes = (knowledge: Knowledge) => fixesHolding(knowledge, ["quokkaword"], { limit: 10 })
+
+function ran(key: string, failed: boolean): MessageWrite {
+  const error = failed ? "TypeError: quokkaword is not a function" : ""
+  return said(key, "", {
+    role: "assistant",
+    parts: [],
+    effects: [{ type: "command", command: "npm test", failed, error }],
+  })
+}
+
+function edited(key: string, path: string): MessageWrite {
+  const text = JSON.stringify({ old_string: "a", new_string: "zebrafishword" })
+  return said(key, "", {
+    role: "assistant",
+    parts: [{ type: "tool_call", tool: "Edit", text, call_id: key, origin: "agent" }],
+    effects: [{ type: "file", action: "edited", path, added: 1, removed: 1, call_id: key }],
+  })
+}
+
+const delegated = (key: string, call_id: string): MessageWrite =>
+  said(key, "", {
+    role: "assistant",
+    parts: [{ type: "tool_call", tool: "Task", text: "{}", call_id, origin: "agent" }],
+  })
+
+const parentMessages = () => [said("p1", "make it pass"), ran("p2", true), delegated("p3", "x1"), ran("p4", false)]
+const subagent = (project: string): Partial<ConversationWrite> => ({
+  kind: "subagent",
+  parent: { id: "P", call_id: "x1" },
+  project,
+  cwds: [project],
+})
+
+test("what a forgotten subagent did is no longer part of what its parent knows", async () => {
+  const { store, knowledge, rebuilt, put } = open()
+  await put("P", parentMessages())
+  await put("S", [said("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
+  await learn(store, knowledge)
+  expect(fixes(knowledge)).toMatchObject([{ id: "P", files: [{ path: "src/token.ts" }] }])
+  await store.forget([{ source: "claude_code", id: "S" }])
+  await learn(store, knowledge)
+  expect(fixes(knowledge)).toEqual([])
+  expect(await rebuilt()).toEqual([])
+})
+
+test("a conversation that takes the place of a forgotten one in the feed does not hide that it was forgotten", async () => {
+  const { store, knowledge, put } = open()
+  await put("P", parentMessages())
+  await put("S", [said("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
+  await learn(store, knowledge)
+  const before = (await store.changes(undefined, 9)).changes.map((change) => change.conversation)
+  await store.forget([{ source: "claude_code", id: "S" }])
+  await put("N", [said("n1", "hello")])
+  expect((await store.changes(undefined, 9)).changes).toContainEqual({
+    conversation: before.at(-1),
+    deleted: false,
+    ref: { source: "claude_code", id: "N" },
+  })
+  await learn(store, knowledge)
+  expect(fixes(knowledge)).toEqual([])
+})
