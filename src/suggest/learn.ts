@@ -27,7 +27,7 @@ import { supersede } from "./supersede.ts"
 import { testRunsIn } from "./test-runs.ts"
 
 /** What is learned differently from this on is learned again from everything. */
-const LEARNER_VERSION = 5
+const LEARNER_VERSION = 6
 const BATCH = 16
 const MOST_SUBAGENTS = 50
 
@@ -173,6 +173,7 @@ function write(knowledge: Knowledge, learned: Learned): void {
   saveDecisions(knowledge, id, project, decisions)
 }
 
+/** Those of the same project: whether another one is private may change at any time, and what was learned stays. */
 async function subagentsOf(store: Store, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
   if (kind === "subagent") return []
   const { rows } = await store.list({
@@ -180,10 +181,10 @@ async function subagentsOf(store: Store, { ref, kind, project }: ConversationRow
     kinds: ["subagent"],
     limit: MOST_SUBAGENTS,
     offset: 0,
-    ...(project !== undefined && { inside: project }),
+    ...(project !== undefined && { in_project: project, inside: project }),
   })
   const subagents: Subagent[] = []
-  for (const { ref, parent } of rows)
+  for (const { ref, parent } of rows.filter((row) => row.project === project))
     subagents.push({
       id: formatRef(ref),
       ...(parent?.call_id !== undefined && { call_id: parent.call_id }),

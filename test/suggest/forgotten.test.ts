@@ -8,6 +8,8 @@ import { learn } from "../../src/suggest/learn.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
+const SECRET = "/code/secret"
+
 function open() {
   const dir = tempDir()
   const store = openStore(join(dir, "history.db"))
@@ -92,4 +94,17 @@ test("a conversation that takes the place of a forgotten one in the feed does no
   })
   await learn(store, knowledge)
   expect(fixes(knowledge)).toEqual([])
+})
+
+test("what a subagent did in another project is never told of its parent's, private or not", async () => {
+  const { store, knowledge, rebuilt, put } = open()
+  await put("P", [...parentMessages(), ran("p5", true), edited("p6", "/code/api/src/own.ts"), ran("p7", false)])
+  await put("S", [said("s1", "mend it"), edited("s2", `${SECRET}/src/plan.ts`)], subagent(SECRET))
+  for (const isPrivate of [false, true, false]) {
+    await store.setPrivate(SECRET, isPrivate)
+    await learn(store, knowledge)
+    expect(fixes(knowledge)).toMatchObject([{ id: "P", files: [{ path: "src/own.ts" }] }])
+    expect(JSON.stringify(fixes(knowledge))).not.toContain("plan.ts")
+    expect(await rebuilt()).toEqual(fixes(knowledge))
+  }
 })
