@@ -6,6 +6,7 @@ import {
   learnedToken,
   learnerVersion,
   nameOf,
+  notePurge,
   refOf,
   removeConversation,
   renewConversation,
@@ -69,6 +70,7 @@ export async function learn(
 function save(knowledge: Knowledge, facts: Learned[], from: string | undefined, to: string): boolean {
   return inTransaction(knowledge, () => {
     if (learnedToken(knowledge) !== from) return false
+    if (facts.some((fact) => goneFrom(knowledge, fact.name, fact.ref) !== undefined)) notePurge(knowledge)
     for (const fact of facts) write(knowledge, fact)
     saveLearnedToken(knowledge, to)
     return true
@@ -109,10 +111,16 @@ export async function learnConversation(store: Store, knowledge: Knowledge, name
 }
 
 type Learned =
-  | { name: string; gone: true }
+  | {
+      name: string
+      gone: true
+      /** Where the history has it, and there is nothing to learn from it. */
+      ref?: Ref
+    }
   | {
       name: string
       gone: false
+      ref: Ref
       row: ConversationRow
       web_at?: number
       worked: WorkedFile[]
@@ -123,13 +131,14 @@ type Learned =
 
 async function factsOf(store: Store, { conversation: name, ref }: Change): Promise<Learned> {
   const row = ref && (await store.conversation(ref))
-  if (!row || row.kind === "dex") return { name, gone: true }
+  if (!row || row.kind === "dex") return { name, gone: true, ...(row && { ref: row.ref }) }
   if (row.kind === "document") return documentFacts(store, name, row)
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
   const web_at = webAt(messages)
   return {
     name,
     gone: false,
+    ref: row.ref,
     row,
     ...(web_at !== undefined && { web_at }),
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
@@ -143,8 +152,8 @@ async function factsOf(store: Store, { conversation: name, ref }: Change): Promi
 async function documentFacts(store: Store, name: string, row: ConversationRow): Promise<Learned> {
   const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
   return decisions.length === 0
-    ? { name, gone: true }
-    : { name, gone: false, row, worked: [], fixes: [], test_runs: [], decisions }
+    ? { name, gone: true, ref: row.ref }
+    : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
 function write(knowledge: Knowledge, learned: Learned): void {
@@ -152,8 +161,8 @@ function write(knowledge: Knowledge, learned: Learned): void {
     removeConversation(knowledge, learned.name)
     return
   }
-  const { name, row, web_at, worked, fixes, test_runs, decisions } = learned
-  const { ref, kind, project, title, started_at, ended_at } = row
+  const { name, ref, row, web_at, worked, fixes, test_runs, decisions } = learned
+  const { kind, project, title, started_at, ended_at } = row
   const from = row.parent?.id ?? row.fork_of
   const id = renewConversation(knowledge, {
     name,

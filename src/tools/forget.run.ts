@@ -32,10 +32,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
     await index.follow(store)
     index.purge()
   }
-  if (dex.knows()) {
-    const { purgeKnowledge } = await import("../store/knowledge.ts")
-    purgeKnowledge((await learnedOf(dex)).knowledge, dex.home.knowledge)
-  }
+  if (dex.knows()) await learnedOf(dex)
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
   return { forgotten, count: refs.length }
 }

@@ -1,4 +1,4 @@
-import type { Knowledge } from "../store/knowledge.ts"
+import { isPurgeDue, type Knowledge, purgeKnowledge } from "../store/knowledge.ts"
 import type { Store } from "../store/store.ts"
 import { learn } from "../suggest/learn.ts"
 import type { Dex } from "./context.ts"
@@ -13,7 +13,7 @@ export type Learned = {
   hidden: string[]
 }
 
-/** The facts, brought up to what the history says. */
+/** The facts, brought up to what the history says; what was forgotten is in no byte of them. */
 export async function learnedOf(dex: Dex): Promise<Learned> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
@@ -21,6 +21,7 @@ export async function learnedOf(dex: Dex): Promise<Learned> {
     ...(dex.signal && { signal: dex.signal }),
     onProgress: await progressOf(dex, store),
   })
+  if (isPurgeDue(knowledge)) purgeKnowledge(knowledge, dex.home.knowledge)
   const hidden = new Set(
     (await store.projects()).filter((one) => one.private && one.path !== dex.project).map((one) => one.path),
   )

@@ -1,7 +1,7 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { expect, test } from "vitest"
-import { openKnowledge } from "../../src/store/knowledge.ts"
+import { expect, onTestFinished, test } from "vitest"
+import { isPurgeDue, openKnowledge, purgeKnowledge, UNNAMED_PROJECTS } from "../../src/store/knowledge.ts"
 import { workedIn } from "../../src/store/knowledge-files.ts"
 import { fixesHolding } from "../../src/store/knowledge-fixes.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
@@ -46,6 +46,12 @@ async function home(...sessions: [string, (session: Writer) => void][]): Promise
 
 const knowledgeOf = (at: string) => openKnowledge(join(at, ".dex", "knowledge.db"))
 const storeOf = (at: string) => openStore(join(at, ".dex", "history.db"))
+
+function bytesIn(at: string): string {
+  const dir = join(at, ".dex")
+  const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
+  return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
+}
 
 function factsIn(at: string): unknown {
   const knowledge = knowledgeOf(at)
@@ -93,11 +99,7 @@ test("learned bit by bit is what is learned at once", async () => {
 test("what was forgotten is in no byte of the facts, and another history's facts are not kept", async () => {
   const at = await home([SESSION, solved], [OTHER, (session) => session.prompt("hello there")])
   await dex(at, ["fix", "quokkaword is not a function"])
-  const bytes = () => {
-    const dir = join(at, ".dex")
-    const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
-    return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
-  }
+  const bytes = () => bytesIn(at)
   expect(bytes()).toContain("zebrafishword")
   expect(await dex(at, ["forget", `claude_code:${SESSION}`, "--yes"])).toMatchObject({ code: 0 })
   for (const word of ["zebrafishword", "quokkaword", "token.ts"]) expect(bytes()).not.toContain(word)
@@ -108,6 +110,61 @@ test("what was forgotten is in no byte of the facts, and another history's facts
   expect(knowledge.prepare("select count(*) from conversation").pluck().get()).toBe(1)
   store.close()
   knowledge.close()
+})
+
+test.each(["before the facts are learned again", "before the file is rewritten"])(
+  "what was forgotten is in no byte after the next sync where dex is killed %s",
+  async (when) => {
+    const at = tempDir()
+    const session = writer({ sessionId: SESSION, cwd: "/home/dev/initech" })
+    solved(session)
+    putSession(at, session.records)
+    const other = writer({ sessionId: OTHER }, "o")
+    other.prompt("hello there")
+    putSession(at, other.records, OTHER)
+    await dex(at, ["sync"])
+    await dex(at, ["fix", "quokkaword is not a function"])
+    expect(bytesIn(at)).toContain("initech")
+    const [store, knowledge] = [storeOf(at), knowledgeOf(at)]
+    await store.forget([{ source: "claude_code", id: SESSION }])
+    if (when === "before the file is rewritten") await learn(store, knowledge)
+    store.close()
+    knowledge.close()
+    expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+    for (const word of ["zebrafishword", "quokkaword", "token.ts", "initech"]) expect(bytesIn(at)).not.toContain(word)
+  },
+)
+
+test("a file is rewritten once for what was forgotten, and not for what was only learned again", async () => {
+  const at = await home([SESSION, solved], [OTHER, (session) => session.prompt("hello there")])
+  await dex(at, ["fix", "x"])
+  const [store, knowledge] = [storeOf(at), knowledgeOf(at)]
+  expect(isPurgeDue(knowledge)).toBe(false)
+  await store.forget([{ source: "claude_code", id: SESSION }])
+  await learn(store, knowledge)
+  expect(isPurgeDue(knowledge)).toBe(true)
+  purgeKnowledge(knowledge, join(at, ".dex", "knowledge.db"))
+  expect(isPurgeDue(knowledge)).toBe(false)
+  store.close()
+  knowledge.close()
+})
+
+test("a project that anything is known of is kept when the file is rewritten", () => {
+  const path = join(tempDir(), "knowledge.db")
+  const knowledge = openKnowledge(path)
+  onTestFinished(() => void knowledge.close())
+  const tables = knowledge
+    .prepare(
+      "select m.name from sqlite_schema m join pragma_table_info(m.name) c on c.name = 'project_id' where m.type = 'table'",
+    )
+    .pluck()
+    .all() as string[]
+  expect(tables).toContain("conversation")
+  for (const table of tables) expect(UNNAMED_PROJECTS, table).toMatch(new RegExp(`from ${table}\\b`))
+  knowledge.exec("insert into project (path) values ('/kept'), ('/left')")
+  knowledge.exec("insert into git_read (project_id, head, read_at, left_out) values (1, 'h', 1, '[]')")
+  purgeKnowledge(knowledge, path)
+  expect(knowledge.prepare("select path from project").pluck().all()).toEqual(["/kept"])
 })
 
 test("words after a web page's are not its own, nor those of whoever it told", async () => {
