@@ -81,12 +81,15 @@ export function saveLearnedToken(db: Knowledge, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
 }
 
-/** Remembers which way of learning made the facts; `changed` where another one did. */
-export function learnerVersion(db: Knowledge, version: number): "same" | "changed" {
-  const known = db.prepare("select value from meta where key = 'learner'").pluck().get()
-  if (known === String(version)) return "same"
-  db.prepare("insert or replace into meta (key, value) values ('learner', ?)").run(String(version))
-  return known === undefined ? "same" : "changed"
+/** What another way of learning made of conversations is forgotten, in one step with remembering which way it is now. */
+export function useLearner(db: Knowledge, version: number): void {
+  const known = db.prepare("select value from meta where key = 'learner'").pluck()
+  if (known.get() === String(version)) return // whoever only reads takes no lock
+  inTransaction(db, () => {
+    if (known.get() === String(version)) return
+    if (known.get() !== undefined) forgetConversations(db)
+    db.prepare("insert or replace into meta (key, value) values ('learner', ?)").run(String(version))
+  })
 }
 
 /** Everything that came from conversations. What came from projects stays. */

@@ -4,7 +4,6 @@ import {
   forgetConversations,
   type Knowledge,
   learnedToken,
-  learnerVersion,
   nameOf,
   notePurge,
   refOf,
@@ -13,6 +12,7 @@ import {
   rootOf,
   saveLearnedToken,
   toldOfBy,
+  useLearner,
 } from "../store/knowledge.ts"
 import { type KeptDecision, renewReversals, saveDecisions } from "../store/knowledge-decisions.ts"
 import { saveWorked, type WorkedFile } from "../store/knowledge-files.ts"
@@ -45,12 +45,12 @@ export async function learn(
   options: LearnOptions = {},
 ): Promise<{ learned: number; complete: boolean }> {
   let learned = 0
-  if (learnerVersion(knowledge, LEARNER_VERSION) === "changed") startAnew(knowledge)
+  useLearner(knowledge, LEARNER_VERSION)
   for (;;) {
     const token = learnedToken(knowledge)
     const feed = await store.changes(token, BATCH)
     if (feed.rebuild) {
-      startAnew(knowledge)
+      inTransaction(knowledge, () => forgetConversations(knowledge))
       continue
     }
     const facts: Learned[] = []
@@ -75,10 +75,6 @@ function save(knowledge: Knowledge, facts: Learned[], from: string | undefined, 
     saveLearnedToken(knowledge, to)
     return true
   })
-}
-
-function startAnew(knowledge: Knowledge): void {
-  inTransaction(knowledge, () => forgetConversations(knowledge))
 }
 
 /** What a subagent did is part of what its parent knows, until it is forgotten. A parent that is not known yet comes by itself. */

@@ -197,6 +197,24 @@ test("facts that another version of dex keeps in another form are learned anew",
   expect(factsIn(at)).toMatchObject({ fixes: [{ edits: 1 }] })
 })
 
+test("facts of another way of learning do not stay where forgetting them is cut off", async () => {
+  const at = await home([SESSION, solved])
+  await dex(at, ["fix", "x"])
+  const [store, knowledge] = [storeOf(at), knowledgeOf(at)]
+  onTestFinished(() => {
+    store.close()
+    knowledge.close()
+  })
+  knowledge.exec("update meta set value = '3' where key = 'learner'; update fix set edit = 'what 3 learned'")
+  knowledge.exec("create trigger cut before delete on conversation begin select raise(abort, 'cut off'); end")
+  await expect(learn(store, knowledge)).rejects.toThrow("cut off")
+  knowledge.exec("drop trigger cut")
+  await learn(store, knowledge)
+  expect(fixesHolding(knowledge, ["quokkaword"], { limit: 2 })).toMatchObject([
+    { edit: expect.stringContaining("zebrafishword") },
+  ])
+})
+
 test("paths below a project, on every system", () => {
   expect(pathBelow("/a/b", "/a/b/c/d.ts")).toBe("c/d.ts")
   expect(pathBelow("/a/b", "/a/bc/d.ts")).toBeUndefined()
