@@ -29,15 +29,25 @@ export function decisionsIn(
   const calls = callsOf(live)
   const edited = editedAfter(live)
   const found = new Map<string, Decision>()
+  let last: Decision | undefined
   for (const [i, message] of live.entries()) {
     const stated = [...commitsOf(message), ...(row.kind === "person" ? statedIn(message, calls, found.size > 0) : [])]
     for (const one of stated) {
       const decision = decisionOf(row, message, one, edited[i]!)
-      const known = plain(decision.quote)
-      if (known !== "" && !found.has(known)) found.set(known, decision)
+      const said = plain(decision.quote)
+      const before = found.get(said)
+      if (said === "" || (before && before === last)) continue
+      last = before ? saidAgain(before, decision) : decision
+      found.delete(said)
+      found.set(said, last)
     }
   }
   return [...found.values()]
+}
+
+/** Something else was decided since, and may have been the opposite: the newest word counts. */
+function saidAgain(before: Decision, now: Decision): Decision {
+  return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MOST_FILES) }
 }
 
 function statedIn(message: StoredMessage, calls: Map<string, string>, hasDecided: boolean): Stated[] {

@@ -117,6 +117,25 @@ describe("a person's sentence", () => {
 })
 
 describe("a conversation", () => {
+  test("what is said again after something else was decided is the newest word, with all that it led to", () => {
+    const [on, off] = ["telemetry should be enabled by default", "telemetry should be disabled by default"]
+    const messages = [
+      typed(1, on),
+      edited(2, "/code/shop/src/send.ts"),
+      typed(3, off),
+      typed(4, on),
+      edited(5, "/code/shop/src/ask.ts"),
+      typed(6, on),
+    ]
+    const found = decisionsIn(ROW, messages)
+    expect(found.map(({ quote, number, files }) => [quote, number, files])).toEqual([
+      [off, 3, []],
+      [on, 4, ["src/ask.ts", "src/send.ts"]],
+    ])
+    const [offKey, onKey] = found.map(({ key }) => key)
+    expect(supersede(found.map((one) => ({ ...one, conversation: "one" })))).toEqual(new Map([[offKey, onKey]]))
+  })
+
   test("tells each decision once, with where and what it led to", () => {
     const said = "we should always store timestamps in UTC, see src/time.ts and `toUtc()`"
     const found = decisionsIn(ROW, [
