@@ -168,22 +168,38 @@ function keepReversals(db: Knowledge, project: number, given: InOrder[], found: 
   return true
 }
 
-type InOrder = Omit<MadeDecision, "subject"> & { subject: string }
+type InOrder = Omit<MadeDecision, "subject"> & { subject: string; time: number }
 
 function inOrder(db: Knowledge, project: number): InOrder[] {
-  return db
+  const all = db
     .prepare(
       `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
-         ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation
+         ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation,
+         ifnull(fact.at, ifnull(c.ended_at, 0)) as time
        from decision fact left join conversation c on c.id = fact.conversation_id
        where fact.project_id = ? and ${TOLD_ONCE}
-       order by ifnull(fact.at, ifnull(c.ended_at, 0)), fact.conversation_id, fact.number, fact.id`,
+       order by time, fact.conversation_id, fact.number, fact.id`,
     )
     .all(project) as InOrder[]
+  const others = all.filter(({ kind }) => kind !== "adr")
+  const records = inOrderOfNames(all.filter(({ kind }) => kind === "adr"))
+  return [...others, ...records].sort((a, b) => a.time - b.time)
 }
 
-function madeOf(row: InOrder): MadeDecision {
-  return { ...row, subject: JSON.parse(row.subject) as string[] }
+/** Records of documents are numbered or dated by their names. When a file was written says only that it is not newer. */
+function inOrderOfNames(records: InOrder[]): InOrder[] {
+  const byName = new Intl.Collator("en", { numeric: true }).compare
+  let newest = 0
+  return records
+    .sort((a, b) => byName(a.conversation, b.conversation))
+    .map((record) => {
+      newest = Math.max(newest, record.time)
+      return { ...record, time: newest }
+    })
+}
+
+function madeOf({ time: _, subject, ...row }: InOrder): MadeDecision {
+  return { ...row, subject: JSON.parse(subject) as string[] }
 }
 
 export type DecisionFilter = {

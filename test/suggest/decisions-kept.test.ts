@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
@@ -343,4 +343,33 @@ test("while it is worked out what was taken back, others can write, and what the
   expect(stale()).toBe(1)
   renewReversals(theirs, chained)
   expect([kept().at(-2), stale()]).toEqual([["more 2", "more 3"], 0])
+})
+
+test("a decision record is taken back by one with a later name, whenever their files were written", async () => {
+  const at = await home([FIRST, PROJECT, 2, (session) => session.prompt("hello there")])
+  const project = join(at, "code")
+  mkdirSync(join(project, "docs/adr"), { recursive: true })
+  mkdirSync(join(project, ".git"))
+  const record = (name: string, days: number, day: number, mark = "") => {
+    const path = join(project, "docs/adr", name)
+    writeFileSync(
+      path,
+      `# Sessions\n\nStatus: Accepted\n\n## Decision\n\nSessions are kept in the shared cache of every region for at most ${days} days${mark}\n`,
+    )
+    utimesSync(path, new Date(2026, 0, day), new Date(2026, 0, day))
+  }
+  record("9-sessions.md", 30, 1)
+  record("10-sessions.md", 90, 2)
+  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  await run("docs", "add", join(project, "docs"))
+  const told = async () => {
+    const { stdout } = await run("decisions", "--all", "--json")
+    const { decisions } = JSON.parse(stdout) as { decisions: { ref: string; superseded_by?: { ref: string } }[] }
+    const name = (ref: string | undefined) => /(\d+)-sessions/.exec(ref ?? "")?.[1]
+    return Object.fromEntries(decisions.map(({ ref, superseded_by }) => [name(ref), name(superseded_by?.ref)]))
+  }
+  expect(await told()).toEqual({ 9: "10", 10: undefined })
+  record("9-sessions.md", 30, 3, ".")
+  await run("sync")
+  expect(await told()).toEqual({ 9: "10", 10: undefined })
 })
