@@ -4,8 +4,8 @@ const TIMEOUT_MS = 30_000
 const MAX_OUTPUT_BYTES = 64 << 20
 
 /**
- * The files of a repository's folder that git knows or would take, relative to the folder with forward slashes. Undefined
- * when the folder is in no repository, or git is missing or does not answer: the caller walks the folder then.
+ * The files of a repository's folder that git knows, there or not, or would take, relative to the folder with forward
+ * slashes. Undefined when the folder is in no repository, or git is missing or does not answer: the caller walks the folder then.
  */
 export async function listGitFiles(folder: string, signal?: AbortSignal): Promise<string[] | undefined> {
   const chunks: Buffer[] = []

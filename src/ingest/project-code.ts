@@ -8,10 +8,12 @@ import {
   codeStamps,
   hasCodeFile,
   hasCodeFolder,
+  linkedBy,
   relinkImports,
   removeCode,
   restampCode,
   saveCode,
+  saveLinkedBy,
 } from "../store/knowledge-code.ts"
 import type { Knowledge } from "../store/knowledge-rows.ts"
 import { openCodeReader } from "./code-reader.ts"
@@ -65,8 +67,8 @@ export async function syncProjectCode(
   const gone = [...known.keys()].filter((path) => !now.has(path))
   removeCode(knowledge, project, gone)
   result.removed = gone.length
-  const cameOrWent = gone.length > 0 || paths.some((path) => !known.has(path))
-  if (known.size > 0 && cameOrWent) relink(knowledge, project, here)
+  if (known.size > 0) relinkWhereDue(knowledge, project, here)
+  else if (paths.length > 0) saveLinkedBy(knowledge, project, here.modules)
   return result
 }
 
@@ -82,13 +84,15 @@ export async function updateCodeFile(
   const path = relative(project, isAbsolute(file) ? file : join(project, file))
     .split(sep)
     .join("/")
-  if (path === "" || path.startsWith("../") || isAbsolute(path) || languageOf(path) === undefined) return "same"
+  if (path === "" || path.startsWith("../") || isAbsolute(path)) return "same"
+  if (posix.basename(path) === "go.mod") relinkWhereDue(knowledge, project, storedProject(knowledge, project))
+  if (languageOf(path) === undefined) return "same"
   const known = codeStamps(knowledge, project, path).get(path)
   const stamp = stampOf(project, path)
   if (!stamp) {
     if (!known) return "same"
     removeCode(knowledge, project, [path])
-    relink(knowledge, project, storedPaths(knowledge, project))
+    relinkWhereDue(knowledge, project, storedProject(knowledge, project))
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
@@ -96,7 +100,8 @@ export async function updateCodeFile(
   try {
     const [read] = await reader.read([{ path, ...(known && { known }) }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
-    if (!known) relink(knowledge, project, storedPaths(knowledge, project))
+    if (linkedBy(knowledge, project) === undefined)
+      relinkWhereDue(knowledge, project, storedProject(knowledge, project))
     return read!.type === "same" ? "same" : read!.file.skipped === undefined ? "read" : "skipped"
   } finally {
     await reader.close()
@@ -147,44 +152,74 @@ function linked(file: CodeFile, here: ProjectPaths): CodeFile {
   return { ...file, imports }
 }
 
-function relink(knowledge: Knowledge, project: string, here: ProjectPaths): void {
-  relinkImports(knowledge, project, (importer, language, wanted) =>
+/** Also what a reading that was stopped has left to do. */
+function relinkWhereDue(knowledge: Knowledge, project: string, here: WholeProject): void {
+  if (linkedBy(knowledge, project) === here.modules) return
+  relinkImports(knowledge, project, here.modules, (importer, language, wanted) =>
     importTarget(importer, language as LanguageId, wanted, here),
   )
 }
 
-function projectPaths(project: string, paths: string[]): ProjectPaths {
+type WholeProject = ProjectPaths & {
+  /** What its go.mod files name, in one text. */
+  modules: string
+}
+
+function projectPaths(project: string, paths: string[]): WholeProject {
   const files = new Set(paths)
   const folders = new Set(paths.map((path) => posix.dirname(path)))
+  const moduleIn = goModules(project)
+  const modules = goFolders(paths).map((folder) => [folder, moduleIn(folder)] as const)
   return {
     hasFile: (path) => files.has(path),
     hasFolder: (folder) => folders.has(folder),
-    goModule: goModules(project),
+    goModule: goModuleOf(moduleIn),
+    modules: JSON.stringify(modules.filter(([, module]) => module !== undefined)),
   }
 }
 
+function storedProject(knowledge: Knowledge, project: string): WholeProject {
+  return projectPaths(project, [...codeStamps(knowledge, project).keys()])
+}
+
+/** For one file: nothing is looked up that it does not ask for. */
 function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   return {
     hasFile: (path) => hasCodeFile(knowledge, project, path),
     hasFolder: (folder) => hasCodeFolder(knowledge, project, folder),
-    goModule: goModules(project),
+    goModule: goModuleOf(goModules(project)),
   }
 }
 
-function goModules(project: string): ProjectPaths["goModule"] {
+/** The module that the go.mod in a folder names, if there is one. */
+function goModules(project: string): (folder: string) => string | undefined {
   const known = new Map<string, string | undefined>()
-  const moduleIn = (folder: string) => {
+  return (folder) => {
     if (!known.has(folder)) {
       const text = smallFile(join(project, folder, "go.mod"))?.toString("utf8")
       known.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
     }
     return known.get(folder)
   }
+}
+
+function goModuleOf(moduleIn: (folder: string) => string | undefined): ProjectPaths["goModule"] {
   return (path) => {
-    for (let folder = posix.dirname(path); ; folder = posix.dirname(folder)) {
+    for (const folder of withAbove(posix.dirname(path))) {
       const module = moduleIn(folder)
       if (module !== undefined) return { folder, module }
-      if (folder === ".") return undefined
     }
+    return undefined
   }
+}
+
+/** Where a go.mod would count. */
+function goFolders(paths: string[]): string[] {
+  const own = new Set(paths.filter((path) => languageOf(path) === "go").map((path) => posix.dirname(path)))
+  return [...new Set([...own].flatMap(withAbove))].sort()
+}
+
+/** The folder, the one that it is in, and so on up to the project's own, which is ".". */
+function withAbove(folder: string): string[] {
+  return folder === "." ? [folder] : [folder, ...withAbove(posix.dirname(folder))]
 }

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs"
+import { lstatSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { languageOf } from "../code/languages.ts"
 import { listGitFiles } from "../git/list-files.ts"
@@ -15,9 +15,12 @@ export async function listCodeFiles(
   options: { limit?: number; signal?: AbortSignal } = {},
 ): Promise<{ paths: string[]; not_listed: number }> {
   const limit = options.limit ?? MAX_CODE_FILES
-  const all = ((await listGitFiles(project, options.signal)) ?? walk(project, limit)).filter(
-    (path) => languageOf(path) !== undefined && !path.split("/").slice(0, -1).includes("node_modules"),
-  )
+  const isCode = (path: string) =>
+    languageOf(path) !== undefined && !path.split("/").slice(0, -1).includes("node_modules")
+  // Git lists what it tracks, whether it is there or not.
+  const isThere = (path: string) => lstatSync(join(project, path), { throwIfNoEntry: false }) !== undefined
+  const told = await listGitFiles(project, options.signal)
+  const all = told ? told.filter((path) => isCode(path) && isThere(path)) : walk(project, limit).filter(isCode)
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
 }
 

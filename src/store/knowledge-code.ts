@@ -66,6 +66,9 @@ export const CODE_SCHEMA = `
     primary key (file_id, seq)
   ) without rowid;
   create index code_use_name on code_use (name);
+
+  -- By which Go modules a project's imports were last linked. No row: files came or went since.
+  create table code_linked (project_id integer primary key, modules text not null);
 `
 
 const LOCAL = -1
@@ -126,13 +129,32 @@ export function removeCode(db: Knowledge, project: string, paths: readonly strin
       if (file === undefined) continue
       clear(db, file)
       db.prepare("delete from code_file where id = ?").run(file)
+      unlink(db, id)
     }
   })
+}
+
+function unlink(db: Knowledge, project: number): void {
+  db.prepare("delete from code_linked where project_id = ?").run(project)
+}
+
+/** Undefined where imports are to be linked again. */
+export function linkedBy(db: Knowledge, project: string): string | undefined {
+  const id = knownProject(db, project) ?? -1
+  return db.prepare("select modules from code_linked where project_id = ?").pluck().get(id) as string | undefined
+}
+
+export function saveLinkedBy(db: Knowledge, project: string, modules: string): void {
+  db.prepare("insert or replace into code_linked (project_id, modules) values (?, ?)").run(
+    projectId(db, project),
+    modules,
+  )
 }
 
 function saveFile(db: Knowledge, project: number, file: CodeFile): void {
   const old = fileId(db, project, file.path)
   if (old !== undefined) clear(db, old)
+  else unlink(db, project)
   const id =
     old ??
     (db
@@ -194,6 +216,7 @@ export function hasCodeFolder(db: Knowledge, project: string, folder: string): b
 export function relinkImports(
   db: Knowledge,
   project: string,
+  modules: string,
   targetOf: (importer: string, language: string, wanted: { module: string; name: string }) => string | undefined,
 ): number {
   const id = knownProject(db, project)
@@ -211,6 +234,7 @@ export function relinkImports(
       return target === row.target ? [] : [() => link.run(target, row.file_id, row.seq)]
     })
     for (const change of changed) change()
+    saveLinkedBy(db, project, modules)
     return changed.length
   })
 }

@@ -214,7 +214,8 @@ export const UNNAMED_PROJECTS = `delete from project where id not in (
   union select project_id from git_name
   union select project_id from decision where project_id is not null
   union select project_id from decision_stale
-  union select project_id from code_file)`
+  union select project_id from code_file
+  union select project_id from code_linked)`
 
 /** Rewrites the file without what was deleted, so that not even single words of it stay on disk. */
 export function purgeKnowledge(db: Knowledge, path: string): void {

@@ -246,3 +246,75 @@ test("much code is read in a thread of its own, with the same result", async () 
   expect(names("src/m69.ts")).toEqual(["f"])
   expect(codeCounts(knowledge, project)).toMatchObject({ definitions: 70, uses: 70 })
 }, 120_000)
+
+/** What another database knows that reads the project now for the first time. */
+async function readAnew(project: string) {
+  const knowledge = openKnowledge(join(tempDir(), "anew.db"))
+  onTestFinished(() => void knowledge.close())
+  await syncProjectCode({ knowledge, project })
+  return knowledge
+}
+
+describe("what is read bit by bit is what is read at once", () => {
+  test("a file that was moved and git was not told yet is where it is now", async () => {
+    const { knowledge, project, sync } = open({
+      "a.ts": 'import { f } from "./b"\nf()\n',
+      "b.ts": "export function f() {}\n",
+    })
+    const git = (...args: string[]) =>
+      execFileSync("git", ["-C", project, "-c", "user.name=A", "-c", "user.email=a@example.org", ...args])
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-q", "-m", "x")
+    await sync()
+    mkdirSync(join(project, "b"))
+    renameSync(join(project, "b.ts"), join(project, "b/index.ts"))
+    expect(await sync()).toMatchObject({ files: 2, removed: 1, skipped: {} })
+    for (const known of [knowledge, await readAnew(project)]) {
+      expect(importersOf(known, project, "b/index.ts", 5)).toEqual([{ path: "a.ts", line: 1 }])
+      expect(importersOf(known, project, "b.ts", 5)).toEqual([])
+    }
+  })
+
+  test("a reading that was stopped after it stored new files is linked by the next one", async () => {
+    const many = (text: string) => Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`m/${i}.ts`, text]))
+    const { at, knowledge, project, sync } = open({
+      "a.ts": 'import { f } from "./b"\nf()\n',
+      ...many("export const x = 1\n"),
+    })
+    await sync()
+    write(project, { "b.ts": "export function f() {}\n", ...many("export const other = 22\n") })
+    const stop = new AbortController()
+    await expect(syncProjectCode(at, { signal: stop.signal, onProgress: () => stop.abort() })).rejects.toThrow()
+    expect(definitionsNamed(knowledge, project, "f", 1)).toHaveLength(1)
+    await sync()
+    for (const known of [knowledge, await readAnew(project)])
+      expect(importersOf(known, project, "b.ts", 5)).toEqual([{ path: "a.ts", line: 1 }])
+  })
+
+  test.each(["a whole reading", "one file"])(
+    "a go.mod that comes or changes later links what it names, by %s",
+    async (by) => {
+      const { at, knowledge, project, sync } = open({
+        "main.go": 'package main\nimport "x.org/p/util"\nfunc main() { util.F() }\n',
+        "util/u.go": "package util\nfunc F() {}\n",
+      })
+      const read = () => (by === "one file" ? updateCodeFile(at, "go.mod") : sync())
+      await sync()
+      const linked = [{ path: "main.go", line: 2 }]
+      for (const [text, importers] of [
+        ["module x.org/p\n", linked],
+        ["module x.org/q\n", []],
+        ["module x.org/p\n\ngo 1.19\n", linked],
+      ] as const) {
+        write(project, { "go.mod": text })
+        await read()
+        for (const known of [knowledge, await readAnew(project)])
+          expect(importersOf(known, project, "util/u.go", 5)).toEqual(importers)
+      }
+      rmSync(join(project, "go.mod"))
+      await read()
+      expect(importersOf(knowledge, project, "util/u.go", 5)).toEqual([])
+    },
+  )
+})
