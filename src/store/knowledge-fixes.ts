@@ -84,11 +84,14 @@ export type FixFilter = {
   /** Only of this project; a part of its path is enough where `exactly` is not set. */
   project?: string
   exactly?: boolean
+  /** Of these projects nothing is told. */
+  except?: string[]
   limit: number
 }
 
 /** Those that hold any of the words, the best first. */
-export function fixesHolding(db: Knowledge, words: string[], { project, exactly, limit }: FixFilter): KnownFix[] {
+export function fixesHolding(db: Knowledge, words: string[], filter: FixFilter): KnownFix[] {
+  const { project, exactly, except = [], limit } = filter
   if (words.length === 0) return []
   const match = words.map((word) => `"${word.replaceAll('"', "")}"`).join(" OR ")
   const rows = db
@@ -98,9 +101,16 @@ export function fixesHolding(db: Knowledge, words: string[], { project, exactly,
          left join project p on p.id = fact.project_id
        where fix_words match @match
          and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
+         and (p.path is null or p.path not in (select value from json_each(@except)))
        order by score limit @limit`,
     )
-    .all({ match, project: project ?? null, exactly: exactly ? 1 : 0, limit }) as FixRow[]
+    .all({
+      match,
+      project: project ?? null,
+      exactly: exactly ? 1 : 0,
+      except: JSON.stringify(except),
+      limit,
+    }) as FixRow[]
   return rows.map(knownFix)
 }
 

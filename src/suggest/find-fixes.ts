@@ -17,6 +17,8 @@ export type FixQuestion = {
   project?: string
   /** Only of `inside`. */
   here?: boolean
+  /** Of these projects nothing is told. */
+  except?: string[]
 }
 
 export type FoundFixes = {
@@ -37,11 +39,13 @@ const HERE = 0.1
 const EACH_EDIT = 0.01
 
 /** What fixed an error, or made a command pass. */
-export function findFixes(knowledge: Knowledge, { asked, ran, inside, project, here }: FixQuestion): FoundFixes {
+export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes {
+  const { asked, ran, inside, project, here, except } = wanted
   if (ran !== undefined && !mayBeMended(ran)) return { solved: [], unsolved: [] }
   const question = questionOf(asked, ran === undefined)
   const known = fixesHolding(knowledge, question.words, {
     ...(here ? { project: inside, exactly: true } : project !== undefined && { project }),
+    ...(except && { except }),
     limit: MOST_COMPARED,
   })
   const found = known.flatMap((fix) => matched(fix, question))

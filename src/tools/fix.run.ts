@@ -14,20 +14,19 @@ const MOST_FILES = 10
 export async function run(dex: Dex, input: FixInput) {
   if (!dex.hasHistory())
     throw new DexError("no_history", "Nothing was read yet, so no fix is known. `dex sync` reads your conversations.")
-  const { knowledge, notes, isHidden } = await learnedOf(dex)
-  const found = findFixes(knowledge, {
+  const { knowledge, notes, isHidden, hidden } = await learnedOf(dex)
+  const wanted = {
     asked: input.error,
     inside: dex.project,
     ...(input.project !== undefined && { project: input.project }),
-  })
-  const [solved, unsolved] = [found.solved, found.unsolved].map((fixes) =>
-    fixes.filter(({ project }) => !isHidden(project)),
-  ) as [FoundFix[], FoundFix[]]
-  const hidden = found.solved.length + found.unsolved.length - solved.length - unsolved.length
+  }
+  const { solved, unsolved } = findFixes(knowledge, { ...wanted, except: hidden })
+  const all = hidden.length === 0 ? undefined : findFixes(knowledge, wanted)
+  const withheld = all ? [...all.solved, ...all.unsolved].filter(({ project }) => isHidden(project)).length : 0
   const shown = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(told)
   if (unsolved.length > 0)
     notes.push(`${grouped(unsolved.length)} like it, with edits after it, but no run that ended well.`)
-  if (hidden > 0) notes.push(`${grouped(hidden)} like it in private projects, not shown.`)
+  if (withheld > 0) notes.push(`${grouped(withheld)} like it in private projects, not shown.`)
   const build = (kept: number) => ({
     fixes: shown.slice(0, kept),
     total: solved.length,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
-import { describe, expect, test } from "vitest"
+import { describe, expect, onTestFinished, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
 import { patchText } from "../../src/render/patch.ts"
 import { inTransaction } from "../../src/store/database.ts"
@@ -389,6 +389,25 @@ const offered = (knowledge: ReturnType<typeof knowing>, error: string, command =
     { event: "failed_command", project: HERE, session: "now", command, error, at: 10 },
     NEW_SESSION,
   )
+
+test("private fixes do not crowd out the others", () => {
+  const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
+  onTestFinished(() => void knowledge.close())
+  const put = (project: string, error: string, i: number) => {
+    const [fix] = fixesIn(messagesOf(did(ran("npm test", error)), did(edited("x.ts")), did(ran("npm test"))))
+    const name = `${project}-${i}`
+    const ref = { source: "claude_code", id: name } as const
+    const id = renewConversation(knowledge, { name, ref, root: name, kind: "person", project })
+    saveFixes(knowledge, id, project, [keptFix(fix!, project)])
+  }
+  const error = "TypeError: quokka is not a function"
+  inTransaction(knowledge, () => {
+    for (let i = 0; i < 210; i++) put("/code/secret", error, i)
+    put("/code/other", `${error} in a much longer sentence of words`, 0)
+  })
+  const { solved } = findFixes(knowledge, { asked: error, inside: HERE, except: ["/code/secret"] })
+  expect(solved.map(({ project }) => project)).toEqual(["/code/other"])
+})
 
 describe("the like of a command", () => {
   test.each([
