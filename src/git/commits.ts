@@ -13,6 +13,8 @@ export type Commit = {
   hash: string
   /** When it was written, in milliseconds. */
   at: number
+  /** When it came to this history, which git orders by: a rebase writes an old commit anew. */
+  committed_at: number
   subject: string
   body: string
   files: TouchedFile[]
@@ -142,8 +144,8 @@ function olderOnes({ isCut, hasOlder, commits }: Log, goesOn: boolean): string[]
     : []
 }
 
-const FORMAT = "%H%x00%P%x00%at%x00%s%x00%b%x00"
-const FIELDS = 5
+const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"
+const FIELDS = 6
 const LONGEST_SUBJECT = 2_000
 const LONGEST_BODY = 20_000
 /** Of a message that goes on for megabytes the first are enough. */
@@ -171,11 +173,12 @@ function commitParser(isShallow: boolean) {
     head.push(token.toString("utf8"))
     // The format itself is one more entry, and ends with a NUL too.
     if (head.length <= FIELDS) return
-    const [hash, parents, at, subject, body] = head as [string, string, string, string, string]
+    const [hash, parents, at, committedAt, subject, body] = head as [string, string, string, string, string, string]
     lastParents = parents
     current = {
       hash,
       at: Number(at) * 1000,
+      committed_at: Number(committedAt) * 1000,
       subject: subject.slice(0, LONGEST_SUBJECT),
       body: body.trim().slice(0, LONGEST_BODY),
       files: [],

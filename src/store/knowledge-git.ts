@@ -14,12 +14,13 @@ export const GIT_SCHEMA = `
     decided text
   );
 
-  -- Newer ones have larger ids.
+  -- A merge brings older ones later: they are ordered by committed_at, as git does it, and then by id.
   create table git_commit (
     id integer primary key,
     project_id integer not null,
     hash text not null,
     at integer not null,
+    committed_at integer not null,
     subject text not null,
     body text not null,
     file_count integer not null,
@@ -29,6 +30,7 @@ export const GIT_SCHEMA = `
     unique (project_id, hash)
   );
   create index git_commit_at on git_commit (project_id, at);
+  create index git_commit_order on git_commit (project_id, committed_at);
   create index git_commit_marked on git_commit (project_id, at) where breaking is not null or reverts is not null;
 
   -- A file keeps its id when it is renamed; its path is the newest name.
@@ -63,6 +65,7 @@ export type TouchWrite = { status: "added" | "modified" | "deleted" | "renamed";
 export type CommitWrite = {
   hash: string
   at: number
+  committed_at: number
   subject: string
   body: string
   files: TouchWrite[]
@@ -153,7 +156,7 @@ export function commitsTouching(
         `select c.*, t.status from git_name n
          join git_touch t on t.file_id = n.file_id
          join git_commit c on c.id = t.commit_id
-         where n.project_id = @id and n.name = @file and c.at >= @since order by c.id desc limit @limit`,
+         where n.project_id = @id and n.name = @file and c.at >= @since order by c.committed_at desc, c.id desc limit @limit`,
       )
       .all({ id: knownProject(db, project) ?? null, file, since, limit }) as (CommitRow & { status: string })[]
   ).map((row) => ({ ...commitOf(row), status: row.status }))
@@ -215,7 +218,7 @@ export function markedCommits(
       .prepare(
         `select * from git_commit
          where project_id = @id and at >= @since and (breaking is not null or reverts is not null)
-         order by at desc, id desc limit @limit`,
+         order by committed_at desc, id desc limit @limit`,
       )
       .all({ id: knownProject(db, project) ?? null, since, limit }) as CommitRow[]
   ).map(commitOf)
@@ -248,8 +251,8 @@ function commitOf({ hash, at, subject, body, file_count, breaking, reverts, reve
 function addCommit(db: Knowledge, project: number, commit: CommitWrite): boolean {
   const id = db
     .prepare(
-      `insert into git_commit (project_id, hash, at, subject, body, file_count, breaking, reverts, reverts_hash)
-       values (@project, @hash, @at, @subject, @body, @file_count, @breaking, @reverts, @reverts_hash)
+      `insert into git_commit (project_id, hash, at, committed_at, subject, body, file_count, breaking, reverts, reverts_hash)
+       values (@project, @hash, @at, @committed_at, @subject, @body, @file_count, @breaking, @reverts, @reverts_hash)
        on conflict do nothing returning id`,
     )
     .pluck()
@@ -257,6 +260,7 @@ function addCommit(db: Knowledge, project: number, commit: CommitWrite): boolean
       project,
       hash: commit.hash,
       at: commit.at,
+      committed_at: commit.committed_at,
       subject: commit.subject,
       body: commit.body,
       file_count: commit.file_count,
@@ -266,7 +270,7 @@ function addCommit(db: Knowledge, project: number, commit: CommitWrite): boolean
     }) as number | undefined
   if (id === undefined) return false
   const touch = db.prepare("insert or ignore into git_touch (file_id, commit_id, status) values (?, ?, ?)")
-  for (const file of commit.files) touch.run(fileOf(db, project, file), id, file.status)
+  for (const file of commit.files) touch.run(fileOf(db, project, file, commit.committed_at), id, file.status)
   return true
 }
 
@@ -276,14 +280,21 @@ type Named = { id: number; path: string }
  * The file that a commit's entry is about. Commits come oldest first, but those of two branches alternate: a file that
  * one branch has renamed may still be changed under its old name by the other, and the same renaming may come twice.
  */
-function fileOf(db: Knowledge, project: number, { status, path, from }: TouchWrite): number {
+function fileOf(db: Knowledge, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
   const known = named(db, project, path)
   if (status === "renamed" && from !== undefined) return renamed(db, project, from, path, known)
   const isNew = known === undefined || (status === "added" && known.path !== path)
   const id = isNew ? create(db, project, path) : known.id
-  if (isNew || known.path === path)
-    db.prepare("update git_file set gone = ? where id = ?").run(status === "deleted" ? 1 : 0, id)
+  if (isNew || known.path === path) setGone(db, id, status === "deleted", committedAt)
   return id
+}
+
+/** What a merge brings does not say that a file is there which was removed after it. */
+function setGone(db: Knowledge, file: number, isGone: boolean, committedAt: number): void {
+  db.prepare(
+    `update git_file set gone = ? where id = ? and not exists (
+       select 1 from git_touch t join git_commit c on c.id = t.commit_id where t.file_id = git_file.id and c.committed_at > ?)`,
+  ).run(isGone ? 1 : 0, file, committedAt)
 }
 
 function renamed(db: Knowledge, project: number, from: string, path: string, known: Named | undefined): number {
@@ -329,17 +340,13 @@ function merge(db: Knowledge, file: number, into: number): void {
   db.prepare("delete from git_file where id = ?").run(file)
 }
 
+const BEYOND = "select id from git_commit where project_id = ? order by committed_at desc, id desc limit -1 offset ?"
+
 /** True where there were more. */
 function dropOldest(db: Knowledge, project: number, most: number): boolean {
-  const last = db
-    .prepare("select id from git_commit where project_id = ? order by id desc limit 1 offset ?")
-    .pluck()
-    .get(project, most) as number | undefined
-  if (last === undefined) return false
-  db.prepare(
-    "delete from git_touch where commit_id in (select id from git_commit where project_id = ? and id <= ?)",
-  ).run(project, last)
-  db.prepare("delete from git_commit where project_id = ? and id <= ?").run(project, last)
+  if (db.prepare(BEYOND).get(project, most) === undefined) return false
+  db.prepare(`delete from git_touch where commit_id in (${BEYOND})`).run(project, most)
+  db.prepare(`delete from git_commit where id in (${BEYOND})`).run(project, most)
   db.prepare(
     "delete from git_name where project_id = ? and not exists (select 1 from git_touch t where t.file_id = git_name.file_id)",
   ).run(project)

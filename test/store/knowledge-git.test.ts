@@ -74,7 +74,7 @@ const history = fc
       }
       // Now and then one that is too large to say that its files belong together.
       const file_count = i % 7 === 6 ? MASS_COMMIT + 1 : files.length
-      return { hash: `h${i}`, at: i * 1000, subject: `s${i}`, body: "", files, file_count }
+      return { hash: `h${i}`, at: i * 1000, committed_at: i * 1000, subject: `s${i}`, body: "", files, file_count }
     })
   })
 
@@ -147,7 +147,7 @@ describe("files that change together", () => {
   test("a renaming that two branches tell, and a change under the old name after it, are of one file", () => {
     const db = openKnowledge(join(tempDir(), "knowledge.db"))
     const commit = (hash: string, ...files: TouchWrite[]): CommitWrite => {
-      return { hash, at: 0, subject: "", body: "", files, file_count: files.length }
+      return { hash, at: 0, committed_at: 0, subject: "", body: "", files, file_count: files.length }
     }
     save(db, [
       commit("e", { status: "renamed", from: "a", path: "b" }),
@@ -168,6 +168,7 @@ describe("files that change together", () => {
       return {
         hash: `h${i}`,
         at: i,
+        committed_at: i,
         subject: "",
         body: "",
         files: [{ status: "modified", path: `f${i}` }],
@@ -230,6 +231,52 @@ describe("a project's commits in the facts", () => {
     for (const table of ["git_commit", "git_file", "git_name", "git_touch", "git_read"])
       expect(db.prepare(`select count(*) from ${table}`).pluck().get(), table).toBe(0)
     db.close()
+  })
+
+  /** Main goes on while a branch is worked on; the last commit merges it. All on different days. */
+  function merged(folder: string) {
+    const { git, gitAt } = makeRepository(folder)
+    const day = (n: number) => new Date(now - (30 - n) * 86_400_000).toISOString()
+    const commit = (n: number, message: string, files: Record<string, string | undefined>) => {
+      for (const [name, text] of Object.entries(files))
+        if (text === undefined) git("rm", "-q", name)
+        else writeFileSync(join(folder, name), text)
+      git("add", "-A")
+      gitAt(day(n), "commit", "-q", "-m", message)
+    }
+    commit(1, "base", { "a.ts": "1", "s.ts": "1", "b.ts": "1" })
+    git("checkout", "-q", "-b", "side")
+    commit(2, "side: old work", { "a.ts": "2", "s.ts": "2" })
+    git("checkout", "-q", "main")
+    commit(10, "main: b", { "b.ts": "2" })
+    commit(11, "main: no s", { "s.ts": undefined })
+    commit(12, "main: b again", { "b.ts": "3" })
+    const before = git("rev-parse", "HEAD")
+    gitAt(day(13), "merge", "-q", "--no-ff", "-s", "ours", "-m", "merge", "side")
+    return { git, before }
+  }
+
+  test.each([2_000, 3])("after a merge they are as if read at once, of at most %i", async (most) => {
+    const dir = tempDir()
+    const folder = join(dir, "repo")
+    const { git, before } = merged(folder)
+    const [bit, once] = ["bit", "once"].map((name) => openKnowledge(join(dir, `${name}.db`))) as [Knowledge, Knowledge]
+    const options = { now, limits: { commits: most } }
+    git("checkout", "-q", before)
+    await syncProjectGit(bit, folder, options)
+    git("checkout", "-q", "main")
+    await syncProjectGit(bit, folder, options)
+    await syncProjectGit(once, folder, options)
+    const facts = (db: Knowledge) =>
+      ["a.ts", "b.ts", "s.ts"].map((file) => [
+        commitsTouching(db, folder, file, { limit: 9 }).map(({ subject }) => subject),
+        newestName(db, folder, file),
+      ])
+    expect(facts(bit)).toEqual(facts(once))
+    expect(facts(bit)[1]![0]).toEqual(["main: b again", "main: b", ...(most === 3 ? [] : ["base"])])
+    expect(facts(bit)[2]![1]).toEqual({ path: "s.ts", gone: true })
+    bit.close()
+    once.close()
   })
 
   test("a secret in a message is in no byte of them, not even where the message is cut", async () => {

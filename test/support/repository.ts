@@ -4,6 +4,8 @@ import { mkdirSync } from "node:fs"
 export type Repository = {
   folder: string
   git: (...args: string[]) => string
+  /** The same, committed at this time. */
+  gitAt: (at: string, ...args: string[]) => string
   import: (stream: string | Buffer) => void
 }
 
@@ -20,10 +22,10 @@ export function makeRepository(folder: string): Repository {
     GIT_COMMITTER_NAME: PERSON.GIT_AUTHOR_NAME,
     GIT_COMMITTER_EMAIL: PERSON.GIT_AUTHOR_EMAIL,
   }
-  const run = (args: string[], input?: string | Buffer) =>
+  const run = (args: string[], input?: string | Buffer, at?: string) =>
     execFileSync("git", args, {
       cwd: folder,
-      env,
+      env: { ...env, ...(at !== undefined && { GIT_AUTHOR_DATE: at, GIT_COMMITTER_DATE: at }) },
       encoding: "utf8",
       stdio: ["pipe", "pipe", "pipe"],
       ...(input !== undefined && { input }),
@@ -32,6 +34,7 @@ export function makeRepository(folder: string): Repository {
   return {
     folder,
     git: (...args) => run(args).trim(),
+    gitAt: (at, ...args) => run(args, undefined, at).trim(),
     import: (stream) => void run(["fast-import", "--quiet", "--force"], stream),
   }
 }
