@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer"
 import { lstat } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { type RunEnd, runGit } from "./run.ts"
 
@@ -25,6 +25,8 @@ export type Commit = {
 export type ReadCommits = {
   /** Absent where there is no repository, or nothing was committed yet. */
   head?: string
+  /** Where the history is cut off, as a mark to compare; empty where it is whole. */
+  shallow?: string
   /** Newest first. Merges are not among them. */
   commits: Commit[]
   /** What was known before is of another history, or too far back to join it. */
@@ -40,6 +42,8 @@ export type CommitOptions = {
   now: number
   /** The head when it was last read: only what came after it is read. */
   known?: string | undefined
+  /** How it was cut off then: where that changed, everything is read anew. */
+  knownShallow?: string | undefined
   limits?: Partial<CommitLimits>
   signal?: AbortSignal | undefined
 }
@@ -54,19 +58,24 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const asked = ["--show-prefix", "--is-shallow-repository", "--verify", "--quiet", "HEAD^{commit}"]
   const found = await git(["rev-parse", ...asked])
   if (found.stopped) throw notRead(project, found)
-  const [prefix, shallow, head] = found.output.split("\n")
+  const [prefix, isShallow, head] = found.output.split("\n")
   // What is there is no repository, and one above it was found.
   if (prefix !== "" && found.errors === "") return nothing
   if (!isHash(head)) {
     if (found.errors !== "") throw notRead(project, found)
     return nothing
   }
-  if (head === options.known) return { head, commits: [], replaces: false, left_out: [] }
-  const goesOn = isHash(options.known) && (await git(["merge-base", "--is-ancestor", options.known, head])).code === 0
+  const shallow = isShallow === "true" ? await shallowMark(project, git) : ""
+  const isCutAsBefore = shallow === (options.knownShallow ?? "")
+  if (head === options.known && isCutAsBefore) return { head, shallow, commits: [], replaces: false, left_out: [] }
+  const goesOn =
+    isCutAsBefore &&
+    isHash(options.known) &&
+    (await git(["merge-base", "--is-ancestor", options.known, head])).code === 0
   const read = await readLog(project, {
     head,
     after: goesOn ? options.known : undefined,
-    isShallow: shallow === "true",
+    isShallow: shallow !== "",
     limits,
     until,
     options,
@@ -74,10 +83,18 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   // What was cut off leaves a gap to what was known.
   return {
     head,
+    shallow,
     commits: read.commits,
     replaces: !goesOn || read.isCut,
     left_out: [...read.left_out, ...olderOnes(read, goesOn)],
   }
+}
+
+/** Deepening writes the file anew. */
+async function shallowMark(project: string, git: ReturnType<typeof gitIn>): Promise<string> {
+  const { output } = await git(["rev-parse", "--git-path", "shallow"])
+  const file = await lstat(resolve(project, output.trimEnd())).catch(() => undefined)
+  return file ? `${file.size} ${Math.trunc(file.mtimeMs)}` : "shallow"
 }
 
 export const onlyNewest = (commits: number): string => `Only the newest ${commits} commits are known.`

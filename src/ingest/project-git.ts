@@ -17,16 +17,17 @@ export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; li
 /** Brings what git tells of a project up to date. Throws a DexError where git cannot read it; what was known stays. */
 export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
   const known = gitProject(db, project)
-  const read = await readCommits(project, { ...options, known: known?.head })
+  const read = await readCommits(project, { ...options, known: known?.head, knownShallow: known?.shallow })
   if (read.head === undefined) {
     if (known) forgetProjectGit(db, project)
     return { added: 0, read_anew: known !== undefined, left_out: [] }
   }
-  if (read.head === known?.head) return { added: 0, read_anew: false, left_out: known.left_out }
+  if (read.head === known?.head && !read.replaces) return { added: 0, read_anew: false, left_out: known.left_out }
   const most = options.limits?.commits ?? COMMIT_LIMITS.commits
   const { added } = saveCommits(db, {
     project,
     head: read.head,
+    shallow: read.shallow ?? "",
     read_at: options.now,
     commits: read.commits.map(toWrite),
     replaces: read.replaces,

@@ -8,6 +8,8 @@ export const GIT_SCHEMA = `
   create table git_read (
     project_id integer primary key,
     head text not null,
+    -- Where the history was cut off then.
+    shallow text not null,
     read_at integer not null,
     left_out text not null,
     -- The head whose decisions are known.
@@ -77,6 +79,7 @@ export type CommitWrite = {
 export type GitWrite = {
   project: string
   head: string
+  shallow: string
   read_at: number
   /** Newest first. */
   commits: CommitWrite[]
@@ -89,7 +92,14 @@ export type GitWrite = {
   when_more: string
 }
 
-export type GitProject = { head: string; read_at: number; left_out: string[]; decided?: string; commits: number }
+export type GitProject = {
+  head: string
+  shallow: string
+  read_at: number
+  left_out: string[]
+  decided?: string
+  commits: number
+}
 
 export type GitCommit = {
   hash: string
@@ -110,10 +120,10 @@ export const MASS_COMMIT = 50
 export function gitProject(db: Knowledge, project: string): GitProject | undefined {
   const row = db
     .prepare(
-      "select head, read_at, left_out, decided, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
+      "select head, shallow, read_at, left_out, decided, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
     )
     .get(knownProject(db, project) ?? null) as
-    | { head: string; read_at: number; left_out: string; decided: string | null; commits: number }
+    | (Omit<GitProject, "left_out" | "decided"> & { left_out: string; decided: string | null })
     | undefined
   if (!row) return undefined
   const { decided, left_out, ...read } = row
@@ -128,12 +138,9 @@ export function saveCommits(db: Knowledge, write: GitWrite): { added: number } {
     const added = write.commits.toReversed().filter((commit) => addCommit(db, project, commit)).length
     const dropped = dropOldest(db, project, write.most) ? [write.when_more] : []
     const left_out = [...new Set([...before, ...write.left_out, ...dropped])]
-    db.prepare("insert or replace into git_read (project_id, head, read_at, left_out) values (?, ?, ?, ?)").run(
-      project,
-      write.head,
-      write.read_at,
-      JSON.stringify(left_out),
-    )
+    db.prepare(
+      "insert or replace into git_read (project_id, head, shallow, read_at, left_out) values (?, ?, ?, ?, ?)",
+    ).run(project, write.head, write.shallow, write.read_at, JSON.stringify(left_out))
     return { added }
   })
 }

@@ -27,6 +27,7 @@ function save(db: Knowledge, commits: CommitWrite[], more: { replaces?: boolean;
   return saveCommits(db, {
     project: PROJECT,
     head: commits[0]?.hash ?? "",
+    shallow: "",
     read_at: 1,
     commits,
     replaces: false,
@@ -277,6 +278,32 @@ describe("a project's commits in the facts", () => {
     expect(facts(bit)[2]![1]).toEqual({ path: "s.ts", gone: true })
     bit.close()
     once.close()
+  })
+
+  test("are read anew where a shallow copy is deepened or made whole", async () => {
+    const dir = tempDir()
+    const { folder, git } = makeRepository(join(dir, "repo"))
+    for (const i of [1, 2, 3, 4, 5]) {
+      writeFileSync(join(folder, `f${i}.ts`), String(i))
+      git("add", "-A")
+      git("commit", "-q", "-m", `number ${i}`)
+    }
+    const copy = join(dir, "copy")
+    git("clone", "-q", "--depth=2", `file://${folder}`, copy)
+    const db = openKnowledge(join(dir, "knowledge.db"))
+    const counts = async () => {
+      const { read_anew } = await syncProjectGit(db, copy, { now })
+      const files = db.prepare("select file_count from git_commit order by id").pluck().all()
+      return { read_anew, files }
+    }
+    expect(await counts()).toEqual({ read_anew: false, files: [0, 1] })
+    expect(await counts()).toEqual({ read_anew: false, files: [0, 1] })
+    git("-C", copy, "fetch", "-q", "--deepen=1")
+    expect(await counts()).toEqual({ read_anew: true, files: [0, 1, 1] })
+    git("-C", copy, "fetch", "-q", "--unshallow")
+    expect(await counts()).toEqual({ read_anew: true, files: [1, 1, 1, 1, 1] })
+    expect(await counts()).toEqual({ read_anew: false, files: [1, 1, 1, 1, 1] })
+    db.close()
   })
 
   test("a secret in a message is in no byte of them, not even where the message is cut", async () => {

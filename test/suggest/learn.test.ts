@@ -162,7 +162,7 @@ test("a project that anything is known of is kept when the file is rewritten", (
   expect(tables).toContain("conversation")
   for (const table of tables) expect(UNNAMED_PROJECTS, table).toMatch(new RegExp(`from ${table}\\b`))
   knowledge.exec("insert into project (path) values ('/kept'), ('/left')")
-  knowledge.exec("insert into git_read (project_id, head, read_at, left_out) values (1, 'h', 1, '[]')")
+  knowledge.exec("insert into git_read (project_id, head, shallow, read_at, left_out) values (1, 'h', '', 1, '[]')")
   purgeKnowledge(knowledge, path)
   expect(knowledge.prepare("select path from project").pluck().all()).toEqual(["/kept"])
 })
