@@ -52,6 +52,8 @@ export async function syncTestReports(db: Knowledge, project: string, signal?: A
     read++
   }
   if (waiting > 0) left_out.push(`${waiting} more reports are read the next time.`)
+  // Stopped, it says nothing of those that were not reached.
+  if (signal?.aborted) return { reports: files.length, read, left_out }
   const there = new Set(files.map(({ path }) => path))
   dropReports(
     db,

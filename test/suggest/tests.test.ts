@@ -445,6 +445,8 @@ describe("a report", () => {
     put("packages/api/junit.xml", report("failed"), 1_700_000_200)
     await syncTestReports(db, project)
     expect(failing(db, project).tests).toHaveLength(1)
+    await syncTestReports(db, project, AbortSignal.abort())
+    expect(failing(db, project).tests, "not looked for to the end").toHaveLength(1)
     rmSync(join(project, "packages"), { recursive: true })
     expect(await syncTestReports(db, project)).toMatchObject({ reports: 2 })
     expect(failing(db, project).tests).toEqual([])
