@@ -134,6 +134,12 @@ export function removeCode(db: Knowledge, project: string, paths: readonly strin
   })
 }
 
+export function forgetProjectCode(db: Knowledge, project: string): void {
+  removeCode(db, project, [...codeStamps(db, project).keys()])
+  const id = knownProject(db, project)
+  if (id !== undefined) unlink(db, id)
+}
+
 function unlink(db: Knowledge, project: number): void {
   db.prepare("delete from code_linked where project_id = ?").run(project)
 }

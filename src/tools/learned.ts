@@ -1,4 +1,6 @@
+import { optedIn } from "../config/projects.ts"
 import { isPurgeDue, type Knowledge, purgeKnowledge } from "../store/knowledge.ts"
+import { keepProjects } from "../store/knowledge-projects.ts"
 import type { Store } from "../store/store.ts"
 import { learn } from "../suggest/learn.ts"
 import type { Dex } from "./context.ts"
@@ -17,6 +19,7 @@ export type Learned = {
 export async function learnedOf(dex: Dex): Promise<Learned> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
+  keepProjects(knowledge, optedIn(dex.home))
   const { complete } = await learn(store, knowledge, {
     ...(dex.signal && { signal: dex.signal }),
     onProgress: await progressOf(dex, store),

@@ -1,4 +1,4 @@
-import { appendFileSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { isPurgeDue, openKnowledge, purgeKnowledge, UNNAMED_PROJECTS } from "../../src/store/knowledge.ts"
@@ -9,6 +9,7 @@ import { learn } from "../../src/suggest/learn.ts"
 import { pathBelow } from "../../src/suggest/paths.ts"
 import { call, PROJECT, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
+import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 
 const OTHER = "99999999-2222-4333-8444-555555555555"
@@ -165,6 +166,26 @@ test("a project that anything is known of is kept when the file is rewritten", (
   knowledge.exec("insert into git_read (project_id, head, shallow, read_at, left_out) values (1, 'h', '', 1, '[]')")
   purgeKnowledge(knowledge, path)
   expect(knowledge.prepare("select path from project").pluck().all()).toEqual(["/kept"])
+})
+
+test("what git and the code say of a project that is watched no more is in no byte, what was said in it is", async () => {
+  const at = tempDir()
+  const repository = makeRepository(join(at, "code"))
+  const project = repository.folder
+  const session = writer({ cwd: project })
+  session.prompt("we should always sort the wombat table by name")
+  putSession(at, session.records)
+  writeFileSync(join(project, "numbat.ts"), "export function bandicoot() {}\n")
+  repository.git("add", ".")
+  repository.git("commit", "-q", "-m", "feat!: quollword")
+  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  await run("sync")
+  await run("suggest")
+  for (const word of ["numbat", "bandicoot", "quollword", "wombat"]) expect(bytesIn(at)).toContain(word)
+  expect(await run("watch", "--remove")).toMatchObject({ code: 0 })
+  await run("sync")
+  for (const word of ["numbat", "bandicoot", "quollword"]) expect(bytesIn(at)).not.toContain(word)
+  expect(bytesIn(at)).toContain("wombat")
 })
 
 test("words after a web page's are not its own, nor those of whoever it told", async () => {

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
+import { optIn } from "../../src/config/projects.ts"
 import { syncProjectCode } from "../../src/ingest/project-code.ts"
 import { openSuggestions } from "../../src/store/suggestions.ts"
 import { tellOfFiles, tellOfMessages } from "../../src/tools/tell-subscribers.ts"
@@ -114,6 +115,7 @@ test("a changed file tells who asked for what it defines, by symbol or as an ent
     onTestFinished(() => dex.close())
     return dex
   }
+  optIn(local().home, project)
   await syncProjectCode({ knowledge: await local().knowledge(), project }, {})
   const changed = ["src/token.ts"]
   expect(await tellOfFiles(local({ DEX_QUIET: "true" }), project, changed)).toBe(0)
