@@ -58,6 +58,7 @@ test("what was kept under older rules is redacted again when its transcript grow
   await dex.deps.store.writeUnit({
     ...unit(known!.key, [conversation("11111111-1111-4111-8111-111111111111", [said("x", detected[60]!.text)])]),
     cursor: known!.cursor,
+    connector_version: claudeCode.version,
     redaction_version: 0,
     raw: { mode: "append", live: packLines([JSON.stringify(leaky)]), left: [] },
   })
