@@ -100,7 +100,8 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
       options.deadline === undefined ? {} : { deadline: options.deadline },
     )
     report.complete &&= followed.complete
-    if (options.redactAgain) deps.index.purge()
+    if (options.redactAgain || (followed.complete && (await deps.index.isPurgeDue(deps.store))))
+      await deps.index.purge(deps.store)
     if (report.read > 0 || followed.indexed > 0) {
       await deps.store.checkpoint()
       deps.index.checkpoint()

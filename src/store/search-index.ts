@@ -44,7 +44,9 @@ export type SearchIndex = {
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
-  purge(): void
+  purge(store: Store): Promise<void>
+  /** True where something was forgotten since: whoever forgot it was stopped. */
+  isPurgeDue(store: Store): Promise<boolean>
   check(): string[]
   checkpoint(): void
   close(): void
@@ -92,6 +94,10 @@ export function openIndex(path: string): SearchIndex {
       throw explained(error, path)
     }
   }
+  const isBehind = async (store: Store) => {
+    const { changes, rebuild } = await store.changes(tokenOf(db), 1)
+    return rebuild || changes.length > 0
+  }
   return {
     follow: async (store, options) => {
       try {
@@ -104,10 +110,7 @@ export function openIndex(path: string): SearchIndex {
         throw explained(error, path)
       }
     },
-    isBehind: async (store) => {
-      const { changes, rebuild } = await store.changes(tokenOf(db), 1)
-      return rebuild || changes.length > 0
-    },
+    isBehind,
     find: (query) => guard(() => find(db, query)),
     holding: (expression, docs) => guard(() => holding(db, expression, docs)),
     count: (query) => guard(() => count(db, query)),
@@ -120,13 +123,18 @@ export function openIndex(path: string): SearchIndex {
       )
       return vectors
     },
-    purge: () =>
+    purge: async (store) => {
+      const forgotten = await store.forgotten()
+      const behind = await isBehind(store)
       guard(() => {
         db.exec("insert into words (words) values ('optimize')")
         db.pragma("wal_checkpoint(truncate)")
         db.exec("vacuum")
         db.pragma("wal_checkpoint(truncate)")
-      }),
+        if (!behind) inTransaction(db, () => savePurged(db, forgotten))
+      })
+    },
+    isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(db),
     check: () => guard(() => check(db)),
     checkpoint: () => guard(() => void db.pragma("wal_checkpoint(truncate)")),
     close: () => db.close(),
@@ -165,6 +173,11 @@ async function followFeed(
   options: FollowOptions = {},
 ): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
   let indexed = 0
+  // What was forgotten before an index began is not in it.
+  if (purgedOf(db) === undefined) {
+    const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
+    inTransaction(db, () => savePurged(db, forgotten))
+  }
   for (;;) {
     const feed = await store.changes(tokenOf(db), BATCH)
     if (feed.rebuild) return "rebuild"
@@ -197,6 +210,16 @@ function tokenOf(db: Db): string | undefined {
 
 function saveToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
+}
+
+/** How many had been forgotten when it was last purged. */
+function purgedOf(db: Db): number | undefined {
+  const value = db.prepare("select value from meta where key = 'purged'").pluck().get()
+  return value === undefined ? undefined : Number(value)
+}
+
+function savePurged(db: Db, forgotten: number): void {
+  db.prepare("insert or replace into meta (key, value) values ('purged', ?)").run(String(forgotten))
 }
 
 function saveTokenIfNew(db: Db, token: string): void {

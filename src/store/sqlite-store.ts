@@ -98,6 +98,7 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
       const { forget } = await import("./forget.ts")
       return ask(() => forget(db, refs))
     },
+    forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
     progress: () =>
       ask(() => {
         const value = db.prepare("select value from meta where key = 'sync_progress'").pluck().get() as

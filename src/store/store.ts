@@ -73,6 +73,8 @@ export type Store = {
   /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
   forget(refs: Ref[]): Promise<number>
+  /** How many were forgotten until now. */
+  forgotten(): Promise<number>
 
   /** How far the running or the last sync got: conversations read, of those that were found. */
   progress(): Promise<Progress | undefined>

@@ -30,7 +30,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   const index = await dex.index()
   if (index) {
     await index.follow(store)
-    index.purge()
+    await index.purge(store)
   }
   if (dex.knows()) await learnedOf(dex)
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile

@@ -18,7 +18,7 @@ export async function run(dex: Dex) {
     const vectors = await index.vectors()
     const { dropped, note } = dropUnused(dex, vectors)
     const compacted = vectors.compact()
-    index.purge()
+    await index.purge(await dex.store())
     return {
       dropped,
       compacted,

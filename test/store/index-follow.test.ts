@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { openIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+import { dex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+test("where forgetting was stopped, the next sync takes its words out of every file, once", async () => {
+  const home = tempDir()
+  const [one, other] = ["11111111-1111-4111-8111-111111111111", "22222222-1111-4111-8111-111111111111"]
+  const start = "2026-11-03T10:00:00Z"
+  claudeSession(home, { id: one, start, turns: [{ user: "The zebrafishword leaks" }] })
+  claudeSession(home, { id: other, start, turns: [{ user: "The quokkaword leaks" }] })
+  await dex(home, ["sync"])
+  const folder = join(home, ".dex")
+  const bytes = () => readFileSync(join(folder, "index.db"), "latin1")
+  expect(bytes()).toContain("zebrafishword")
+  const store = openStore(join(folder, "history.db"))
+  await store.forget([{ source: "claude_code", id: one }])
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  expect(bytes()).not.toContain("zebrafish")
+  const index = openIndex(join(folder, "index.db"))
+  expect(await index.isPurgeDue(store)).toBe(false)
+  store.close()
+  index.close()
+  await dex(home, ["reindex"])
+  const fresh = openIndex(join(folder, "index.db"))
+  const again = openStore(join(folder, "history.db"))
+  expect(await fresh.isPurgeDue(again)).toBe(false)
+  again.close()
+  fresh.close()
+})
+
+test("a conversation that took a forgotten one's number is indexed, and nothing of the other is", async () => {
+  const folder = tempDir()
+  const store = openStore(join(folder, "history.db"))
+  const index = openIndex(join(folder, "index.db"))
+  onTestFinished(() => {
+    store.close()
+    index.close()
+  })
+  const write = (id: string, word: string) =>
+    store.writeUnit(unit(id, [conversation(id, [said("1", `${word} one`), said("2", `${word} two`)])]))
+  const found = (word: string) => index.count({ match: `"${word}"` }).total
+  await write("a", "zebra")
+  await index.follow(store)
+  await store.forget([{ source: "claude_code", id: "a" }])
+  await write("b", "quokka")
+  await index.follow(store)
+  expect(found("quokka")).toBe(2)
+  expect(found("zebra")).toBe(0)
+})
