@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import Database from "better-sqlite3"
-import { errorLines, errorText } from "../src/suggest/error-text.ts"
+import { errorLines, errorText } from "../src/suggest/fixes/error-text.ts"
 import { call, put, writer } from "../test/support/claude-code.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
 import { DEX, median, percentile, ROOT, type Row, time } from "./measure.ts"

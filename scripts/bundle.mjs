@@ -61,7 +61,7 @@ const COLD = [
   "src/store/vector-index.ts",
   "src/store/vectors.ts",
   "src/store/write-unit.ts",
-  "src/suggest/observe-use.ts",
+  "src/suggest/feedback/observe-use.ts",
   "src/tools/config.run.ts",
   "src/tools/docs.run.ts",
   "src/tools/doctor.run.ts",

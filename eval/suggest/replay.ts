@@ -2,14 +2,14 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import type { Part } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
+import type { ItemKind, Moment } from "../../src/core/suggestion.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge.ts"
 import type { ConversationRow, Store, StoredMessage } from "../../src/store/store.ts"
-import { fixesIn } from "../../src/suggest/fixes.ts"
+import { fixesIn } from "../../src/suggest/fixes/fixes.ts"
 import { learnConversation } from "../../src/suggest/learn.ts"
 import { nameOf, pathBelow } from "../../src/suggest/paths.ts"
 import type { Session } from "../../src/suggest/session.ts"
 import { candidatesFor } from "../../src/suggest/suggest.ts"
-import type { ItemKind, Moment } from "../../src/suggest/suggestion.ts"
 
 // Goes through conversations in order of time, and asks at each edit and each failed command what would be suggested from
 // what was known before the conversation began; then looks whether the rest of it used what was named.

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util"
+import { KINDS } from "../../src/core/suggestion.ts"
 import { relevanceOf, type Weights } from "../../src/suggest/relevance.ts"
-import { KINDS } from "../../src/suggest/suggestion.ts"
 import { FLOOR, WEIGHTS } from "../../src/suggest/weights.ts"
 import { openHome } from "../home.ts"
 import { Absent } from "../set.ts"

@@ -105,7 +105,7 @@ export async function mapAll(
 
 type Page = typeof markdownOf
 
-export function noModel(): DexError {
+function noModel(): DexError {
   return new DexError(
     "no_model",
     "This needs a model, and none is set up. Any server that speaks OpenAI's chat completions will do: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for one of your own, or `dex config set llm.api_key` for OpenAI. --dry-run says beforehand what would be asked.",

@@ -40,7 +40,7 @@ export function findRecipe(dexDir: string, name: string, cwd: string): Recipe {
   return readRecipe(file)
 }
 
-export function recipeNames(dexDir: string): string[] {
+function recipeNames(dexDir: string): string[] {
   const names = foldersOf(dexDir).flatMap((folder) =>
     existsSync(folder)
       ? readdirSync(folder).flatMap((file) => (file.endsWith(".md") ? [basename(file, ".md")] : []))

@@ -71,7 +71,7 @@ function showStep({ call, outcome }: Step): void {
 const OWN_LINE = /^(?:```|[-*•]\s|\d{1,3}[.)]\s|#{1,6}\s)/
 
 /** Sentences that come one by one, set as one running text. */
-export function runningText(write: (text: string) => void, columns: number) {
+function runningText(write: (text: string) => void, columns: number) {
   let column = 0
   const end = () => {
     if (column > 0) write("\n")

@@ -7,7 +7,7 @@ import { isRecord, list, number, parseObject, record, records, string } from "./
 // V8 keeps the objects fast.
 
 /** Records that repeat what others hold, or that say nothing about the conversation. */
-export const DROPPED_TYPES = new Set([
+const DROPPED_TYPES = new Set([
   "agent-color",
   "agent-setting",
   "api-request",

@@ -35,7 +35,7 @@ export function folderNamed(
 }
 
 /** The path of a `file:` address; any other address as it is, so that a remote folder is not taken for a local one. */
-export function folderOfUri(uri: string): string {
+function folderOfUri(uri: string): string {
   if (!uri.startsWith("file:")) return uri
   try {
     return fileURLToPath(uri)

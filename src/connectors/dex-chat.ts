@@ -21,7 +21,7 @@ export const dexChat: Connector = {
 const SHORT = 8
 
 /** People type the first letters of an id; those of a time would be the same for every chat of a month. */
-export function chatIdOf(folder: string): string {
+function chatIdOf(folder: string): string {
   return `${crc32(folder).toString(16).padStart(SHORT, "0")}-${folder}`
 }
 

@@ -128,7 +128,7 @@ export function toolOrigin(tool: string | undefined): Origin {
 }
 
 /** The line of an output that says what went wrong: the first that names an error, else the last one. */
-export function errorLine(output: string): string | undefined {
+function errorLine(output: string): string | undefined {
   const head = output.slice(0, 20_000)
   const lines = head
     .split("\n")

@@ -16,7 +16,7 @@ export function withoutBulk<T>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, withoutBulk(field)])) as T
 }
 
-export function cutText(text: string): string {
+function cutText(text: string): string {
   if (text.length <= MAX_TEXT) return text
   const sha256 = createHash("sha256").update(text).digest("hex")
   return `${text.slice(0, MAX_TEXT)}\n[dex: ${text.length - MAX_TEXT} characters not kept, sha256 ${sha256}]`

@@ -71,7 +71,7 @@ export function isPublic(address: string): boolean {
 }
 
 /** Named exactly, with its port or for all of them. */
-export function isAllowedHost(url: URL, allowed: readonly string[]): boolean {
+function isAllowedHost(url: URL, allowed: readonly string[]): boolean {
   const port = url.port || (url.protocol === "https:" ? "443" : "80")
   const name = url.hostname.toLowerCase()
   return allowed.some((one) => {

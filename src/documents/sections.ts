@@ -6,7 +6,7 @@ export type Block = { text: string; gap: string; first_line: number; last_line: 
 export type Heading = { text: string; level: number; anchor?: string | undefined }
 
 /** A section may be longer only where a single block is. */
-export const MAX_SECTION_CHARS = 6_000
+const MAX_SECTION_CHARS = 6_000
 const MAX_HEADING_CHARS = 200
 
 /** A section runs from its heading to the next one of any level; a long one is cut between blocks into parts. */

@@ -1,4 +1,4 @@
-import { tellsOfError } from "../suggest/error-text.ts"
+import { tellsOfError } from "../suggest/fixes/error-text.ts"
 import { type AgentHooks, additionalContext, asker, failureOf, fields, pathOf, promptOf } from "./hook.ts"
 
 export const codex: AgentHooks = {

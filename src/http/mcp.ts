@@ -8,7 +8,7 @@ import { readBody } from "./body.ts"
 import { createSessions } from "./sessions.ts"
 
 /** A longer body is refused with 413: no request of ours needs it. */
-export const LONGEST_BODY_BYTES = 1 << 20
+const LONGEST_BODY_BYTES = 1 << 20
 const MOST_STREAMS = 64
 
 export type McpOverHttp = {

@@ -4,7 +4,7 @@ import { languageOf } from "../code/languages.ts"
 import { listGitFiles } from "../git/list-files.ts"
 
 /** More is said, not read. Linux has 60,000 files of C; a project of one team has a tenth of it. */
-export const MAX_CODE_FILES = 50_000
+const MAX_CODE_FILES = 50_000
 const MAX_DEPTH = 40
 const PASSED_OVER =
   /^(?:\.|node_modules$|bower_components$|vendor$|dist$|build$|out$|target$|coverage$|__pycache__$|venv$|site-packages$)/

@@ -87,7 +87,7 @@ function isReal(rule: TokenRule, key: string, token: string): boolean {
   return !rule.random || looksRandom(token.slice(key.length), 8, 0.12)
 }
 
-export function matchEnd(pattern: RegExp, text: string, at: number): number {
+function matchEnd(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at
   return pattern.test(text) ? pattern.lastIndex : -1
 }
@@ -96,7 +96,7 @@ export function matchEnd(pattern: RegExp, text: string, at: number): number {
  * The characters of a word do not run on to the left, or what looks like them is an escape (`\n`, `\u0022`, `%3D`) or
  * a terminal's colour.
  */
-export function isBoundary(text: string, at: number): boolean {
+function isBoundary(text: string, at: number): boolean {
   if (at === 0) return true
   if (!/[A-Za-z0-9_]/.test(text[at - 1]!)) return true
   return /(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-F]{2}|\[[\d;]{0,12}m|\\x[0-9a-f]{2})$/.test(

@@ -74,7 +74,7 @@ export async function addMeaning(
   return { fused: fuse(lexical, { hits, near }, weightOf(embedder), weights), isNear, degraded }
 }
 
-export function weightOf(embedder: string): number {
+function weightOf(embedder: string): number {
   return WEIGHTS.find(([name]) => name.test(embedder))?.[1] ?? UNMEASURED
 }
 

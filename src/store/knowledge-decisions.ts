@@ -39,7 +39,7 @@ export const DECISIONS_SCHEMA = `
   create table decision_stale (project_id integer primary key) without rowid;
 `
 
-export const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert"] as const
+const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert"] as const
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
 export type Stated = {

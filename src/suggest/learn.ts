@@ -19,13 +19,13 @@ import { saveWorked, type WorkedFile } from "../store/knowledge-files.ts"
 import { saveFixes } from "../store/knowledge-fixes.ts"
 import { saveTestRuns, type TestRunWrite } from "../store/knowledge-tests.ts"
 import type { Change, ConversationRow, Store, StoredMessage } from "../store/store.ts"
-import { decisionsIn, mayDecide } from "./decisions.ts"
-import { fixesIn, type Subagent } from "./fixes.ts"
-import { keptFix } from "./kept-fixes.ts"
+import { decisionsIn, mayDecide } from "./decisions/decisions.ts"
+import { supersede } from "./decisions/supersede.ts"
+import { fixesIn, type Subagent } from "./fixes/fixes.ts"
+import { keptFix } from "./fixes/kept.ts"
 import { pathBelow } from "./paths.ts"
 import { webAt } from "./stranger-words.ts"
-import { supersede } from "./supersede.ts"
-import { testRunsIn } from "./test-runs.ts"
+import { testRunsIn } from "./tests/runs.ts"
 
 /** What is learned differently from this on is learned again from everything. */
 const LEARNER_VERSION = 6
@@ -198,7 +198,7 @@ async function subagentsOf(store: Store, { ref, kind, project }: ConversationRow
   return subagents
 }
 
-export function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
+function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
   const files = new Map<string, WorkedFile>()
   for (const { number, at, effects, abandoned } of messages) {
     if (abandoned) continue

@@ -1,7 +1,7 @@
 import type { Moment } from "../core/suggestion.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import { fileNamed } from "../store/knowledge-files.ts"
-import { errorLines } from "./error-text.ts"
+import { errorLines } from "./fixes/error-text.ts"
 
 const LOOKED_AT = 20_000
 const MOST_NAMES = 20

@@ -1,4 +1,4 @@
-import type { ItemKind } from "./suggestion.ts"
+import type { ItemKind } from "../core/suggestion.ts"
 
 /** Weights of the features of a kind, on the scale of log-odds; `bias` where there are none. */
 export type Weights = Partial<Record<ItemKind, Record<string, number>>>

@@ -1,23 +1,23 @@
+import type { Item, ItemKind, Moment } from "../core/suggestion.ts"
 import { estimateTokens } from "../core/tokens.ts"
-import { adjusted } from "./feedback.ts"
-import { findChange, findCommittedTogether } from "./find-change.ts"
-import { findDeprecated, findUses } from "./find-code.ts"
-import { findConversation } from "./find-conversation.ts"
-import { findDecision } from "./find-decision.ts"
-import { findDocument } from "./find-document.ts"
-import { findFailingTests } from "./find-failing-tests.ts"
-import { findFix } from "./find-fix.ts"
-import { findOpenWork } from "./find-open-work.ts"
-import { findRelated } from "./find-related.ts"
-import type { Candidate, Finder, Sources } from "./finder.ts"
+import { adjusted } from "./feedback/feedback.ts"
+import { findChange, findCommittedTogether } from "./finders/change.ts"
+import { findDeprecated, findUses } from "./finders/code.ts"
+import { findConversation } from "./finders/conversation.ts"
+import { findDecision } from "./finders/decision.ts"
+import { findDocument } from "./finders/document.ts"
+import { findFailingTests } from "./finders/failing-tests.ts"
+import type { Candidate, Finder, Sources } from "./finders/finder.ts"
+import { findFix } from "./finders/fix.ts"
+import { findOpenWork } from "./finders/open-work.ts"
+import { findRelated } from "./finders/related.ts"
 import { pathBelow } from "./paths.ts"
 import { withPrompt } from "./prompt.ts"
 import { relevanceOf, type Weights } from "./relevance.ts"
 import type { Session } from "./session.ts"
-import type { Item, ItemKind, Moment } from "./suggestion.ts"
 
 /** Each kind has its finder; what is switched off is not looked for. */
-export const FINDERS: readonly [ItemKind, Finder][] = [
+const FINDERS: readonly [ItemKind, Finder][] = [
   ["fix", findFix],
   ["related_code", findRelated],
   ["related_code", findCommittedTogether],

@@ -1,4 +1,4 @@
-import { choice, flag, list, object, optional, text } from "../core/schema.ts"
+import { choice, flag, list, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
 
@@ -6,7 +6,7 @@ export const config = defineTool({
   name: "config",
   summary: "Show and change settings, and say where each comes from",
   input: object({
-    words: list(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."),
+    words: withDefault(list(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
   }),
   output: object({
     file: text("Where your choices are kept."),

@@ -21,7 +21,7 @@ export const conversationFields = {
   message_count: integer(),
   estimated_tokens: integer("What a get in the stripped format would return; an estimate."),
 }
-export const conversationShape = object(conversationFields)
+const conversationShape = object(conversationFields)
 
 export function conversationOf(row: ConversationRow): Infer<typeof conversationShape> {
   return {

@@ -3,7 +3,7 @@ import { DexError } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
 import { fitted, tooSmall } from "../render/budget.ts"
-import { type FoundFix, findFixes } from "../suggest/find-fixes.ts"
+import { type FoundFix, findFixes } from "../suggest/fixes/like.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
 

@@ -51,7 +51,7 @@ export const sync = defineTool({
       await learnedOf(dex)
     }
     if (!report.busy && dex.hasSuggestions()) {
-      const { observeUse } = await import("../suggest/observe-use.ts")
+      const { observeUse } = await import("../suggest/feedback/observe-use.ts")
       await observeUse(await dex.store(), await dex.suggestions(), dex.now())
     }
     if (report.busy || !report.complete || (await (await dex.store()).collections()).length === 0) return report

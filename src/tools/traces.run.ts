@@ -24,7 +24,7 @@ function lineOf(trace: Trace) {
 }
 
 /** The query, or what else was named: refs, then whatever was given. */
-export function aboutOf(trace: Pick<Trace, "query" | "args">): string {
+function aboutOf(trace: Pick<Trace, "query" | "args">): string {
   return trace.query ?? Object.values(trace.args).flatMap(textsOf).join(" ")
 }
 

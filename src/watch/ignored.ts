@@ -31,7 +31,7 @@ const BUILT = new Set(["dist", "build", "out", "target", "coverage"])
 const GIT_MS = 5_000
 const MOST_BYTES = 16 << 20
 
-export function isMadeFolder(path: string): boolean {
+function isMadeFolder(path: string): boolean {
   return MADE.has(basename(path))
 }
 

@@ -4,7 +4,7 @@ import Database from "better-sqlite3"
 import { expect, onTestFinished, test } from "vitest"
 import { redactText } from "../../src/ingest/redact.ts"
 import { KEPT_MS, type Learn, MOST_SUGGESTIONS, openSuggestions } from "../../src/store/suggestions.ts"
-import { learn } from "../../src/suggest/feedback.ts"
+import { learn } from "../../src/suggest/feedback/feedback.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
 import type { StoredMessage } from "../../src/store/store.ts"
-import { decidedIn, isDecision } from "../../src/suggest/decided.ts"
-import { decisionsIn, decisionsInCommits, mayDecide } from "../../src/suggest/decisions.ts"
-import { subjectOf } from "../../src/suggest/subject.ts"
-import { supersede } from "../../src/suggest/supersede.ts"
+import { decidedIn, isDecision } from "../../src/suggest/decisions/decided.ts"
+import { decisionsIn, decisionsInCommits, mayDecide } from "../../src/suggest/decisions/decisions.ts"
+import { subjectOf } from "../../src/suggest/decisions/subject.ts"
+import { supersede } from "../../src/suggest/decisions/supersede.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 const ROW = { ref: { source: "claude_code" as const, id: "one" }, kind: "person" as const, project: "/code/shop" }
@@ -313,6 +313,7 @@ describe("a later decision", () => {
       "we use pnpm for workspace packages instead of yarn",
     ],
     ["to the opposite", "telemetry should be enabled by default", "make telemetry disabled by default"],
+    ["from always to never", "we should always sort the wombat table by name", "never sort the wombat table by name"],
     ["on second thought", "let's hide the import command", "on second thought: let's call the import command load"],
     ["from there", "Number the invoice folders 1-based", "Change the invoice folders from 1-based to 0-based"],
     [

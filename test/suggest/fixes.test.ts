@@ -8,11 +8,18 @@ import { inTransaction } from "../../src/store/database.ts"
 import { openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import { saveFixes } from "../../src/store/knowledge-fixes.ts"
 import type { StoredMessage } from "../../src/store/store.ts"
-import { errorLines, errorText, isTelling, likeness, mayBeLike, normaliseError } from "../../src/suggest/error-text.ts"
-import { findFix } from "../../src/suggest/find-fix.ts"
-import { findFixes } from "../../src/suggest/find-fixes.ts"
-import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes.ts"
-import { keptFix } from "../../src/suggest/kept-fixes.ts"
+import { findFix } from "../../src/suggest/finders/fix.ts"
+import {
+  errorLines,
+  errorText,
+  isTelling,
+  likeness,
+  mayBeLike,
+  normaliseError,
+} from "../../src/suggest/fixes/error-text.ts"
+import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes/fixes.ts"
+import { keptFix } from "../../src/suggest/fixes/kept.ts"
+import { findFixes } from "../../src/suggest/fixes/like.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { call, PROJECT, put, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"

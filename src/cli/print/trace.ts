@@ -106,7 +106,7 @@ function said([name, value]: [string, unknown]): string {
 }
 
 /** Each row of an answer with the parts of its score, as a sum. */
-export function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
+function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
   const indent = "     "
   return rows.flatMap((row) => {
     const source = row.rank_source === undefined ? "" : ` (${safeLine(row.rank_source)})`
@@ -129,7 +129,7 @@ const REASONS: Record<string, string> = {
 }
 
 /** What lost, by the reason. */
-export function explainSkipped(trace: Pick<Trace, "skipped" | "skipped_total">, terminal: Terminal): string[] {
+function explainSkipped(trace: Pick<Trace, "skipped" | "skipped_total">, terminal: Terminal): string[] {
   if (trace.skipped_total === 0) return []
   const shown = trace.skipped.length < trace.skipped_total ? `, ${grouped(trace.skipped.length)} of them here` : ""
   const lines = ["", paint(terminal, "bold", `Not in the answer: ${many(trace.skipped_total, "candidate")}${shown}`)]

@@ -1,6 +1,6 @@
-import { formatRef } from "../core/ref.ts"
-import type { Knowledge } from "../store/knowledge.ts"
-import { type KnownTestRun, reportedFailures, reportedPassing, testRuns } from "../store/knowledge-tests.ts"
+import { formatRef } from "../../core/ref.ts"
+import type { Knowledge } from "../../store/knowledge.ts"
+import { type KnownTestRun, reportedFailures, reportedPassing, testRuns } from "../../store/knowledge-tests.ts"
 
 /** A test that failed when it was last seen to run. Nobody has run it for this. */
 export type FailingTest = {

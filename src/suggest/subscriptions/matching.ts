@@ -1,7 +1,7 @@
-import { DexError } from "../core/error.ts"
-import type { Pattern, Subscription } from "../core/suggestion.ts"
+import { DexError } from "../../core/error.ts"
+import type { Pattern, Subscription } from "../../core/suggestion.ts"
+import { pathBelow } from "../paths.ts"
 import { globOf } from "./glob.ts"
-import { pathBelow } from "./paths.ts"
 
 /** What happened that somebody may want to be told of. */
 export type Trigger = {
@@ -18,7 +18,7 @@ export type Trigger = {
 
 export type Match = { subscription: Subscription; pattern: Pattern }
 
-export const MOST_PATTERNS = 20
+const MOST_PATTERNS = 20
 const LONGEST_WORDS = 200
 const LONGEST_TEXT = 20_000
 

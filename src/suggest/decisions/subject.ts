@@ -1,4 +1,4 @@
-import { isStopword, splitIdentifier } from "../core/words.ts"
+import { isStopword, splitIdentifier } from "../../core/words.ts"
 
 // What a decision is about: the words that tell it from another one.
 

@@ -1,6 +1,6 @@
-import type { Knowledge } from "../store/knowledge.ts"
-import type { Session } from "./session.ts"
-import type { Item, Moment } from "./suggestion.ts"
+import type { Item, Moment } from "../../core/suggestion.ts"
+import type { Knowledge } from "../../store/knowledge.ts"
+import type { Session } from "../session.ts"
 
 /** What could be said; `features` are what its relevance is worked out from. */
 export type Candidate = Omit<Item, "relevance" | "estimated_tokens"> & {

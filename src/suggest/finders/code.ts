@@ -5,9 +5,9 @@ import {
   importersOf,
   type SymbolUse,
   usesOf,
-} from "../store/knowledge-symbols.ts"
+} from "../../store/knowledge-symbols.ts"
+import { nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { nameOf } from "./paths.ts"
 
 // What the code itself says: who uses what is at hand, and whether it uses what should not be used any more.
 

@@ -1,5 +1,5 @@
-import { commitMarks } from "../git/commit-marks.ts"
-import type { MadeDecision } from "../store/knowledge-decisions.ts"
+import { commitMarks } from "../../git/commit-marks.ts"
+import type { MadeDecision } from "../../store/knowledge-decisions.ts"
 import { isRetreat } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
 
@@ -212,12 +212,11 @@ const OPPOSITES = oppositesOf([
   "public private",
   "strict lenient",
   "strict flexible",
-  "opt-in opt-out",
 ])
 
 function oppositesOf(pairs: string[]): Map<string, string[]> {
   const both = pairs
-    .map((pair) => pair.split(" ") as [string, string])
+    .map((pair) => pair.split(" ").map(stem) as [string, string])
     .flatMap(([a, b]) => [[a, b] as const, [b, a] as const])
   return new Map([...Map.groupBy(both, ([word]) => word)].map(([word, of]) => [word, of.map(([, other]) => other)]))
 }

@@ -1,8 +1,8 @@
-import { commandParts } from "../core/command.ts"
-import type { Effect, Hunk, Part } from "../core/conversation.ts"
-import type { StoredMessage } from "../store/store.ts"
+import { commandParts } from "../../core/command.ts"
+import type { Effect, Hunk, Part } from "../../core/conversation.ts"
+import type { StoredMessage } from "../../store/store.ts"
+import { nameOf } from "../paths.ts"
 import { errorLines, normaliseError, placeOf } from "./error-text.ts"
-import { nameOf } from "./paths.ts"
 
 // A command fails, edits follow, and the like of it ends well: what a conversation knows about an error.
 

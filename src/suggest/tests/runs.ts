@@ -1,9 +1,9 @@
-import type { Part } from "../core/conversation.ts"
-import type { TestRunWrite } from "../store/knowledge-tests.ts"
-import type { StoredMessage } from "../store/store.ts"
-import { pathBelow } from "./paths.ts"
-import { type TestCommand, testCommand } from "./test-commands.ts"
-import { type FailedTest, testOutput } from "./test-output.ts"
+import type { Part } from "../../core/conversation.ts"
+import type { TestRunWrite } from "../../store/knowledge-tests.ts"
+import type { StoredMessage } from "../../store/store.ts"
+import { pathBelow } from "../paths.ts"
+import { type TestCommand, testCommand } from "./commands.ts"
+import { type FailedTest, testOutput } from "./output.ts"
 
 const LONGEST_COMMAND = 300
 

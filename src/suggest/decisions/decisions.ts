@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto"
-import type { Effect, Part } from "../core/conversation.ts"
-import { formatRef } from "../core/ref.ts"
-import { commitMarks } from "../git/commit-marks.ts"
-import type { CommitDecision, KeptDecision } from "../store/knowledge-decisions.ts"
-import type { ConversationRow, StoredMessage } from "../store/store.ts"
+import type { Effect, Part } from "../../core/conversation.ts"
+import { formatRef } from "../../core/ref.ts"
+import { commitMarks } from "../../git/commit-marks.ts"
+import type { CommitDecision, KeptDecision } from "../../store/knowledge-decisions.ts"
+import type { ConversationRow, StoredMessage } from "../../store/store.ts"
+import { pathBelow } from "../paths.ts"
 import { answersIn } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
-import { pathBelow } from "./paths.ts"
 import { subjectOf } from "./subject.ts"
 
 // The lasting choices that a conversation, a project's documents and its commits know of.

@@ -1,7 +1,7 @@
-import { DAY_MS, localDay } from "../core/dates.ts"
-import { type KnownDecision, knownDecisions } from "../store/knowledge-decisions.ts"
+import { DAY_MS, localDay } from "../../core/dates.ts"
+import { type KnownDecision, knownDecisions } from "../../store/knowledge-decisions.ts"
+import { nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { nameOf } from "./paths.ts"
 
 // What was decided about this file or symbol, and whether that still stands.
 

@@ -1,6 +1,6 @@
-import { formatRef, type Ref } from "../core/ref.ts"
-import type { Changes, Store, StoredMessage } from "../store/store.ts"
-import type { KeptSuggestion, Suggestions } from "../store/suggestions.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
+import type { Changes, Store, StoredMessage } from "../../store/store.ts"
+import type { KeptSuggestion, Suggestions } from "../../store/suggestions.ts"
 import { learn } from "./feedback.ts"
 import { type Done, usedItems } from "./implicit.ts"
 

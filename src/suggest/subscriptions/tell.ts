@@ -1,7 +1,7 @@
-import { DAY_MS } from "../core/dates.ts"
-import { type Item, type Moment, newSuggestionId, type Pattern } from "../core/suggestion.ts"
-import type { Kept, Suggestions } from "../store/suggestions.ts"
-import { matching, type Trigger } from "./subscriptions.ts"
+import { DAY_MS } from "../../core/dates.ts"
+import { type Item, type Moment, newSuggestionId, type Pattern } from "../../core/suggestion.ts"
+import type { Kept, Suggestions } from "../../store/suggestions.ts"
+import { matching, type Trigger } from "./matching.ts"
 
 export type TriggerParts = {
   suggestions: Suggestions

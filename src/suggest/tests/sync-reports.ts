@@ -1,11 +1,11 @@
 import { constants } from "node:fs"
 import { lstat, open, readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { redactText } from "../ingest/redact.ts"
-import type { Knowledge } from "../store/knowledge.ts"
-import { dropReports, knownReports, saveReport } from "../store/knowledge-tests.ts"
-import { MAX_REPORT_BYTES, parseReport } from "./test-reports.ts"
-import { testKey } from "./test-status.ts"
+import { redactText } from "../../ingest/redact.ts"
+import type { Knowledge } from "../../store/knowledge.ts"
+import { dropReports, knownReports, saveReport } from "../../store/knowledge-tests.ts"
+import { MAX_REPORT_BYTES, parseReport } from "./reports.ts"
+import { testKey } from "./status.ts"
 
 export type ReportsRead = {
   /** Reports that are there now. */

@@ -1,5 +1,5 @@
+import { nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { nameOf } from "./paths.ts"
 
 // Sections of documents that speak of this file or symbol. Whoever asks brings them: they come from the search index.
 

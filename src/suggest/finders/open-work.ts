@@ -1,10 +1,10 @@
-import { localMinute } from "../core/dates.ts"
-import { formatRef } from "../core/ref.ts"
-import { knownDecisions } from "../store/knowledge-decisions.ts"
-import { newestWork, workedIn } from "../store/knowledge-files.ts"
+import { localMinute } from "../../core/dates.ts"
+import { formatRef } from "../../core/ref.ts"
+import { knownDecisions } from "../../store/knowledge-decisions.ts"
+import { newestWork, workedIn } from "../../store/knowledge-files.ts"
+import { isPlainPath, nameOf } from "../paths.ts"
+import { failing } from "../tests/status.ts"
 import type { Finder } from "./finder.ts"
-import { isPlainPath, nameOf } from "./paths.ts"
-import { failing } from "./test-status.ts"
 
 // What was being worked on in this project when the last conversation ended.
 

@@ -1,4 +1,4 @@
-import type { Part } from "../core/conversation.ts"
+import type { Part } from "../../core/conversation.ts"
 import { isDecision, isQuestion, ownLines, sentencesOf } from "./decided.ts"
 
 // What a person answered when the agent asked.

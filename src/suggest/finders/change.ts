@@ -1,7 +1,7 @@
-import { DAY_MS, localDay } from "../core/dates.ts"
-import { changedTogether, commitsTouching } from "../store/knowledge-git.ts"
+import { DAY_MS, localDay } from "../../core/dates.ts"
+import { changedTogether, commitsTouching } from "../../store/knowledge-git.ts"
+import { isPlainPath, nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
-import { isPlainPath, nameOf } from "./paths.ts"
 
 // What git says of this file: who changed it lately, and what changes with it.
 
@@ -9,7 +9,7 @@ const MOST_COMMITS = 2
 const MOST_TOGETHER = 4
 /** Once is chance. */
 const LEAST_TOGETHER = 3
-export const RECENT_DAYS = 7
+const RECENT_DAYS = 7
 
 /** A commit's words are whoever's: they are told to who asks. */
 export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS }, moment) => {

@@ -1,5 +1,5 @@
 import { type Token, Tokenizer } from "parse5"
-import { pathBelow } from "./paths.ts"
+import { pathBelow } from "../paths.ts"
 
 export type ReportedTest = {
   /** With its file or class before its name. */

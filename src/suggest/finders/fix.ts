@@ -1,9 +1,9 @@
-import { localDay } from "../core/dates.ts"
-import { formatRef } from "../core/ref.ts"
-import { placeOf } from "./error-text.ts"
-import { type FoundFix, findFixes } from "./find-fixes.ts"
+import { localDay } from "../../core/dates.ts"
+import { formatRef } from "../../core/ref.ts"
+import { placeOf } from "../fixes/error-text.ts"
+import { type FoundFix, findFixes } from "../fixes/like.ts"
+import { isPlainPath, nameOf } from "../paths.ts"
 import type { Finder } from "./finder.ts"
-import { isPlainPath, nameOf } from "./paths.ts"
 
 // What made this very error go away before, in this project.
 

@@ -1,6 +1,6 @@
-import { parseRef } from "../core/ref.ts"
-import type { Item } from "../core/suggestion.ts"
-import { pathBelow } from "./paths.ts"
+import { parseRef } from "../../core/ref.ts"
+import type { Item } from "../../core/suggestion.ts"
+import { pathBelow } from "../paths.ts"
 
 /** What a session did after it was told something. */
 export type Done = {

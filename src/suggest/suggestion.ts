@@ -1,2 +1,0 @@
-// In core, since the store keeps them.
-export * from "../core/suggestion.ts"
