@@ -12,8 +12,8 @@ export type Dialect = Syntax
  * blocks, and so is what stands between the tags of a component.
  *
  * The parser copies all that it has read whenever a list closes: time grows with the square of the text. So it reads a
- * window at a time. The last block in a window may go on behind it: the next window begins where that block does, which
- * changes nothing, since a block is read the same whatever was closed before it.
+ * window at a time. The last block in a window may go on behind it: the next window begins with a block before its end
+ * that is read the same whatever was closed before it.
  */
 export function blockStarts(lines: string[], dialect?: Dialect, windowChars = 8_000): BlockStart[] {
   refuseDeepNesting(lines)
@@ -25,9 +25,13 @@ export function blockStarts(lines: string[], dialect?: Dialect, windowChars = 8_
     const to = windowEnd(lines, from, size)
     const isLast = to === lines.length
     const found = startsIn(lines.slice(from, to).join("\n"), syntax, isLast)
-    const next = isLast ? undefined : found?.starts.at(-1)
-    if (found && (isLast || !next || next.line > 1)) {
-      for (const start of found.starts) if (start !== next) starts.push({ ...start, line: from + start.line })
+    const next = isLast
+      ? undefined
+      : found?.starts.findLast(({ line, isFree }) => line > 1 && (isFree || lines[from + line - 2]!.trim() === ""))
+    if (found && (isLast || next || found.starts.length === 0)) {
+      const until = next?.line ?? Number.POSITIVE_INFINITY
+      for (const { line, heading } of found.starts)
+        if (line < until) starts.push({ line: from + line, ...(heading && { heading }) })
       from = next ? from + next.line - 1 : to
       size = windowChars
       continue
@@ -73,7 +77,9 @@ function windowEnd(lines: string[], from: number, size: number): number {
   return to
 }
 
-type Found = { starts: BlockStart[]; isContainer: boolean }
+/** `isFree`: no open block can take it in. Another one may, where no blank line stands before: a list that begins with 2. */
+type Start = BlockStart & { isFree: boolean }
+type Found = { starts: Start[]; isContainer: boolean }
 
 /** undefined: what does not parse may do so with more of the text. */
 function startsIn(text: string, syntax: Syntax[], isLast: boolean): Found | undefined {
@@ -87,7 +93,7 @@ function startsIn(text: string, syntax: Syntax[], isLast: boolean): Found | unde
 }
 
 function startsOf(events: Event[]): Found {
-  const starts: BlockStart[] = []
+  const starts: Start[] = []
   let depth = 0
   let lastEnd = 0
   let outer = ""
@@ -98,11 +104,16 @@ function startsOf(events: Event[]): Found {
       if (depth === 0 && !BETWEEN.has(token.type)) lastEnd = token.end.line
       continue
     }
+    // After a quotation the parser ends indented code with its first line, and begins it again.
+    const goesOn = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
     if (depth === 0 && !BETWEEN.has(token.type)) outer = token.type
     const begins =
-      depth === 0 ? !BETWEEN.has(token.type) : depth === 1 && token.type === "listItemPrefix" && LISTS.has(outer)
+      depth === 0
+        ? !BETWEEN.has(token.type) && !goesOn
+        : depth === 1 && token.type === "listItemPrefix" && LISTS.has(outer)
     const { line } = token.start
-    if (begins && line > (starts.at(-1)?.line ?? 0) && line > lastEnd) starts.push({ line })
+    if (begins && line > (starts.at(-1)?.line ?? 0) && line > lastEnd)
+      starts.push({ line, isFree: depth === 1 || token.type === "atxHeading" })
     if (outer === "atxHeading" || outer === "setextHeading") readHeading(starts.at(-1), event)
     depth++
   }

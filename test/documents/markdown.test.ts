@@ -110,6 +110,12 @@ describe("Markdown", () => {
     )
   })
 
+  test("indented code after a quotation is one block", () => {
+    const lines = ["> # no", "    indented", "    # no", "", "    more", "text"]
+    for (const window of [1, 1e6])
+      expect(blockStarts(lines, undefined, window).map(({ line }) => line)).toEqual([1, 2, 6])
+  })
+
   test("anchors are unique, and made as GitHub makes them", async () => {
     const names = [
       "Rules",
