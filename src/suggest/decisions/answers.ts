@@ -1,3 +1,4 @@
+import { parseObject, records, string } from "../../connectors/record.ts"
 import type { Part } from "../../core/conversation.ts"
 import { isDecision, isQuestion, ownLines, sentencesOf } from "./decided.ts"
 
@@ -86,28 +87,8 @@ function isChosen(answer: string, options: Set<string>): boolean {
 
 function questionsOf(call: string | undefined): { question: string; options: string[] }[] | undefined {
   if (call === undefined) return undefined
-  return list(record(json(call))?.questions).map((one) => ({
-    question: text(record(one)?.question) ?? "",
-    options: list(record(one)?.options).flatMap((option) => text(record(option)?.label) ?? []),
+  return records(parseObject(call)?.questions).map(({ question, options }) => ({
+    question: string(question) ?? "",
+    options: records(options).flatMap(({ label }) => string(label) ?? []),
   }))
-}
-
-function json(text: string | undefined): unknown {
-  try {
-    return JSON.parse(text ?? "")
-  } catch {
-    return undefined
-  }
-}
-
-function record(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined
-}
-
-function list(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : []
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === "string" ? value : undefined
 }

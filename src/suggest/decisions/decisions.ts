@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto"
+import { parseObject } from "../../connectors/record.ts"
 import type { Effect, Part } from "../../core/conversation.ts"
 import { formatRef } from "../../core/ref.ts"
 import { commitMarks } from "../../git/commit-marks.ts"
 import type { CommitDecision, KeptDecision } from "../../store/knowledge-decisions.ts"
 import type { ConversationRow, StoredMessage } from "../../store/store.ts"
+import { callsOf } from "../calls.ts"
 import { pathBelow } from "../paths.ts"
 import { answersIn } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
@@ -80,7 +82,7 @@ function approvedPlan(part: Part & { type: "tool_result" }, calls: Map<string, s
 }
 
 function plannedIn(call: string | undefined): string | undefined {
-  const input = parsed(call)
+  const input = parseObject(call ?? "")
   return typeof input?.plan === "string" ? input.plan : undefined
 }
 
@@ -212,23 +214,6 @@ const SYMBOL =
 function symbolsIn(text: string): string[] {
   const found = [...text.slice(0, LOOKED_AT).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
   return [...new Set(found)].slice(0, MOST_SYMBOLS)
-}
-
-function callsOf(messages: StoredMessage[]): Map<string, string> {
-  const calls = new Map<string, string>()
-  for (const { parts } of messages)
-    for (const part of parts)
-      if (part.type === "tool_call" && part.call_id !== undefined) calls.set(part.call_id, part.text)
-  return calls
-}
-
-function parsed(text: string | undefined): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text ?? "")
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** For each message, the files that were edited from it on and before the person spoke again. */

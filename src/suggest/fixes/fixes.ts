@@ -1,6 +1,7 @@
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
 import type { StoredMessage } from "../../store/store.ts"
+import { callsOf } from "../calls.ts"
 import { nameOf } from "../paths.ts"
 import { errorLines, normaliseError, placeOf } from "./error-text.ts"
 
@@ -167,16 +168,6 @@ function resultsOf(messages: StoredMessage[]): Map<string, Result> {
 }
 
 /** What each call was given, as it was written. */
-function callsOf(messages: StoredMessage[]): Map<string, string> {
-  return new Map(
-    messages.flatMap(({ parts }) =>
-      parts.flatMap((part) =>
-        part.type === "tool_call" && part.call_id !== undefined ? [[part.call_id, part.text] as const] : [],
-      ),
-    ),
-  )
-}
-
 /** Where the result does not report the change, the call's own words do, but not at which line. */
 function hunksOfCall(path: string, text: string | undefined): Hunk[] {
   if (text === undefined || !text.includes('"old_string"')) return []
