@@ -19,9 +19,9 @@ export type Moment = {
   source?: SourceId
   /** The agent's own session id. */
   session?: string
-  /** Paths are whole, or relative to the project. */
   /** The branch that is checked out. */
   branch?: string
+  /** Paths are whole, or relative to the project. */
   file?: string
   line?: number
   column?: number

@@ -130,7 +130,6 @@ function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): R
 
 type Typed = Pick<Trace, "args" | "query" | "error">
 
-/** People paste secrets into searches. */
 /** A few ordinary words, as most queries are: no rule could find a secret there, and loading the rules takes a while. */
 function isPlain(value: unknown): boolean {
   if (typeof value === "object" && value !== null) return Object.values(value).every(isPlain)
@@ -138,6 +137,7 @@ function isPlain(value: unknown): boolean {
   return /^(?:\p{L}{1,20}(?: |$))*$/u.test(value) && !/ (?:is|was) /i.test(value)
 }
 
+/** People paste secrets into searches. */
 async function redacted(typed: Typed): Promise<Typed> {
   if (Object.values(typed).every(isPlain)) return typed
   const { redactRecord } = await import("../ingest/redact.ts")
