@@ -153,7 +153,8 @@ function oneOfEach(agent: Agent): Step[] {
 }
 
 async function standIn(): Promise<void> {
-  const script = join(machine.home, "answering-hook.mjs")
+  // Here it finds the database driver, which is not bundled.
+  const script = join(import.meta.dirname, "node_modules", ".answering-hook.mjs")
   await build({
     entryPoints: [join(import.meta.dirname, "answering-hook.ts")],
     bundle: true,
