@@ -162,7 +162,7 @@ async function suggesting(dex: Dex): Promise<Check[]> {
       return [{ name, status: "problem", message: `suggest.db is damaged: ${damage[0]}`, mend: moved }]
     const { waiting, dead, last_problem } = kept.outbox()
     const off = kept.subscriptions().filter(({ enabled }) => !enabled)
-    const message = `${grouped(kept.subscriptions().length)} subscriptions, ${grouped(waiting)} messages wait for webhooks`
+    const message = `subscriptions: ${grouped(kept.subscriptions().length)}; messages that wait for webhooks: ${grouped(waiting)}`
     if (dead > 0)
       return [
         {
