@@ -22,7 +22,7 @@ const CAMPAIGNS = {
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
   },
   caps: { file: "test/agent/ask.test.ts", env: { DEX_LOOPS: "100" } },
-  push: { file: "test/suggest/push.test.ts", env: { DEX_PASSAGES: "125" } },
+  push: { file: "test/suggest/push.test.ts", env: { DEX_PASSAGES: "72" } },
   webhooks: { file: "test/torture/webhooks.test.ts", env: { DEX_EVENTS: "5000", DEX_WEBHOOK_KILLS: "100" } },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
 }
