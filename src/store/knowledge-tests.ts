@@ -78,20 +78,22 @@ export type KnownTestRun = Omit<TestRunWrite, "at"> & {
   is_own_words: boolean
 }
 
+export type ReportedTest = {
+  /** With its file or class before its name. */
+  test: string
+  file?: string
+  status: "passed" | "failed" | "skipped"
+  message?: string
+  at: number
+  duration_ms?: number
+}
+
 export type ReportWrite = {
   path: string
   stamp: string
   at: number
   is_report: boolean
-  tests: {
-    key: string
-    test: string
-    file?: string
-    status: "passed" | "failed" | "skipped"
-    message?: string
-    at: number
-    duration_ms?: number
-  }[]
+  tests: (ReportedTest & { key: string })[]
 }
 
 export type ReportedFailure = { key: string; test: string; file?: string; message?: string; at: number; report: string }

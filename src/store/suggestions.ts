@@ -1,4 +1,5 @@
 import type { SourceId } from "../core/conversation.ts"
+import { DAY_MS } from "../core/dates.ts"
 import { messageOf } from "../core/error.ts"
 import { parseRef, type Ref } from "../core/ref.ts"
 import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from "../core/suggestion.ts"
@@ -7,11 +8,11 @@ import { type Due, due, enqueue, type OutboxCounts, type Outcome, outboxCounts, 
 import * as subscriptions from "./subscriptions.ts"
 import { type Metrics, metricsOf } from "./suggestion-metrics.ts"
 import { SUGGESTION_MIGRATIONS } from "./suggestions-migrations.ts"
+import { judge, type KeptItem, type Learn, resetWeights, weights } from "./verdicts.ts"
 
 /** Whether it is kept, or in words for a person why not. */
 export type Kept = { kept: true; seq: number } | { kept: false; why: string }
 
-export type KeptItem = Item & { number: number; status: Status }
 export type KeptSuggestion = Omit<Suggestion, "items"> & {
   /** In the order in which they were made; never reused. */
   seq: number
@@ -37,14 +38,6 @@ export type SuggestionFilter = {
 export type Observed = { token: string; seq: number }
 
 export type Mute = { type: "kind" | "project"; name: string; at: number }
-
-/** New values of the weights that one verdict moves. `before` is what was counted for this item until now. */
-export type Learn = (
-  item: Item,
-  before: number | undefined,
-  after: number,
-  weight: (name: string) => number,
-) => Record<string, number>
 
 /**
  * What dex suggested and what came of it, what the user wants to hear of, and what not. A small file of its own: the
@@ -108,7 +101,7 @@ export type Suggestions = {
 }
 
 export const MOST_SUGGESTIONS = 10_000
-export const KEPT_MS = 180 * 86_400_000
+export const KEPT_MS = 180 * DAY_MS
 const PRUNE_EVERY = 64
 const LONGEST_TEXT = 4_000
 const MOST_ITEMS = 20
@@ -165,11 +158,7 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
     observed: () => use(observed),
     saveObserved: (at) => write((open) => saveObserved(open, at)),
     weights: () => orElse(weights, {}),
-    resetWeights: () =>
-      write((open) => {
-        open.prepare("update item set counted = null where counted is not null").run()
-        return open.prepare("delete from weight").run().changes
-      }),
+    resetWeights: () => write(resetWeights),
     firstAt: (now) => write((open) => firstAt(open, now)),
     metrics: (from) => use((open) => metricsOf(open, from)),
     subscribe: (subscription, secret) => write((open) => subscriptions.add(open, subscription, secret)),
@@ -361,63 +350,10 @@ function whole(db: Db, { seq, id, subscription, would, status, latency_ms, momen
   }
 }
 
-const VERDICTS: Partial<Record<Status, number>> = { used: 1, dismissed: 0 }
-
 function setStatus(db: Db, id: string, status: Status, number?: number, learn?: Learn): KeptSuggestion | undefined {
   const suggestion = get(db, id)
-  if (!suggestion) return undefined
-  const { items } = suggestion
-  if (number !== undefined && !items.some((item) => item.number === number)) return undefined
-  // Which of several was used is not known unless it was said; what is dismissed is dismissed as a whole.
-  const isOneOfMany = number === undefined && status === "used" && items.length > 1
-  if (isOneOfMany) for (const item of items) if (item.status === "dismissed") takeBack(db, suggestion.seq, item, learn)
-  for (const item of isOneOfMany ? [] : items) {
-    if (number !== undefined && item.number !== number) continue
-    db.prepare("update item set status = ? where suggestion = ? and number = ?").run(
-      status,
-      suggestion.seq,
-      item.number,
-    )
-    const verdict = VERDICTS[status]
-    if (learn && verdict !== undefined) count(db, suggestion.seq, item, verdict, learn)
-  }
-  const now = db.prepare("select status from item where suggestion = ?").pluck().all(suggestion.seq) as Status[]
-  const one = (wanted: Status) => now.includes(wanted)
-  const all = number === undefined || now.every((of) => of === status)
-  const sum: Status = one("used") ? "used" : all ? status : one("shown") || one("dismissed") ? "shown" : "pending"
-  db.prepare("update suggestion set status = ? where seq = ?").run(sum, suggestion.seq)
+  if (!suggestion || !judge(db, suggestion, status, number, learn)) return undefined
   return get(db, suggestion.id)
-}
-
-function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Learn): void {
-  const before = db
-    .prepare("select counted from item where suggestion = ? and number = ?")
-    .pluck()
-    .get(seq, item.number) as number | null
-  if (before === verdict) return
-  const weight = (name: string) =>
-    (db.prepare("select value from weight where name = ?").pluck().get(name) as number | undefined) ?? 0
-  for (const [name, value] of Object.entries(learn(item, before ?? undefined, verdict, weight)))
-    db.prepare("insert or replace into weight (name, value) values (?, ?)").run(name, value)
-  db.prepare("update item set counted = ? where suggestion = ? and number = ?").run(verdict, seq, item.number)
-}
-
-/** What was dismissed as a whole, and then used, is not dismissed in each of its items. */
-function takeBack(db: Db, seq: number, item: KeptItem, learn: Learn | undefined): void {
-  if (learn) count(db, seq, item, item.relevance, learn)
-  db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
-    seq,
-    item.number,
-  )
-}
-
-function weights(db: Db): Record<string, number> {
-  return Object.fromEntries(
-    (db.prepare("select name, value from weight").all() as { name: string; value: number }[]).map(({ name, value }) => [
-      name,
-      value,
-    ]),
-  )
 }
 
 function firstAt(db: Db, now: number): number {

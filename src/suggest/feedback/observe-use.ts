@@ -1,10 +1,11 @@
+import { DAY_MS } from "../../core/dates.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { Changes, Store, StoredMessage } from "../../store/store.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions.ts"
 import { learn } from "./feedback.ts"
 import { type Done, usedItems } from "./implicit.ts"
 
-const LOOKS_BACK_MS = 7 * 86_400_000
+const LOOKS_BACK_MS = 7 * DAY_MS
 /** After so many, or a few more where they changed at once, the rest is left to the next time. */
 const MOST_SESSIONS = 50
 const BATCH = 100

@@ -1,15 +1,6 @@
 import { type Token, Tokenizer } from "parse5"
+import type { ReportedTest } from "../../store/knowledge-tests.ts"
 import { pathBelow } from "../paths.ts"
-
-export type ReportedTest = {
-  /** With its file or class before its name. */
-  test: string
-  file?: string
-  status: "passed" | "failed" | "skipped"
-  message?: string
-  at: number
-  duration_ms?: number
-}
 
 export type ParsedReport = { tests: ReportedTest[]; left_out: number }
 
