@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
-import type { Effect, Message, Part, Usage } from "../core/conversation.ts"
+import type { Effect, Message, Part } from "../core/conversation.ts"
+import { addUsage, type Usage } from "../core/usage.ts"
 import { type Answer, answersIn } from "./claude-code-answers.ts"
 import { abandonedUuids } from "./claude-code-branches.ts"
 import { onlyQueued, queuedText } from "./claude-code-queue.ts"
@@ -81,17 +82,29 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Tol
     queued: onlyQueued(thread.records),
     messages: [],
     loose: [],
+    looseUsage: undefined,
     pullRequests: new Set(),
   }
   const answers = new Map<Answer, Message>()
   for (const entry of entries) if ("answer" in entry) answers.set(entry.answer, tellAnswer(entry.answer, telling))
   for (const entry of entries) {
     const message = "answer" in entry ? answers.get(entry.answer) : tellRecord(entry.raw, entry.index, telling)
-    if (!message || message.parts.length === 0) continue
+    if (!message) continue
+    if (message.parts.length === 0) {
+      if (message.usage) payWithoutWords(message.usage, telling)
+      continue
+    }
     telling.messages.push(message)
     if (message.role === "assistant") takeLoose(message, telling)
   }
   return { messages: withUniqueKeys(telling.messages), calls: telling.calls }
+}
+
+/** An answer of white space only is no message, but it was paid for: its tokens count with the answer before it. */
+function payWithoutWords(usage: Usage, telling: Telling): void {
+  const before = telling.messages.findLast((message) => message.role === "assistant")
+  if (before) before.usage = addUsage(before.usage, usage)
+  else telling.looseUsage = addUsage(telling.looseUsage, usage)
 }
 
 type Telling = {
@@ -105,6 +118,7 @@ type Telling = {
   messages: Message[]
   /** Effects that wait for an answer to belong to. */
   loose: Effect[]
+  looseUsage: Usage | undefined
   pullRequests: Set<string>
 }
 
@@ -175,13 +189,33 @@ function serverResultText(content: unknown): string {
 function usageOf(usage: RawRecord | undefined): Usage | undefined {
   if (!usage) return undefined
   const reasoning = number(record(usage.output_tokens_details)?.thinking_tokens)
+  const written = record(usage.cache_creation)
+  const onServer = record(usage.server_tool_use)
+  const searches = number(onServer?.web_search_requests)
+  const fetches = number(onServer?.web_fetch_requests)
+  const tier = string(usage.service_tier)
+  const speed = string(usage.speed)
   return {
     input: number(usage.input_tokens) ?? 0,
     output: number(usage.output_tokens) ?? 0,
     cache_read: number(usage.cache_read_input_tokens) ?? 0,
     cache_write: number(usage.cache_creation_input_tokens) ?? 0,
+    ...(written && {
+      cache_write_5m: number(written.ephemeral_5m_input_tokens) ?? 0,
+      cache_write_1h: number(written.ephemeral_1h_input_tokens) ?? 0,
+    }),
     ...(reasoning && { reasoning }),
+    ...(searches && { web_searches: searches }),
+    ...(fetches && { web_fetches: fetches }),
+    ...(tier && { service_tier: tier }),
+    ...(speed && { speed }),
   }
+}
+
+/** A web search asks a model of its own, whose tokens no record tells; the searches it made are counted by the result. */
+function searchUsage(structured: unknown): Usage | undefined {
+  const searches = number(record(structured)?.searchCount)
+  return searches ? { input: 0, output: 0, cache_read: 0, cache_write: 0, web_searches: searches } : undefined
 }
 
 function tellRecord(raw: RawRecord, index: number, telling: Telling): Message | undefined {
@@ -232,7 +266,10 @@ function tellUser(raw: RawRecord, message: Draft, telling: Telling): Message {
   }
   if (parts[0]?.type === "summary") return message("system", parts)
   const said = parts.some((part) => part.type === "text" && part.origin !== "injected")
-  return message(results.length > 0 && !said ? "tool" : "user", parts)
+  const told = message(results.length > 0 && !said ? "tool" : "user", parts)
+  const usage = searchUsage(raw.toolUseResult)
+  if (usage) told.usage = usage
+  return told
 }
 
 function promptParts(text: string, raw: RawRecord, { thread }: Telling): Part[] {
@@ -347,6 +384,8 @@ function linkPullRequest(raw: RawRecord, telling: Telling): void {
 }
 
 function takeLoose(message: Message, telling: Telling): void {
+  if (telling.looseUsage) message.usage = addUsage(message.usage, telling.looseUsage)
+  telling.looseUsage = undefined
   if (telling.loose.length === 0) return
   addEffects(message, telling.loose)
   telling.loose = []

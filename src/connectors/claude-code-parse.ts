@@ -16,6 +16,7 @@ const KNOWN_TYPES = new Set([
   "ai-title",
   "assistant",
   "attachment",
+  "cost-state",
   "custom-title",
   "dex-spilled",
   "dex-subagent",

@@ -1,7 +1,7 @@
 import { textOf } from "./claude-code-text.ts"
 import type { RawRecord } from "./connector.ts"
 import { digestOf, withoutBulk } from "./kept-text.ts"
-import { isRecord, list, number, parseObject, record, records, string } from "./record.ts"
+import { isRecord, list, parseObject, record, records, string } from "./record.ts"
 
 // What is kept of a Claude Code record. Fields are set to undefined instead of deleted: JSON does not write them, and
 // V8 keeps the objects fast.
@@ -17,7 +17,6 @@ const DROPPED_TYPES = new Set([
   "attribution-snapshot",
   "bridge-session",
   "content-replacement",
-  "cost-state",
   "file-history-delta",
   "file-history-snapshot",
   "frame-link",
@@ -131,16 +130,15 @@ function stripMessage(raw: RawRecord): void {
   if (raw.toolUseResult !== undefined) raw.toolUseResult = stripToolResult(raw.toolUseResult, text)
 }
 
+/** Without zeros and empty fields. All others stay: what an answer cost cannot be asked again once the file is gone. */
 function stripUsage(usage: RawRecord): RawRecord {
-  const details = record(usage.output_tokens_details)
-  const reasoning = details && number(details.thinking_tokens)
-  return {
-    input_tokens: usage.input_tokens,
-    output_tokens: usage.output_tokens,
-    ...(usage.cache_read_input_tokens ? { cache_read_input_tokens: usage.cache_read_input_tokens } : {}),
-    ...(usage.cache_creation_input_tokens ? { cache_creation_input_tokens: usage.cache_creation_input_tokens } : {}),
-    ...(reasoning ? { output_tokens_details: { thinking_tokens: reasoning } } : {}),
+  const kept: RawRecord = {}
+  for (const field in usage) {
+    const value = usage[field]
+    const stripped = isRecord(value) ? stripUsage(value) : value
+    if (stripped && !(typeof stripped === "object" && Object.keys(stripped).length === 0)) kept[field] = stripped
   }
+  return kept
 }
 
 /** Strips the blocks in place. Returns the text of their tool results. */
@@ -191,7 +189,8 @@ function stripToolResult(result: unknown, text: string): unknown {
     return result
   }
   if (!isRecord(result)) return result
-  drop(result, ["originalFile", "oldTodos", "newTodos", "usage", "prompt"])
+  drop(result, ["originalFile", "oldTodos", "newTodos", "prompt"])
+  if (isRecord(result.usage)) result.usage = stripUsage(result.usage)
   if (Array.isArray(result.structuredPatch) && result.userModified !== true) {
     drop(result, ["oldString", "newString", "edits", "content"]) // as in the input of the call
   }

@@ -12,7 +12,7 @@ import { readJsonl } from "./jsonl.ts"
 
 export const claudeCode: Connector = {
   source: "claude_code",
-  version: 2,
+  version: 3,
   roots,
   discover,
   watched,

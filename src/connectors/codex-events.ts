@@ -1,6 +1,7 @@
 import type { Part } from "../core/conversation.ts"
+import { addUsage } from "../core/usage.ts"
 import { commandOf, readsOf } from "./codex-calls.ts"
-import { addUsage, contentParts, textPart, thinking, usageOf, usageSince } from "./codex-parts.ts"
+import { contentParts, textPart, thinking, usageOf, usageSince } from "./codex-parts.ts"
 import { splitPrompt } from "./codex-prompt.ts"
 import { add, callOf, count, type Rollout, speakerOf, wasSaid } from "./codex-rollout.ts"
 import type { RawRecord } from "./connector.ts"

@@ -1,4 +1,5 @@
-import type { Origin, Part, Usage } from "../core/conversation.ts"
+import type { Origin, Part } from "../core/conversation.ts"
+import { combineUsage, type Usage } from "../core/usage.ts"
 import type { RawRecord } from "./connector.ts"
 import type { Run } from "./injected.ts"
 import { number, record, records, string } from "./record.ts"
@@ -66,23 +67,8 @@ export function usageOf(told: RawRecord | undefined): Usage | undefined {
   }
 }
 
-export function addUsage(a: Usage | undefined, b: Usage): Usage {
-  return a ? combine(a, b, (x, y) => x + y) : b
-}
-
 export function usageSince(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
-  return a && b ? combine(a, b, (x, y) => Math.max(0, x - y)) : a
-}
-
-function combine(a: Usage, b: Usage, by: (x: number, y: number) => number): Usage {
-  const reasoning = a.reasoning === undefined ? b.reasoning : by(a.reasoning, b.reasoning ?? 0)
-  return {
-    input: by(a.input, b.input),
-    output: by(a.output, b.output),
-    cache_read: by(a.cache_read, b.cache_read),
-    cache_write: by(a.cache_write, b.cache_write),
-    ...(reasoning !== undefined && { reasoning }),
-  }
+  return a && b ? combineUsage(a, b, (x, y) => Math.max(0, x - y)) : a
 }
 
 /** The fields that are texts. */

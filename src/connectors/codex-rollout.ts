@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
-import type { Message, Origin, Part, Role, Usage } from "../core/conversation.ts"
+import type { Message, Origin, Part, Role } from "../core/conversation.ts"
+import type { Usage } from "../core/usage.ts"
 import { type Call, newCall } from "./codex-calls.ts"
 import type { RawRecord, UnitName } from "./connector.ts"
 import { number, record, string } from "./record.ts"

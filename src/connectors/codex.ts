@@ -15,7 +15,7 @@ import { decompressZstd } from "./zstd.ts"
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
 export const codex: Connector = {
   source: "codex",
-  version: 2,
+  version: 3,
   roots,
   discover,
   watched,

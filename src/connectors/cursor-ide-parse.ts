@@ -1,4 +1,5 @@
-import type { Conversation, Effect, Message, Part, Usage } from "../core/conversation.ts"
+import type { Conversation, Effect, Message, Part } from "../core/conversation.ts"
+import type { Usage } from "../core/usage.ts"
 import type { Parsed, RawRecord } from "./connector.ts"
 import { type Call, effectsOf, hunksOf, originOf, outputText } from "./cursor-tools.ts"
 import { fileEffect } from "./effects.ts"

@@ -1,4 +1,5 @@
-import type { Conversation, Effect, Hunk, Message, Origin, Part, Title, Usage } from "../core/conversation.ts"
+import type { Conversation, Effect, Hunk, Message, Origin, Part, Title } from "../core/conversation.ts"
+import type { Usage } from "../core/usage.ts"
 import type { Parsed, RawRecord, UnitName } from "./connector.ts"
 import {
   commandEffect,

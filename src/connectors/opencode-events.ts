@@ -1,7 +1,7 @@
 import type { Message, Origin, Part } from "../core/conversation.ts"
 import type { RawRecord } from "./connector.ts"
 import { commandEffect, commitEffects } from "./effects.ts"
-import { addUsage, errorText, fileParts, type Told, toolParts } from "./opencode-parts.ts"
+import { errorText, fileParts, type Told, toolParts, usageIn } from "./opencode-parts.ts"
 import { number, record, records, string, time } from "./record.ts"
 
 /** A row of `session_message`, the table that is to replace `message` and `part`. Undefined where it says nothing. */
@@ -32,14 +32,14 @@ export function eventMessage(row: RawRecord, asked: Origin, count: (type: string
     case "assistant": {
       const told = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
       const model = string(record(data.model)?.id) ?? string(record(data.model)?.modelID)
-      const usage = addUsage([data])
+      const usage = usageIn([data])
       const error = data.error === undefined ? "" : errorText(data.error)
       if (error) told.push({ parts: [{ type: "text", text: error, origin: "agent" }] })
       return whole({ ...base, role: "assistant", ...(model && { model }), ...(usage && { usage }) }, told)
     }
     case "compaction": {
       const summary = string(data.summary)
-      const usage = addUsage([data])
+      const usage = usageIn([data])
       if (summary === undefined) return undefined
       return {
         ...base,

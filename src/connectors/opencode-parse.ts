@@ -1,8 +1,9 @@
-import type { Conversation, Effect, Message, Origin, Part, Role, Usage } from "../core/conversation.ts"
+import type { Conversation, Effect, Message, Origin, Part, Role } from "../core/conversation.ts"
+import type { Usage } from "../core/usage.ts"
 import type { Parsed, RawRecord, UnitName } from "./connector.ts"
 import { fileEffect } from "./effects.ts"
 import { eventMessage } from "./opencode-events.ts"
-import { addUsage, fileParts, type Told, toolParts } from "./opencode-parts.ts"
+import { fileParts, type Told, toolParts, usageIn } from "./opencode-parts.ts"
 import { number, record, string, time } from "./record.ts"
 import { firstPrompt } from "./title.ts"
 
@@ -175,7 +176,7 @@ function usageOf(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined
     const part = record(row.data)
     return part?.type === "step-finish" && record(part.tokens) ? [part] : []
   })
-  return addUsage(steps.length > 0 ? steps : [assistant])
+  return usageIn(steps.length > 0 ? steps : [assistant])
 }
 
 /** A step's patch lists files that its own tool calls have named already. */

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url"
 import { CONTEXT_TAG } from "../core/context-tag.ts"
-import type { Effect, Hunk, Origin, Part, Usage } from "../core/conversation.ts"
+import type { Effect, Hunk, Origin, Part } from "../core/conversation.ts"
+import { totalUsage, type Usage } from "../core/usage.ts"
 import type { RawRecord } from "./connector.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "./effects.ts"
 import { number, record, records, string } from "./record.ts"
@@ -178,19 +179,24 @@ function pathOfUrl(url: string | undefined): string | undefined {
   }
 }
 
-export function addUsage(counted: RawRecord[]): Usage | undefined {
-  const usage: Usage = { input: 0, output: 0, cache_read: 0, cache_write: 0 }
-  for (const { tokens, cost } of counted) {
-    const count = record(tokens)
-    const cache = record(count?.cache)
-    usage.input += number(count?.input) ?? 0
-    usage.output += number(count?.output) ?? 0
-    usage.cache_read += number(cache?.read) ?? 0
-    usage.cache_write += number(cache?.write) ?? 0
-    if (number(count?.reasoning)) usage.reasoning = (usage.reasoning ?? 0) + number(count?.reasoning)!
-    if (number(cost)) usage.cost = (usage.cost ?? 0) + number(cost)!
+export function usageIn(counted: RawRecord[]): Usage | undefined {
+  const usage = totalUsage(counted.map(usageOf))
+  return usage && Object.values(usage).some((amount) => Number(amount) > 0) ? usage : undefined
+}
+
+function usageOf({ tokens, cost }: RawRecord): Usage {
+  const count = record(tokens)
+  const cache = record(count?.cache)
+  const reasoning = number(count?.reasoning)
+  const charged = number(cost)
+  return {
+    input: number(count?.input) ?? 0,
+    output: number(count?.output) ?? 0,
+    cache_read: number(cache?.read) ?? 0,
+    cache_write: number(cache?.write) ?? 0,
+    ...(reasoning && { reasoning }),
+    ...(charged && { cost: charged }),
   }
-  return Object.values(usage).some((amount) => amount > 0) ? usage : undefined
 }
 
 /** The input as the agent wrote it; a call that is still being written has a piece of text. */

@@ -27,7 +27,7 @@ import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "./record.t
  */
 export const opencode: Connector = {
   source: "opencode",
-  version: 1,
+  version: 2,
   roots,
   discover,
   watched,

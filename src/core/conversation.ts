@@ -1,3 +1,5 @@
+import type { Usage } from "./usage.ts"
+
 /**
  * The agents whose history dex reads, and the documents. A new connector adds its name at the end: the index knows them
  * by their place. A document is kept as a conversation is: its sections are its messages.
@@ -65,16 +67,6 @@ export type Effect =
   | { type: "command"; command: string; call_id?: string; exit_status?: number; failed?: boolean; error?: string }
   | { type: "commit"; hash: string; subject: string; branch?: string; call_id?: string }
   | { type: "pull_request"; url: string }
-
-/** Tokens as the provider counted them; `input` excludes what came from the cache, whatever the agent reports. */
-export type Usage = {
-  input: number
-  output: number
-  cache_read: number
-  cache_write: number
-  reasoning?: number
-  cost?: number
-}
 
 export type Message = {
   /**

@@ -1,6 +1,9 @@
+import { loadLines } from "./bodies.ts"
 import type { Db } from "./database.ts"
+import { usageText } from "./facts.ts"
 import { refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
+import type { MessageWrite } from "./store.ts"
 
 /**
  * A fork or a resume copies a prefix of another conversation: the same keys in both. The conversation whose file is
@@ -37,10 +40,29 @@ export function flagCopies(
     } else {
       const nativeId = db.prepare("select native_id from conversation where id = ?").pluck().get(id) as string
       db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(nativeId, twin)
+      refreshUsage(db, twin)
       refreshCounts(db, twin)
     }
   }
   return forkOf ? { forkOf: forkOf.id } : {}
+}
+
+/** The numbers of the messages that were copied from another conversation. */
+export function copiedIn(db: Db, id: number): Set<number> {
+  return new Set(
+    db.prepare("select number from message where conversation_id = ? and flags & 4").pluck().all(id) as number[],
+  )
+}
+
+/** Only now some of its messages turned out to be copies: their tokens count where they were spent. */
+function refreshUsage(db: Db, id: number): void {
+  const counted = db
+    .prepare("select number from message where conversation_id = ? and not flags & 6 order by number")
+    .pluck()
+    .all(id) as number[]
+  const lines = loadLines(db, id)
+  const bodies = counted.flatMap((number) => lines.get(number) ?? []).map((line) => JSON.parse(line) as MessageWrite)
+  db.prepare("update conversation set usage = ? where id = ?").run(usageText(bodies), id)
 }
 
 function isOlder(db: Db, a: number, b: number): boolean {

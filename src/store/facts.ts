@@ -1,12 +1,14 @@
-import type { Usage } from "../core/conversation.ts"
 import { messageText } from "../core/format.ts"
 import { estimateTokens } from "../core/tokens.ts"
+import { totalUsage } from "../core/usage.ts"
 import type { ConversationWrite, MessageWrite } from "./store.ts"
 
 export type Facts = Record<string, string | number | null>
 
+/** `counted` are the messages whose tokens count here: neither superseded nor copied from another conversation. */
 export function factsOf(
   conversation: ConversationWrite,
+  counted: MessageWrite[],
   unitId: number,
   projectId: number | null,
   lastNumber: number,
@@ -33,7 +35,7 @@ export function factsOf(
     started_at: conversation.started_at ?? minimum(times),
     ended_at: conversation.ended_at ?? maximum(times),
     models: JSON.stringify(models),
-    usage: usageOf(live),
+    usage: usageText(counted),
     message_count: live.length,
     last_number: lastNumber,
     estimated_tokens: live.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
@@ -66,19 +68,9 @@ export function factsKey(facts: Record<string, unknown>): string {
   return JSON.stringify(FACTS_COMPARED.map((name) => facts[name]))
 }
 
-function usageOf(messages: MessageWrite[]): string | null {
-  const used = messages.flatMap((message) => (message.usage ? [message.usage] : []))
-  if (used.length === 0) return null
-  const total: Usage = { input: 0, output: 0, cache_read: 0, cache_write: 0 }
-  for (const usage of used) {
-    total.input += usage.input
-    total.output += usage.output
-    total.cache_read += usage.cache_read
-    total.cache_write += usage.cache_write
-    if (usage.reasoning !== undefined) total.reasoning = (total.reasoning ?? 0) + usage.reasoning
-    if (usage.cost !== undefined) total.cost = (total.cost ?? 0) + usage.cost
-  }
-  return JSON.stringify(total)
+export function usageText(messages: Iterable<Pick<MessageWrite, "usage">>): string | null {
+  const total = totalUsage([...messages].map(({ usage }) => usage))
+  return total ? JSON.stringify(total) : null
 }
 
 function textBytes(message: MessageWrite): number {

@@ -6,9 +6,9 @@ import {
   SOURCES,
   type SourceId,
   type Title,
-  type Usage,
 } from "../core/conversation.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
+import type { Usage } from "../core/usage.ts"
 import { lineOfMessage, numberOfLine, unpackBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import { FLAG } from "./flags.ts"

@@ -1,5 +1,6 @@
-import type { Conversation, Effect, Kind, Message, Role, SourceId, Title, Usage } from "../core/conversation.ts"
+import type { Conversation, Effect, Kind, Message, Role, SourceId, Title } from "../core/conversation.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
+import type { Usage } from "../core/usage.ts"
 import type { Block } from "./codec.ts"
 
 /**

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import { bodyLine, loadLines, saveBodies } from "./bodies.ts"
-import { flagCopies } from "./copies.ts"
+import { copiedIn, flagCopies } from "./copies.ts"
 import type { Db } from "./database.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf } from "./facts.ts"
@@ -55,7 +55,16 @@ export function saveConversation(
 
   const lastNumber = numbered.reduce((last, message) => Math.max(last, message.number), existing?.last_number ?? 0)
   const copies = flagCopies(db, write.source, id, added)
-  const facts = factsOf(conversation, unitId, projectId, lastNumber, copies?.forkOf ?? existingFork(db, id))
+  const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
+  const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
+  const facts = factsOf(
+    conversation,
+    counted.map(({ message }) => message),
+    unitId,
+    projectId,
+    lastNumber,
+    copies?.forkOf ?? existingFork(db, id),
+  )
   const isChanged =
     !existing ||
     takenOver ||

@@ -1093,12 +1093,22 @@ describe("what is kept of a record", () => {
     expect(line).toMatch(/\[dex: 200000 characters not kept, sha256 [0-9a-f]{64}\]/)
   })
 
-  test("copies of requests, costs and snapshots are passed over without being unknown", () => {
+  test("what a session cost in all is kept, and says nothing of its own", () => {
+    const cost = {
+      type: "cost-state",
+      sessionId: "s",
+      totalCostUSD: 0.004,
+      modelUsage: { m: { webSearchRequests: 1 } },
+    }
+    expect(kept(cost)).toContain('"totalCostUSD":0.004,"modelUsage":{"m":{"webSearchRequests":1}}')
+    expect(claudeCode.parse([cost], { key: "p/s.jsonl", path: "" })).toEqual({ conversations: [], unknown: {} })
+  })
+
+  test("copies of requests and snapshots are passed over without being unknown", () => {
     for (const type of [
       "api-request",
       "api-request-shape",
       "api-request-blob",
-      "cost-state",
       "tools-used",
       "atis-latch",
       "file-history-snapshot",

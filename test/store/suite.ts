@@ -111,24 +111,20 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       ["the fork first", ["fork", "old"]],
     ])("finds copied messages in a fork and counts them once, %s", async (_, order) => {
       const store = await open()
+      const usage = { input: 10, output: 1, cache_read: 0, cache_write: 0 }
+      const two = said("k2", "two", { role: "assistant", usage })
+      const ten = said("k10", "ten", { role: "assistant", usage })
       const writes = {
-        old: unit(
-          "old",
-          [conversation("old", [said("k1", "one"), said("k2", "two", { role: "assistant" }), said("k3", "three")])],
-          { bornAt: 1000 },
-        ),
-        fork: unit(
-          "fork",
-          [conversation("fork", [said("k1", "one"), said("k2", "two", { role: "assistant" }), said("k9", "nine")])],
-          { bornAt: 2000 },
-        ),
+        old: unit("old", [conversation("old", [said("k1", "one"), two, said("k3", "three")])], { bornAt: 1000 }),
+        fork: unit("fork", [conversation("fork", [said("k1", "one"), two, said("k9", "nine"), ten])], { bornAt: 2000 }),
       }
       for (const key of order) await store.writeUnit(writes[key as "old" | "fork"])
       expect((await store.messages(ref("old"))).map(({ copied }) => copied)).toEqual([false, false, false])
-      expect((await store.messages(ref("fork"))).map(({ copied }) => copied)).toEqual([true, true, false])
-      expect(await store.conversation(ref("fork"))).toMatchObject({ fork_of: "old", copied_count: 2 })
+      expect((await store.messages(ref("fork"))).map(({ copied }) => copied)).toEqual([true, true, false, false])
+      expect(await store.conversation(ref("fork"))).toMatchObject({ fork_of: "old", copied_count: 2, usage })
+      expect((await store.conversation(ref("old")))?.usage).toEqual(usage)
       expect((await store.conversation(ref("old")))?.fork_of).toBeUndefined()
-      expect((await store.stats()).messages).toBe(4)
+      expect((await store.stats()).messages).toBe(5)
     })
 
     test.each([

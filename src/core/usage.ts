@@ -1,0 +1,42 @@
+/** Tokens as the provider counted them; `input` excludes what came from the cache, whatever the agent reports. */
+export type Usage = {
+  input: number
+  output: number
+  cache_read: number
+  cache_write: number
+  /** How `cache_write` divides by how long it is kept, where the agent says so: an hour costs more than five minutes. */
+  cache_write_5m?: number
+  cache_write_1h?: number
+  reasoning?: number
+  web_searches?: number
+  web_fetches?: number
+  cost?: number
+  /** What the provider charged this answer at, in its own words. A sum of several answers has neither. */
+  service_tier?: string
+  speed?: string
+}
+
+/** What is always there comes first; the rest only where at least one of the two has it. */
+const REQUIRED = ["input", "output", "cache_read", "cache_write"] as const
+const OPTIONAL = ["cache_write_5m", "cache_write_1h", "reasoning", "web_searches", "web_fetches", "cost"] as const
+
+export function addUsage(a: Usage | undefined, b: Usage): Usage {
+  return a ? combineUsage(a, b, (x, y) => x + y) : b
+}
+
+/** `by` gets 0 for what one of the two does not have. */
+export function combineUsage(a: Usage, b: Usage, by: (x: number, y: number) => number): Usage {
+  const both = {} as Usage
+  for (const field of REQUIRED) both[field] = by(a[field], b[field])
+  for (const field of OPTIONAL)
+    if (a[field] !== undefined || b[field] !== undefined) both[field] = by(a[field] ?? 0, b[field] ?? 0)
+  return both
+}
+
+/** Undefined where nothing was counted. */
+export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefined {
+  let total: Usage | undefined
+  for (const usage of counted)
+    if (usage) total = addUsage(total ?? { input: 0, output: 0, cache_read: 0, cache_write: 0 }, usage)
+  return total
+}
