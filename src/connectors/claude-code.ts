@@ -5,7 +5,7 @@ import { parseTranscript } from "./claude-code-parse.ts"
 import { spilledOutputs } from "./claude-code-spilled.ts"
 import { parseLine, strip, wanted } from "./claude-code-strip.ts"
 import { isSubagent, subagentRecord } from "./claude-code-subagents.ts"
-import { parseHistory, stripPrompt } from "./claude-history.ts"
+import { parseHistory, promptOwner, stripPrompt } from "./claude-history.ts"
 import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, isAbsent } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
@@ -18,6 +18,7 @@ export const claudeCode: Connector = {
   watched,
   read,
   parse: (records, unit) => (isHistory(unit.key) ? parseHistory(records) : parseTranscript(records, unit)),
+  conversationOf: (key) => (isHistory(key) ? promptOwner : undefined),
   // No `identify`: of two records with one uuid either may be the damaged one, so each counts as its content.
 }
 

@@ -55,11 +55,15 @@ function promptOf(raw: RawRecord, display: string): Message {
 }
 
 /** Older builds did not say which conversation a prompt was for: those of one project and day stand together. */
-function conversationOf(raw: RawRecord, conversations: Map<string, Conversation>): Conversation {
-  const project = string(raw.project)
+export function promptOwner(raw: RawRecord): string {
   const at = time(raw.timestamp)
   const day = at === undefined ? "undated" : new Date(at).toISOString().slice(0, 10)
-  const id = string(raw.sessionId) ?? `history-${hash(project ?? "")}-${day}`
+  return string(raw.sessionId) ?? `history-${hash(string(raw.project) ?? "")}-${day}`
+}
+
+function conversationOf(raw: RawRecord, conversations: Map<string, Conversation>): Conversation {
+  const project = string(raw.project)
+  const id = promptOwner(raw)
   const known = conversations.get(id)
   if (known) return known
   const made: Conversation = {

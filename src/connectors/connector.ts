@@ -18,6 +18,11 @@ export type Connector = {
   parse(records: Iterable<RawRecord>, unit: UnitName): Parsed
   /** Where below a root something changes when a session does. Where absent, anywhere. */
   watched?(root: string): Watched[]
+  /**
+   * For units that hold many conversations, each record of one of them alone: tells which. Where absent, or undefined for
+   * a unit, its records only make sense together.
+   */
+  conversationOf?(unitKey: string): ((record: RawRecord) => string | undefined) | undefined
   /** Names a record across rewrites of its file. Where absent, a record is its own content. */
   identify?(record: RawRecord): string | undefined
 }

@@ -1,4 +1,5 @@
 import type { RawRecord } from "./connector.ts"
+import { thinned } from "./thinned.ts"
 
 // How connectors read fields of records they do not trust: the value if it has the type, undefined if not.
 
@@ -8,7 +9,7 @@ export function isRecord(value: unknown): value is RawRecord {
 
 export function parseObject(text: string): RawRecord | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(thinned(text))
     return isRecord(value) ? value : undefined
   } catch {
     return undefined // a damaged record is data: the caller counts it

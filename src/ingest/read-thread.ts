@@ -13,13 +13,16 @@ const { dexDir, history } = workerData as { dexDir: string; history: string }
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
-parentPort!.on("message", async ({ id, source, unit, replay }: ReadOrder) => {
-  const connector = connectors.find((candidate) => candidate.source === source)!
-  let answer: ReadAnswer
-  try {
-    answer = { id, write: await takeUnit(connector, unit, replay, { projectOf, dexDir, store }) }
-  } catch (error) {
-    answer = { id, error: messageOf(error) }
-  }
-  parentPort!.postMessage(answer)
+let before = Promise.resolve()
+parentPort!.on("message", (order: ReadOrder) => {
+  before = before.then(async () => parentPort!.postMessage(await answerTo(order)))
 })
+
+async function answerTo({ id, source, unit, replay }: ReadOrder): Promise<ReadAnswer> {
+  const connector = connectors.find((candidate) => candidate.source === source)!
+  try {
+    return { id, write: await takeUnit(connector, unit, replay, { projectOf, dexDir, store }) }
+  } catch (error) {
+    return { id, error: messageOf(error) }
+  }
+}

@@ -1,19 +1,19 @@
-import { isAbsolute, relative } from "node:path"
+import { isAbsolute, join, relative } from "node:path"
 import { crc32 } from "node:zlib"
 import type { Connector, Cursor, RawRecord, Unit } from "../connectors/connector.ts"
 import type { Conversation } from "../core/conversation.ts"
 import { type Block, packLines } from "../store/codec.ts"
 import type { ConversationWrite, KnownUnit, MessageWrite, Store, UnitWrite } from "../store/store.ts"
 import { REDACTION_VERSION, redactRecord } from "./redact.ts"
+import { nativeKey } from "./twins.ts"
 
 /** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */
 const RAW_BLOCK_CHARS = 256 << 10
 
 export type ReadContext = {
   projectOf: (cwd: string) => string
-  /** dex's own folder: agents that dex itself runs there are not the user's history. */
   dexDir: string
-  store: Pick<Store, "knownUnit" | "rawLines">
+  store: Pick<Store, "knownUnit" | "rawLines" | "forgottenAmong">
 }
 
 /** What is to be stored of a unit: what is new in its source, or (`replay`) what its kept records say today. */
@@ -24,9 +24,7 @@ export async function takeUnit(
   context: ReadContext,
 ): Promise<UnitWrite> {
   const known = await context.store.knownUnit(connector.source, unit.key)
-  return replay && known
-    ? replayUnit(connector, unit, known.cursor, context)
-    : readUnit(connector, unit, known, context)
+  return replay && known ? replayUnit(connector, unit, known, context) : readUnit(connector, unit, known, context)
 }
 
 /**
@@ -41,11 +39,12 @@ async function readUnit(
   context: ReadContext,
 ): Promise<UnitWrite> {
   const kept = known !== undefined && !known.raw_withheld
-  const resumed = await connector.read(unit, kept ? (JSON.parse(known.cursor) as Cursor) : undefined)
+  const native = { ...unit, key: nativeKey(unit.key) }
+  const resumed = await connector.read(native, known && (JSON.parse(known.cursor) as Cursor))
   const goOn = kept && known.connector_version === connector.version
-  const reading = goOn || !kept ? resumed : await connector.read(unit)
+  const reading = goOn || !known ? resumed : await connector.read(native)
   const redactions: Record<string, number> = {}
-  const fresh = redactAll(reading.records, redactions)
+  const fresh = await withoutForgotten(redactAll(reading.records, redactions), connector, unit, context)
   const end = reading.end()
   const appends = goOn && reading.mode === "append"
   // What was kept under older rules is redacted by today's before anything new joins it.
@@ -57,7 +56,9 @@ async function readUnit(
   const live = appends ? [...before, ...fresh.records] : fresh.records
   // Where the source only grew, nothing was lost, even if a newer connector keeps other parts of the same records.
   const lost = resumed.mode === "append" ? [] : missingFrom(before, live, connector)
-  const told = tell(connector, live, [...left, ...lost], unit, context)
+  const leftNow = withoutDoubles([...left, ...lost], live)
+  const leftOnlyGrew = leftNow.length >= left.length && left.every((record, i) => leftNow[i] === record)
+  const told = tell(connector, live, leftNow, unit, context)
   return {
     source: connector.source,
     unit: {
@@ -71,10 +72,17 @@ async function readUnit(
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
-    raw: stale
-      ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf([...left, ...lost])) }
-      : { mode: appends ? "append" : "replace", live: pack(fresh.lines), left: pack(linesOf(lost)) },
+    raw:
+      stale || !leftOnlyGrew
+        ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf(leftNow)) }
+        : {
+            mode: appends ? "append" : "replace",
+            live: pack(fresh.lines),
+            left: pack(linesOf(leftNow.slice(left.length))),
+          },
     conversations: told.conversations,
+    tellsAll: kept || resumed.mode === "append",
+    dropsUntold: kept && known.connector_version !== connector.version,
     skipped: end.skipped,
     unknown: told.unknown,
     redactions,
@@ -85,7 +93,7 @@ async function readUnit(
 async function replayUnit(
   connector: Connector,
   unit: Pick<Unit, "key" | "path" | "stamp" | "bornAt" | "modifiedAt">,
-  cursor: string,
+  known: KnownUnit,
   context: ReadContext,
 ): Promise<UnitWrite> {
   const redactions: Record<string, number> = {}
@@ -96,11 +104,13 @@ async function replayUnit(
     source: connector.source,
     unit,
     seen: false,
-    cursor,
+    cursor: known.cursor,
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
     raw: { mode: "rewrite", live: pack(live.lines), left: pack(left.lines) },
     conversations: told.conversations,
+    tellsAll: true,
+    dropsUntold: known.connector_version !== connector.version,
     skipped: [],
     unknown: told.unknown,
     redactions,
@@ -147,10 +157,36 @@ function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector
   return before.filter((record) => !present.has(nameOf(record)))
 }
 
+/** The records that no longer are in the source, each once; one that came back is no longer among them. */
+function withoutDoubles(left: RawRecord[], live: RawRecord[]): RawRecord[] {
+  if (left.length === 0) return left
+  const seen = new Set(linesOf(live))
+  return left.filter((record) => {
+    const line = JSON.stringify(record)
+    return !seen.has(line) && seen.add(line)
+  })
+}
+
+/** Where each record names its conversation, those of a forgotten one are left out, and the others are kept. */
+async function withoutForgotten<T extends { records: RawRecord[]; lines: string[] }>(
+  fresh: T,
+  connector: Connector,
+  unit: Unit,
+  { store }: ReadContext,
+): Promise<{ records: RawRecord[]; lines: string[] }> {
+  const conversationOf = connector.conversationOf?.(nativeKey(unit.key))
+  if (!conversationOf) return fresh
+  const owners = fresh.records.map(conversationOf)
+  const forgotten = await store.forgottenAmong(connector.source, new Set(owners.filter((id) => id !== undefined)))
+  if (forgotten.size === 0) return fresh
+  const keeps = (_: unknown, i: number) => owners[i] === undefined || !forgotten.has(owners[i])
+  return { records: fresh.records.filter(keeps), lines: fresh.lines.filter(keeps) }
+}
+
 type ToldUnit = Pick<Unit, "key" | "path" | "bornAt" | "modifiedAt">
 
 function tell(connector: Connector, live: RawRecord[], left: RawRecord[], unit: ToldUnit, context: ReadContext) {
-  const name = { key: unit.key, path: unit.path }
+  const name = { key: nativeKey(unit.key), path: unit.path }
   const now = connector.parse(live, name)
   const conversations = new Map(
     now.conversations.map((conversation) => [conversation.id, withoutRepeats(conversation)]),
@@ -197,11 +233,11 @@ function withoutRepeats(conversation: Conversation): Conversation & { messages: 
   }
 }
 
-function isOwnRun(conversation: Conversation, dexDir: string): boolean {
-  return conversation.cwds.some((cwd) => {
-    const below = relative(dexDir, cwd)
-    return below === "" || (!below.startsWith("..") && !isAbsolute(below))
-  })
+/** An agent that dex itself started, in a folder made for it. A person who works in dex's folder is somebody else. */
+function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
+  if (started === undefined) return false
+  const below = relative(join(dexDir, "chat-sessions"), started)
+  return below !== "" && !below.startsWith("..") && !isAbsolute(below)
 }
 
 /** Some agents write no times at all; then the file's own are the best that is known. */

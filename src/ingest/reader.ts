@@ -37,35 +37,78 @@ function inlineReader(deps: SyncDeps): Reader {
 export type ReadOrder = { id: number; source: SourceId; unit: Unit; replay: boolean }
 export type ReadAnswer = { id: number; write: UnitWrite } | { id: number; error: string }
 
+/** A unit that the reading thread died of, with all the memory it may have. */
+export class TooLarge extends Error {}
+
+/** A unit that the thread died of is tried once more, with so many times the memory. */
+export const SECOND_TRY = 4
+
+type Asked = {
+  order: ReadOrder
+  isSecondTry: boolean
+  resolve: (write: UnitWrite) => void
+  reject: (error: Error) => void
+}
+
+/**
+ * The thread reads one unit after the other, in the order in which they are asked for: so when it dies, it died of the
+ * first that waits. That one is tried once more; whatever comes of it, another thread goes on with the rest.
+ */
 function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
-  const worker = new Worker(threadFile("read"), {
-    workerData: { dexDir: deps.home.dir, history: deps.home.history },
-    resourceLimits: heapLimits(largestUnitBytes),
-  })
-  const waiting = new Map<number, { resolve: (write: UnitWrite) => void; reject: (error: Error) => void }>()
+  const waiting = new Map<number, Asked>()
   let next = 0
-  worker.on("message", (answer: ReadAnswer) => {
-    const asked = waiting.get(answer.id)
-    waiting.delete(answer.id)
-    if ("write" in answer) asked?.resolve(answer.write)
-    else asked?.reject(new Error(answer.error))
-  })
-  const fail = (error: Error) => {
-    for (const { reject } of waiting.values()) reject(error)
-    waiting.clear()
+  let closed = false
+  let worker: Worker | undefined
+
+  function start(times: number): Worker {
+    const started = new Worker(threadFile("read"), {
+      workerData: { dexDir: deps.home.dir, history: deps.home.history },
+      resourceLimits: heapLimits(largestUnitBytes * times),
+    })
+    let cause = "the reading thread ended"
+    started.on("message", (answer: ReadAnswer) => {
+      const asked = waiting.get(answer.id)
+      waiting.delete(answer.id)
+      if ("write" in answer) asked?.resolve(answer.write)
+      else asked?.reject(new Error(answer.error))
+    })
+    started.on("error", (error) => {
+      cause = error.message
+    })
+    started.on("exit", () => {
+      if (!closed) goOn(cause)
+    })
+    for (const { order } of waiting.values()) started.postMessage(order)
+    return started
   }
-  worker.on("error", fail)
-  worker.on("exit", () => fail(new Error("The reading thread ended early")))
+
+  function goOn(cause: string): void {
+    const [first] = waiting.values()
+    if (first?.isSecondTry) {
+      waiting.delete(first.order.id)
+      first.reject(new TooLarge(tooLarge(first.order.unit, cause)))
+    } else if (first) first.isSecondTry = true
+    const [now] = waiting.values()
+    worker = now && start(now.isSecondTry ? SECOND_TRY : 1)
+  }
+
   return {
     ahead: AHEAD,
     read: (source, unit, replay) =>
       new Promise((resolve, reject) => {
-        const id = next++
-        waiting.set(id, { resolve, reject })
-        worker.postMessage({ id, source, unit, replay } satisfies ReadOrder)
+        const order: ReadOrder = { id: next++, source, unit, replay }
+        waiting.set(order.id, { order, isSecondTry: false, resolve, reject })
+        if (worker) worker.postMessage(order)
+        else worker = start(1)
       }),
     close: async () => {
-      await worker.terminate()
+      closed = true
+      await worker?.terminate()
     },
   }
+}
+
+function tooLarge(unit: Unit, cause: string): string {
+  const megabytes = Math.max(1, Math.round(unit.bytes / 1e6))
+  return `too large to read: ${megabytes} MB on disk, and more memory than dex takes for one file (${cause}). It is tried again when it changes, or tomorrow.`
 }

@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads"
 import type { Machine } from "../connectors/connector.ts"
 import { DexError } from "../core/error.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
+import { SECOND_TRY } from "./reader.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync.ts"
 import { sync } from "./sync.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
@@ -46,7 +47,11 @@ async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOpti
   const done = await sync(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
   if (!("largestUnitBytes" in done)) return done
   const order = { machine: deps.machine, home: { ...deps.home, index: indexPath }, options: plain(options) }
-  const report = await inThread(order, done.largestUnitBytes, options)
+  const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
+    // What it stored until then is stored. One unit of many small values can take more than others of its size.
+    if (error?.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
+    return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
+  })
   return { ...report, archived: report.archived + done.archived }
 }
 

@@ -1,3 +1,4 @@
+import { sep } from "node:path"
 import { type Connector, isUnreadable, type Machine, type Unit } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
@@ -7,8 +8,9 @@ import { tryLock } from "../store/lock.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
 import type { EmbedReport } from "./embed-messages.ts"
-import { openReader, type Reader } from "./reader.ts"
+import { openReader, type Reader, TooLarge } from "./reader.ts"
 import { REDACTION_VERSION } from "./redact.ts"
+import { twinOf } from "./twins.ts"
 
 export type SyncDeps = {
   store: Store
@@ -66,6 +68,7 @@ const INDEX_EVERY_MS = 1_500
 const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAY_AGAIN_MS = 3_600_000
+const TRY_AGAIN_MS = 24 * 3_600_000
 
 /**
  * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
@@ -119,7 +122,7 @@ async function saveOutcome(deps: SyncDeps, plan: Plan, report: SyncReport): Prom
     const own = report.unreadable.filter((file) => file.source === source)
     await deps.store.saveUnreadable(
       source,
-      own.map(({ path, reason }) => ({ path, reason })),
+      own.map(({ source: _, ...file }) => file),
     )
   }
   if (!report.complete) return
@@ -130,11 +133,16 @@ async function saveOutcome(deps: SyncDeps, plan: Plan, report: SyncReport): Prom
 }
 
 type Job = { connector: Connector; unit: Unit; replay: boolean }
-type Plan = { jobs: Job[]; found: number; containers: { source: SourceId; path: string; stamp: string }[] }
+type Plan = {
+  jobs: Job[]
+  found: number
+  containers: { source: SourceId; path: string; stamp: string }[]
+  units: Map<SourceId, Map<string, Unit>>
+}
 
 /** What there is to do: new and grown units, units whose connector knows more now, and the marking of what is gone. */
 async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<Plan> {
-  const plan: Plan = { jobs: [], found: 0, containers: [] }
+  const plan: Plan = { jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
     const { source } = connector
     const known = await deps.store.knownUnits(source)
@@ -146,35 +154,80 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
       else plan.containers.push({ source, path, stamp })
       return unchanged
     }
-    const present = new Set<string>()
-    const unreadable: UnreadableFile[] = []
-    for (const found of discoverAll(connector, deps.machine, seen)) {
-      if (isUnreadable(found)) {
-        unreadable.push({ path: found.path, reason: found.unreadable })
-        continue
-      }
-      if (present.has(found.key)) continue
-      present.add(found.key)
-      const before = known.get(found.key)
-      if (isWorkFor(before, found, connector, options)) plan.jobs.push({ connector, unit: found, replay: false })
-    }
-    const blocked = unreadable.map((file) => file.path)
+    const { present, unreadable } = discoverUnits(connector, deps.machine, known, seen, skippedContainers)
+    plan.units.set(source, present)
     const gone: string[] = []
     for (const [key, unit] of known) {
       if (present.has(key) || skippedContainers.has(unit.path)) continue
-      if (!blocked.some((path) => unit.path.startsWith(path))) gone.push(key)
+      if (!unreadable.some(({ path }) => isBelow(unit.path, path))) gone.push(key)
       if (needsReplay(unit, connector, options)) {
         const kept = await keptUnit(deps.store, source, key)
         if (kept) plan.jobs.push({ connector, unit: kept, replay: true })
       }
     }
-    report.archived += await deps.store.archiveUnits(source, gone)
+    const { archived, heirs } = await deps.store.archiveUnits(source, gone)
+    report.archived += archived
+    const inherits = new Set(heirs)
+    const tooLarge = await recentlyTooLarge(deps.store, source)
+    for (const unit of present.values()) {
+      if (!inherits.has(unit.key) && !isWorkFor(known.get(unit.key), unit, connector, options)) continue
+      const failed = tooLarge.get(unit.path)
+      if (failed && failed.stamp === unit.stamp) unreadable.push(failed)
+      else plan.jobs.push({ connector, unit, replay: false })
+    }
     report.unreadable.push(...unreadable.map((file) => ({ source, ...file })))
     plan.found += present.size + [...known.values()].filter((unit) => skippedContainers.has(unit.path)).length
   }
   plan.jobs.sort((a, b) => b.unit.modifiedAt - a.unit.modifiedAt)
   report.found = plan.found
   return plan
+}
+
+/** What there is, by key. A file that has the name of another one, in another root, gets a key of its own. */
+function discoverUnits(
+  connector: Connector,
+  machine: Machine,
+  known: Map<string, UnitMark>,
+  seen: (path: string, stamp: string) => boolean,
+  skippedContainers: Set<string>,
+): { present: Map<string, Unit>; unreadable: UnreadableFile[] } {
+  const present = new Map<string, Unit>()
+  const unreadable: UnreadableFile[] = []
+  const elsewhere: Unit[] = []
+  for (const found of discoverAll(connector, machine, seen)) {
+    if (isUnreadable(found)) {
+      unreadable.push({ path: found.path, reason: found.unreadable })
+      continue
+    }
+    const before = known.get(found.key)
+    if (present.has(found.key) || (before && before.path !== found.path)) elsewhere.push(found)
+    else present.set(found.key, found)
+  }
+  // Only now is it known whether the file that had this key is still there, or has moved.
+  for (const found of elsewhere) {
+    const holder = present.get(found.key)
+    if (holder?.path === found.path) continue
+    const before = known.get(found.key)
+    const isTaken = holder !== undefined || (before !== undefined && skippedContainers.has(before.path))
+    const twin = twinOf(found)
+    const unit = isTaken || known.has(twin.key) ? twin : found
+    present.set(unit.key, unit)
+  }
+  return { present, unreadable }
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+/** Files that took more memory than there is for one, by path. Each try costs seconds, so they are tried once a day. */
+async function recentlyTooLarge(store: Store, source: SourceId): Promise<Map<string, UnreadableFile>> {
+  const files = await store.unreadable(source)
+  return new Map(
+    files
+      .filter(({ tried_at }) => tried_at !== undefined && Date.now() - tried_at < TRY_AGAIN_MS)
+      .map((file) => [file.path, file]),
+  )
 }
 
 function* discoverAll(connector: Connector, machine: Machine, seen: (path: string, stamp: string) => boolean) {
@@ -225,6 +278,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
   let indexedAt = 0
   let savedAt = 0
   let left = plan.jobs.length
+  const waiting = new Set(plan.jobs.map(({ unit }) => unit))
   const say = (phase: SyncProgress["phase"]) =>
     options.onProgress?.({ phase, done: total - left, total, bytes: report.bytes, bytesTotal })
   try {
@@ -232,11 +286,15 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
     say("reading")
     for await (const { job, result } of readAll(reader, plan.jobs)) {
       left--
-      if (result instanceof Error)
-        report.unreadable.push({ source: job.connector.source, path: job.unit.path, reason: result.message })
-      else {
+      waiting.delete(job.unit)
+      if (result instanceof Error) {
+        const { path, stamp } = job.unit
+        const mark = result instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
+        report.unreadable.push({ source: job.connector.source, path, reason: result.message, ...mark })
+      } else {
         const written = await store.writeUnit(result)
         recent.add(written.fresh)
+        left += readAgain(plan, waiting, job, written.again)
         report.read++
         report.changed += written.changed
         report.added_messages += written.added_messages
@@ -267,6 +325,17 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
   } finally {
     await reader.close()
   }
+}
+
+/** Adds units to the jobs under way, but not what is still to be read anyway. Returns how many were added. */
+function readAgain(plan: Plan, waiting: Set<Unit>, { connector }: Job, keys: string[]): number {
+  const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
+  const done = units.filter((unit) => !waiting.has(unit))
+  for (const unit of done) {
+    waiting.add(unit)
+    plan.jobs.push({ connector, unit, replay: false })
+  }
+  return done.length
 }
 
 /** So that nobody is told that the history is old. Not at every sync: one with nothing to do should write nothing. */

@@ -43,7 +43,8 @@ export function factsOf(
   }
 }
 
-const FACTS_COMPARED = [
+/** What one unit says of a conversation as a whole. */
+export const NAMING_FACTS = [
   "unit_id",
   "authority",
   "project_id",
@@ -58,11 +59,9 @@ const FACTS_COMPARED = [
   "parent_call_id",
   "fork_of",
   "resume_of",
-  "started_at",
-  "ended_at",
-  "models",
-  "usage",
 ]
+
+const FACTS_COMPARED = [...NAMING_FACTS, "started_at", "ended_at", "models", "usage"]
 
 export function factsKey(facts: Record<string, unknown>): string {
   return JSON.stringify(FACTS_COMPARED.map((name) => facts[name]))

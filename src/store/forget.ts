@@ -1,5 +1,8 @@
+import type { SourceId } from "../core/conversation.ts"
 import type { Ref } from "../core/ref.ts"
+import { packBlock, unpackBlock } from "./codec.ts"
 import { type Db, inTransaction } from "./database.ts"
+import type { OwnerOf } from "./store.ts"
 import { markForgotten } from "./tombstones.ts"
 import { deleteConversation } from "./write-conversation.ts"
 
@@ -23,11 +26,13 @@ export function family(db: Db, refs: Ref[]): Ref[] {
 
 /**
  * Takes conversations out of the history for good: rows, bodies, and the raw records of every unit that told of them.
- * A unit that also tells of others keeps their messages but no longer its raw records. Returns how many there were.
+ * A unit that also tells of others keeps their messages, and their records where each record names its conversation.
+ * Returns how many there were.
  */
-export function forget(db: Db, refs: Ref[]): number {
+export function forget(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
   const count = inTransaction(db, () => {
     let forgotten = 0
+    withholdRaw(db, refs, ownerOf)
     for (const { source, id } of refs) {
       markForgotten(db, source, id)
       const row = db
@@ -35,7 +40,6 @@ export function forget(db: Db, refs: Ref[]): number {
         .pluck()
         .get(source, id) as number | undefined
       if (row === undefined) continue
-      withholdRaw(db, source, id)
       deleteConversation(db, row)
       forgotten++
     }
@@ -49,14 +53,55 @@ export function forget(db: Db, refs: Ref[]): number {
   return count
 }
 
-function withholdRaw(db: Db, source: string, nativeId: string): void {
-  const units = db
-    .prepare("select c.unit_id from claim c join unit u on u.id = c.unit_id where u.source = ? and c.native_id = ?")
-    .pluck()
-    .all(source, nativeId) as number[]
-  for (const unit of units) {
-    db.prepare("delete from raw where unit_id = ?").run(unit)
-    db.prepare("update unit set raw_withheld = 1, skipped = '[]' where id = ?").run(unit)
-    db.prepare("delete from claim where unit_id = ? and native_id = ?").run(unit, nativeId)
+function withholdRaw(db: Db, refs: Ref[], ownerOf: OwnerOf | undefined): void {
+  const claims = db.prepare(
+    "select u.id, u.source, u.key from claim c join unit u on u.id = c.unit_id where u.source = ? and c.native_id = ?",
+  )
+  const units = new Map<number, { source: SourceId; key: string; forgotten: Set<string> }>()
+  for (const ref of refs) {
+    for (const { id, source, key } of claims.all(ref.source, ref.id) as {
+      id: number
+      source: SourceId
+      key: string
+    }[]) {
+      const unit = units.get(id) ?? { source, key, forgotten: new Set() }
+      units.set(id, unit)
+      unit.forgotten.add(ref.id)
+    }
+  }
+  for (const [id, { source, key, forgotten }] of units) {
+    const owner = ownerOf?.(source, key)
+    if (owner) keepOthers(db, id, (line) => !forgotten.has(owner(JSON.parse(line)) ?? ""))
+    else {
+      db.prepare("delete from raw where unit_id = ?").run(id)
+      db.prepare("update unit set raw_withheld = 1 where id = ?").run(id)
+    }
+    db.prepare("update unit set skipped = '[]' where id = ?").run(id)
+    const unclaim = db.prepare("delete from claim where unit_id = ? and native_id = ?")
+    for (const nativeId of forgotten) unclaim.run(id, nativeId)
+  }
+}
+
+function keepOthers(db: Db, unitId: number, isKept: (line: string) => boolean): void {
+  const rows = db.prepare("select kind, seq, data from raw where unit_id = ?").all(unitId) as {
+    kind: number
+    seq: number
+    data: Buffer
+  }[]
+  for (const { kind, seq, data } of rows) {
+    const lines = unpackBlock(data).filter(isKept)
+    if (lines.length === 0) {
+      db.prepare("delete from raw where unit_id = ? and kind = ? and seq = ?").run(unitId, kind, seq)
+      continue
+    }
+    const block = packBlock(lines)
+    db.prepare("update raw set records = ?, bytes = ?, data = ? where unit_id = ? and kind = ? and seq = ?").run(
+      block.lines,
+      block.bytes,
+      block.data,
+      unitId,
+      kind,
+      seq,
+    )
   }
 }

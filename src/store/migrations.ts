@@ -160,4 +160,16 @@ export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
     ) without rowid;
     `,
   ],
+  [
+    "003-tellers",
+    `
+    -- Several units may tell one conversation. Null: the conversation's own unit tells this message.
+    alter table message add column unit_id integer;
+    alter table claim add column authority integer;
+    -- 0: all that the unit tells of this conversation is superseded.
+    alter table claim add column live integer;
+    -- When what it tells begins.
+    alter table claim add column began_at integer;
+    `,
+  ],
 ]

@@ -27,6 +27,7 @@ import type {
   Stats,
   StoredMessage,
   UnitMark,
+  UnreadableFile,
   Work,
 } from "./store.ts"
 
@@ -424,6 +425,11 @@ export function stats(db: Db): Stats {
   }
 }
 
+export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
+  const files = db.prepare("select value from meta where key = 'unreadable:' || ?").pluck().get(source)
+  return JSON.parse((files as string | undefined) ?? "[]")
+}
+
 export function sourceReport(db: Db): SourceReport[] {
   return SOURCES.filter((source) => source !== "docs").flatMap((source) => {
     const units = db.prepare("select state, skipped, unknown, redactions from unit where source = ?").all(source) as {
@@ -432,11 +438,8 @@ export function sourceReport(db: Db): SourceReport[] {
       unknown: string
       redactions: string
     }[]
-    const unreadable = JSON.parse(
-      (db.prepare("select value from meta where key = 'unreadable:' || ?").pluck().get(source) as string | undefined) ??
-        "[]",
-    )
-    if (units.length === 0 && unreadable.length === 0) return []
+    const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
+    if (units.length === 0 && unreadableFiles.length === 0) return []
     const held = db
       .prepare(
         "select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(ended_at) as last_at from conversation where source = ?",
@@ -461,7 +464,7 @@ export function sourceReport(db: Db): SourceReport[] {
         skipped,
         unknown,
         redactions,
-        unreadable,
+        unreadable: unreadableFiles,
       },
     ]
   })

@@ -2,6 +2,7 @@ import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
 import type { Progress, Store } from "./store.ts"
+import { forgottenAmong } from "./tombstones.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
 export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}): Store {
@@ -34,20 +35,27 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     archiveUnits: (source, keys) =>
       ask(() =>
         inTransaction(db, () => {
-          const archive = db.prepare(
-            "update unit set state = 'archived' where source = ? and key = ? and state <> 'archived'",
-          )
-          return keys.reduce((count, key) => count + archive.run(source, key).changes, 0)
+          const archive = db
+            .prepare(
+              "update unit set state = 'archived' where source = ? and key = ? and state <> 'archived' returning id",
+            )
+            .pluck()
+          const ids = keys.flatMap((key) => (archive.get(source, key) as number | undefined) ?? [])
+          const heirs = ids.flatMap((id) => heirsOf(db, id))
+          // One that cannot be read just now is read as soon as it can be.
+          for (const key of heirs)
+            db.prepare("update unit set stamp = '' where source = ? and key = ?").run(source, key)
+          return { archived: ids.length, heirs }
         }),
       ),
     saveUnreadable: (source, unreadable) =>
       ask(() => {
         const now = JSON.stringify(unreadable)
-        const before = db.prepare("select value from meta where key = 'unreadable:' || ?").pluck().get(source) ?? "[]"
-        if (now === before) return
+        if (now === JSON.stringify(read.unreadable(db, source))) return
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
+    unreadable: (source) => ask(() => read.unreadable(db, source)),
     sourceReport: () => ask(() => read.sourceReport(db)),
     revision: () => ask(() => read.revision(db, historyId)),
     changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
@@ -94,10 +102,11 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
       const { family } = await import("./forget.ts")
       return ask(() => family(db, refs))
     },
-    forget: async (refs) => {
+    forget: async (refs, ownerOf) => {
       const { forget } = await import("./forget.ts")
-      return ask(() => forget(db, refs))
+      return ask(() => forget(db, refs, ownerOf))
     },
+    forgottenAmong: (source, ids) => ask(() => forgottenAmong(db, source, ids)),
     forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
     progress: () =>
       ask(() => {
@@ -115,6 +124,18 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     checkpoint: () => ask(() => void db.pragma("wal_checkpoint(truncate)")),
     close: () => db.close(),
   }
+}
+
+/** The units, still there, that tell the conversations that this unit names. */
+function heirsOf(db: Db, unitId: number): string[] {
+  return db
+    .prepare(
+      `select distinct u.key from conversation c join claim k on k.native_id = c.native_id and k.authority = c.authority
+         join unit u on u.id = k.unit_id and u.source = c.source
+       where c.unit_id = ? and u.state = 'present' and k.live`,
+    )
+    .pluck()
+    .all(unitId) as string[]
 }
 
 function identity(db: Db): string {

@@ -19,10 +19,14 @@ export type Store = {
   /** The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. */
   rawLines(source: SourceId, unitKey: string, kind: "live" | "left"): Promise<string[]>
   writeUnit(write: UnitWrite): Promise<WriteResult>
-  /** The source no longer has these units. What was kept of them stays. Returns how many were not archived before. */
-  archiveUnits(source: SourceId, keys: string[]): Promise<number>
+  /**
+   * The source no longer has these units. What was kept of them stays. `archived` says how many were not archived before;
+   * `heirs` are other units that tell the same conversations, and should be read again to name them.
+   */
+  archiveUnits(source: SourceId, keys: string[]): Promise<{ archived: number; heirs: string[] }>
   /** Files that could not be read at all, as the last sync found them. */
   saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
+  unreadable(source: SourceId): Promise<UnreadableFile[]>
   sourceReport(): Promise<SourceReport[]>
 
   /** The token of the newest change: equal tokens mean an equal history. */
@@ -73,7 +77,13 @@ export type Store = {
   setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
   /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
-  forget(refs: Ref[]): Promise<number>
+  /**
+   * Takes them out for good. `ownerOf` tells, for a unit of many conversations, which of them a record belongs to: the
+   * records of the others are kept. Of every other unit that told one of these, no record is kept.
+   */
+  forget(refs: Ref[], ownerOf?: OwnerOf): Promise<number>
+  /** Which of these conversations were forgotten. */
+  forgottenAmong(source: SourceId, ids: Set<string>): Promise<Set<string>>
   /** How many were forgotten until now. */
   forgotten(): Promise<number>
 
@@ -87,6 +97,11 @@ export type Store = {
   checkpoint(): Promise<void>
   close(): void
 }
+
+export type OwnerOf = (
+  source: SourceId,
+  unitKey: string,
+) => ((record: Record<string, unknown>) => string | undefined) | undefined
 
 /** A named set of documents. `project` is set where it belongs to one; others are for all. */
 export type Collection = {
@@ -135,6 +150,16 @@ export type UnitWrite = {
   /** `append` adds to the live records, `replace` takes their place; both add to the left ones. `rewrite` replaces both. */
   raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
   conversations: ConversationWrite[]
+  /**
+   * They are all that this unit's records ever told: what is stored beyond them is withdrawn. False where earlier records
+   * are no longer known (withheld, and the source rewritten since): then what the unit once told stays.
+   */
+  tellsAll: boolean
+  /**
+   * A conversation that this unit alone told, and no longer tells, is gone. Only a better parser of the very same records
+   * may say so, and a document, whose file is there to be read again.
+   */
+  dropsUntold: boolean
   /** Of what was read now; an append adds them to what was counted before. */
   skipped: { reason: string; where: string }[]
   redactions: Record<string, number>
@@ -157,6 +182,8 @@ export type WriteResult = {
   forgotten: number
   /** The messages that are new or different, as `messages` would give them: who follows the feed need not read them. */
   fresh: { ref: Ref; messages: StoredMessage[] }[]
+  /** Keys of units that tell the same conversations, and may now be the ones that tell a message or name it: read them again. */
+  again: string[]
 }
 
 export type Changes = { changes: Change[]; token: string; more: boolean; rebuild: boolean }
@@ -231,7 +258,8 @@ export type ListFilter = {
   inside?: string
 }
 
-export type UnreadableFile = { path: string; reason: string }
+/** `stamp` and `tried_at` are set where trying again costs much, so that it is not done at every sync. */
+export type UnreadableFile = { path: string; reason: string; stamp?: string; tried_at?: number }
 
 export type SourceReport = {
   source: SourceId

@@ -6,6 +6,11 @@ export function isForgotten(db: Db, source: string, nativeId: string): boolean {
   return db.prepare("select 1 from tombstone where hash = ?").get(tombstoneOf(db, source, nativeId)) !== undefined
 }
 
+export function forgottenAmong(db: Db, source: string, ids: Set<string>): Set<string> {
+  if (db.prepare("select 1 from tombstone limit 1").get() === undefined) return new Set()
+  return new Set([...ids].filter((id) => isForgotten(db, source, id)))
+}
+
 export function markForgotten(db: Db, source: string, nativeId: string): void {
   db.prepare("insert or ignore into tombstone (hash) values (?)").run(tombstoneOf(db, source, nativeId))
 }

@@ -1,44 +1,63 @@
 import { hash } from "node:crypto"
+import type { Role } from "../core/conversation.ts"
 import { bodyLine, loadLines, saveBodies } from "./bodies.ts"
 import { copiedIn, flagCopies } from "./copies.ts"
 import type { Db } from "./database.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
-import { type Facts, factsKey, factsOf } from "./facts.ts"
+import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
+import { mergeMessages, nameOf, type Teller } from "./merge.ts"
 import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
 
-type Existing = { id: number; unit_id: number; authority: number; last_number: number; facts: string }
+type Existing = { id: number; unit_id: number; authority: number; last_number: number; facts: string; row: Facts }
 
 export type Row = {
   number: number
   position: number | null
   chunk: number
   key: Buffer
-  role: string
+  role: Role
   flags: number
   at: number | null
+  /** Null where the conversation's own unit tells it. */
+  unit_id: number | null
 }
 
-/** A stored message with its body, to see whether it changed. */
-export type OldRow = Row & { line: string }
+/** A stored message with its body, to see whether it changed, and the unit that told it. */
+export type OldRow = Row & { line: string; by: number }
 
-/** Undefined when another unit with a better claim already tells this conversation. */
+/**
+ * Stores what a unit says of a conversation. What other units of the same authority told stays: the conversation is all
+ * that any of them tells. Undefined when a unit of a higher authority already tells it.
+ */
 export function saveConversation(
   db: Db,
   write: UnitWrite,
   unitId: number,
   conversation: ConversationWrite,
-): { id: number; changed: boolean; added: number; fresh: StoredMessage[] } | undefined {
+): { id: number; changed: boolean; added: number; fresh: StoredMessage[]; again: string[] } | undefined {
   const existing = findConversation(db, write.source, conversation.id)
-  if (existing && existing.unit_id !== unitId && !outranks(db, unitId, conversation.authority, existing))
-    return undefined
+  if (existing && conversation.authority < existing.authority && existing.unit_id !== unitId) return undefined
 
-  const projectId =
-    conversation.project === undefined ? null : projectIdOf(db, conversation.project, conversation.git_remote)
-  const old = existing ? loadMessages(db, existing.id) : new Map<string, OldRow>()
-  const takenOver = existing !== undefined && existing.unit_id !== unitId
-  const numbered = numberMessages(conversation.messages, old, existing?.last_number ?? 0)
+  const owns =
+    !existing ||
+    existing.unit_id === unitId ||
+    conversation.authority > existing.authority ||
+    outranks(db, conversation.id, unitId, existing.unit_id)
+  const owner = owns ? unitId : existing.unit_id
+  const projectId = !owns
+    ? (existing.row.project_id as number | null)
+    : conversation.project === undefined
+      ? null
+      : projectIdOf(db, conversation.project, conversation.git_remote)
+  const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
+  const takenOver = existing !== undefined && existing.unit_id !== owner
+  if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
+  const told = conversation.messages.map((message) => ({ key: hashKey(message.key), message, by: unitId }))
+  const stays = existing && conversation.authority === existing.authority ? keptOf(old, told, unitId, write) : []
+  const messages = stays.length > 0 ? mergeMessages(told, stays) : told
+  const numbered = numberMessages(messages, old, existing?.last_number ?? 0)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
 
   const added = numbered.filter((message) => !message.old)
@@ -50,21 +69,24 @@ export function saveConversation(
   for (const row of gone) deleteMessage(db, id, row.number)
   const touched = new Set([...added, ...changed, ...moved])
   const version = touched.size > 0 ? nextChange(db) : 0
-  for (const message of touched) saveMessage(db, id, message, version)
-  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, conversation.project)
+  for (const message of touched) saveMessage(db, id, message, version, owner)
+  const project = projectId === null ? undefined : projectPathOf(db, projectId)
+  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, project)
 
   const lastNumber = numbered.reduce((last, message) => Math.max(last, message.number), existing?.last_number ?? 0)
   const copies = flagCopies(db, write.source, id, added)
   const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
-    conversation,
+    stays.length === 0 ? conversation : together(conversation, messages),
     counted.map(({ message }) => message),
-    unitId,
+    owner,
     projectId,
     lastNumber,
     copies?.forkOf ?? existingFork(db, id),
   )
+  // Of a conversation that several units tell, one names it: title, folder, branch.
+  if (!owns) for (const name of NAMING_FACTS) facts[name] = existing.row[name] ?? null
   const isChanged =
     !existing ||
     takenOver ||
@@ -72,7 +94,9 @@ export function saveConversation(
     copies !== undefined ||
     existing.facts !== factsKey(facts)
   if (isChanged) updateConversation(db, id, facts)
-  return { id, changed: isChanged, added: added.length, fresh: [...touched].map(toStored) }
+  const saysLess = [...changed, ...moved].some(isLess)
+  const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
+  return { id, changed: isChanged, added: added.length, fresh: [...touched].map(toStored), again }
 }
 
 function toStored({ number, flags, message }: Numbered): StoredMessage {
@@ -97,20 +121,90 @@ function findConversation(db: Db, source: string, nativeId: string): Existing | 
          agent_version, parent_id, parent_call_id, fork_of, resume_of, started_at, ended_at, models, usage
        from conversation where source = ? and native_id = ?`,
     )
-    .get(source, nativeId) as (Existing & Record<string, unknown>) | undefined
-  return row && { ...row, facts: factsKey(row) }
+    .get(source, nativeId) as (Existing & Facts) | undefined
+  return row && { ...row, facts: factsKey(row), row }
 }
 
-/** A better authority wins; among equals one that is still there, then the one written last, then the smaller key. */
-function outranks(db: Db, unitId: number, authority: number, existing: Existing): boolean {
-  if (authority !== existing.authority) return authority > existing.authority
-  const rank = db.prepare("select state, modified_at, key from unit where id = ?")
-  const mine = rank.get(unitId) as { state: string; modified_at: number; key: string }
-  const theirs = rank.get(existing.unit_id) as typeof mine | undefined
+/**
+ * What stays of a stored conversation when one of its units tells it: what other units told, and, where the unit's
+ * earlier records are no longer known, what it once told itself.
+ */
+function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write: UnitWrite): Teller[] {
+  const now = new Set(told.map(nameOf))
+  const rows = [...old.values()]
+  const others = rows.filter((row) => row.by !== unitId)
+  const keepsOwn = others.length > 0 || !write.tellsAll
+  const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(nameOf(row))) : []
+  const kept = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
+  return kept.sort((a, b) => a.position - b.position)
+}
+
+/** Told by several, it lasted from the first message to the last of any. */
+function together(conversation: ConversationWrite, messages: Teller[]): ConversationWrite {
+  const { started_at: _, ended_at: __, ...named } = conversation
+  return { ...named, messages: messages.map(({ message }) => message) }
+}
+
+/** A stored message as it was told. Its key is known as a hash only. */
+function restored(row: OldRow, superseded = (row.flags & FLAG.superseded) !== 0): Teller & { position: number } {
+  const { model, usage, parts, effects } = JSON.parse(row.line) as MessageWrite
+  const message: MessageWrite = {
+    key: "",
+    role: row.role,
+    ...(row.at !== null && { at: row.at }),
+    ...(model !== undefined && { model }),
+    parts,
+    ...(effects && { effects }),
+    ...(usage && { usage }),
+    ...((row.flags & FLAG.abandoned) !== 0 && { abandoned: true }),
+    ...(superseded && { superseded }),
+  }
+  return { key: row.key, message, by: row.by, position: row.position ?? row.number }
+}
+
+/**
+ * The other units that tell this conversation and should tell it again: all where this one now says less than it did,
+ * since theirs may be the whole message; one that names it before this one does.
+ */
+function tellAgain(
+  db: Db,
+  source: string,
+  { id: nativeId, authority }: ConversationWrite,
+  unitId: number,
+  owner: number,
+  saysLess: boolean,
+): string[] {
+  const others = db
+    .prepare(
+      `select u.id, u.key from claim k join unit u on u.id = k.unit_id
+       where k.native_id = ? and u.source = ? and k.authority = ? and u.id <> ? and u.state = 'present'`,
+    )
+    .all(nativeId, source, authority, unitId) as { id: number; key: string }[]
+  const names = (other: number) => owner === unitId && outranks(db, nativeId, other, owner)
+  return others.filter(({ id }) => saysLess || names(id)).map(({ key }) => key)
+}
+
+function isLess({ old, line, flags, by }: Numbered): boolean {
+  if (!old || old.by !== by) return false
+  return line.length < old.line.length || ((flags & FLAG.superseded) !== 0 && (old.flags & FLAG.superseded) === 0)
+}
+
+/**
+ * Which of two units of the same authority names a conversation that both tell: one that is still there and still tells
+ * it, then the one that holds its beginning, then the one whose path sorts first.
+ */
+function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): boolean {
+  const rank = db.prepare(
+    `select u.state = 'present' and ifnull(k.live, 1) as there, ifnull(k.began_at, 9e15) as began_at, u.path
+     from unit u left join claim k on k.unit_id = u.id and k.native_id = ? where u.id = ?`,
+  )
+  type Rank = { there: number; began_at: number; path: string }
+  const mine = rank.get(nativeId, unitId) as Rank
+  const theirs = rank.get(nativeId, rivalId) as Rank | undefined
   if (!theirs) return true
-  if (mine.state !== theirs.state) return mine.state === "present"
-  if (mine.modified_at !== theirs.modified_at) return mine.modified_at > theirs.modified_at
-  return mine.key < theirs.key
+  if (mine.there !== theirs.there) return mine.there === 1
+  if (mine.began_at !== theirs.began_at) return mine.began_at < theirs.began_at
+  return mine.path < theirs.path
 }
 
 export type Numbered = {
@@ -121,15 +215,15 @@ export type Numbered = {
   key: Buffer
   flags: number
   chunk: number
+  by: number
   old?: OldRow
 }
 
 /** A native record keeps the number it was given; what is found late is numbered after the last. */
-function numberMessages(messages: MessageWrite[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
+function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
   let next = lastNumber + 1
-  return messages.map((message, index) => {
-    const key = hashKey(message.key)
-    const row = old.get(key.toString("latin1"))
+  return messages.map(({ key, message, by }, index) => {
+    const row = old.get(nameOf({ key }))
     const number = row?.number ?? next++
     const numbered: Numbered = {
       number,
@@ -138,6 +232,7 @@ function numberMessages(messages: MessageWrite[], old: Map<string, OldRow>, last
       key,
       flags: flagsOf(message) | (row ? row.flags & FLAG.copied : 0),
       chunk: row?.chunk ?? -1,
+      by,
       line: bodyLine(number, message),
     }
     if (row) numbered.old = row
@@ -152,8 +247,9 @@ function flagsOf(message: MessageWrite): number {
   )
 }
 
-function rowDiffers({ old, message, position, number, flags }: Numbered): boolean {
+function rowDiffers({ old, message, position, number, flags, by }: Numbered): boolean {
   return (
+    old!.by !== by ||
     old!.role !== message.role ||
     old!.flags !== flags ||
     old!.at !== (message.at ?? null) ||
@@ -167,23 +263,38 @@ function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
 
-function loadMessages(db: Db, id: number): Map<string, OldRow> {
+function loadMessages(db: Db, { id, unit_id }: Existing): Map<string, OldRow> {
   const lines = loadLines(db, id)
   const rows = db
-    .prepare("select number, position, chunk, key, role, flags, at from message where conversation_id = ?")
+    .prepare("select number, position, chunk, key, role, flags, at, unit_id from message where conversation_id = ?")
     .all(id) as Row[]
-  return new Map(rows.map((row) => [row.key.toString("latin1"), { ...row, line: lines.get(row.number) ?? "" }]))
+  return new Map(
+    rows.map((row) => [nameOf(row), { ...row, by: row.unit_id ?? unit_id, line: lines.get(row.number) ?? "" }]),
+  )
 }
 
 function saveMessage(
   db: Db,
   id: number,
-  { number, position, chunk, key, flags, message }: Numbered,
+  { number, position, chunk, key, flags, message, by }: Numbered,
   version: number,
+  owner: number,
 ): void {
   db.prepare(
-    "insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-  ).run(id, number, position === number ? null : position, chunk, key, message.role, flags, message.at ?? null, version)
+    `insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version, unit_id)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    id,
+    number,
+    position === number ? null : position,
+    chunk,
+    key,
+    message.role,
+    flags,
+    message.at ?? null,
+    version,
+    by === owner ? null : by,
+  )
 }
 
 function deleteMessage(db: Db, id: number, number: number): void {
@@ -198,6 +309,16 @@ function projectIdOf(db: Db, path: string, remote: string | undefined): number {
     )
     .pluck()
     .get(path, remote ?? null) as number
+}
+
+/** A message whose unit is not named is told by the conversation's own, which is another one from now on. */
+function handOver(db: Db, id: number, from: number, to: number): void {
+  db.prepare("update message set unit_id = ? where conversation_id = ? and unit_id is null").run(from, id)
+  db.prepare("update message set unit_id = null where conversation_id = ? and unit_id = ?").run(id, to)
+}
+
+function projectPathOf(db: Db, id: number): string {
+  return db.prepare("select path from project where id = ?").pluck().get(id) as string
 }
 
 function insertConversation(db: Db, source: string, nativeId: string, unitId: number, authority: number): number {
@@ -226,8 +347,15 @@ function updateConversation(db: Db, id: number, facts: Facts): void {
   refreshCounts(db, id)
 }
 
+/** The conversations that this unit alone tells. */
 export function conversationsOf(db: Db, unitId: number): number[] {
-  return db.prepare("select id from conversation where unit_id = ?").pluck().all(unitId) as number[]
+  return db
+    .prepare(
+      `select id from conversation c where unit_id = ?
+       and not exists (select 1 from message m where m.conversation_id = c.id and m.unit_id is not null)`,
+    )
+    .pluck()
+    .all(unitId) as number[]
 }
 
 /** Removes every row of a conversation and says so in the feed. */

@@ -24,18 +24,22 @@ export function writeUnit(db: Db, write: UnitWrite): WriteResult {
     saveClaims(db, unitId, known)
     if (forgotten > 0) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
-    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [] }
+    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], again: [] }
     const told = new Set<number>()
     for (const conversation of known) {
       const saved = saveConversation(db, write, unitId, conversation)
       if (!saved) continue
       told.add(saved.id)
+      result.again.push(...saved.again)
       result.changed += saved.changed ? 1 : 0
       result.added_messages += saved.added
       if (saved.fresh.length > 0)
         result.fresh.push({ ref: { source: write.source, id: conversation.id }, messages: saved.fresh })
     }
-    for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
+    // Kept with the rest: a sync that is stopped here leaves it to the next one.
+    for (const key of result.again)
+      db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
+    if (write.dropsUntold) for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
     return result
   })
 }
@@ -93,8 +97,14 @@ function added(a: Record<string, number>, b: Record<string, number>): Record<str
 /** Which conversations a unit tells, also where another unit tells them better: forgetting one must find them all. */
 function saveClaims(db: Db, unitId: number, conversations: ConversationWrite[]): void {
   db.prepare("delete from claim where unit_id = ?").run(unitId)
-  const claim = db.prepare("insert or ignore into claim (native_id, unit_id) values (?, ?)")
-  for (const { id } of conversations) claim.run(id, unitId)
+  const claim = db.prepare(
+    "insert or ignore into claim (native_id, unit_id, authority, live, began_at) values (?, ?, ?, ?, ?)",
+  )
+  for (const { id, authority, messages } of conversations) {
+    const live = messages.filter((message) => !message.superseded)
+    const beganAt = live.find(({ at }) => at !== undefined)?.at ?? null
+    claim.run(id, unitId, authority, live.length > 0 ? 1 : 0, beganAt)
+  }
 }
 
 function saveRaw(db: Db, unitId: number, raw: UnitWrite["raw"]): void {

@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path"
 import { chatFolderOf } from "../connectors/dex-chat.ts"
 import { DexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
+import { nativeKey } from "../ingest/twins.ts"
 import type { Store } from "../store/store.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
@@ -24,7 +25,9 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   const projects = await projectsOf(store, refs)
   // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
   await dex.clearCopies(refs, projects)
-  await store.forget(refs)
+  const { connectors } = await dex.syncDeps()
+  const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
+  await store.forget(refs, (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key)))
   removeChats(dex, refs)
   await dex.clearCopies(refs, projects)
   const index = await dex.index()

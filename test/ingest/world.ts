@@ -7,19 +7,33 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
+import type { Connector } from "../../src/connectors/connector.ts"
 import { type SyncReport, sync } from "../../src/ingest/sync.ts"
 import { openIndex, type SearchIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
 import type { Store } from "../../src/store/store.ts"
 
-/** What can happen to a transcript between two syncs. Numbers are taken modulo what there is. */
+/** What can happen between two syncs. Numbers are taken modulo what there is. */
 export type Step =
+  /** The whole of a file, or only its beginning, in the place of another file of the same session. */
+  | { do: "copy"; file: number; lines: number }
+  /** From now on the agent works in another folder; 0 is dex's own. */
+  | { do: "cd"; file: number; folder: number }
+  | { do: "forget"; session: number }
+  /** A prompt in the log that all conversations share. */
+  | { do: "log"; session: number }
+  | { do: "trim"; lines: number }
+  /** The second root cannot be looked into until the next time. */
+  | { do: "block" }
+  /** The next sync dies of this file: a thread that runs out of memory, a disk that does not answer. */
+  | { do: "die"; file: number }
   | { do: "append"; file: number; count: number }
   | { do: "tear"; file: number; at: number }
   | { do: "finish"; file: number }
@@ -49,10 +63,27 @@ function openEmpty(dir: string): { store: Store; index: SearchIndex } {
 
 let template: string | undefined
 
+/** Sessions 0 and 1 have two files each: one in a second root under the same name, one in another folder. */
+const SESSION_OF = [0, 1, 2, 0, 1]
+/** Of these only the log of prompts tells. */
+const LOGGED = [5, 6, 7]
+const FOLDERS = 3
+
+const idOf = (session: number) => `0000000${session}-0000-4000-8000-000000000000`
+
 /** A home with a few Claude Code transcripts that grow, break and are rewritten, and a dex that reads them bit by bit. */
 export class World {
   readonly home: string
+  /** Sessions that were forgotten: nothing of them may ever be read again. */
+  readonly forgotten = new Set<string>()
+  /** Sessions of which a file was deleted: what it alone told is kept, and no reading at once can know it. */
+  readonly deleted = new Set<string>()
   readonly #files: string[]
+  readonly #log: string
+  readonly #folder = new Map<number, number>()
+  readonly #dies = new Set<string>()
+  /** Which session each marker was said in. */
+  readonly #said = new Map<number, string>()
   readonly #torn = new Map<number, string>()
   #next = 0
   #store: Store
@@ -60,10 +91,15 @@ export class World {
 
   constructor(dir: string) {
     this.home = dir
-    this.#files = [0, 1, 2].map((i) =>
-      join(dir, ".claude", "projects", "-code-api", `0000000${i}-0000-4000-8000-000000000000.jsonl`),
-    )
-    mkdirSync(dirname(this.#files[0]!), { recursive: true })
+    const projects = (root: string, project: string) => join(dir, root, "projects", project)
+    const folders = [
+      ...[0, 1, 2].map(() => projects(".claude", "-code-api")),
+      projects(".config/claude", "-code-api"),
+      projects(".claude", "-code-web"),
+    ]
+    this.#files = folders.map((folder, file) => join(folder, `${idOf(SESSION_OF[file]!)}.jsonl`))
+    this.#log = join(dir, ".claude", "history.jsonl")
+    for (const folder of folders) mkdirSync(folder, { recursive: true })
     const empty = openEmpty(join(dir, ".dex"))
     this.#store = empty.store
     this.#index = empty.index
@@ -85,7 +121,12 @@ export class World {
   async take(step: Step): Promise<void> {
     if (step.do === "sync") return void (await this.sync())
     if (step.do === "stop") return void (await this.stopEarly())
+    if (step.do === "forget") return this.#forget(step.session)
+    if (step.do === "log") return appendFileSync(this.#log, this.#prompt(LOGGED[step.session % LOGGED.length]!))
+    if (step.do === "trim") return this.#trim(step.lines)
+    if (step.do === "block") return this.block()
     const path = this.#files[step.file % this.#files.length]!
+    if (this.#blocked && path.startsWith(join(this.home, ".config"))) return
     const exists = existsSync(path)
     const content = exists ? readFileSync(path) : Buffer.alloc(0)
     switch (step.do) {
@@ -137,8 +178,31 @@ export class World {
         break
       }
       case "delete":
+        if (exists) this.deleted.add(this.#sessionOf(step.file))
         rmSync(path, { force: true })
         this.#torn.delete(step.file)
+        break
+      case "copy": {
+        const twin = SESSION_OF.findIndex((session, i) => session === SESSION_OF[step.file % 5] && i !== step.file % 5)
+        const from = this.#files[twin]
+        if (from === undefined || !existsSync(from)) break
+        const lines = readFileSync(from, "utf8").split("\n")
+        writeFileSync(
+          path,
+          step.lines === 0
+            ? lines.join("\n")
+            : lines
+                .slice(0, step.lines)
+                .map((line) => `${line}\n`)
+                .join(""),
+        )
+        break
+      }
+      case "cd":
+        this.#folder.set(step.file % this.#files.length, step.folder % FOLDERS)
+        break
+      case "die":
+        this.#dies.add(path)
         break
       case "age":
         if (exists) {
@@ -148,8 +212,62 @@ export class World {
     }
   }
 
-  sync(options: { deadline?: number } = {}): Promise<SyncReport> {
-    return sync(this.#deps(this.#store, this.#index, this.home), options)
+  async sync(options: { deadline?: number } = {}): Promise<SyncReport> {
+    const report = await sync(this.#deps(this.#store, this.#index, this.home), options)
+    this.#dies.clear()
+    this.unblock()
+    return report
+  }
+
+  #blocked = false
+
+  /** A link to itself in the place of the second root's folder: looking into it fails, for whoever looks. */
+  block(): void {
+    if (this.#blocked) return
+    this.#blocked = true
+    const projects = join(this.home, ".config", "claude", "projects")
+    renameSync(projects, `${projects}.away`)
+    symlinkSync(projects, projects)
+  }
+
+  unblock(): void {
+    if (!this.#blocked) return
+    this.#blocked = false
+    const projects = join(this.home, ".config", "claude", "projects")
+    rmSync(projects)
+    renameSync(`${projects}.away`, projects)
+  }
+
+  async #forget(session: number): Promise<void> {
+    const all = [0, 1, 2, ...LOGGED]
+    const ref = { source: "claude_code" as const, id: idOf(all[session % all.length]!) }
+    if (!(await this.#store.conversation(ref))) return
+    await this.#store.forget(await this.#store.family([ref]), (_, key) => claudeCode.conversationOf!(key))
+    this.forgotten.add(ref.id)
+  }
+
+  #trim(lines: number): void {
+    if (!existsSync(this.#log)) return
+    const kept = readFileSync(this.#log, "utf8").split("\n").slice(lines)
+    writeFileSync(this.#log, kept.join("\n"))
+  }
+
+  /** True where a marker was said in a session that was forgotten. */
+  isForgotten(marker: string): boolean {
+    return this.forgotten.has(this.#said.get(Number(marker.replace(/\D+/, ""))) ?? "")
+  }
+
+  #prompt(session: number): string {
+    const n = this.#next++
+    this.#said.set(n, idOf(session))
+    const record = {
+      display: `prompt${n} logged`,
+      pastedContents: {},
+      timestamp: 1_790_000_000_000 + n * 1000,
+      project: "/code/api",
+      sessionId: idOf(session),
+    }
+    return `${JSON.stringify(record)}\n`
   }
 
   /** A sync that is stopped after its first conversation, in a process that then ends. */
@@ -171,12 +289,21 @@ export class World {
     return { store, index }
   }
 
+  /** Claude Code's, but for the files that the next sync cannot read. */
+  readonly #connector: Connector = {
+    ...claudeCode,
+    read: (unit, after) => {
+      if (this.#dies.has(unit.path)) throw new Error("the reading thread ended")
+      return claudeCode.read(unit, after)
+    },
+  }
+
   #deps(store: Store, index: SearchIndex, home: string) {
     const dir = join(home, ".dex")
     return {
       store,
       index,
-      connectors: [claudeCode],
+      connectors: [this.#connector],
       machine: { home, env: {}, platform: "linux" as const },
       home: { dir, history: join(dir, "history.db"), lock: join(dir, "sync.lock") },
     }
@@ -185,13 +312,15 @@ export class World {
   /** Each record says something that no other says, so that a lost or doubled one shows. */
   #record(file: number): string {
     const n = this.#next++
+    this.#said.set(n, this.#sessionOf(file))
+    const folder = this.#folder.get(file % this.#files.length) ?? 1
     const uuid = `${String(n).padStart(8, "0")}-aaaa-4aaa-8aaa-aaaaaaaaaaaa`
     const common = {
       uuid,
       parentUuid: null,
       sessionId: this.#sessionOf(file),
       timestamp: new Date(1_790_000_000_000 + n * 1000).toISOString(),
-      cwd: "/code/api",
+      cwd: [join(this.home, ".dex"), "/code/api", "/code/web"][folder],
       version: "2.1.197",
       isSidechain: false,
       userType: "external",
@@ -218,7 +347,7 @@ export class World {
   }
 
   #sessionOf(file: number): string {
-    return `0000000${file % this.#files.length}-0000-4000-8000-000000000000`
+    return idOf(SESSION_OF[file % this.#files.length]!)
   }
 }
 

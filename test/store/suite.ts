@@ -38,7 +38,7 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       await store.writeUnit(write)
       const before = await store.changes(undefined, 100)
       const result = await store.writeUnit(write)
-      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0, fresh: [] })
+      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0, fresh: [], again: [] })
       expect(await store.changes(undefined, 100)).toEqual(before)
     })
 
@@ -125,6 +125,77 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       expect((await store.conversation(ref("old")))?.usage).toEqual(usage)
       expect((await store.conversation(ref("old")))?.fork_of).toBeUndefined()
       expect((await store.stats()).messages).toBe(5)
+    })
+
+    describe("two units of the same authority tell one conversation", () => {
+      const at = (minute: number) => ({ at: 1_760_000_000_000 + minute * 60_000 })
+      const one = unit("one", [
+        conversation("a", [said("k1", "first", at(1)), said("k3", "third, wh", at(3))], { git_branch: "one" }),
+      ])
+      const two = unit("two", [
+        conversation("a", [said("k2", "second", at(2)), said("k3", "third, whole", at(3))], { git_branch: "two" }),
+      ])
+
+      test.each([
+        ["in one order", [one, two]],
+        ["in the other", [two, one]],
+      ])(
+        "it is what both tell, each message once and whole, named by the one that holds its beginning, %s",
+        async (_, order) => {
+          const store = await open()
+          for (const write of order) await store.writeUnit(write)
+          expect(await texts(store, "a")).toEqual(["first", "second", "third, whole"])
+          expect(await store.conversation(ref("a"))).toMatchObject({ git_branch: "one", message_count: 3 })
+          const before = await store.changes(undefined, 100)
+          for (const write of [one, two, one]) expect((await store.writeUnit(write)).changed).toBe(0)
+          expect(await store.changes(undefined, 100)).toEqual(before)
+        },
+      )
+
+      test("what one of them no longer tells stays as superseded, since the other may tell it", async () => {
+        const store = await open()
+        for (const write of [one, two]) await store.writeUnit(write)
+        await store.writeUnit(unit("one", [conversation("a", [said("k4", "fourth", at(4))])]))
+        const messages = await store.messages(ref("a"))
+        expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
+          ["first", true],
+          ["second", false],
+          ["third, whole", false],
+          ["fourth", false],
+        ])
+      })
+
+      test("when the one that names it is gone, the other inherits it", async () => {
+        const store = await open()
+        for (const write of [one, two]) await store.writeUnit(write)
+        expect(await store.archiveUnits("claude_code", ["one"])).toEqual({ archived: 1, heirs: ["two"] })
+        await store.writeUnit(two)
+        expect(await store.conversation(ref("a"))).toMatchObject({ git_branch: "two", archived: false })
+        expect(await texts(store, "a")).toEqual(["first", "second", "third, whole"])
+      })
+    })
+
+    test("a conversation that a unit no longer tells is kept, unless a better parser says there never was one", async () => {
+      const store = await open()
+      const both = [conversation("a", [said("k1", "one")]), conversation("b", [said("k2", "two")])]
+      await store.writeUnit(unit("u", both))
+      await store.writeUnit(unit("u", [both[0]!]))
+      expect(await texts(store, "b")).toEqual(["two"])
+      await store.writeUnit(unit("u", [both[0]!], { dropsUntold: true }))
+      expect(await texts(store, "b")).toEqual([])
+    })
+
+    test("a unit whose earlier records are not known takes nothing back", async () => {
+      const store = await open()
+      const later = { at: 1_760_000_060_000 }
+      await store.writeUnit(unit("u", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      await store.writeUnit(unit("u", [conversation("a", [said("k3", "three", later)])], { tellsAll: false }))
+      const messages = await store.messages(ref("a"))
+      expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
+        ["one", true],
+        ["two", true],
+        ["three", false],
+      ])
     })
 
     test.each([
@@ -322,8 +393,8 @@ export function describeStore(name: string, open: () => Promise<Store>): void {
       const store = await open()
       const write = unit("a", [conversation("a", [said("k1", "one")])])
       await store.writeUnit(write)
-      expect(await store.archiveUnits("claude_code", ["a"])).toBe(1)
-      expect(await store.archiveUnits("claude_code", ["a"])).toBe(0)
+      expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 1, heirs: [] })
+      expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 0, heirs: [] })
       expect(await store.conversation(ref("a"))).toMatchObject({ archived: true, message_count: 1 })
       await store.writeUnit(write)
       expect(await store.conversation(ref("a"))).toMatchObject({ archived: false })

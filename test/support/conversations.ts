@@ -25,7 +25,16 @@ export function conversation(
 export function unit(
   key: string,
   conversations: ConversationWrite[],
-  more: { source?: SourceId; bornAt?: number; raw?: string[]; mode?: "append" | "replace"; left?: string[] } = {},
+  more: {
+    source?: SourceId
+    bornAt?: number
+    modifiedAt?: number
+    tellsAll?: boolean
+    dropsUntold?: boolean
+    raw?: string[]
+    mode?: "append" | "replace"
+    left?: string[]
+  } = {},
 ): UnitWrite {
   return {
     source: more.source ?? "claude_code",
@@ -34,7 +43,7 @@ export function unit(
       path: `/home/dev/.claude/projects/${key}`,
       stamp: "1:1",
       bornAt: more.bornAt ?? 1_760_000_000_000,
-      modifiedAt: 1_760_000_000_000,
+      modifiedAt: more.modifiedAt ?? 1_760_000_000_000,
     },
     seen: true,
     cursor: "{}",
@@ -42,6 +51,8 @@ export function unit(
     redaction_version: 1,
     raw: { mode: more.mode ?? "append", live: packLines(more.raw ?? []), left: packLines(more.left ?? []) },
     conversations,
+    tellsAll: more.tellsAll ?? true,
+    dropsUntold: more.dropsUntold ?? false,
     skipped: [],
     unknown: {},
     redactions: {},

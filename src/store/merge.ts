@@ -1,0 +1,63 @@
+import type { MessageWrite } from "./store.ts"
+
+/** A message of a conversation, and the unit that tells it. `key` is the stored hash. */
+export type Teller = { key: Buffer; message: MessageWrite; by: number }
+
+/**
+ * Several units can tell one conversation (two roots, a copied or restored file): the result is all that any of them
+ * tells, each message once. `told` is what one unit says now, `stored` what is kept of the others; both in order.
+ */
+export function mergeMessages<T extends Teller>(told: T[], stored: T[]): T[] {
+  const rivals = new Map(stored.map((one) => [nameOf(one), one]))
+  const mine = told.filter((one) => {
+    const rival = rivals.get(nameOf(one))
+    return !rival || saysMore(one.message, rival.message)
+  })
+  const won = new Set(mine.map(nameOf))
+  const others = stored.filter((one) => !won.has(nameOf(one)))
+  // Where a unit places what its source no longer holds depends on when it lost it: here their own time does.
+  const lost = [...mine, ...others].filter(({ message }) => message.superseded)
+  const live = (one: T) => !one.message.superseded
+  return byTime(byTime(mine.filter(live), others.filter(live)), lost.sort(inTime))
+}
+
+function inTime(a: Teller, b: Teller): number {
+  return (a.message.at ?? 0) - (b.message.at ?? 0) || a.key.compare(b.key)
+}
+
+/** The same message cut short (a copy made while it was written, a rewritten file) never replaces the whole one. */
+function saysMore(a: MessageWrite, b: MessageWrite): boolean {
+  if (Boolean(a.superseded) !== Boolean(b.superseded)) return !a.superseded
+  return textLength(a) > textLength(b)
+}
+
+function textLength(message: MessageWrite): number {
+  return message.parts.reduce((sum, part) => sum + part.text.length + 1, 0)
+}
+
+/** Two lists in their own orders become one: by time, where a message without one stands by the one before it. */
+function byTime<T extends Teller>(first: T[], second: T[]): T[] {
+  if (second.length === 0) return first
+  const [a, b] = [first, second].map(runningTimes) as [number[], number[]]
+  const merged: T[] = []
+  let i = 0
+  for (const [j, one] of second.entries()) {
+    while (i < first.length && isBefore(first[i]!, a[i]!, one, b[j]!)) merged.push(first[i++]!)
+    merged.push(one)
+  }
+  return [...merged, ...first.slice(i)]
+}
+
+/** Of two at the same time the smaller key comes first, whichever was read first. */
+function isBefore(a: Teller, at: number, b: Teller, bt: number): boolean {
+  return at === bt ? a.key.compare(b.key) < 0 : at < bt
+}
+
+function runningTimes(messages: Teller[]): number[] {
+  let latest = Number.NEGATIVE_INFINITY
+  return messages.map(({ message }) => (latest = Math.max(latest, message.at ?? latest)))
+}
+
+export function nameOf({ key }: { key: Buffer }): string {
+  return key.toString("latin1")
+}
