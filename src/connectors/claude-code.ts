@@ -1,13 +1,11 @@
-import { lstatSync } from "node:fs"
 import { basename, join, sep } from "node:path"
-import { messageOf } from "../core/error.ts"
 import { parseTranscript } from "./claude-code-parse.ts"
 import { spilledOutputs } from "./claude-code-spilled.ts"
 import { parseLine, strip, wanted } from "./claude-code-strip.ts"
 import { isSubagent, subagentRecord } from "./claude-code-subagents.ts"
 import { parseHistory, promptOwner, stripPrompt } from "./claude-history.ts"
 import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
-import { entriesOf, isAbsent } from "./folder.ts"
+import { entriesOf, fileAt } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
 
 export const claudeCode: Connector = {
@@ -103,24 +101,16 @@ function* transcriptAt(path: string, key: string, report: Report): Generator<Uni
 }
 
 function unitAt(path: string, key: string, report: Report): Unit | undefined {
-  try {
-    const stat = lstatSync(path)
-    if (!stat.isFile()) {
-      report({ unreadable: "not a regular file, so not followed", path })
-      return undefined
-    }
-    const { size, mtimeMs, birthtimeMs } = stat
-    return {
-      key,
-      path,
-      stamp: `${size}:${mtimeMs}`,
-      bytes: size,
-      modifiedAt: mtimeMs,
-      bornAt: birthtimeMs || mtimeMs,
-    }
-  } catch (error) {
-    if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
-    return undefined
+  const file = fileAt(path, report)
+  if (!file) return undefined
+  const { size, mtimeMs, birthtimeMs } = file
+  return {
+    key,
+    path,
+    stamp: `${size}:${mtimeMs}`,
+    bytes: size,
+    modifiedAt: mtimeMs,
+    bornAt: birthtimeMs || mtimeMs,
   }
 }
 

@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto"
-import { type Dirent, lstatSync, readFileSync, statSync } from "node:fs"
+import { type Dirent, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import { isAbsent, isFolder } from "../files/look-at.ts"
 import { parseRollout } from "./codex-parse.ts"
 import { stripRecord } from "./codex-strip.ts"
 import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
-import { entriesOf, isAbsent } from "./folder.ts"
+import { entriesOf, fileAt } from "./folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
 import { readJsonFile } from "./json-file.ts"
 import { readJsonl } from "./jsonl.ts"
@@ -79,15 +80,11 @@ function* rolloutsIn(folder: string, depth: number, problems: Unreadable[]): Ite
     const path = join(folder, entry.name)
     const name = ROLLOUT.exec(entry.name)
     if (!name) {
-      if (depth > 0 && isFolder(entry, path)) yield* rolloutsIn(path, depth - 1, problems)
+      if (depth > 0 && leadsToFolder(entry, path)) yield* rolloutsIn(path, depth - 1, problems)
       continue
     }
-    if (entry.isSymbolicLink()) {
-      problems.push({ unreadable: "a symbolic link, not followed", path })
-      continue
-    }
-    const stat = lstatSync(path, { throwIfNoEntry: false })
-    if (!stat?.isFile()) continue
+    const stat = fileAt(path, (problem) => problems.push(problem))
+    if (!stat) continue
     yield {
       kind: name[2]!,
       unit: {
@@ -102,9 +99,8 @@ function* rolloutsIn(folder: string, depth: number, problems: Unreadable[]): Ite
   }
 }
 
-function isFolder(entry: Dirent, path: string): boolean {
-  if (!entry.isSymbolicLink()) return entry.isDirectory()
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+function leadsToFolder(entry: Dirent, path: string): boolean {
+  return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
 }
 
 /** `rollout-<time>-<thread>` or, for a thread that was reverted, `rollout-<time>-<thread>_<rollout>`. */

@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto"
-import { lstatSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
+import { isAbsent } from "../files/look-at.ts"
 import type { Cursor, RawRecord, Reading, Skipped, Unit, Unreadable } from "./connector.ts"
 import { folderNamed, folderOfWorkspace } from "./cursor-folder.ts"
 import { stripTurn } from "./cursor-turns.ts"
-import { entriesOf, isAbsent } from "./folder.ts"
+import { entriesOf, fileAt } from "./folder.ts"
 import { columnsOf, databaseStamp, withForeignDatabase } from "./foreign-sqlite.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "./record.ts"
 
@@ -20,9 +21,9 @@ export function* discoverCli(root: string): Generator<Unit | Unreadable> {
     for (const session of entriesOf(join(root, "chats", project.name), report)) {
       if (!session.isDirectory()) continue
       const path = join(root, "chats", project.name, session.name, "store.db")
+      const file = fileAt(path, report)
+      if (!file) continue
       try {
-        const file = lstatSync(path)
-        if (!file.isFile()) throw new Error("a symbolic link, not followed")
         yield {
           key: `cli:${session.name}`,
           path,

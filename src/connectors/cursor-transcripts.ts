@@ -1,10 +1,10 @@
-import { lstatSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import type { Cursor, RawRecord, Reading, Unit, Unreadable } from "./connector.ts"
 import { folderNamed } from "./cursor-folder.ts"
 import { stripTurn } from "./cursor-turns.ts"
-import { entriesOf } from "./folder.ts"
+import { entriesOf, fileAt } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
 import { withoutBulk } from "./kept-text.ts"
 
@@ -42,7 +42,7 @@ function* transcriptsIn(
       continue
     }
     const name = /^(.+)\.(?:jsonl|txt)$/.exec(entry.name)?.[1]
-    const file = entry.isFile() && name !== undefined ? lstatSync(path, { throwIfNoEntry: false }) : undefined
+    const file = name === undefined ? undefined : fileAt(path, report)
     if (!file) continue
     yield {
       key: isSub && session !== undefined ? `transcript:${session}/${name}` : `transcript:${name}`,

@@ -1,9 +1,8 @@
-import { lstatSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { crc32 } from "node:zlib"
 import type { Conversation, Message, Part } from "../core/conversation.ts"
 import type { Connector, Machine, Parsed, RawRecord, Unit, UnitName, Unreadable } from "./connector.ts"
-import { entriesOf } from "./folder.ts"
+import { entriesOf, fileAt } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
 import { number, record, records, string, time } from "./record.ts"
 import { firstPrompt } from "./title.ts"
@@ -38,8 +37,8 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
   for (const folder of entriesOf(root, (problem) => problems.push(problem))) {
     if (!folder.isDirectory()) continue
     const path = join(root, folder.name, "messages.jsonl")
-    const stat = lstatSync(path, { throwIfNoEntry: false })
-    if (!stat?.isFile()) continue
+    const stat = fileAt(path, (problem) => problems.push(problem))
+    if (!stat) continue
     yield {
       key: folder.name,
       path,

@@ -1,5 +1,6 @@
-import { type Dirent, readdirSync } from "node:fs"
+import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs"
 import { messageOf } from "../core/error.ts"
+import { isAbsent } from "../files/look-at.ts"
 import type { Unreadable } from "./connector.ts"
 
 /** What is in a folder, by name. A folder that is not there is empty; one that may not be read is reported. */
@@ -12,7 +13,14 @@ export function entriesOf(dir: string, report: (problem: Unreadable) => void): D
   }
 }
 
-/** True where the path, or a folder on the way to it, does not exist. */
-export function isAbsent(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR")
+/** The regular file at a path. Undefined where there is none; a link or a pipe there, or one that nobody may see, is reported. */
+export function fileAt(path: string, report: (problem: Unreadable) => void): Stats | undefined {
+  try {
+    const found = lstatSync(path)
+    if (found.isFile()) return found
+    report({ unreadable: found.isSymbolicLink() ? "a symbolic link, not followed" : "not a regular file", path })
+  } catch (error) {
+    if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
+  }
+  return undefined
 }

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
-import { type Dirent, lstatSync, readFileSync, statSync } from "node:fs"
+import { type Dirent, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import { isAbsent, isFolder } from "../files/look-at.ts"
 import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
-import { entriesOf, isAbsent } from "./folder.ts"
+import { entriesOf, fileAt } from "./folder.ts"
 import { parseGemini } from "./gemini-cli-parse.ts"
 import { readJsonFile } from "./json-file.ts"
 import { readJsonl } from "./jsonl.ts"
@@ -51,11 +52,11 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
       const path = join(chats, entry.name)
       const key = `${folder.name}/chats/${entry.name}`
       if (SET_ASIDE.test(entry.name)) report({ unreadable: "set aside by Gemini CLI, which could not read it", path })
-      else if (SESSION.test(entry.name)) yield* unitOf(entry, path, key, project, report)
-      else if (isFolder(entry, path)) {
+      else if (SESSION.test(entry.name)) yield* unitOf(path, key, project, report)
+      else if (leadsToFolder(entry, path)) {
         for (const inner of entriesOf(path, report)) {
           if (!inner.name.endsWith(".jsonl")) continue
-          yield* unitOf(inner, join(path, inner.name), `${key}/${inner.name}`, project, report)
+          yield* unitOf(join(path, inner.name), `${key}/${inner.name}`, project, report)
         }
       }
     }
@@ -63,16 +64,9 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
   yield* problems
 }
 
-function* unitOf(
-  entry: Dirent,
-  path: string,
-  key: string,
-  project: string | undefined,
-  report: Report,
-): Iterable<GeminiUnit> {
-  if (entry.isSymbolicLink()) return report({ unreadable: "a symbolic link, not followed", path })
-  const stat = lstatSync(path, { throwIfNoEntry: false })
-  if (!stat?.isFile()) return
+function* unitOf(path: string, key: string, project: string | undefined, report: Report): Iterable<GeminiUnit> {
+  const stat = fileAt(path, report)
+  if (!stat) return
   yield {
     key,
     path,
@@ -84,9 +78,8 @@ function* unitOf(
   }
 }
 
-function isFolder(entry: Dirent, path: string): boolean {
-  if (!entry.isSymbolicLink()) return entry.isDirectory()
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+function leadsToFolder(entry: Dirent, path: string): boolean {
+  return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
 }
 
 /** From a project's folder below tmp to its root: newer folders have a short name, older ones the hash of the root. */

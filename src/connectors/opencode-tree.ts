@@ -1,8 +1,9 @@
-import { lstatSync, readFileSync, statSync } from "node:fs"
+import { lstatSync, readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import { isAbsent, lookAt } from "../files/look-at.ts"
 import type { RawRecord, Skipped, Unit, Unreadable } from "./connector.ts"
-import { entriesOf, isAbsent } from "./folder.ts"
+import { entriesOf, fileAt } from "./folder.ts"
 import { parseObject, record, records, string } from "./record.ts"
 
 // OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before it.
@@ -93,9 +94,9 @@ const BYTES_PER_MESSAGE = 4_000
 function* sessionsOfTree(tree: Tree, report: (problem: Unreadable) => void): Generator<Unit> {
   for (const folder of tree.sessions) {
     for (const entry of entriesOf(folder, report)) {
-      if (!entry.isFile() || !entry.name.endsWith(".json")) continue
+      if (!entry.name.endsWith(".json")) continue
       const path = join(folder, entry.name)
-      const file = statSync(path, { throwIfNoEntry: false })
+      const file = fileAt(path, report)
       if (!file) continue
       const id = basename(entry.name, ".json")
       const messages = entriesOf(join(tree.messages, id), report).filter((message) => isJson(message.name))
@@ -104,7 +105,7 @@ function* sessionsOfTree(tree: Tree, report: (problem: Unreadable) => void): Gen
         const files = entriesOf(parts, report).map((part) => join(parts, part.name))
         return [join(tree.messages, id, message.name), ...files]
       })
-      const stats = live.map((live) => statSync(live, { throwIfNoEntry: false })).filter((stat) => stat !== undefined)
+      const stats = live.map((live) => lookAt(live)).filter((stat) => stat !== undefined && stat !== "unknown")
       const newest = Math.max(file.mtimeMs, ...stats.map((stat) => stat.mtimeMs))
       const size = stats.reduce((sum, stat) => sum + stat.size, file.size)
       yield {

@@ -2,6 +2,7 @@ import { lstatSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
+import { isAbsent, lookAt } from "../files/look-at.ts"
 import type {
   Connector,
   Cursor,
@@ -14,7 +15,7 @@ import type {
   Unreadable,
   Watched,
 } from "./connector.ts"
-import { entriesOf, isAbsent } from "./folder.ts"
+import { entriesOf } from "./folder.ts"
 import { columnsOf, databaseStamp, type ForeignDatabase, type Row, withForeignDatabase } from "./foreign-sqlite.ts"
 import { parseOpencode } from "./opencode-parse.ts"
 import { stripOpencode } from "./opencode-strip.ts"
@@ -50,7 +51,7 @@ function roots({ home, env }: Machine): string[] {
 
 /** In the older trees every message has a folder for its parts; the message's own file changes with them. */
 function watched(root: string): Watched[] {
-  if (statSync(root, { throwIfNoEntry: false })?.isFile()) {
+  if (isFile(root)) {
     const name = basename(root).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
     return [{ folder: dirname(root), depth: 0, files: new RegExp(`^${name}(-wal)?$`) }]
   }
@@ -64,7 +65,7 @@ function watched(root: string): Watched[] {
 /** A root is the data folder, or the one database that $OPENCODE_DB names. */
 function* discover(root: string, seen: Seen): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
-  if (statSync(root, { throwIfNoEntry: false })?.isFile()) {
+  if (isFile(root)) {
     yield* sessionsOfDatabase(root, seen)
     return
   }
@@ -73,6 +74,11 @@ function* discover(root: string, seen: Seen): Generator<Unit | Unreadable> {
   }
   yield* sessionsOfTrees(root, (problem) => problems.push(problem))
   yield* problems
+}
+
+function isFile(path: string): boolean {
+  const found = lookAt(path)
+  return found !== undefined && found !== "unknown" && found.isFile()
 }
 
 function* sessionsOfDatabase(path: string, seen: Seen): Generator<Unit | Unreadable> {

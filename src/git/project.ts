@@ -1,9 +1,11 @@
-import { readFileSync, statSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { dirname, isAbsolute, join, resolve } from "node:path"
+import { lookAt } from "../files/look-at.ts"
 
 /**
  * The project that a working directory belongs to: its git root, with worktrees folded into the repository they come
- * from, or the directory itself. Folders that are gone count as they were written; their worktree marks still fold.
+ * from, or the directory itself. Folders that are gone, or that cannot be looked at, count as they were written; their
+ * worktree marks still fold. Never throws.
  */
 export function createProjectFinder(): (cwd: string) => string {
   const known = new Map<string, string>()
@@ -16,19 +18,23 @@ export function createProjectFinder(): (cwd: string) => string {
 
 function find(cwd: string): string {
   if (!isAbsolute(cwd)) return cwd
-  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
-    const root = rootAt(folder)
-    if (root !== undefined) return root
-    if (dirname(folder) === folder) break
-  }
-  return withoutWorktree(cwd)
+  const checkout = checkoutFrom(cwd)
+  if (!checkout) return withoutWorktree(cwd)
+  return checkout.isFolder ? checkout.root : mainWorktree(checkout.root, checkout.git)
 }
 
-function rootAt(folder: string): string | undefined {
-  const git = join(folder, ".git")
-  const stat = statSync(git, { throwIfNoEntry: false })
-  if (!stat) return undefined
-  return stat.isDirectory() ? folder : mainWorktree(folder, git)
+/**
+ * The nearest folder, from this one upwards, with a `.git` in it. Stops at the first that cannot be looked at: it may be
+ * the root itself, and what lies above it may be another project.
+ */
+function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boolean } | undefined {
+  for (let root = resolve(cwd); ; root = dirname(root)) {
+    const git = join(root, ".git")
+    const found = lookAt(git)
+    if (found === "unknown") return undefined
+    if (found) return { root, git, isFolder: found.isDirectory() }
+    if (dirname(root) === root) return undefined
+  }
 }
 
 /** In a worktree `.git` is a file that points into the main repository; in a submodule it points into its parent. */
@@ -49,15 +55,11 @@ function withoutWorktree(path: string): string {
 
 /** What is checked out where a folder stands: the checkout's own root (of a worktree, not of its repository), and the branch. */
 export function checkoutAt(cwd: string): { root: string; branch?: string } | undefined {
-  for (let folder = resolve(cwd); ; folder = dirname(folder)) {
-    const git = join(folder, ".git")
-    const stat = statSync(git, { throwIfNoEntry: false })
-    if (stat) {
-      const branch = branchIn(stat.isDirectory() ? git : gitFolder(folder, git))
-      return { root: folder, ...(branch !== undefined && { branch }) }
-    }
-    if (dirname(folder) === folder) return undefined
-  }
+  const checkout = checkoutFrom(cwd)
+  if (!checkout) return undefined
+  const { root, git, isFolder } = checkout
+  const branch = branchIn(isFolder ? git : gitFolder(root, git))
+  return { root, ...(branch !== undefined && { branch }) }
 }
 
 function gitFolder(folder: string, gitFile: string): string | undefined {

@@ -1,6 +1,7 @@
-import { lstatSync, readdirSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { languageOf } from "../code/languages.ts"
+import { lookAt } from "../files/look-at.ts"
 import { listGitFiles } from "../git/list-files.ts"
 
 /** More is said, not read. Linux has 60,000 files of C; a project of one team has a tenth of it. */
@@ -18,7 +19,7 @@ export async function listCodeFiles(
   const isCode = (path: string) =>
     languageOf(path) !== undefined && !path.split("/").slice(0, -1).includes("node_modules")
   // Git lists what it tracks, whether it is there or not.
-  const isThere = (path: string) => lstatSync(join(project, path), { throwIfNoEntry: false }) !== undefined
+  const isThere = (path: string) => lookAt(join(project, path), { follow: false }) !== undefined
   const told = await listGitFiles(project, options.signal)
   const all = told ? told.filter((path) => isCode(path) && isThere(path)) : walk(project, limit).filter(isCode)
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }

@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto"
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync } from "node:fs"
+import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from "node:fs"
 import { dirname, join, sep } from "node:path"
 import { CODE_VERSION, languageOf, MAX_CODE_BYTES, whyNotCode } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { bindUses } from "../code/resolve.ts"
 import type { FileFacts } from "../core/code.ts"
+import { lookAt } from "../files/look-at.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge-code.ts"
 import { redactText } from "./redact.ts"
 
@@ -45,8 +46,8 @@ const NO_STAMP = { size: 0, modified_at: 0, version: CODE_VERSION }
 
 /** Undefined when it is no regular file. */
 export function stampOf(project: string, path: string): CodeStamp | undefined {
-  const found = lstatSync(join(project, path), { throwIfNoEntry: false })
-  if (!found?.isFile()) return undefined
+  const found = lookAt(join(project, path), { follow: false })
+  if (found === undefined || found === "unknown" || !found.isFile()) return undefined
   return { size: found.size, modified_at: Math.trunc(found.mtimeMs), version: CODE_VERSION }
 }
 

@@ -1,13 +1,13 @@
-import { existsSync } from "node:fs"
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
+import { isFolder } from "../files/look-at.ts"
 import { briefOf } from "../render/brief.ts"
 import { type BriefHead, briefText } from "../render/brief-text.ts"
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import type { Dex } from "./context.ts"
 import type { OPENED } from "./handover.ts"
-import { resolveConversation } from "./resolve.ts"
+import { resolveConversation, whyNoFolder } from "./resolve.ts"
 import { commandLine, headOf, rootsOf } from "./view.ts"
 
 type Opened = (typeof OPENED)[number]
@@ -76,11 +76,12 @@ const LONGEST_BYTES = 100_000
 const LONGEST_ON_WINDOWS = 30_000
 
 function opening(row: ConversationRow, to: Opened, brief: string, { machine }: Dex) {
-  const folder = [...row.cwds, ...(row.project === undefined ? [] : [row.project])].find((path) => existsSync(path))
+  const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
+  const folder = folders.find(isFolder)
   const longest = machine.platform === "win32" ? LONGEST_ON_WINDOWS : LONGEST_BYTES
   const problem =
     folder === undefined
-      ? `Its folder is gone (${row.project ?? row.cwds[0] ?? "none is recorded"}), so there is no place to open ${to} in.`
+      ? `Its folder ${whyNoFolder(folders)} (${row.project ?? row.cwds[0] ?? "none is recorded"}), so there is no place to open ${to} in.`
       : Buffer.byteLength(brief) > longest
         ? `The brief is too long to be given to ${to} as an argument. Use a smaller --max-tokens.`
         : undefined

@@ -1,10 +1,11 @@
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { KINDS } from "../core/suggestion.ts"
+import { isFolder } from "../files/look-at.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { Suggestions } from "../store/suggestions.ts"
 import type { Dex } from "./context.ts"
-import { folderNamed, isFolder } from "./resolve.ts"
+import { folderNamed } from "./resolve.ts"
 
 export async function run(dex: Dex, input: { what?: string; undo?: boolean; list?: boolean }) {
   if (input.what === undefined && input.undo)

@@ -1,8 +1,8 @@
-import { statSync } from "node:fs"
 import { homedir } from "node:os"
 import { resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
+import { isFolder, lookAt } from "../files/look-at.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { ConversationRow } from "../store/store.ts"
 import type { Dex } from "./context.ts"
@@ -86,8 +86,9 @@ export function folderNamed(dex: Dex, text: string): string {
   return resolve(dex.cwd, text.replace(/^~(?=$|[\\/])/, dex.machine.home || homedir()))
 }
 
-export function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+/** One that nobody may look at, or whose server does not answer, may still be there. */
+export function whyNoFolder(folders: readonly string[]): string {
+  return folders.some((folder) => lookAt(folder) === "unknown") ? "cannot be opened" : "is gone"
 }
 
 /** What `--session` narrows to: `all` and nothing narrow to nothing; `current` is the conversation the caller is in. */
@@ -160,5 +161,6 @@ async function newestLive(dex: Dex): Promise<ConversationRow | undefined> {
 }
 
 function writtenAt(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const found = lookAt(path)
+  return found === undefined || found === "unknown" ? 0 : found.mtimeMs
 }

@@ -1,9 +1,9 @@
-import { existsSync } from "node:fs"
 import type { SourceId } from "../core/conversation.ts"
 import { formatRef } from "../core/ref.ts"
+import { isFolder, lookAt } from "../files/look-at.ts"
 import type { ConversationRow } from "../store/store.ts"
 import type { Dex } from "./context.ts"
-import { resolveRef } from "./resolve.ts"
+import { resolveRef, whyNoFolder } from "./resolve.ts"
 
 /** How each agent takes up an old conversation. */
 const COMMANDS: Partial<Record<SourceId, (id: string) => string[]>> = {
@@ -19,7 +19,7 @@ export async function run(dex: Dex, input: { id: string }) {
   const main = row.parent
     ? ((await (await dex.store()).conversation({ source: row.ref.source, id: row.parent.id })) ?? row)
     : row
-  const folder = main.cwds.find((cwd) => existsSync(cwd))
+  const folder = main.cwds.find(isFolder)
   const problem = problemOf(main, folder)
   return {
     id: formatRef(main.ref),
@@ -33,10 +33,10 @@ export async function run(dex: Dex, input: { id: string }) {
 function problemOf(row: ConversationRow, folder: string | undefined): string | undefined {
   if (!COMMANDS[row.ref.source])
     return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
-  if (row.archived || !existsSync(row.path)) {
+  if (row.archived || lookAt(row.path) === undefined) {
     return `The agent has deleted its own file, so it cannot go on with it. dex still has it: dex show ${formatRef(row.ref)}`
   }
   if (folder === undefined && row.cwds.length > 0)
-    return `Its folder is gone (${row.cwds[0]}). Read it with: dex show ${formatRef(row.ref)}`
+    return `Its folder ${whyNoFolder(row.cwds)} (${row.cwds[0]}). Read it with: dex show ${formatRef(row.ref)}`
   return undefined
 }

@@ -217,6 +217,16 @@ test("with git, what it ignores is not read, and what it does not know yet is", 
   expect(names("new.ts")).toEqual(["fresh"])
 })
 
+test("a folder that git knows and that is a file now hides nothing else", async () => {
+  const { project, names, sync } = open({ "a.ts": "export const a = 1\n", "lib/b.ts": "export const b = 1\n" })
+  execFileSync("git", ["init", "-q"], { cwd: project })
+  execFileSync("git", ["add", "."], { cwd: project })
+  rmSync(join(project, "lib"), { recursive: true })
+  writeFileSync(join(project, "lib"), "")
+  expect(await sync()).toMatchObject({ files: 1, read: 1 })
+  expect(names("a.ts")).toEqual(["a"])
+})
+
 test("no link leads out of the project, and beyond the limit files are counted", async () => {
   const { at, project, names, sync } = open({ "a.ts": "const a = 1\n", "b.ts": "const b = 1\n" })
   const outside = tempDir()

@@ -4,7 +4,7 @@ import { expect, test } from "vitest"
 
 /** A folder may import from the lines above its own, never from its own line or below. */
 const LAYERS = [
-  ["core"],
+  ["core", "files"],
   ["config", "connectors", "store", "embed", "llm", "git", "code", "documents", "render", "trace"],
   ["ingest", "search"],
   ["suggest", "deliver"],

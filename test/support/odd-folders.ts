@@ -1,0 +1,40 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import { chmodSync, mkdirSync, symlinkSync } from "node:fs"
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import { tempDir } from "./temp.ts"
+
+/** A user who may not look everywhere: this one, or, where this one is root, nobody. */
+export const PLAIN_USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+
+/**
+ * Folders at which looking fails otherwise than by finding nothing, by the system's word for it. What this machine cannot
+ * make (a dead mount without the right to mount) is not among them.
+ */
+export function oddFolders(): Record<string, string> {
+  const dir = tempDir()
+  chmodSync(dir, 0o755)
+  const hidden = join(dir, "hidden")
+  mkdirSync(join(hidden, "proj"), { recursive: true })
+  chmodSync(hidden, 0o000)
+  onTestFinished(() => chmodSync(hidden, 0o700))
+  symlinkSync("loop", join(dir, "loop"))
+  const dead = deadMount(join(dir, "dead"))
+  return {
+    EACCES: join(hidden, "proj"),
+    ELOOP: join(dir, "loop", "proj"),
+    ENAMETOOLONG: join(dir, "a".repeat(300), "proj"),
+    ERR_INVALID_ARG_VALUE: `${dir}/nul\0/proj`,
+    ...(dead && { ENOTCONN: join(dead, "proj") }),
+  }
+}
+
+/** A file system whose program has gone, as sshfs leaves it. Undefined where this user may not mount one. */
+function deadMount(dir: string): string | undefined {
+  mkdirSync(dir)
+  const options = "fd=3,rootmode=40000,user_id=0,group_id=0,allow_other"
+  const made = spawnSync("sh", ["-c", `exec 3<>/dev/fuse && exec mount -i -t fuse -o ${options} dead "$1"`, "sh", dir])
+  if (made.status !== 0) return undefined
+  onTestFinished(() => void execFileSync("umount", ["-l", dir]))
+  return dir
+}
