@@ -1,6 +1,8 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs"
+import { closeSync } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import { isAbsent } from "../files/look-at.ts"
+import { openFile, RefusedFile, readOpened } from "../files/read-file.ts"
 import {
   isSetting,
   readTextValue,
@@ -100,19 +102,16 @@ export function readObject(path: string, problems: string[]): Record<string, unk
   }
   let text: string
   try {
-    // Without waiting: in a cloned project it may be a pipe that nobody writes into.
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    const file = openFile(path)
     try {
-      const stat = fstatSync(fd)
-      if (!stat.isFile() || stat.size > MOST_BYTES) return say("It is not a small file.")
-      if (process.platform !== "win32" && stat.mode & 0o002) return say("Anybody can write it: chmod 600 it.")
-      text = readFileSync(fd, "utf8")
+      if (process.platform !== "win32" && file.stat.mode & 0o002) return say("Anybody can write it: chmod 600 it.")
+      text = readOpened(file, MOST_BYTES).toString("utf8")
     } finally {
-      closeSync(fd)
+      closeSync(file.fd)
     }
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code
-    return code === "ENOENT" || code === "ENOTDIR" ? {} : say(`It cannot be read (${messageOf(error)}).`)
+    if (isAbsent(error)) return {}
+    return say(error instanceof RefusedFile ? `It is ${error.message}.` : `It cannot be read (${messageOf(error)}).`)
   }
   try {
     const value: unknown = JSON.parse(text)

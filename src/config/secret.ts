@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs"
+import { closeSync } from "node:fs"
 import { join } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
+import { openFile, RefusedFile, readOpened } from "../files/read-file.ts"
 import type { Settings } from "./settings.ts"
 
 export const KEYS_FOR = ["embed", "rerank", "llm"] as const
@@ -33,20 +34,22 @@ export function isKey(text: string): boolean {
   return /^[!-~]+$/.test(text)
 }
 
+const MOST_BYTES = 64 << 10
+
 function readPrivate(of: KeyFor, file: string): string {
   try {
-    const fd = openSync(file, "r")
+    const opened = openFile(file)
     try {
-      const stat = fstatSync(fd)
-      if (!stat.isFile() || stat.size > 64 << 10) throw new DexError("key", `${file} is not a file with a key in it.`)
-      if (process.platform !== "win32" && stat.mode & 0o077)
+      if (process.platform !== "win32" && opened.stat.mode & 0o077)
         throw new DexError("key", `Others can read the key in ${file}, so it is not used. Run: chmod 600 ${file}`)
-      return readFileSync(fd, "utf8")
+      return readOpened(opened, MOST_BYTES).toString("utf8")
     } finally {
-      closeSync(fd)
+      closeSync(opened.fd)
     }
   } catch (error) {
     if (error instanceof DexError) throw error
+    if (error instanceof RefusedFile)
+      throw new DexError("key", `${file} is not a file with a key in it: it is ${error.message}.`)
     throw new DexError(
       "key",
       `The key file ${file} cannot be read (${messageOf(error)}). Make it, or: dex config unset ${of}.api_key_file`,

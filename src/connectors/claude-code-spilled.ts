@@ -1,8 +1,11 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs"
+import { closeSync, lstatSync, readSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { messageOf } from "../core/error.ts"
+import { isAbsent } from "../files/look-at.ts"
+import { openFile } from "../files/read-file.ts"
 import { isSubagent } from "./claude-code-subagents.ts"
 import { textOf } from "./claude-code-text.ts"
-import type { RawRecord } from "./connector.ts"
+import type { RawRecord, Skipped } from "./connector.ts"
 import { isRecord, list, record, string } from "./record.ts"
 
 // Outputs too big for the transcript stand in files beside it. They are kept as records of their own, so that parsing
@@ -12,7 +15,7 @@ const MAX_BYTES = 1_000_000
 const PREVIEW = "<persisted-output>"
 
 /** The outputs that a record points to, read from the session's own folder and from nowhere else. */
-export function spilledOutputs(raw: RawRecord, transcript: string): RawRecord[] {
+export function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
   if (raw.type !== "user" && raw.type !== "progress") return []
   const carried = raw.type === "user" ? raw : record(record(raw.data)?.message)
   const blocks = list(record(carried?.message)?.content)
@@ -24,7 +27,7 @@ export function spilledOutputs(raw: RawRecord, transcript: string): RawRecord[] 
     const path = told ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
     const id = string(block.tool_use_id)
     if (path === undefined || id === undefined) continue
-    const output = readOutput(folderOf(transcript), path.split(/[\\/]/).at(-1)!)
+    const output = readOutput(folderOf(transcript), path.split(/[\\/]/).at(-1)!, skip)
     if (output) spilled.push({ type: "dex-spilled", tool_use_id: id, ...output })
   }
   return spilled
@@ -41,17 +44,16 @@ function folderOf(transcript: string): string {
 }
 
 /** The path in a record is not trusted: only its last step is used, links are not followed. */
-function readOutput(folder: string, name: string): { name: string; bytes: number; content: string } | undefined {
+function readOutput(
+  folder: string,
+  name: string,
+  skip: (skipped: Skipped) => void,
+): { name: string; bytes: number; content: string } | undefined {
   if (name === "" || name === "." || name === "..") return undefined
   try {
     if (!lstatSync(folder).isDirectory()) return undefined
-    const fd = openSync(
-      join(folder, name),
-      constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0),
-    )
+    const { fd, stat } = openFile(join(folder, name), { follow: false })
     try {
-      const stat = fstatSync(fd)
-      if (!stat.isFile()) return undefined
       const buffer = Buffer.alloc(Math.min(stat.size, MAX_BYTES))
       const got = readSync(fd, buffer, 0, buffer.length, 0)
       if (buffer.subarray(0, got).includes(0)) return undefined // not a text
@@ -61,7 +63,8 @@ function readOutput(folder: string, name: string): { name: string; bytes: number
     } finally {
       closeSync(fd)
     }
-  } catch {
-    return undefined // gone or not readable: the preview stays
+  } catch (error) {
+    if (!isAbsent(error)) skip({ reason: `a saved output: ${messageOf(error)}`, where: join(folder, name) })
+    return undefined // the preview stays
   }
 }

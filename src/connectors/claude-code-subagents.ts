@@ -1,6 +1,8 @@
-import { readFileSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
-import type { RawRecord } from "./connector.ts"
+import { messageOf } from "../core/error.ts"
+import { isAbsent } from "../files/look-at.ts"
+import { readBytes, readStart } from "../files/read-file.ts"
+import type { RawRecord, Skipped } from "./connector.ts"
 import { parseObject, record, records, string } from "./record.ts"
 
 const MAX_META_BYTES = 64 << 10
@@ -15,8 +17,9 @@ export function isSubagent(path: string): boolean {
  * What is known of a subagent outside its transcript, as a record: its `.meta.json`, and the parent's call that started
  * it, which older builds tell only in the parent's transcript. Undefined while neither is there.
  */
-export function subagentRecord(path: string): RawRecord | undefined {
-  const meta = contentOf(path.replace(/\.jsonl$/, ".meta.json"), MAX_META_BYTES)
+export function subagentRecord(path: string, skip: (skipped: Skipped) => void): RawRecord | undefined {
+  const beside = path.replace(/\.jsonl$/, ".meta.json")
+  const meta = contentOf(beside, MAX_META_BYTES, (why) => skip({ reason: `a .meta.json: ${why}`, where: beside }))
   const fields = meta && parseObject(meta.toString("utf8"))
   const toolUseId = string(fields?.toolUseId) ?? callInParent(path)
   if (!fields && toolUseId === undefined) return undefined
@@ -54,16 +57,26 @@ function parentOf(path: string): string | undefined {
   const steps = path.split(/[\\/]/)
   const below = steps.lastIndexOf("subagents")
   if (below > 0) return `${path.slice(0, steps.slice(0, below).join("/").length)}.jsonl`
-  const head = contentOf(path, MAX_PARENT_BYTES)?.toString("latin1", 0, MAX_HEAD) ?? ""
+  const head = startOf(path)
   const session = [...head.matchAll(/"sessionId": ?"([\w-]{1,100})"/g)].map((match) => match[1]!)
   const parent = session.find((id) => !id.startsWith("agent-"))
   return parent && join(dirname(path), `${parent}.jsonl`)
 }
 
-function contentOf(path: string, maxBytes: number): Buffer | undefined {
+function startOf(path: string): string {
   try {
-    return statSync(path).size <= maxBytes ? readFileSync(path) : undefined
+    return readStart(path, MAX_HEAD).toString("latin1")
   } catch {
-    return undefined // not there, or not readable: what it would have told stays unknown
+    return "" // whoever reads the transcript itself says so
+  }
+}
+
+/** Undefined where it is not there, or not readable: what it would have told stays unknown. */
+function contentOf(path: string, maxBytes: number, skip = (_why: string) => {}): Buffer | undefined {
+  try {
+    return readBytes(path, maxBytes)
+  } catch (error) {
+    if (!isAbsent(error)) skip(messageOf(error))
+    return undefined
   }
 }

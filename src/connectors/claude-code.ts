@@ -4,7 +4,7 @@ import { spilledOutputs } from "./claude-code-spilled.ts"
 import { parseLine, strip, wanted } from "./claude-code-strip.ts"
 import { isSubagent, subagentRecord } from "./claude-code-subagents.ts"
 import { parseHistory, promptOwner, stripPrompt } from "./claude-history.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
+import type { Connector, Cursor, Machine, RawRecord, Reading, Skipped, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, fileAt } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
 
@@ -124,14 +124,16 @@ function read(unit: Unit, after?: Cursor): Reading {
   const isChild = isSubagent(unit.path)
   let linked = reading.mode === "append" && after?.linked === true
   const isFirst = after === undefined || reading.mode === "replace"
+  const beside: Skipped[] = []
 
   function* withSidecars(): Generator<RawRecord> {
-    const told = isChild && !linked ? subagentRecord(unit.path) : undefined
+    // Asked again at every reading until it tells; that it cannot be read is said once.
+    const told = isChild && !linked ? subagentRecord(unit.path, (one) => isFirst && beside.push(one)) : undefined
     linked ||= told?.toolUseId !== undefined
     if (told && (isFirst || linked)) yield told
     for (const record of reading.records) {
       yield record
-      yield* spilledOutputs(record, unit.path)
+      yield* spilledOutputs(record, unit.path, (one) => beside.push(one))
     }
   }
 
@@ -139,8 +141,8 @@ function read(unit: Unit, after?: Cursor): Reading {
     mode: reading.mode,
     records: withSidecars(),
     end: () => {
-      const { cursor, ...rest } = reading.end()
-      return { cursor: isChild ? { ...cursor, linked } : cursor, ...rest }
+      const { cursor, skipped, pending } = reading.end()
+      return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...beside], pending }
     },
   }
 }

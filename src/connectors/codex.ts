@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto"
-import { type Dirent, readFileSync } from "node:fs"
+import type { Dirent } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
-import { isAbsent, isFolder } from "../files/look-at.ts"
+import { isFolder } from "../files/look-at.ts"
 import { parseRollout } from "./codex-parse.ts"
 import { stripRecord } from "./codex-strip.ts"
 import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
-import { entriesOf, fileAt } from "./folder.ts"
+import { entriesOf, fileAt, textAt } from "./folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
 import { readJsonFile } from "./json-file.ts"
 import { readJsonl } from "./jsonl.ts"
@@ -33,6 +33,7 @@ type CodexUnit = Unit & { thread?: Thread }
 const ROLLOUT = /^(rollout-.+?)\.(jsonl|jsonl\.zst|json)$/
 /** Of two files of one thread the first kind wins: a resumed thread is unpacked beside its old compressed file. */
 const PREFERENCE = ["jsonl", "jsonl.zst", "json"]
+const MAX_INDEX_BYTES = 64 << 20
 /** sessions/YYYY/MM/DD */
 const MAX_FOLDERS = 3
 
@@ -110,14 +111,8 @@ function threadOf(stem: string): string | undefined {
 
 /** Appended to at every renaming by older builds, so the last line about a thread holds. */
 function addIndex(threads: Map<string, Thread>, path: string, problems: Unreadable[]): void {
-  let text: string
-  try {
-    text = readFileSync(path, "utf8")
-  } catch (error) {
-    if (!isAbsent(error)) problems.push({ unreadable: messageOf(error), path })
-    return
-  }
-  for (const line of text.split("\n")) {
+  const text = textAt(path, MAX_INDEX_BYTES, (problem) => problems.push(problem))
+  for (const line of text?.split("\n") ?? []) {
     const entry = parseObject(line)
     const id = string(entry?.id)
     const name = string(entry?.thread_name)

@@ -1,15 +1,17 @@
 import { createHash } from "node:crypto"
-import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
 import { isAbsent } from "../files/look-at.ts"
 import type { Cursor, RawRecord, Reading, Skipped, Unit, Unreadable } from "./connector.ts"
-import { folderNamed, folderOfWorkspace } from "./cursor-folder.ts"
+import { folderNamed } from "./cursor-folder.ts"
+import { workspaceFolder } from "./cursor-ide.ts"
 import { stripTurn } from "./cursor-turns.ts"
-import { entriesOf, fileAt } from "./folder.ts"
+import { entriesOf, fileAt, textAt } from "./folder.ts"
 import { columnsOf, databaseStamp, withForeignDatabase } from "./foreign-sqlite.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "./record.ts"
+
+const MAX_META_BYTES = 1 << 20
 
 // The command line's store: chats/<md5 of the folder>/<session>/store.db, one database for each session.
 
@@ -53,7 +55,7 @@ export function readCli(unit: Unit, after: Cursor | undefined): Reading {
     if (!blob(root)) skipped.push({ reason: "the store does not hold its newest state", where: `blob ${root}` })
     return { meta, turns: turnsFrom(root, blob, skipped) }
   })
-  const kept = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}), ...turns]
+  const kept = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
   const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
   const unchanged = after !== undefined && after.crc === crc
   return {
@@ -159,8 +161,11 @@ function varint(bytes: Buffer, from: number): { value: number; end: number } | u
 }
 
 /** What stands beside the messages: the store's own description, and the folder that the path names by its md5. */
-function fileRecord(unit: Unit, meta: RawRecord): RawRecord {
-  const beside = readObject(join(dirname(unit.path), "meta.json")) // written by newer versions
+function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord {
+  const report = ({ unreadable, path }: Unreadable) =>
+    void skipped.push({ reason: `a meta.json: ${unreadable}`, where: path })
+  // Written by newer versions.
+  const beside = parseObject(textAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report) ?? "")
   const folder = string(beside?.cwd) ?? folderHashed(unit.path)
   const about = {
     folder,
@@ -198,18 +203,9 @@ function* knownFolders(root: string): Generator<string> {
     for (const editor of EDITORS) {
       const storage = join(home, ...editor, "workspaceStorage")
       for (const { name } of entriesOf(storage, ignore)) {
-        const workspace = readObject(join(storage, name, "workspace.json"))
-        const folder = folderOfWorkspace(string(workspace?.folder), string(workspace?.workspace))
+        const folder = workspaceFolder(join(storage, name), ignore)
         if (folder !== undefined) yield folder
       }
     }
-  }
-}
-
-function readObject(path: string): RawRecord | undefined {
-  try {
-    return parseObject(readFileSync(path, "utf8"))
-  } catch {
-    return undefined // optional: what it would say stays unknown
   }
 }

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs"
+import { statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
@@ -6,7 +6,7 @@ import { isAbsent } from "../files/look-at.ts"
 import type { Cursor, RawRecord, Reading, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
 import { folderOfWorkspace } from "./cursor-folder.ts"
 import { stripBubble, stripComposer } from "./cursor-ide-strip.ts"
-import { entriesOf } from "./folder.ts"
+import { entriesOf, textAt } from "./folder.ts"
 import { columnsOf, databaseStamp, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "./record.ts"
 
@@ -18,18 +18,20 @@ export type IdeUnit = Unit & { folder?: string }
 
 export function* discoverIde(root: string, seen: Seen): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
   const global = join(root, "globalStorage", "state.vscdb")
   const composers = attempt(global, problems, () => (seen(global, databaseStamp(global)) ? [] : composersOf(global)))
   const needsFolders = composers?.some((composer) => composer.folder === undefined)
   const folders = new Map<string, string>()
-  for (const entry of entriesOf(join(root, "workspaceStorage"), (problem) => problems.push(problem))) {
+  for (const entry of entriesOf(join(root, "workspaceStorage"), report)) {
     if (!entry.isDirectory()) continue
     const path = join(root, "workspaceStorage", entry.name, "state.vscdb")
+    const folder = workspaceFolder(dirname(path), report)
     const tabs = attempt(path, problems, () => {
       const isSeen = seen(path, databaseStamp(path))
       if (isSeen && !needsFolders) return []
-      const workspace = readWorkspace(path)
-      if (workspace.folder) for (const id of workspace.composers) folders.set(id, workspace.folder)
+      const workspace = readWorkspace(path, folder)
+      if (folder) for (const id of workspace.composers) folders.set(id, folder)
       return isSeen ? [] : workspace.tabs
     })
     yield* tabs ?? []
@@ -75,8 +77,7 @@ function composersOf(path: string): IdeUnit[] {
 const COMPOSER_LIST = "composer.composerData"
 const CHAT_TABS = "workbench.panel.aichat.view.aichat.chatdata"
 
-function readWorkspace(path: string): { folder?: string; composers: string[]; tabs: IdeUnit[] } {
-  const folder = workspaceFolder(dirname(path))
+function readWorkspace(path: string, folder: string | undefined): { composers: string[]; tabs: IdeUnit[] } {
   const { birthtimeMs, mtimeMs } = statSync(path)
   const [list, chat] = withForeignDatabase(path, (db) => [item(db, COMPOSER_LIST), item(db, CHAT_TABS)])
   const tabs = records(chat?.tabs).flatMap((tab) => {
@@ -87,7 +88,7 @@ function readWorkspace(path: string): { folder?: string; composers: string[]; ta
     return id === undefined ? [] : [{ ...unit, bornAt: birthtimeMs || mtimeMs, ...(folder && { folder }) }]
   })
   const composers = records(list?.allComposers).flatMap((composer) => string(composer.composerId) ?? [])
-  return { ...(folder && { folder }), composers, tabs }
+  return { composers, tabs }
 }
 
 /** One named item: this table also holds the user's tokens. */
@@ -96,13 +97,12 @@ function item(db: ForeignDatabase, key: string): RawRecord | undefined {
   return parseObject(textOf(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
 }
 
-function workspaceFolder(dir: string): string | undefined {
-  try {
-    const about = parseObject(readFileSync(join(dir, "workspace.json"), "utf8"))
-    return folderOfWorkspace(string(about?.folder), string(about?.workspace))
-  } catch {
-    return undefined // an empty window has no folder
-  }
+const MAX_WORKSPACE_BYTES = 1 << 20
+
+/** An empty window has none. */
+export function workspaceFolder(dir: string, report: (problem: Unreadable) => void): string | undefined {
+  const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
+  return folderOfWorkspace(string(about?.folder), string(about?.workspace))
 }
 
 export function readIde(unit: IdeUnit, after: Cursor | undefined): Reading {

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
+import { readBytes } from "../files/read-file.ts"
 import type { Cursor, RawRecord, Reading, Unit, Unreadable } from "./connector.ts"
 import { folderNamed } from "./cursor-folder.ts"
 import { stripTurn } from "./cursor-turns.ts"
@@ -99,7 +99,7 @@ function readText(unit: Unit, after: Cursor | undefined): Reading {
       end: () => ({ cursor: cursorBefore, skipped: [{ reason, where: "whole file" }], pending: false }),
     }
   }
-  const content = readFileSync(unit.path)
+  const content = readBytes(unit.path, MAX_TEXT_BYTES)
   const cursor = { offset: content.length, crc: crc32(content) }
   const unchanged = after !== undefined && after.offset === cursor.offset && after.crc === cursor.crc
   const records = unchanged ? [] : [fileRecord(unit), ...turnsOf(content.toString("utf8"))]

@@ -1,6 +1,7 @@
 import { type Dirent, lstatSync, readdirSync, type Stats } from "node:fs"
 import { messageOf } from "../core/error.ts"
 import { isAbsent } from "../files/look-at.ts"
+import { readText } from "../files/read-file.ts"
 import type { Unreadable } from "./connector.ts"
 
 /** What is in a folder, by name. A folder that is not there is empty; one that may not be read is reported. */
@@ -23,4 +24,14 @@ export function fileAt(path: string, report: (problem: Unreadable) => void): Sta
     if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
   }
   return undefined
+}
+
+/** The text of a small file that lies beside sessions. Undefined where there is none; one that is not read is reported. */
+export function textAt(path: string, maxBytes: number, report: (problem: Unreadable) => void): string | undefined {
+  try {
+    return readText(path, maxBytes)
+  } catch (error) {
+    if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
+    return undefined
+  }
 }

@@ -1,17 +1,8 @@
-import {
-  chmodSync,
-  closeSync,
-  copyFileSync,
-  mkdtempSync,
-  openSync,
-  readSync,
-  realpathSync,
-  rmSync,
-  statSync,
-} from "node:fs"
+import { type BigIntStats, chmodSync, copyFileSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
+import { RefusedFile, readStart } from "../files/read-file.ts"
 
 export type Value = string | number | bigint | null
 export type Row = Record<string, unknown>
@@ -143,33 +134,33 @@ function withoutBigInts(row: Row): Row {
 type State = { fingerprint: string; walBytes: number; hasShm: boolean; hotJournal: boolean }
 
 function stateOf(file: string): State {
-  const { size, mtimeNs, ino } = statSync(file, { bigint: true })
-  const wal = statSync(`${file}-wal`, { bigint: true, throwIfNoEntry: false })
-  const journal = statSync(`${file}-journal`, { bigint: true, throwIfNoEntry: false })
+  const main = statSync(file, { bigint: true })
+  if (!main.isFile()) throw new RefusedFile("not a regular file")
+  const { size, mtimeNs, ino } = main
+  const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => besideOf(file, suffix))
   const walBytes = Number(wal?.size ?? 0n)
   const hotJournal = journal !== undefined && journal.size > 0n && firstBytes(`${file}-journal`, 8).some((b) => b !== 0)
   return {
     fingerprint: [size, mtimeNs, ino, walBytes, walBytes > 0 ? wal?.mtimeNs : 0, hotJournal].join(":"),
     walBytes,
-    hasShm: statSync(`${file}-shm`, { throwIfNoEntry: false }) !== undefined,
+    hasShm: shm !== undefined,
     hotJournal,
   }
 }
 
+/** SQLite opens what has these names, and would wait at a pipe for ever: so each is looked at first. */
+function besideOf(file: string, suffix: string): BigIntStats | undefined {
+  const found = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
+  if (found && !found.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
+  return found
+}
+
 /** A finished transaction leaves no journal, an empty one, or (journal_mode=persist) one that begins with zeros. */
 function firstBytes(path: string, count: number): Buffer {
-  const bytes = Buffer.alloc(count)
-  let fd: number
   try {
-    fd = openSync(path, "r")
+    return readStart(path, count)
   } catch {
-    return bytes // deleted since: the transaction is over
-  }
-  try {
-    readSync(fd, bytes, 0, count, 0)
-    return bytes
-  } finally {
-    closeSync(fd)
+    return Buffer.alloc(0) // deleted since: the transaction is over
   }
 }
 

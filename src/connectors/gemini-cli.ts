@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto"
-import { type Dirent, readFileSync } from "node:fs"
+import type { Dirent } from "node:fs"
 import { join } from "node:path"
-import { messageOf } from "../core/error.ts"
-import { isAbsent, isFolder } from "../files/look-at.ts"
+import { isFolder } from "../files/look-at.ts"
 import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
-import { entriesOf, fileAt } from "./folder.ts"
+import { entriesOf, fileAt, textAt } from "./folder.ts"
 import { parseGemini } from "./gemini-cli-parse.ts"
 import { readJsonFile } from "./json-file.ts"
 import { readJsonl } from "./jsonl.ts"
@@ -26,6 +25,8 @@ export const geminiCli: Connector = {
 type GeminiUnit = Unit & { project?: string }
 type Report = (problem: Unreadable) => void
 
+const MAX_PROJECTS_BYTES = 16 << 20
+const MAX_ROOT_BYTES = 64 << 10
 const SESSION = /^session-.+\.jsonl?$/
 const SET_ASIDE = /^session-.+\.unreadable-/
 
@@ -84,7 +85,7 @@ function leadsToFolder(entry: Dirent, path: string): boolean {
 
 /** From a project's folder below tmp to its root: newer folders have a short name, older ones the hash of the root. */
 function projectsOf(root: string, report: Report): Map<string, string> {
-  const text = readIfThere(join(root, "projects.json"), report)
+  const text = textAt(join(root, "projects.json"), MAX_PROJECTS_BYTES, report)
   const named = record(parseObject(text ?? "")?.projects) ?? {}
   return new Map(
     Object.entries(named).flatMap(([path, slug]): [string, string][] => [
@@ -95,16 +96,7 @@ function projectsOf(root: string, report: Report): Map<string, string> {
 }
 
 function projectRoot(path: string, report: Report): string | undefined {
-  return string(readIfThere(path, report)?.trim())
-}
-
-function readIfThere(path: string, report: Report): string | undefined {
-  try {
-    return readFileSync(path, "utf8")
-  } catch (error) {
-    if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
-    return undefined
-  }
+  return string(textAt(path, MAX_ROOT_BYTES, report)?.trim())
 }
 
 function read(unit: GeminiUnit, after?: Cursor): Reading {

@@ -1,5 +1,6 @@
-import { readFileSync, statSync } from "node:fs"
+import { statSync } from "node:fs"
 import { crc32 } from "node:zlib"
+import { readBytes } from "../files/read-file.ts"
 import type { Cursor, RawRecord, Reading } from "./connector.ts"
 import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
 
@@ -20,7 +21,7 @@ export function readJsonFile(
   const { size, mtimeMs } = statSync(path)
   const before = after ?? { offset: 0, crc: 0 }
   if (size > MAX_BYTES) return nothing(before, `file of ${size} bytes, over the limit of ${MAX_BYTES}`)
-  const content = readFileSync(path)
+  const content = readBytes(path, MAX_BYTES)
   const cursor = { offset: content.length, crc: crc32(content) }
   if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
   const whole = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))

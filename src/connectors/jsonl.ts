@@ -1,10 +1,13 @@
-import { closeSync, fstatSync, openSync, readSync } from "node:fs"
+import { closeSync, readSync } from "node:fs"
 import { crc32 } from "node:zlib"
+import { openFile } from "../files/read-file.ts"
 import type { Cursor, RawRecord, Reading, Skipped } from "./connector.ts"
 import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
 import { recoverRecords } from "./recover.ts"
 
 const CHUNK_BYTES = 1 << 20
+/** A larger transcript is not read at all: going over it would take longer than anybody waits for a sync. */
+const MAX_FILE_BYTES = 2 ** 32
 /** A longer line is counted as skipped; the longest genuine one seen is half a megabyte. */
 const MAX_LINE_BYTES = 64 << 20
 /** An unterminated last line is taken as whole when nobody has written to the file for this long. */
@@ -39,12 +42,14 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
   const skipped: Skipped[] = []
 
   function* records(): Generator<RawRecord> {
-    const fd = openSync(path, "r")
+    const { fd, stat } = openFile(path, { maxBytes: MAX_FILE_BYTES })
     try {
-      const settled = now - fstatSync(fd).mtimeMs > SETTLED_MS
+      const settled = now - stat.mtimeMs > SETTLED_MS
       for (const line of linesFrom(fd, offset, crc)) {
         if (!line.terminated && !(settled && isWhole(line.text))) {
-          pending = true
+          // However it ends, it is not taken.
+          if (line.text === undefined) skip(tooLong(line.bytes))
+          else pending = true
           continue
         }
         yield* recordsIn(line.text, line.bytes)
@@ -58,7 +63,7 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
 
   function recordsIn(text: string | undefined, bytes: number): RawRecord[] {
     if (text === undefined) {
-      skip(`line of ${bytes} bytes, over the limit of ${MAX_LINE_BYTES}`)
+      skip(tooLong(bytes))
       return []
     }
     if (isBlank(text) || (wanted && !wanted(text))) return []
@@ -139,9 +144,9 @@ function decode(pieces: Buffer[], terminated: boolean, isFirst: boolean): string
 }
 
 function prefixIsUnchanged(path: string, cursor: Cursor): boolean {
-  const fd = openSync(path, "r")
+  const { fd, stat } = openFile(path, { maxBytes: MAX_FILE_BYTES })
   try {
-    if (fstatSync(fd).size < cursor.offset) return false
+    if (stat.size < cursor.offset) return false
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
     let crc = 0
     for (let position = 0; position < cursor.offset; ) {
@@ -154,6 +159,10 @@ function prefixIsUnchanged(path: string, cursor: Cursor): boolean {
   } finally {
     closeSync(fd)
   }
+}
+
+function tooLong(bytes: number): string {
+  return `line of ${bytes} bytes, over the limit of ${MAX_LINE_BYTES}`
 }
 
 function isWhole(text: string | undefined): boolean {

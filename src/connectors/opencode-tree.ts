@@ -1,10 +1,13 @@
-import { lstatSync, readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
 import { isAbsent, lookAt } from "../files/look-at.ts"
+import { readText } from "../files/read-file.ts"
 import type { RawRecord, Skipped, Unit, Unreadable } from "./connector.ts"
 import { entriesOf, fileAt } from "./folder.ts"
 import { parseObject, record, records, string } from "./record.ts"
+
+/** One message or one part of it. */
+const MAX_BYTES = 64 << 20
 
 // OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before it.
 
@@ -36,7 +39,7 @@ export function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
     if (project) rows.push({ table: "project", id: project.id, worktree: project.worktree, vcs: project.vcs })
   }
   for (const entry of entriesOf(join(storage, "message", id), report)) {
-    if (!entry.isFile() || !isJson(entry.name)) continue
+    if (!isJson(entry.name)) continue
     const data = readObject(join(storage, "message", id, entry.name), skipped)
     if (!data) continue
     const messageId = string(data.id) ?? basename(entry.name, ".json")
@@ -55,7 +58,7 @@ export function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
     if (!isPlainName(messageId)) continue
     const parts = isOldest ? join(storage, "part", id, messageId) : join(storage, "part", messageId)
     for (const part of entriesOf(parts, report)) {
-      if (!part.isFile() || !isJson(part.name)) continue
+      if (!isJson(part.name)) continue
       const partData = readObject(join(parts, part.name), skipped)
       if (!partData) continue
       const partId = string(partData.id) ?? basename(part.name, ".json")
@@ -143,8 +146,7 @@ function withoutIds({ id: _, sessionID: __, messageID: ___, ...rest }: RawRecord
 function readObject(path: string, skipped: Skipped[]): RawRecord | undefined {
   let text: string
   try {
-    if (!lstatSync(path).isFile()) return undefined
-    text = readFileSync(path, "utf8")
+    text = readText(path, MAX_BYTES, { follow: false })
   } catch (error) {
     if (!isAbsent(error)) skipped.push({ reason: messageOf(error), where: path })
     return undefined

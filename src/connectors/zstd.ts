@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { createZstdDecompress } from "node:zlib"
+import { openFile } from "../files/read-file.ts"
 
 const MAX_BYTES = 2 ** 31
 /** Transcripts compress ten to thirty times; what goes further than this is made to fill a disk. */
@@ -20,7 +21,8 @@ export async function decompressZstd(source: string): Promise<Decompressed> {
   const path = join(folder, "content")
   let tooMuch: string | undefined
   try {
-    const allowed = Math.min(MAX_BYTES, Math.max(FREE_BYTES, statSync(source).size * MAX_RATIO))
+    const { fd, stat } = openFile(source, { maxBytes: MAX_BYTES })
+    const allowed = Math.min(MAX_BYTES, Math.max(FREE_BYTES, stat.size * MAX_RATIO))
     let bytes = 0
     const limit = new Transform({
       transform(chunk: Buffer, _encoding, done) {
@@ -31,7 +33,7 @@ export async function decompressZstd(source: string): Promise<Decompressed> {
       },
     })
     await pipeline(
-      createReadStream(source),
+      createReadStream("", { fd }),
       createZstdDecompress(),
       limit,
       createWriteStream(path, { mode: 0o600, flags: "wx" }),

@@ -1,7 +1,8 @@
-import { constants } from "node:fs"
-import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from "node:fs/promises"
+import { closeSync, fstatSync } from "node:fs"
+import { lstat, readdir, readlink, realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, sep } from "node:path"
 import { DexError } from "../core/error.ts"
+import { type OpenedFile, openFile, RefusedFile, readOpened } from "../files/read-file.ts"
 import { formatOf, MAX_DOCUMENT_BYTES } from "./document.ts"
 
 /** `path` is relative to the root, with forward slashes. */
@@ -74,16 +75,22 @@ export async function readDocument(root: string, path: string): Promise<string> 
   if (!before) throw refused(path, "it is gone or cannot be read")
   const reason = whyNotRead(before)
   if (reason) throw refused(path, reason)
-  const handle = await open(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)).catch(
-    (error: unknown) => {
-      throw refused(path, "it cannot be opened", error)
-    },
-  )
+  const opened = opening(file, path)
   try {
-    await checkOpened(handle, file, path)
-    return decode(await readAll(handle, path), path)
+    await checkOpened(opened, file, path)
+    return decode(readOpened(opened, MAX_DOCUMENT_BYTES), path)
+  } catch (error) {
+    throw error instanceof RefusedFile ? refused(path, error.message, error) : error
   } finally {
-    await handle.close()
+    closeSync(opened.fd)
+  }
+}
+
+function opening(file: string, path: string): OpenedFile {
+  try {
+    return openFile(file, { follow: false, maxBytes: MAX_DOCUMENT_BYTES })
+  } catch (error) {
+    throw refused(path, error instanceof RefusedFile ? error.message : "it cannot be opened", error)
   }
 }
 
@@ -131,28 +138,15 @@ function whyNotRead(found: { isFile(): boolean; isSymbolicLink(): boolean; size:
   return found.size > MAX_DOCUMENT_BYTES ? `larger than ${MAX_DOCUMENT_BYTES} bytes` : undefined
 }
 
-async function checkOpened(handle: FileHandle, file: string, path: string): Promise<void> {
-  const opened = await handle.stat({ bigint: true })
-  if (!opened.isFile()) throw refused(path, "not a regular file")
-  if (opened.size > MAX_DOCUMENT_BYTES) throw refused(path, `larger than ${MAX_DOCUMENT_BYTES} bytes`)
-  const named = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined)
+async function checkOpened({ fd }: OpenedFile, file: string, path: string): Promise<void> {
+  const opened = fstatSync(fd, { bigint: true })
+  const named = await readlink(`/proc/self/fd/${fd}`).catch(() => undefined)
   const parents = [await realpath(dirname(file)).catch(() => undefined)]
   const there = await lstat(file, { bigint: true }).catch(() => undefined)
   parents.push(await realpath(dirname(file)).catch(() => undefined))
   const isSame = there?.isFile() && there.ino === opened.ino && there.dev === opened.dev
   if (!isSame || parents.some((parent) => parent !== dirname(file)) || (named !== undefined && named !== file))
     throw refused(path, "it is reached through a symbolic link, or was exchanged while it was read")
-}
-
-async function readAll(handle: FileHandle, path: string): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafe(MAX_DOCUMENT_BYTES + 1)
-  let length = 0
-  for (;;) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length)
-    length += bytesRead
-    if (length > MAX_DOCUMENT_BYTES) throw refused(path, `larger than ${MAX_DOCUMENT_BYTES} bytes`)
-    if (bytesRead === 0) return buffer.subarray(0, length)
-  }
 }
 
 /** UTF-8, or UTF-16 where a byte order mark says so. */

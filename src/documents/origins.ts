@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
-import { readFile, realpath, stat } from "node:fs/promises"
+import { realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
+import { readText } from "../files/read-file.ts"
 import { formatOf } from "./document.ts"
 
 /** `only`: the one file in `root` that is meant. `name` fits a ref: letters, digits, `.`, `_` and `-`. */
@@ -57,7 +58,7 @@ async function npmOrigin(wanted: string, cwd: string): Promise<Origin> {
   }
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
     const root = await realpath(join(folder, "node_modules", name)).catch(() => undefined)
-    const manifest = root && (await readFile(join(root, "package.json"), "utf8").catch(() => undefined))
+    const manifest = root && manifestIn(root)
     if (root && manifest !== undefined) {
       const version = versionIn(manifest)
       return { kind: "npm", root, name: safeName(name), ...(version && { version }) }
@@ -66,6 +67,16 @@ async function npmOrigin(wanted: string, cwd: string): Promise<Origin> {
   }
   const message = `${name} is not installed in ${cwd} or above it. Run \`npm install ${name}\` there; dex downloads nothing.`
   throw new DexError("not_installed", message)
+}
+
+const MOST_BYTES = 4 << 20
+
+function manifestIn(root: string): string | undefined {
+  try {
+    return readText(join(root, "package.json"), MOST_BYTES)
+  } catch {
+    return undefined // no package, or none that can be read
+  }
 }
 
 function versionIn(manifest: string): string | undefined {

@@ -139,7 +139,7 @@ function runLog(
   const oldest = Math.floor(options.now / 1000) - limits.days * 86_400
   return runGit(
     [
-      ...["-C", project, "--literal-pathspecs", "log", "-z", "--no-merges", "--name-status", renames, "-l400"],
+      ...["--literal-pathspecs", "log", "-z", "--no-merges", "--name-status", renames, "-l400"],
       ...["--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-relative", "--no-color", "--no-notes"],
       ...["--no-mailmap", "-O/dev/null", "--encoding=UTF-8", `--format=${FORMAT}`],
       ...[`--max-count=${limits.commits + 1}`, `--max-age=${oldest}`],
@@ -257,7 +257,7 @@ function nameOf(bytes: Buffer): string {
 function gitIn(project: string, until: number, signal: AbortSignal | undefined) {
   return async (args: string[]): Promise<RunEnd & { output: string }> => {
     let output = ""
-    const end = await runGit(["-C", project, ...args], {
+    const end = await runGit(args, {
       ...running(project, until, signal),
       mostBytes: 10_000,
       onOutput: (bytes) => {
@@ -270,6 +270,7 @@ function gitIn(project: string, until: number, signal: AbortSignal | undefined) 
 
 function running(project: string, until: number, signal: AbortSignal | undefined) {
   return {
+    folder: project,
     timeoutMs: Math.max(1, until - Date.now()),
     signal,
     readsOnly: true,

@@ -10,8 +10,8 @@ const MAX_OUTPUT_BYTES = 64 << 20
 export async function listGitFiles(folder: string, signal?: AbortSignal): Promise<string[] | undefined> {
   const chunks: Buffer[] = []
   try {
-    const end = await runGit(["-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
-      ...{ timeoutMs: TIMEOUT_MS, mostBytes: MAX_OUTPUT_BYTES, signal, readsOnly: true },
+    const end = await runGit(["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
+      ...{ folder, timeoutMs: TIMEOUT_MS, mostBytes: MAX_OUTPUT_BYTES, signal, readsOnly: true },
       onOutput: (bytes) => chunks.push(bytes),
     })
     if (end.code !== 0 || end.stopped !== undefined) return undefined

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs"
 import { dirname, isAbsolute, join, resolve } from "node:path"
 import { lookAt } from "../files/look-at.ts"
+import { readStart } from "../files/read-file.ts"
 
 /**
  * The project that a working directory belongs to: its git root, with worktrees folded into the repository they come
@@ -39,13 +39,9 @@ function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boole
 
 /** In a worktree `.git` is a file that points into the main repository; in a submodule it points into its parent. */
 function mainWorktree(folder: string, gitFile: string): string {
-  try {
-    const target = /^gitdir:\s*(.+)$/m.exec(readFileSync(gitFile, "utf8").slice(0, 4096))?.[1]?.trim()
-    const main = target && /^(.*)[\\/]\.git[\\/]worktrees[\\/][^\\/]+$/.exec(resolve(folder, target))?.[1]
-    return main ?? folder
-  } catch {
-    return folder // unreadable: the folder itself is the best that can be said
-  }
+  const own = gitFolder(folder, gitFile)
+  // Unreadable: the folder itself is the best that can be said.
+  return (own && /^(.*)[\\/]\.git[\\/]worktrees[\\/][^\\/]+$/.exec(own)?.[1]) ?? folder
 }
 
 /** Agents put their worktrees below the project, in folders that are removed when the work is done. */
@@ -60,6 +56,12 @@ export function checkoutAt(cwd: string): { root: string; branch?: string } | und
   const { root, git, isFolder } = checkout
   const branch = branchIn(isFolder ? git : gitFolder(root, git))
   return { root, ...(branch !== undefined && { branch }) }
+}
+
+/** Where the repository of a folder keeps its own files; in a worktree, what is the worktree's. */
+export function gitFolderOf(cwd: string): string | undefined {
+  const checkout = checkoutFrom(cwd)
+  return checkout && (checkout.isFolder ? checkout.git : gitFolder(checkout.root, checkout.git))
 }
 
 function gitFolder(folder: string, gitFile: string): string | undefined {
@@ -78,10 +80,11 @@ function branchIn(gitFolder: string | undefined): string | undefined {
   )
 }
 
-function readHead(path: string): string | undefined {
+/** The beginning of one of git's small files. */
+export function readHead(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8").slice(0, 4096)
+    return readStart(path, 4096).toString("utf8")
   } catch {
-    return undefined // not there, or not for us to read: then nothing is known of it
+    return undefined // not there, a pipe, or not for us to read: then nothing is known of it
   }
 }

@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process"
 import { DexError } from "../core/error.ts"
+import { obstacleIn } from "./obstacle.ts"
 
 export type RunOptions = {
+  /** Where it runs. Not at all where the repository there holds a pipe that git would wait at. */
+  folder?: string
   timeoutMs: number
   /** More than this ends it. */
   mostBytes: number
@@ -42,8 +45,11 @@ const KEPT = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PA
  */
 export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
   options.signal?.throwIfAborted()
+  const obstacle = options.folder && obstacleIn(options.folder)
+  if (obstacle) return Promise.resolve({ code: 128, errors: `${obstacle} is not a regular file` })
+  const where = options.folder === undefined ? [] : ["-C", options.folder]
   return new Promise((resolve, reject) => {
-    const child = spawn("git", [...SETTINGS, "--no-pager", ...args], {
+    const child = spawn("git", [...SETTINGS, "--no-pager", ...where, ...args], {
       env: environment(options),
       detached: true,
       stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],

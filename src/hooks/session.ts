@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs"
+import { closeSync, readSync } from "node:fs"
 import type { Moment } from "../core/suggestion.ts"
+import { openFile } from "../files/read-file.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import { workedIn } from "../store/knowledge-files.ts"
 import type { Session } from "../suggest/session.ts"
@@ -34,11 +35,8 @@ export function sessionOf(
 /** Empty where it cannot be read: an agent writes its transcript when it likes. */
 function endOf(path: string): string {
   try {
-    // Whatever stands there is opened without waiting for it.
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    const { fd, stat } = openFile(path)
     try {
-      const stat = fstatSync(fd)
-      if (!stat.isFile()) return ""
       const buffer = Buffer.alloc(Math.min(stat.size, MOST_BYTES))
       const read = readSync(fd, buffer, 0, buffer.length, stat.size - buffer.length)
       return buffer.toString("utf8", 0, read)

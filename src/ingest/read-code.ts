@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto"
-import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from "node:fs"
+import { realpathSync } from "node:fs"
 import { dirname, join, sep } from "node:path"
 import { CODE_VERSION, languageOf, MAX_CODE_BYTES, whyNotCode } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { bindUses } from "../code/resolve.ts"
 import type { FileFacts } from "../core/code.ts"
 import { lookAt } from "../files/look-at.ts"
+import { readBytes } from "../files/read-file.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge-code.ts"
 import { redactText } from "./redact.ts"
 
@@ -56,15 +57,10 @@ export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
 
 /** The content of a regular file that is no larger than code may be. */
 export function smallFile(file: string): Buffer | undefined {
-  let handle: number | undefined
   try {
-    handle = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
-    const opened = fstatSync(handle)
-    return opened.isFile() && opened.size <= MAX_CODE_BYTES ? readFileSync(handle) : undefined
+    return readBytes(file, MAX_CODE_BYTES, { follow: false })
   } catch {
     return undefined // counted as unreadable
-  } finally {
-    if (handle !== undefined) closeSync(handle)
   }
 }
 

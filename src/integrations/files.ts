@@ -10,7 +10,6 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   rmdirSync,
@@ -20,14 +19,17 @@ import {
 } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import { RefusedFile, readBytes } from "../files/read-file.ts"
 import { EditProblem } from "./edit.ts"
+
+/** Claude Code's settings hold a history and grow to some megabytes. */
+const MOST_BYTES = 64 << 20
 
 /** The text of a file, or undefined where there is none. Throws an EditProblem for what dex must not touch. */
 export function readText(path: string): string | undefined {
   const real = realPath(path)
   if (!existsSync(real)) return undefined
-  if (!statSync(real).isFile()) throw new EditProblem("is not a file")
-  const bytes = attempt("cannot be read", () => readFileSync(real))
+  const bytes = attempt("cannot be read", () => readBytes(real, MOST_BYTES))
   const text = bytes.toString("utf8")
   if (!Buffer.from(text, "utf8").equals(bytes)) throw new EditProblem("is not UTF-8 text")
   return text
@@ -132,6 +134,7 @@ function attempt<T>(what: string, work: () => T): T {
     return work()
   } catch (error) {
     if (error instanceof EditProblem) throw error
+    if (error instanceof RefusedFile) throw new EditProblem(`is ${error.message}`)
     throw new EditProblem(`${what} (${messageOf(error)})`)
   }
 }

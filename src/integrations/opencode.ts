@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { isAbsolute, join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
+import { readText } from "../files/read-file.ts"
 import type { Agent } from "./agent.ts"
 import { opencodePlugin } from "./opencode-plugin.ts"
 import { opencodeAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
@@ -46,13 +47,15 @@ export const opencode: Agent = {
       : "no sync hook: dex reads OpenCode when a server or another agent syncs",
 }
 
+const MOST_BYTES = 64 << 20
+
 /**
  * OpenCode installs its plugins' library into this folder, in the background; with a plugin of whatever kind it waits for
  * that. It looks for the folder of modules, and for the library's name among the lock's own dependencies.
  */
 function isSetUp(folder: string): boolean {
   try {
-    const lock = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
+    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MOST_BYTES)) as {
       packages?: Record<string, { dependencies?: Record<string, string> }>
     }
     return (

@@ -1,10 +1,11 @@
-import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs"
+import { accessSync, constants, existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { loadSettings } from "../config/load.ts"
 import { llmSettings } from "../config/servers.ts"
 import { isoDate } from "../core/dates.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
+import { readText } from "../files/read-file.ts"
 import { tryLock } from "../store/lock.ts"
 import { openIndex } from "../store/search-index.ts"
 import type { Dex } from "./context.ts"
@@ -290,9 +291,11 @@ const MODEL_MENDS: Record<string, string> = {
   llm_wrong_answer: "dex config set llm.provider …",
 }
 
+const MOST_BYTES = 16 << 20
+
 function cleanupDays(settings: string): number | undefined {
   try {
-    const value = (JSON.parse(readFileSync(settings, "utf8")) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
+    const value = (JSON.parse(readText(settings, MOST_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
     return typeof value === "number" ? value : undefined
   } catch {
     return undefined // no settings, or not JSON: Claude Code then uses its default

@@ -59,7 +59,8 @@ export async function ignoredFiles(project: string, names: string[]): Promise<Se
 async function askGit(project: string, args: string[], input?: string) {
   const chunks: Buffer[] = []
   try {
-    const { code } = await runGit(["-C", project, ...args], {
+    const { code } = await runGit(args, {
+      folder: project,
       timeoutMs: GIT_MS,
       mostBytes: MOST_BYTES,
       readsOnly: true,

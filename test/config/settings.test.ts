@@ -87,7 +87,7 @@ describe("a project's own file", () => {
     const load = join(import.meta.dirname, "../../src/config/load.ts")
     const args = ["--input-type=module", "-e", program, load, dir]
     const run = spawnSync(process.execPath, args, { timeout: 10_000, encoding: "utf8" })
-    expect(run.stdout).toMatch(/\.dex\.json: It is not a small file/)
+    expect(run.stdout).toMatch(/\.dex\.json: It is not a regular file/)
   })
 
   test("may turn things off", () => {

@@ -226,7 +226,7 @@ describe("dex install", () => {
       /has another mcpServers.dex/,
     ],
     ["a link to nothing", linkToNothing, /is a link to something/],
-    ["a folder", folderInstead, /is not a file/],
+    ["a folder", folderInstead, /is not a regular file/],
   ])("%s is left as it is and said, and the other agents are wired", async (_, spoil, message) => {
     const home = homeWith({ ".cursor/mcp.json": "{}", ".codex/config.toml": "" })
     spoil(join(home, ".cursor", "mcp.json"))

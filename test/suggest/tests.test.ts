@@ -424,11 +424,15 @@ describe("a report", () => {
     put("elsewhere.xml", report("failed"), 1_700_000_000)
     symlinkSync(join(project, "elsewhere.xml"), join(project, "junit-link.xml"))
     symlinkSync(project, join(project, "reports"))
+    execFileSync("mkfifo", [join(project, "junit-pipe.xml")])
     put("test-results/huge.xml", `<testsuite>${" ".repeat(11 << 20)}</testsuite>`, 1_700_000_000)
     expect(await syncTestReports(db, project)).toEqual({
       reports: 3,
       read: 2,
-      left_out: ["test-results/huge.xml is larger than 10 MB and not read."],
+      left_out: [
+        "junit-pipe.xml is not a regular file and not read.",
+        "test-results/huge.xml is larger than 10 MB and not read.",
+      ],
     })
     expect(await syncTestReports(db, project)).toMatchObject({ read: 0 })
     const [one] = failing(db, project).tests

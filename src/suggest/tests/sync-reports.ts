@@ -1,6 +1,6 @@
-import { constants } from "node:fs"
-import { lstat, open, readdir } from "node:fs/promises"
+import { lstat, readdir } from "node:fs/promises"
 import { join } from "node:path"
+import { readText } from "../../files/read-file.ts"
 import { redactText } from "../../ingest/redact.ts"
 import type { Knowledge } from "../../store/knowledge.ts"
 import { dropReports, knownReports, saveReport } from "../../store/knowledge-tests.ts"
@@ -41,7 +41,7 @@ export async function syncTestReports(db: Knowledge, project: string, signal?: A
       continue
     }
     bytes += size
-    const text = await readFileAt(join(project, path))
+    const text = readFileAt(join(project, path))
     const report = text === undefined ? undefined : parseReport(text, project, modifiedAt)
     if (report && report.left_out > 0) left_out.push(`${path}: ${report.left_out} of its tests are left out.`)
     const tests = (report?.tests ?? []).map(({ test, message, ...rest }) => {
@@ -90,7 +90,12 @@ async function findReports(
       const path = at === "" ? entry.name : `${at}/${entry.name}`
       if (entry.isDirectory() && depth < MOST_DEPTH && !NOT_ENTERED.test(entry.name))
         queue.push({ at: path, depth: depth + 1 })
-      if (!entry.isFile() || !(NAMED.test(entry.name) || IN_FOLDER.test(path))) continue
+      if (!(NAMED.test(entry.name) || IN_FOLDER.test(path))) continue
+      if (!entry.isFile()) {
+        if (!entry.isDirectory() && !entry.isSymbolicLink())
+          left_out.push(`${path} is not a regular file and not read.`)
+        continue
+      }
       const stat = await lstat(join(project, path)).catch(() => undefined)
       if (stat?.isFile())
         found.push({
@@ -107,16 +112,9 @@ async function findReports(
 }
 
 /** Undefined where it is no plain file any more, or cannot be read. */
-async function readFileAt(path: string): Promise<string | undefined> {
+function readFileAt(path: string): string | undefined {
   try {
-    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      const stat = await handle.stat()
-      if (!stat.isFile() || stat.size > MAX_REPORT_BYTES) return undefined
-      return (await handle.readFile()).subarray(0, MAX_REPORT_BYTES).toString("utf8")
-    } finally {
-      await handle.close()
-    }
+    return readText(path, MAX_REPORT_BYTES, { follow: false })
   } catch {
     return undefined // it went away, or is not ours to read: the next sync looks again
   }

@@ -1,0 +1,96 @@
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs"
+
+// The one way in which dex reads a file that somebody else controls: an agent's, a project's, a cloned repository's. What
+// stands there may be a pipe that nobody writes into, a device without an end, or a file of a terabyte.
+
+export type OpenedFile = { fd: number; stat: Stats }
+export type OpenOptions = {
+  /** False: a link in the last place is refused. */
+  follow?: boolean
+  /** A larger file is refused. */
+  maxBytes?: number
+}
+
+/** What stands there is not read. The message is the end of a sentence about it: "not a regular file". */
+export class RefusedFile extends Error {}
+
+/** Opens a regular file without waiting for anything; the caller closes it. Throws a RefusedFile, or what the system says. */
+export function openFile(path: string, { follow = true, maxBytes = Infinity }: OpenOptions = {}): OpenedFile {
+  const fd = open(path, follow ? READ : READ | (constants.O_NOFOLLOW ?? 0))
+  try {
+    const stat = fstatSync(fd)
+    if (!stat.isFile()) throw new RefusedFile(NOT_REGULAR)
+    if (stat.size > maxBytes) throw tooLarge(maxBytes)
+    return { fd, stat }
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+/** All of a regular file of at most so many bytes. Throws as `openFile` does; a larger one is refused. */
+export function readBytes(path: string, maxBytes: number, options?: OpenOptions): Buffer {
+  const file = openFile(path, options)
+  try {
+    return readOpened(file, maxBytes)
+  } finally {
+    closeSync(file.fd)
+  }
+}
+
+export function readText(path: string, maxBytes: number, options?: OpenOptions): string {
+  return readBytes(path, maxBytes, options).toString("utf8")
+}
+
+/** The first bytes of a regular file, however large it is. */
+export function readStart(path: string, bytes: number): Buffer {
+  const { fd } = openFile(path)
+  try {
+    const start = Buffer.alloc(bytes)
+    return start.subarray(0, fill(fd, start))
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** A file may be larger when it is read than it was when it was opened, and some of the system's say that they are empty. */
+export function readOpened({ fd, stat }: OpenedFile, maxBytes: number): Buffer {
+  if (stat.size > maxBytes) throw tooLarge(maxBytes)
+  let bytes = Buffer.allocUnsafe(stat.size + 1)
+  for (let length = 0; ; ) {
+    length += fill(fd, bytes.subarray(length))
+    if (length > maxBytes) throw tooLarge(maxBytes)
+    if (length < bytes.length) return bytes.subarray(0, length)
+    bytes = Buffer.concat([bytes], Math.min(2 * length, maxBytes) + 1)
+  }
+}
+
+const NOT_REGULAR = "not a regular file"
+const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0)
+
+function open(path: string, flags: number): number {
+  try {
+    return openSync(path, flags)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // How systems say that it is a socket, a device without a driver, a folder.
+    if (code === "ENXIO" || code === "ENODEV" || code === "EOPNOTSUPP" || code === "EISDIR")
+      throw new RefusedFile(NOT_REGULAR, { cause: error })
+    if (code === "ELOOP" && flags !== READ) throw new RefusedFile("a symbolic link, not followed", { cause: error })
+    throw error
+  }
+}
+
+/** Reads until the buffer is full or the file ends. */
+function fill(fd: number, into: Buffer): number {
+  for (let length = 0; ; ) {
+    const got = length < into.length ? readSync(fd, into, length, into.length - length, null) : 0
+    if (got === 0) return length
+    length += got
+  }
+}
+
+function tooLarge(maxBytes: number): RefusedFile {
+  const [bytes, unit] = maxBytes < 1 << 10 ? [1, "bytes"] : maxBytes < 1 << 20 ? [1 << 10, "kB"] : [1 << 20, "MB"]
+  return new RefusedFile(`larger than ${Math.floor(maxBytes / bytes)} ${unit}`)
+}

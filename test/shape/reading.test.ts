@@ -1,0 +1,53 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join, sep } from "node:path"
+import { expect, test } from "vitest"
+
+const SRC = join(import.meta.dirname, "../../src")
+
+/** What waits at a pipe, or reads without an end. `readSync` and `fstatSync` need what one of these has opened. */
+const OPENS = /^(?:readFile|readFileSync|open|openSync|openAsBlob|createReadStream|copyFile|copyFileSync|cp|cpSync)$/
+
+/** Who may, and why: everybody else goes through files/read-file.ts. */
+const ALLOWED: Record<string, string> = {
+  "files/read-file.ts": "the one reader",
+  "connectors/zstd.ts": "createReadStream of what the reader opened",
+  "connectors/foreign-sqlite.ts": "copies a database that was looked at before",
+  "agent/map.run.ts": "a schema that the user names on the command line, who may name a pipe",
+  "agent/recipes.ts": "a recipe that the user names or keeps in dex's folder",
+  "agent/map/cache.ts": "dex's own folder",
+  "app/listing.ts": "dex's own folder",
+  "config/write.ts": "writes",
+  "http/token.ts": "dex's own folder",
+  "integrations/files.ts": "writes",
+  "integrations/record.ts": "dex's own folder",
+  "integrations/watch-service.ts": "dex's own folder",
+  "store/database.ts": "dex's own folder",
+  "store/lock.ts": "dex's own folder",
+  "trace/append.ts": "dex's own folder",
+  "trace/forget.ts": "dex's own folder",
+  "trace/read.ts": "dex's own folder",
+  "watch/instance.ts": "dex's own folder",
+}
+
+const sources = readdirSync(SRC, { recursive: true })
+  .map((file) => String(file).split(sep).join("/"))
+  .filter((file) => file.endsWith(".ts"))
+
+function opensIn(file: string): string[] {
+  const text = readFileSync(join(SRC, file), "utf8")
+  const whole =
+    /(?:import\s+(?:\*\s+as\s+)?\w+\s+from|import\(|require\(|getBuiltinModule\()\s*["'](?:node:)?fs(?:\/promises)?["']/
+  if (whole.test(text)) return ["all of node:fs"]
+  return [...text.matchAll(/import\s*\{([^}]*)\}\s*from\s*["'](?:node:)?fs(?:\/promises)?["']/g)]
+    .flatMap(([, names]) => names!.split(","))
+    .map((name) => name.trim().split(/\s+as\s+/)[0]!)
+    .filter((name) => OPENS.test(name))
+}
+
+test("files that somebody else controls are read in one way: nobody else opens any", () => {
+  expect(sources.length).toBeGreaterThan(200)
+  const opening = sources.filter((file) => opensIn(file).length > 0)
+  expect(opening.filter((file) => !(file in ALLOWED))).toEqual([])
+  // And the list holds nobody who no longer does.
+  expect(Object.keys(ALLOWED).filter((file) => !opening.includes(file))).toEqual([])
+})
