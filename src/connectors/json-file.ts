@@ -3,11 +3,10 @@ import { crc32 } from "node:zlib"
 import { readBytes } from "../files/read-file.ts"
 import type { Cursor, RawRecord, Reading } from "./connector.ts"
 import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
+import { isSettled } from "./settled.ts"
 
 /** A bigger file is counted as skipped: it would have to be held in memory whole. */
 const MAX_BYTES = 256 << 20
-/** A file that does not parse is left for the next time while somebody may still be writing it. */
-const SETTLED_MS = 60_000
 
 /**
  * Reads a transcript that its agent rewrites whole at every change: all of its records, or none when it is as it was.
@@ -26,8 +25,8 @@ export function readJsonFile(
   if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
   const whole = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
   if (!whole) {
-    const settled = now - mtimeMs > SETTLED_MS
-    return settled ? nothing(cursor, "not a whole JSON object") : { ...nothing(before), end: () => waiting(before) }
+    if (isSettled(mtimeMs, now)) return nothing(cursor, "not a whole JSON object")
+    return { ...nothing(before), end: () => waiting(before) } // somebody may still be writing it
   }
   if (isDeeperThan(whole, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
   return { mode: "replace", records: recordsOf(whole), end: () => ({ cursor, skipped: [], pending: false }) }

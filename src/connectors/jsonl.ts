@@ -4,14 +4,13 @@ import { openFile } from "../files/read-file.ts"
 import type { Cursor, RawRecord, Reading, Skipped } from "./connector.ts"
 import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
 import { recoverRecords } from "./recover.ts"
+import { isSettled } from "./settled.ts"
 
 const CHUNK_BYTES = 1 << 20
 /** A larger transcript is not read at all: going over it would take longer than anybody waits for a sync. */
 const MAX_FILE_BYTES = 2 ** 32
 /** A longer line is counted as skipped; the longest genuine one seen is half a megabyte. */
 const MAX_LINE_BYTES = 64 << 20
-/** An unterminated last line is taken as whole when nobody has written to the file for this long. */
-const SETTLED_MS = 60_000
 
 export type JsonlOptions = {
   /**
@@ -30,7 +29,8 @@ export type JsonlOptions = {
  * Reads the lines that follow a cursor. The cursor holds a checksum of all that was read before it, so a file that was
  * rewritten, truncated, rotated or edited in the middle is noticed and read from its beginning.
  *
- * Only what ends in a newline is consumed: a writer may be in the middle of the last line. Whole records inside a
+ * Only what ends in a newline is consumed: a writer may be in the middle of the last line. Once the file has settled, a
+ * last line that is a whole record is taken without one. Whole records inside a
  * damaged line (spliced, NUL-filled, missing newline) are recovered, and the damage is counted.
  */
 export function readJsonl(path: string, after: Cursor | undefined, options: JsonlOptions = {}): Reading {
@@ -44,7 +44,7 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
   function* records(): Generator<RawRecord> {
     const { fd, stat } = openFile(path, { maxBytes: MAX_FILE_BYTES })
     try {
-      const settled = now - stat.mtimeMs > SETTLED_MS
+      const settled = isSettled(stat.mtimeMs, now)
       for (const line of linesFrom(fd, offset, crc)) {
         if (!line.terminated && !(settled && isWhole(line.text))) {
           // However it ends, it is not taken.

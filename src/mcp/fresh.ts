@@ -62,7 +62,8 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
       return looking === undefined
     },
     pickUp: async (withinMs, signal) => {
-      if (looking === undefined && Date.now() - lookedAt < RECENT_MS) return
+      // Either way: a clock that was set back says that it was looked at in an hour from now.
+      if (looking === undefined && Math.abs(Date.now() - lookedAt) < RECENT_MS) return
       await firstOf(look(), withinMs, signal)
     },
   }

@@ -50,6 +50,23 @@ describe("reading lines after a cursor", () => {
     expect(readAll(path, first.cursor)).toMatchObject({ mode: "append", records: [three], skipped: [] })
   })
 
+  test("takes it also where the file is dated in the future, as after a clock that was set back", () => {
+    const path = fileOf(line(one) + JSON.stringify(two))
+    date(path, Date.now() + 86_400_000)
+    const first = readAll(path)
+    expect(first).toMatchObject({ records: [one, two], pending: false, skipped: [] })
+    appendFileSync(path, `\n${line(three)}`)
+    expect(readAll(path, first.cursor)).toMatchObject({ mode: "append", records: [three], skipped: [] })
+  })
+
+  test("waits where the file is dated a moment ahead, as by a server whose clock is", () => {
+    const path = fileOf(line(one) + JSON.stringify(two))
+    const now = Date.now()
+    date(path, now + 5_000)
+    expect(readAll(path, undefined, { now })).toMatchObject({ records: [one], pending: true })
+    expect(readAll(path, undefined, { now: now + 70_000 })).toMatchObject({ records: [one, two], pending: false })
+  })
+
   test("leaves a torn last line alone, however old, and says that it is there", () => {
     const path = fileOf(line(one) + JSON.stringify(two).slice(0, -5))
     settle(path)
@@ -164,6 +181,18 @@ describe("lines that are not one record", () => {
     ])
     expect(process.memoryUsage().rss - before).toBeLessThan(200 << 20)
   })
+
+  test("a last line over the limit is counted, and not waited for", () => {
+    const path = fileOf(line(one))
+    truncateSync(path, 70 << 20)
+    const read = readAll(path)
+    expect(read).toMatchObject({ records: [one], pending: false, cursor: { offset: line(one).length } })
+    expect(read.skipped).toEqual([
+      { reason: expect.stringContaining("over the limit"), where: `byte ${line(one).length}` },
+    ])
+    appendFileSync(path, `\n${line(two)}`)
+    expect(readAll(path, read.cursor)).toMatchObject({ mode: "append", records: [two] })
+  })
 })
 
 describe("what a connector can ask for", () => {
@@ -241,8 +270,11 @@ function fileOf(content: string): string {
 }
 
 function settle(path: string): void {
-  const past = Date.now() / 1000 - 3600
-  utimesSync(path, past, past)
+  date(path, Date.now() - 3_600_000)
+}
+
+function date(path: string, at: number): void {
+  utimesSync(path, at / 1000, at / 1000)
 }
 
 function readAll(path: string, after?: Cursor, options?: JsonlOptions) {
