@@ -212,6 +212,9 @@ async function printedBy(name: string, output: unknown, input: unknown, context:
     const [open, printed] = [toOpen(output as never, input as never), printHandover(output as never, input as never)]
     return open ? openOrPrint(open, printed) : printed
   }
+  if (name === "backup") return (await import("./print/backup.ts")).printBackup(output as never, context)
+  if (name === "restore") return (await import("./print/backup.ts")).printRestore(output as never, context)
+  if (name === "import") return (await import("./print/backup.ts")).printImport(output as never, context)
   if (name === "eval") return (await import("./print/eval.ts")).printEval(output as never, context)
   if (name === "config")
     return (await import("./print/config.ts")).printConfig(

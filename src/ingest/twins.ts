@@ -1,7 +1,8 @@
 import { hash } from "node:crypto"
 import type { Unit } from "../connectors/connector.ts"
 
-const TWIN = /#twin-[0-9a-f]{12}$/
+/** A twin's, or that of a unit that was imported from another history. */
+const MARKS = /(?:#(?:twin|from)-[0-9a-f]{12})+$/
 
 /**
  * Two roots can hold a file of the same name, and so of the same key. The one that was known first keeps it; the other
@@ -13,5 +14,5 @@ export function twinOf<U extends Pick<Unit, "key" | "path">>(unit: U): U {
 
 /** As its connector names it: what is twice there is dex's business. */
 export function nativeKey(key: string): string {
-  return key.replace(TWIN, "")
+  return key.replace(MARKS, "")
 }

@@ -7,11 +7,11 @@ export function saveEffects(
   id: number,
   { number, message, old }: { number: number; message: { effects?: Effect[] }; old?: unknown },
   projectId: number | null,
-  project: string | undefined,
+  folders: string[],
 ): void {
   if (old) deleteEffects(db, id, number)
   for (const [seq, effect] of (message.effects ?? []).entries())
-    saveEffect(db, id, number, seq, effect, projectId, project)
+    saveEffect(db, id, number, seq, effect, projectId, folders)
 }
 
 export function deleteEffects(db: Db, id: number, number: number): void {
@@ -27,11 +27,11 @@ function saveEffect(
   seq: number,
   effect: Effect,
   projectId: number | null,
-  project: string | undefined,
+  folders: string[],
 ): void {
   switch (effect.type) {
     case "file": {
-      const inside = project === undefined ? undefined : pathInside(project, effect.path)
+      const inside = folders.map((folder) => pathInside(folder, effect.path)).find((path) => path !== undefined)
       const fileId = fileIdOf(db, inside === undefined ? null : projectId, inside ?? effect.path)
       db.prepare(
         `insert into touch (conversation_id, number, file_id, action, written, added, removed) values (?, ?, ?, ?, ?, ?, ?)

@@ -47,6 +47,7 @@ export function forget(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
     db.prepare(
       "delete from project where private = 0 and id not in (select project_id from conversation where project_id is not null)",
     ).run()
+    db.prepare("delete from project_path where project_id not in (select id from project)").run()
     return forgotten
   })
   db.pragma("wal_checkpoint(truncate)")

@@ -172,4 +172,12 @@ export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
     alter table claim add column began_at integer;
     `,
   ],
+  [
+    "004-projects-elsewhere",
+    `
+    alter table project add column root_commit text;
+    -- Folders, on another machine or before it moved, that are this project.
+    create table project_path (path text primary key, project_id integer not null) without rowid;
+    `,
+  ],
 ]

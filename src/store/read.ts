@@ -22,6 +22,7 @@ import type {
   ListFilter,
   MadeRow,
   MessageVersion,
+  ProjectIdentity,
   ProjectRow,
   SourceReport,
   Stats,
@@ -423,6 +424,11 @@ export function stats(db: Db): Stats {
       "select kind, count(*) from conversation where kind <> 'document' group by kind order by count(*) desc",
     ),
   }
+}
+
+export function projectIdentities(db: Db): ProjectIdentity[] {
+  const rows = db.prepare("select path, private, git_remote, root_commit from project order by path").all() as Raw[]
+  return rows.map((row) => ({ ...(present(row) as ProjectIdentity), private: row.private === 1 }))
 }
 
 export function unreadable(db: Db, source: SourceId): UnreadableFile[] {

@@ -93,6 +93,30 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     },
     projects: () => ask(() => read.projects(db)),
     busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit)),
+    projectIdentities: () => ask(() => read.projectIdentities(db)),
+    saveProjectIdentity: (path, { git_remote, root_commit }) =>
+      ask(() => {
+        const sql =
+          "update project set git_remote = ifnull(?, git_remote), root_commit = ifnull(?, root_commit) where path = ?"
+        inTransaction(db, () => db.prepare(sql).run(git_remote ?? null, root_commit ?? null, path))
+      }),
+    addProjectPath: async (path, project) => {
+      const { addProjectPath } = await import("./write-conversation.ts")
+      return ask(() => inTransaction(db, () => addProjectPath(db, path, project)))
+    },
+    importFrom: async (other, onProgress) => {
+      const { importHistory } = await import("./import-history.ts")
+      const source = openDatabase(other, HISTORY_MIGRATIONS)
+      try {
+        return await ask(() => importHistory(db, source, identity(source), onProgress))
+      } finally {
+        source.close()
+      }
+    },
+    backup: async (file, beside) => {
+      const { writeBackup } = await import("./backup.ts")
+      return ask(() => writeBackup(db, file, beside))
+    },
     setPrivate: (project, isPrivate) =>
       ask(() => {
         const sql = "update project set private = ? where path = ?"

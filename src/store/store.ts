@@ -1,6 +1,7 @@
 import type { Conversation, Effect, Kind, Message, Role, SourceId, Title } from "../core/conversation.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
 import type { Usage } from "../core/usage.ts"
+import type { BackupContent } from "./backup.ts"
 import type { Block } from "./codec.ts"
 
 /**
@@ -74,6 +75,14 @@ export type Store = {
   projects(): Promise<ProjectRow[]>
   /** The projects in which most was done, most first. */
   busiestProjects(limit: number): Promise<ProjectRow[]>
+  projectIdentities(): Promise<ProjectIdentity[]>
+  saveProjectIdentity(path: string, identity: { git_remote?: string; root_commit?: string }): Promise<void>
+  /** From now on what was done in this folder, on another machine or before it moved, belongs to that project. */
+  addProjectPath(path: string, project: string): Promise<void>
+  /** Merges the history in another file of this schema. */
+  importFrom(path: string, onProgress?: (done: number, total: number) => void): Promise<ImportReport>
+  /** Writes the whole history, and the databases beside it by name, into one file, and reads it back. */
+  backup(file: string, beside: Record<string, string>): Promise<BackupContent>
   setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
   /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
@@ -173,8 +182,17 @@ export type ConversationWrite = Omit<Conversation, "messages"> & {
   messages: MessageWrite[]
 }
 
-/** `superseded`: once in the source, no longer there after a rewrite. */
-export type MessageWrite = Message & { superseded?: boolean }
+/**
+ * `superseded`: once in the source, no longer there after a rewrite. `stored`: what it is called in another history, whose
+ * messages are known by the hash of their key only.
+ */
+export type MessageWrite = Message & { superseded?: boolean; stored?: { key: Buffer; number: number } }
+
+/** What an import brought; `forgotten` were left out, since they were forgotten here. */
+export type ImportReport = { units: number; conversations: number; messages: number; forgotten: number }
+
+/** How a project is known on any machine. */
+export type ProjectIdentity = { path: string; private: boolean; git_remote?: string; root_commit?: string }
 
 export type WriteResult = {
   changed: number

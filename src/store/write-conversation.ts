@@ -54,7 +54,11 @@ export function saveConversation(
   const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
   const takenOver = existing !== undefined && existing.unit_id !== owner
   if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
-  const told = conversation.messages.map((message) => ({ key: hashKey(message.key), message, by: unitId }))
+  const told = conversation.messages.map((message) => ({
+    key: message.stored?.key ?? hashKey(message.key),
+    message,
+    by: unitId,
+  }))
   const stays = existing && conversation.authority === existing.authority ? keptOf(old, told, unitId, write) : []
   const messages = stays.length > 0 ? mergeMessages(told, stays) : told
   const numbered = numberMessages(messages, old, existing?.last_number ?? 0)
@@ -70,8 +74,8 @@ export function saveConversation(
   const touched = new Set([...added, ...changed, ...moved])
   const version = touched.size > 0 ? nextChange(db) : 0
   for (const message of touched) saveMessage(db, id, message, version, owner)
-  const project = projectId === null ? undefined : projectPathOf(db, projectId)
-  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, project)
+  const folders = projectId === null ? [] : projectPathsOf(db, projectId)
+  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, folders)
 
   const lastNumber = numbered.reduce((last, message) => Math.max(last, message.number), existing?.last_number ?? 0)
   const copies = flagCopies(db, write.source, id, added)
@@ -146,7 +150,7 @@ function together(conversation: ConversationWrite, messages: Teller[]): Conversa
 }
 
 /** A stored message as it was told. Its key is known as a hash only. */
-function restored(row: OldRow, superseded = (row.flags & FLAG.superseded) !== 0): Teller & { position: number } {
+export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded) !== 0): Teller & { position: number } {
   const { model, usage, parts, effects } = JSON.parse(row.line) as MessageWrite
   const message: MessageWrite = {
     key: "",
@@ -224,7 +228,7 @@ function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber
   let next = lastNumber + 1
   return messages.map(({ key, message, by }, index) => {
     const row = old.get(nameOf({ key }))
-    const number = row?.number ?? next++
+    const number = row?.number ?? (lastNumber === 0 ? message.stored?.number : undefined) ?? next++
     const numbered: Numbered = {
       number,
       position: index + 1,
@@ -303,6 +307,8 @@ function deleteMessage(db: Db, id: number, number: number): void {
 }
 
 function projectIdOf(db: Db, path: string, remote: string | undefined): number {
+  const elsewhere = db.prepare("select project_id from project_path where path = ?").pluck().get(path)
+  if (elsewhere !== undefined) return elsewhere as number
   return db
     .prepare(
       "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",
@@ -317,8 +323,17 @@ function handOver(db: Db, id: number, from: number, to: number): void {
   db.prepare("update message set unit_id = null where conversation_id = ? and unit_id = ?").run(id, to)
 }
 
-function projectPathOf(db: Db, id: number): string {
-  return db.prepare("select path from project where id = ?").pluck().get(id) as string
+/** Where the project is now, and where else it was. */
+function projectPathsOf(db: Db, id: number): string[] {
+  return db
+    .prepare("select path from project where id = @id union all select path from project_path where project_id = @id")
+    .pluck()
+    .all({ id }) as string[]
+}
+
+export function addProjectPath(db: Db, path: string, project: string): void {
+  const id = projectIdOf(db, project, undefined)
+  db.prepare("insert or replace into project_path (path, project_id) values (?, ?)").run(path, id)
 }
 
 function insertConversation(db: Db, source: string, nativeId: string, unitId: number, authority: number): number {

@@ -52,7 +52,7 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
       `insert into unit (source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version,
          state, raw_withheld, skipped, unknown, redactions)
        values (@source, @key, @path, @stamp, @cursor, @bornAt, @modifiedAt, @connector_version, @redaction_version,
-         ifnull(@state, 'present'), @withheld, @skipped, @unknown, @redactions)
+         ifnull(@state, 'archived'), @withheld, @skipped, @unknown, @redactions)
        on conflict (source, key) do update set path = excluded.path, stamp = excluded.stamp, cursor = excluded.cursor,
          born_at = min(born_at, excluded.born_at), modified_at = excluded.modified_at,
          connector_version = excluded.connector_version, redaction_version = excluded.redaction_version,

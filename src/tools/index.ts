@@ -1,4 +1,5 @@
 import type { Tool } from "../core/tool.ts"
+import { backup, importHistory, restore } from "./backup.ts"
 import { config } from "./config.ts"
 import type { Dex } from "./context.ts"
 import { decisions } from "./decisions.ts"
@@ -60,6 +61,9 @@ export const tools: readonly Tool<Dex>[] = [
   mute,
   reindex,
   gc,
+  backup,
+  restore,
+  importHistory,
   evaluate,
   config,
 ]

@@ -19,7 +19,7 @@ export async function run(dex: Dex, input: { id: string }) {
   const main = row.parent
     ? ((await (await dex.store()).conversation({ source: row.ref.source, id: row.parent.id })) ?? row)
     : row
-  const folder = main.cwds.find(isFolder)
+  const folder = [...main.cwds, main.project].find((path) => path !== undefined && isFolder(path))
   const problem = problemOf(main, folder)
   return {
     id: formatRef(main.ref),
@@ -34,7 +34,7 @@ function problemOf(row: ConversationRow, folder: string | undefined): string | u
   if (!COMMANDS[row.ref.source])
     return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
   if (row.archived || lookAt(row.path) === undefined) {
-    return `The agent has deleted its own file, so it cannot go on with it. dex still has it: dex show ${formatRef(row.ref)}`
+    return `The agent's own file is not here (deleted, or on another machine), so it cannot go on with it. dex still has the conversation: dex handover ${formatRef(row.ref)}`
   }
   if (folder === undefined && row.cwds.length > 0)
     return `Its folder ${whyNoFolder(row.cwds)} (${row.cwds[0]}). Read it with: dex show ${formatRef(row.ref)}`

@@ -317,7 +317,7 @@ describe("dex resume", () => {
     })
     rmSync(join(home, ".claude"), { recursive: true })
     await dex(home, ["sync"])
-    expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/has deleted its own file.*dex show/s)
+    expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/own file is not here.*dex handover/s)
   })
 })
 

@@ -1,0 +1,53 @@
+import { safeLine } from "../../render/terminal.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, megabytes, seconds, shortPath } from "./words.ts"
+
+// The commands that copy the history: backup, restore, import.
+
+type BackupOutput = { file: string; bytes: number; conversations: number; messages: number; duration_ms: number }
+
+export function printBackup(output: BackupOutput, { home }: PrintContext): Printed {
+  const { file, bytes, conversations, messages, duration_ms } = output
+  const what = `${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(bytes)}`
+  return {
+    lines: [`${safeLine(shortPath(file, home))}: ${what}, written and read back in ${seconds(duration_ms)}.`],
+    notes: ["It holds your conversations: keep it as private as they are."],
+  }
+}
+
+type RestoreOutput = { conversations: number; messages: number; kept?: string }
+
+export function printRestore(output: RestoreOutput, { home }: PrintContext): Printed {
+  const { conversations, messages, kept } = output
+  return {
+    lines: [`Restored ${many(conversations, "conversation")}, ${many(messages, "message")}.`],
+    notes: [
+      ...(kept ? [`The history that was here is kept as ${safeLine(shortPath(kept, home))}.`] : []),
+      "`dex sync` makes it searchable and reads what the agents have written since.",
+    ],
+  }
+}
+
+type ImportOutput = {
+  conversations: number
+  messages: number
+  forgotten: number
+  projects: { from: string; to: string }[]
+  made_private: string[]
+  duration_ms: number
+}
+
+export function printImport(output: ImportOutput, { home }: PrintContext): Printed {
+  const { conversations, messages, forgotten, projects, made_private, duration_ms } = output
+  const notes = projects.map(({ from, to }) => `${safeLine(from)} is ${safeLine(shortPath(to, home))} on this machine.`)
+  if (forgotten > 0) notes.push(`${many(forgotten, "conversation")} left out: forgotten here.`)
+  for (const path of made_private)
+    notes.push(`${safeLine(shortPath(path, home))} is private there, and so from now on here.`)
+  if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }
+  return {
+    lines: [
+      `Imported ${many(messages, "new message")} of ${many(conversations, "conversation")} in ${seconds(duration_ms)}.`,
+    ],
+    notes,
+  }
+}

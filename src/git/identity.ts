@@ -1,0 +1,36 @@
+import { runGit } from "./run.ts"
+
+/** What names a repository on every machine: where it is fetched from, and its first commit. */
+export type RepositoryIdentity = { remote?: string; rootCommit?: string }
+
+const LIMITS = { timeoutMs: 5_000, mostBytes: 1 << 20, readsOnly: true }
+
+/** Empty where the folder is no repository, or where git does not answer in time. Never throws. */
+export async function repositoryIdentity(folder: string): Promise<RepositoryIdentity> {
+  const remote = (await outputOf(folder, ["config", "--get", "remote.origin.url"]))?.trim()
+  const roots = (await outputOf(folder, ["rev-list", "--max-parents=0", "HEAD"]))?.trim().split("\n")
+  const rootCommit = roots?.sort()[0]
+  return {
+    ...(remote && { remote: normalRemote(remote) }),
+    ...(rootCommit && { rootCommit }),
+  }
+}
+
+async function outputOf(folder: string, args: string[]): Promise<string | undefined> {
+  const pieces: Buffer[] = []
+  try {
+    const { code } = await runGit(args, { ...LIMITS, folder, onOutput: (bytes) => void pieces.push(bytes) })
+    return code === 0 ? Buffer.concat(pieces).toString("utf8") : undefined
+  } catch {
+    return undefined // git is not installed: then nothing is known of it
+  }
+}
+
+/** host/owner/name, however it is fetched, and without a name or password in it. */
+export function normalRemote(remote: string): string {
+  const scp = /^(?:[^@/\s]+@)?([^:/\s]+):(?!\/\/)(.+)$/.exec(remote)
+  const url = /^[a-z+]+:\/\/(?:[^@/]*@)?([^/:]+)(?::\d+)?\/(.+)$/i.exec(remote)
+  const [, host, path] = url ?? scp ?? []
+  if (host === undefined || path === undefined) return remote.replace(/[\\/]+$/, "").replace(/\.git$/, "")
+  return `${host.toLowerCase()}/${path.replace(/^\/+|\/+$/g, "").replace(/\.git$/, "")}`
+}

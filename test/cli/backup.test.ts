@@ -1,0 +1,201 @@
+import { execFileSync } from "node:child_process"
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { dex } from "../support/dex.ts"
+import { claudeSession, smallHome } from "../support/home.ts"
+import { makeRepository } from "../support/repository.ts"
+import { synced } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+
+async function json(home: string, ...args: string[]) {
+  const { code, stdout, stderr } = await dex(home, [...args, "--json"])
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout)
+}
+
+/** Every message of every conversation, with its ref: what two histories must agree on. */
+async function content(home: string): Promise<Record<string, string>> {
+  const store = openStore(join(home, ".dex", "history.db"))
+  const all: Record<string, string> = {}
+  for (const { ref, project } of (await store.list({ limit: 1000, offset: 0 })).rows)
+    for (const message of await store.messages(ref))
+      all[`${ref.id}#${message.number}`] = JSON.stringify([project, message.role, message.parts])
+  store.close()
+  return all
+}
+
+describe("backup and restore", () => {
+  test("a backup is a whole history, for its owner only, and restoring it gives back every message", async () => {
+    const home = await synced()
+    const file = join(home, "dex.db")
+    const made = await json(home, "backup", file)
+    expect(made).toMatchObject({ conversations: 3, file })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(existsSync(`${file}.partial`)).toBe(false)
+    const fresh = tempDir()
+    expect(await json(fresh, "restore", file)).toMatchObject({ conversations: 3, messages: made.messages })
+    expect(await content(fresh)).toEqual(await content(home))
+    expect((await dex(fresh, ["search", "mutex"])).stdout).toContain("Refresh token race")
+  })
+
+  test("a backup replaces an older one of the same history, and nothing else", async () => {
+    const home = await synced()
+    const file = join(home, "dex.db")
+    await json(home, "backup", file)
+    claudeSession(home, {
+      id: "44444444-4444-4444-8444-444444444444",
+      start: "2026-11-12T09:00:00Z",
+      turns: [{ user: "more" }],
+    })
+    await dex(home, ["sync"])
+    expect(await json(home, "backup", file)).toMatchObject({ conversations: 4 })
+    const other = await synced()
+    expect(await dex(other, ["backup", file])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("backup of another history"),
+    })
+    writeFileSync(join(home, "notes.txt"), "mine")
+    expect((await dex(home, ["backup", join(home, "notes.txt")])).code).toBe(2)
+    expect(readFileSync(join(home, "notes.txt"), "utf8")).toBe("mine")
+  })
+
+  test("a backup made while a sync runs is a whole history of one instant, and the next sync goes on from it", async () => {
+    const home = tempDir()
+    for (let i = 0; i < 60; i++) {
+      claudeSession(home, {
+        id: `777777${String(i).padStart(2, "0")}-7777-4777-8777-777777777777`,
+        start: "2026-11-12T09:00:00Z",
+        turns: Array.from({ length: 40 }, (_, n) => ({ user: `question ${i} ${n} ${"word ".repeat(400)}` })),
+      })
+    }
+    const file = join(home, "during.db")
+    const running = dex(home, ["sync"])
+    let made = await dex(home, ["backup", file, "--json"])
+    while (made.code !== 0) made = await dex(home, ["backup", file, "--json"]) // until there is something to copy
+    await running
+    const fresh = tempDir()
+    cpSync(join(home, ".claude"), join(fresh, ".claude"), { recursive: true, preserveTimestamps: true })
+    await json(fresh, "restore", file)
+    expect(Object.keys(await content(fresh)).length).toBe(JSON.parse(made.stdout).messages)
+    await dex(fresh, ["sync"])
+    expect(await content(fresh)).toEqual(await content(home))
+  })
+
+  test("a damaged backup is refused, and a history that is there is not replaced by accident", async () => {
+    const home = await synced()
+    const file = join(home, "dex.db")
+    await json(home, "backup", file)
+    const bytes = readFileSync(file)
+    const store = openStore(join(home, ".dex", "history.db"))
+    store.close()
+    const damaged = join(home, "damaged.db")
+    const block = bytes.indexOf(Buffer.from([0x28, 0xb5, 0x2f, 0xfd])) // where a compressed block begins
+    const broken = Buffer.from(bytes)
+    broken.fill(0, block + 8, block + 40)
+    writeFileSync(damaged, broken)
+    const fresh = tempDir()
+    expect((await dex(fresh, ["restore", damaged])).code).toBe(2)
+    expect(existsSync(join(fresh, ".dex", "history.db"))).toBe(false)
+    const refused = await dex(home, ["restore", file])
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("dex import") })
+    const replaced = await json(home, "restore", file, "--replace")
+    expect(existsSync(replaced.kept)).toBe(true)
+  })
+})
+
+describe("import", () => {
+  const laptop = "55555555-5555-4555-8555-555555555555"
+
+  test("brings every message once; importing twice, or what both machines have, changes nothing", async () => {
+    const [home, other] = [await synced(), tempDir()]
+    smallHome(other) // the same three conversations
+    claudeSession(other, {
+      id: laptop,
+      start: "2026-11-12T09:00:00Z",
+      turns: [{ user: "narwhal" }, { assistant: "osprey" }],
+    })
+    await dex(other, ["sync"])
+    const file = join(other, "laptop.db")
+    await json(other, "backup", file)
+    const before = await content(home)
+    expect(await json(home, "import", file)).toMatchObject({ messages: 2, conversations: 1, forgotten: 0 })
+    const after = await content(home)
+    expect(Object.keys(after)).toHaveLength(Object.keys(before).length + 2)
+    expect(after).toEqual(await content(other))
+    expect((await json(home, "search", "narwhal")).total).toBe(1)
+    expect(await json(home, "import", file)).toMatchObject({ messages: 0, conversations: 0 })
+    expect(await content(home)).toEqual(after)
+    expect((await dex(home, ["sync"])).stderr + (await dex(home, ["sync"])).stdout).toMatch(/Nothing new/)
+    expect(await content(home)).toEqual(after)
+  })
+
+  test("back and forth between two machines doubles nothing", async () => {
+    const [home, other] = [await synced(), tempDir()]
+    claudeSession(other, { id: laptop, start: "2026-11-12T09:00:00Z", turns: [{ user: "narwhal" }] })
+    await dex(other, ["sync"])
+    for (let round = 0; round < 3; round++) {
+      await json(home, "backup", join(home, "desk.db"))
+      await json(other, "import", join(home, "desk.db"))
+      await json(other, "backup", join(other, "laptop.db"))
+      await json(home, "import", join(other, "laptop.db"))
+    }
+    expect(await content(home)).toEqual(await content(other))
+    const store = openStore(join(home, ".dex", "history.db"))
+    expect((await store.knownUnits("claude_code")).size).toBe(7) // three of its own, twice with where they came back from, and the other's
+    store.close()
+  })
+
+  test("a project in another folder is found by its remote or its first commit, and resume goes there", async () => {
+    const [home, other] = [tempDir(), tempDir()]
+    const [there, here] = [join(other, "work", "api"), join(home, "src", "api")]
+    const { git } = makeRepository(there)
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    git("remote", "add", "origin", "git@github.com:acme/api.git")
+    mkdirSync(join(home, "src"))
+    execFileSync("git", ["clone", "-q", there, here], { stdio: "pipe" })
+    execFileSync("git", ["-C", here, "remote", "set-url", "origin", "https://someone:secret@github.com/acme/api"])
+    claudeSession(other, {
+      id: laptop,
+      cwd: there,
+      start: "2026-11-12T09:00:00Z",
+      turns: [
+        { user: "narwhal" },
+        { tool: { name: "Edit", input: { file_path: join(there, "src", "auth.ts") }, output: "ok" } },
+      ],
+    })
+    claudeSession(home, {
+      id: "66666666-6666-4666-8666-666666666666",
+      cwd: here,
+      start: "2026-11-12T09:00:00Z",
+      turns: [{ user: "here" }],
+    })
+    await dex(other, ["sync"])
+    await dex(home, ["sync"])
+    const file = join(home, "laptop.db")
+    await json(other, "backup", join(other, "laptop.db"))
+    copyFileSync(join(other, "laptop.db"), file)
+    execFileSync("rm", ["-rf", there]) // another machine
+    const imported = await json(home, "import", file)
+    expect(imported.projects).toEqual([{ from: there, to: here }])
+    const list = await json(home, "list", "--project", here)
+    expect(list.conversations.map(({ id }: { id: string }) => id.slice(12, 16)).sort()).toEqual(["5555", "6666"])
+    const { folder, problem } = JSON.parse((await dex(home, ["resume", `claude_code:${laptop}`, "--json"])).stdout)
+    expect(folder).toBe(here)
+    expect(problem).toContain("on another machine")
+    const store = openStore(join(home, ".dex", "history.db"))
+    expect(await store.filesOf({ source: "claude_code", id: laptop })).toEqual(["src/auth.ts"])
+    store.close()
+  })
+
+  test("what is forgotten here stays forgotten, and what is private there is private here", async () => {
+    const [home, other] = [await synced(), await synced()]
+    await dex(other, ["private", "/code/web"])
+    await json(other, "backup", join(other, "laptop.db"))
+    await dex(home, ["forget", "claude_code:11111111-1111-4111-8111-111111111111", "--yes"])
+    const imported = await json(home, "import", join(other, "laptop.db"))
+    expect(imported).toMatchObject({ forgotten: 1, messages: 0, made_private: ["/code/web"] })
+    expect((await dex(home, ["search", "mutex"])).code).toBe(1)
+  })
+})
