@@ -65,6 +65,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     lastListing: () => readListing(home.dir),
     clearCopies: async (refs, projects) => {
       clearListings(home.dir)
+      const { clearScratch } = await import("../store/scratch.ts")
+      clearScratch(home)
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
       if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)

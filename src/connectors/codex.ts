@@ -5,7 +5,18 @@ import { messageOf } from "../core/error.ts"
 import { isFolder } from "../files/look-at.ts"
 import { parseRollout } from "./codex-parse.ts"
 import { stripRecord } from "./codex-strip.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
+import type {
+  Connector,
+  Cursor,
+  Machine,
+  RawRecord,
+  Reading,
+  Scratch,
+  Seen,
+  Unit,
+  Unreadable,
+  Watched,
+} from "./connector.ts"
 import { entriesOf, fileAt, textAt } from "./folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
 import { readJsonFile } from "./json-file.ts"
@@ -49,11 +60,11 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
+function* discover(root: string, _seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable> {
   const threads = new Map<string, Thread>()
   const problems: Unreadable[] = []
   addIndex(threads, join(root, "session_index.jsonl"), problems)
-  addState(threads, root, problems)
+  addState(threads, root, problems, scratch)
 
   const found = new Map<string, { kind: string; unit: CodexUnit }>()
   for (const folder of ["sessions", "archived_sessions"]) {
@@ -121,7 +132,7 @@ function addIndex(threads: Map<string, Thread>, path: string, problems: Unreadab
 }
 
 /** `state_<N>.sqlite`: the number rises with the schema, and the older files stay behind. */
-function addState(threads: Map<string, Thread>, root: string, problems: Unreadable[]): void {
+function addState(threads: Map<string, Thread>, root: string, problems: Unreadable[], scratch?: Scratch): void {
   const numbers = entriesOf(root, (problem) => problems.push(problem)).flatMap(({ name }) => {
     const number = /^state_(\d{1,6})\.sqlite$/.exec(name)?.[1]
     return number === undefined ? [] : [Number(number)]
@@ -129,7 +140,7 @@ function addState(threads: Map<string, Thread>, root: string, problems: Unreadab
   if (numbers.length === 0) return
   const path = join(root, `state_${Math.max(...numbers)}.sqlite`)
   try {
-    for (const [id, thread] of withForeignDatabase(path, readThreads)) {
+    for (const [id, thread] of withForeignDatabase(path, readThreads, scratch)) {
       threads.set(id, { ...threads.get(id), ...thread })
     }
   } catch (error) {
@@ -163,15 +174,15 @@ function readThreads(db: ForeignDatabase): Map<string, Thread> {
   return threads
 }
 
-function read(unit: CodexUnit, after?: Cursor): Reading | Promise<Reading> {
-  if (unit.path.endsWith(".zst")) return readCompressed(unit, after)
+function read(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Reading | Promise<Reading> {
+  if (unit.path.endsWith(".zst")) return readCompressed(unit, after, scratch)
   if (unit.path.endsWith(".json")) return withThread(readJsonFile(unit.path, after, recordsOfFirstFormat), unit, after)
   return withThread(readJsonl(unit.path, after, { strip: stripRecord }), unit, after)
 }
 
 /** The cursor counts decompressed bytes, so that a thread is read on from where its plain file was left. */
-async function readCompressed(unit: CodexUnit, after?: Cursor): Promise<Reading> {
-  const { path, problem, remove } = await decompressZstd(unit.path)
+async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Promise<Reading> {
+  const { path, problem, remove } = await decompressZstd(unit.path, scratch)
   const damage = problem === undefined ? [] : [{ reason: problem, where: "whole file" }]
   if (path === undefined) {
     remove()

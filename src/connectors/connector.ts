@@ -13,8 +13,8 @@ export type Connector = {
   version: number
   roots(machine: Machine): string[]
   /** Newest first is the caller's business. Must be fast: it runs at every sync, for every file there is. */
-  discover(root: string, seen: Seen): Iterable<Unit | Unreadable>
-  read(unit: Unit, after?: Cursor): Reading | Promise<Reading>
+  discover(root: string, seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable>
+  read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading | Promise<Reading>
   parse(records: Iterable<RawRecord>, unit: UnitName): Parsed
   /** Where below a root something changes when a session does. Where absent, anywhere. */
   watched?(root: string): Watched[]
@@ -56,6 +56,13 @@ export type Unreadable = { unreadable: string; path: string }
 
 /** A container (a database of many conversations) that has not changed since it was last read need not be opened. */
 export type Seen = (containerPath: string, stamp: string) => boolean
+
+/**
+ * A folder of dex's own for what cannot be read in place: copies of databases, decompressed files. A connector makes it
+ * when it needs it; whoever syncs removes it, and gives the same one to `discover` and `read`. Where absent, what would
+ * need it is unreadable.
+ */
+export type Scratch = string
 
 /**
  * One record of the source as JSON, without the bulk that nobody needs twice (signatures, copies of whole files, image

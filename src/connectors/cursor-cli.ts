@@ -3,12 +3,12 @@ import { basename, dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
 import { isAbsent } from "../files/look-at.ts"
-import type { Cursor, RawRecord, Reading, Skipped, Unit, Unreadable } from "./connector.ts"
+import type { Cursor, RawRecord, Reading, Scratch, Skipped, Unit, Unreadable } from "./connector.ts"
 import { folderNamed } from "./cursor-folder.ts"
 import { workspaceFolder } from "./cursor-ide.ts"
 import { stripTurn } from "./cursor-turns.ts"
 import { entriesOf, fileAt, textAt } from "./folder.ts"
-import { columnsOf, databaseStamp, withForeignDatabase } from "./foreign-sqlite.ts"
+import { columnsOf, databaseStamp, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "./record.ts"
 
 const MAX_META_BYTES = 1 << 20
@@ -42,9 +42,9 @@ export function* discoverCli(root: string): Generator<Unit | Unreadable> {
   yield* problems
 }
 
-export function readCli(unit: Unit, after: Cursor | undefined): Reading {
+export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch): Reading {
   const skipped: Skipped[] = []
-  const { meta, turns } = withForeignDatabase(unit.path, (db) => {
+  const read = (db: ForeignDatabase): { meta: RawRecord | undefined; turns: RawRecord[] } => {
     skipped.length = 0 // a reading may be repeated
     if (!columnsOf(db, "meta").has("value") || !columnsOf(db, "blobs").has("data"))
       return { meta: undefined, turns: [] }
@@ -54,7 +54,9 @@ export function readCli(unit: Unit, after: Cursor | undefined): Reading {
     if (root === undefined) return { meta, turns: [] }
     if (!blob(root)) skipped.push({ reason: "the store does not hold its newest state", where: `blob ${root}` })
     return { meta, turns: turnsFrom(root, blob, skipped) }
-  })
+  }
+  // As it is now: finding it did not look into it.
+  const { meta, turns } = withForeignDatabase(unit.path, read, scratch)
   const kept = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
   const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
   const unchanged = after !== undefined && after.crc === crc

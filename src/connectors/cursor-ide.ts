@@ -3,11 +3,17 @@ import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
 import { isAbsent } from "../files/look-at.ts"
-import type { Cursor, RawRecord, Reading, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
+import type { Cursor, RawRecord, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
 import { folderOfWorkspace } from "./cursor-folder.ts"
 import { stripBubble, stripComposer } from "./cursor-ide-strip.ts"
 import { entriesOf, textAt } from "./folder.ts"
-import { columnsOf, databaseStamp, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
+import {
+  columnsOf,
+  databaseStamp,
+  type ForeignDatabase,
+  withForeignDatabase,
+  withFoundDatabase,
+} from "./foreign-sqlite.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "./record.ts"
 
 // Cursor's editor: one global database of composers and their bubbles, and one database for each workspace, which names
@@ -16,11 +22,13 @@ import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, 
 /** A composer, with the folder of the workspace that lists it: looking that up again for each would open them all. */
 export type IdeUnit = Unit & { folder?: string }
 
-export function* discoverIde(root: string, seen: Seen): Generator<Unit | Unreadable> {
+export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => void problems.push(problem)
   const global = join(root, "globalStorage", "state.vscdb")
-  const composers = attempt(global, problems, () => (seen(global, databaseStamp(global)) ? [] : composersOf(global)))
+  const composers = attempt(global, problems, () =>
+    seen(global, databaseStamp(global)) ? [] : composersOf(global, scratch),
+  )
   const needsFolders = composers?.some((composer) => composer.folder === undefined)
   const folders = new Map<string, string>()
   for (const entry of entriesOf(join(root, "workspaceStorage"), report)) {
@@ -30,7 +38,7 @@ export function* discoverIde(root: string, seen: Seen): Generator<Unit | Unreada
     const tabs = attempt(path, problems, () => {
       const isSeen = seen(path, databaseStamp(path))
       if (isSeen && !needsFolders) return []
-      const workspace = readWorkspace(path, folder)
+      const workspace = readWorkspace(path, folder, scratch)
       if (folder) for (const id of workspace.composers) folders.set(id, folder)
       return isSeen ? [] : workspace.tabs
     })
@@ -53,9 +61,9 @@ const COMPOSERS = `
     json_extract(json, '$.workspaceIdentifier.uri.fsPath') as folder
   from readable`
 
-function composersOf(path: string): IdeUnit[] {
+function composersOf(path: string, scratch: Scratch | undefined): IdeUnit[] {
   const { birthtimeMs, mtimeMs } = statSync(path)
-  return withForeignDatabase(path, (db) => {
+  const find = (db: ForeignDatabase): IdeUnit[] => {
     if (!columnsOf(db, "cursorDiskKV").has("value")) return []
     return db.all(COMPOSERS).map((row) => {
       const createdAt = time(row.created)
@@ -71,15 +79,20 @@ function composersOf(path: string): IdeUnit[] {
         ...(folder !== undefined && { folder }),
       }
     })
-  })
+  }
+  return withForeignDatabase(path, find, scratch)
 }
 
 const COMPOSER_LIST = "composer.composerData"
 const CHAT_TABS = "workbench.panel.aichat.view.aichat.chatdata"
 
-function readWorkspace(path: string, folder: string | undefined): { composers: string[]; tabs: IdeUnit[] } {
+function readWorkspace(
+  path: string,
+  folder: string | undefined,
+  scratch: Scratch | undefined,
+): { composers: string[]; tabs: IdeUnit[] } {
   const { birthtimeMs, mtimeMs } = statSync(path)
-  const [list, chat] = withForeignDatabase(path, (db) => [item(db, COMPOSER_LIST), item(db, CHAT_TABS)])
+  const [list, chat] = withForeignDatabase(path, (db) => [item(db, COMPOSER_LIST), item(db, CHAT_TABS)], scratch)
   const tabs = records(chat?.tabs).flatMap((tab) => {
     const id = string(tab.tabId)
     const size = Buffer.byteLength(JSON.stringify(tab))
@@ -105,15 +118,16 @@ export function workspaceFolder(dir: string, report: (problem: Unreadable) => vo
   return folderOfWorkspace(string(about?.folder), string(about?.workspace))
 }
 
-export function readIde(unit: IdeUnit, after: Cursor | undefined): Reading {
+export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scratch): Reading {
   const id = unit.key.slice("ide:".length)
   const skipped: Skipped[] = []
-  const found = withForeignDatabase(unit.path, (db) => {
+  const read = (db: ForeignDatabase): RawRecord[] => {
     skipped.length = 0 // a reading may be repeated
     return columnsOf(db, "cursorDiskKV").has("value")
       ? (composerRows(db, id, skipped) ?? tabRows(db, id))
       : tabRows(db, id)
-  })
+  }
+  const found = withFoundDatabase(unit.path, read, scratch)
   const kept = found.length === 0 ? [] : [{ type: "dex-file", ...(unit.folder && { folder: unit.folder }) }, ...found]
   const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
   const unchanged = after !== undefined && after.crc === crc

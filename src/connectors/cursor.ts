@@ -15,15 +15,15 @@ export const cursor: Connector = {
   source: "cursor",
   version: 2,
   roots,
-  *discover(root, seen) {
-    yield* discoverIde(root, seen)
+  *discover(root, seen, scratch) {
+    yield* discoverIde(root, seen, scratch)
     yield* discoverTranscripts(root)
     yield* discoverCli(root)
   },
   watched,
-  read(unit, after) {
-    if (unit.key.startsWith("ide:")) return readIde(unit, after)
-    return unit.key.startsWith("cli:") ? readCli(unit, after) : readTranscript(unit, after)
+  read(unit, after, scratch) {
+    if (unit.key.startsWith("ide:")) return readIde(unit, after, scratch)
+    return unit.key.startsWith("cli:") ? readCli(unit, after, scratch) : readTranscript(unit, after)
   },
   parse: (records, unit) => (unit.key.startsWith("ide:") ? parseIde(records) : parseTurns(records, unit)),
   identify,

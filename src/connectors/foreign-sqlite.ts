@@ -1,8 +1,7 @@
-import { type BigIntStats, chmodSync, copyFileSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { basename, join } from "node:path"
+import { realpathSync, statSync } from "node:fs"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
-import { RefusedFile, readStart } from "../files/read-file.ts"
+import { copyIn, makeCopy, pause, removeCopy } from "./database-copy.ts"
+import { stateOf } from "./database-state.ts"
 
 export type Value = string | number | bigint | null
 export type Row = Record<string, unknown>
@@ -23,10 +22,35 @@ const BUSY_MS = 5_000
  *
  * `use` may run more than once, when the file moved under it, and must not let rows escape unread. Whole numbers past
  * 2^53 come as decimal strings. Throws an Error that says what is wrong with the file.
+ *
+ * What cannot be read in place is copied into `scratch`, once for as long as it is as it is. The copy stays there: whoever
+ * owns that folder removes it.
  */
-export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) => T): T {
+export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
+  return explained(() => {
+    const file = realpathSync(path)
+    const copy = scratch && copyIn(scratch, file, stateOf(file))
+    if (copy) return openCopy(copy, use)
+    if (scratch) removeCopy(scratch, file)
+    return read(file, use, scratch)
+  })
+}
+
+/**
+ * As withForeignDatabase, for what was found in a database before: where it had to be copied then, that copy is read, also
+ * when the program has written since. So one sync copies it once, and what is read is what was found.
+ */
+export function withFoundDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
+  return explained(() => {
+    const file = realpathSync(path)
+    const copy = scratch && copyIn(scratch, file)
+    return copy ? openCopy(copy, use) : read(file, use, scratch)
+  })
+}
+
+function explained<T>(work: () => T): T {
   try {
-    return read(realpathSync(path), use)
+    return work()
   } catch (error) {
     throw isSqliteError(error) ? new Error(`not readable as a database: ${error.message}`, { cause: error }) : error
   }
@@ -45,7 +69,7 @@ export function columnsOf(db: ForeignDatabase, table: string): Set<string> {
   return new Set(db.all("select name from pragma_table_info(?)", table).map((row) => String(row.name)))
 }
 
-function read<T>(file: string, use: (db: ForeignDatabase) => T): T {
+function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (attempt > 0) pause(PAUSE_MS)
     const before = stateOf(file)
@@ -65,39 +89,24 @@ function read<T>(file: string, use: (db: ForeignDatabase) => T): T {
     if ("error" in outcome) throw outcome.error
     return outcome.value
   }
-  return readCopy(file, use)
+  if (scratch === undefined) throw new Error("it cannot be read in place, and there is no folder for a copy of it")
+  return openCopy(makeCopy(scratch, file), use)
+}
+
+/** To be written: opening it is what takes its log in, or rolls its journal back. */
+function openCopy<T>(copy: string, use: (db: ForeignDatabase) => T): T {
+  return open(uri(copy, "mode=rw"), use)
 }
 
 /** BUSY, READONLY (no way into the -shm), IOERR, CANTOPEN, PROTOCOL: the file may be fine, only not shareable. */
 const CANNOT_SHARE = new Set([5, 8, 10, 14, 15])
 
-function readCopy<T>(file: string, use: (db: ForeignDatabase) => T): T {
-  const folder = mkdtempSync(join(tmpdir(), "dex-"))
-  try {
-    const copy = join(folder, basename(file))
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      if (attempt > 0) pause(PAUSE_MS)
-      const before = stateOf(file)
-      for (const suffix of ["", "-wal", "-journal"]) copyPrivately(file + suffix, copy + suffix)
-      if (stateOf(file).fingerprint === before.fingerprint) return open(uri(copy, "mode=rw"), use)
-    }
-    throw new Error("the database changes faster than it can be copied; the next sync tries again")
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
-
-function copyPrivately(from: string, to: string): void {
-  rmSync(to, { force: true })
-  if (!statSync(from, { throwIfNoEntry: false })) return
-  copyFileSync(from, to)
-  chmodSync(to, 0o600)
-}
-
 function open<T>(location: string, use: (db: ForeignDatabase) => T): T {
   const db = new (sqlite().DatabaseSync)(location)
   try {
-    db.exec(`pragma busy_timeout = ${BUSY_MS}; pragma query_only = 1; pragma trusted_schema = 0; begin`)
+    db.exec(
+      `pragma busy_timeout = ${BUSY_MS}; pragma query_only = 1; pragma trusted_schema = 0; pragma temp_store = memory; begin`,
+    )
     return use(reader(db))
   } finally {
     db.close()
@@ -131,39 +140,6 @@ function withoutBigInts(row: Row): Row {
   return row
 }
 
-type State = { fingerprint: string; walBytes: number; hasShm: boolean; hotJournal: boolean }
-
-function stateOf(file: string): State {
-  const main = statSync(file, { bigint: true })
-  if (!main.isFile()) throw new RefusedFile("not a regular file")
-  const { size, mtimeNs, ino } = main
-  const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => besideOf(file, suffix))
-  const walBytes = Number(wal?.size ?? 0n)
-  const hotJournal = journal !== undefined && journal.size > 0n && firstBytes(`${file}-journal`, 8).some((b) => b !== 0)
-  return {
-    fingerprint: [size, mtimeNs, ino, walBytes, walBytes > 0 ? wal?.mtimeNs : 0, hotJournal].join(":"),
-    walBytes,
-    hasShm: shm !== undefined,
-    hotJournal,
-  }
-}
-
-/** SQLite opens what has these names, and would wait at a pipe for ever: so each is looked at first. */
-function besideOf(file: string, suffix: string): BigIntStats | undefined {
-  const found = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
-  if (found && !found.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
-  return found
-}
-
-/** A finished transaction leaves no journal, an empty one, or (journal_mode=persist) one that begins with zeros. */
-function firstBytes(path: string, count: number): Buffer {
-  try {
-    return readStart(path, count)
-  } catch {
-    return Buffer.alloc(0) // deleted since: the transaction is over
-  }
-}
-
 function uri(file: string, query: string): string {
   const slashed = process.platform === "win32" ? file.replaceAll("\\", "/") : file
   const absolute = slashed.startsWith("/") ? slashed : `/${slashed}`
@@ -193,8 +169,4 @@ function attempted<T>(work: () => T): { value: T } | { error: unknown } {
   } catch (error) {
     return { error } // decided by the caller: a file that moved under the reader looks corrupt
   }
-}
-
-function pause(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }

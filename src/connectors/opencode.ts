@@ -9,6 +9,7 @@ import type {
   Machine,
   RawRecord,
   Reading,
+  Scratch,
   Seen,
   Skipped,
   Unit,
@@ -16,7 +17,14 @@ import type {
   Watched,
 } from "./connector.ts"
 import { entriesOf } from "./folder.ts"
-import { columnsOf, databaseStamp, type ForeignDatabase, type Row, withForeignDatabase } from "./foreign-sqlite.ts"
+import {
+  columnsOf,
+  databaseStamp,
+  type ForeignDatabase,
+  type Row,
+  withForeignDatabase,
+  withFoundDatabase,
+} from "./foreign-sqlite.ts"
 import { parseOpencode } from "./opencode-parse.ts"
 import { stripOpencode } from "./opencode-strip.ts"
 import { rowsOfTree, sessionsOfTrees } from "./opencode-tree.ts"
@@ -63,14 +71,14 @@ function watched(root: string): Watched[] {
 }
 
 /** A root is the data folder, or the one database that $OPENCODE_DB names. */
-function* discover(root: string, seen: Seen): Generator<Unit | Unreadable> {
+function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   if (isFile(root)) {
-    yield* sessionsOfDatabase(root, seen)
+    yield* sessionsOfDatabase(root, seen, scratch)
     return
   }
   for (const entry of entriesOf(root, (problem) => problems.push(problem))) {
-    if (DATABASE.test(entry.name)) yield* sessionsOfDatabase(join(root, entry.name), seen)
+    if (DATABASE.test(entry.name)) yield* sessionsOfDatabase(join(root, entry.name), seen, scratch)
   }
   yield* sessionsOfTrees(root, (problem) => problems.push(problem))
   yield* problems
@@ -81,13 +89,13 @@ function isFile(path: string): boolean {
   return found !== undefined && found !== "unknown" && found.isFile()
 }
 
-function* sessionsOfDatabase(path: string, seen: Seen): Generator<Unit | Unreadable> {
+function* sessionsOfDatabase(path: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   let units: Unit[]
   try {
     if (lstatSync(path).isSymbolicLink()) throw new Error("a symbolic link, not followed")
     if (seen(path, databaseStamp(path))) return
     const { birthtimeMs, mtimeMs } = statSync(path)
-    units = withForeignDatabase(path, (db) => unitsOfDatabase(db, path, birthtimeMs || mtimeMs))
+    units = withForeignDatabase(path, (db) => unitsOfDatabase(db, path, birthtimeMs || mtimeMs), scratch)
   } catch (error) {
     if (!isAbsent(error)) yield { unreadable: messageOf(error), path }
     return
@@ -132,9 +140,9 @@ const CONTENT_OF = {
     sum(octet_length(data)) as bytes from session_message group by session_id`,
 }
 
-function read(unit: Unit, after?: Cursor): Reading {
+function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   const skipped: Skipped[] = []
-  const rows = unit.key.startsWith("db:") ? rowsOfDatabase(unit) : rowsOfTree(unit, skipped)
+  const rows = unit.key.startsWith("db:") ? rowsOfDatabase(unit, scratch) : rowsOfTree(unit, skipped)
   const kept: RawRecord[] = []
   let crc = 0
   for (const row of rows) {
@@ -162,9 +170,9 @@ const SESSION_COLUMNS = [
   ...["time_created", "time_updated", "time_archived"],
 ]
 
-function rowsOfDatabase(unit: Unit): RawRecord[] {
+function rowsOfDatabase(unit: Unit, scratch: Scratch | undefined): RawRecord[] {
   const id = unit.key.slice("db:".length)
-  return withForeignDatabase(unit.path, (db) => {
+  const read = (db: ForeignDatabase): RawRecord[] => {
     const has = columnsOf(db, "session")
     const columns = SESSION_COLUMNS.filter((name) => has.has(name)).join(", ")
     const [session] = db.all(`select ${columns} from session where id = ?`, id)
@@ -183,7 +191,8 @@ function rowsOfDatabase(unit: Unit): RawRecord[] {
     rows.push(...parts.map((row) => tagged("part", row)))
     if (messages.length === 0) rows.push(...eventRows(db, id))
     return rows
-  })
+  }
+  return withFoundDatabase(unit.path, read, scratch)
 }
 
 /** The tables that are to replace message and part; filled instead of them by some builds, beside them by none. */

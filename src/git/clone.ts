@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises"
+import { mkdir, mkdtemp, readdir, rename, rm, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { DexError } from "../core/error.ts"
 import { runGit } from "./run.ts"
@@ -20,13 +20,27 @@ export async function copyRepository(url: string, folder: string, options: CopyO
 async function cloneRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (await isFolder(join(folder, ".git"))) return
   await mkdir(dirname(folder), { recursive: true, mode: 0o700 })
-  const partial = await mkdtemp(`${folder}.partial-`)
+  await removePartial(dirname(folder))
+  const partial = await mkdtemp(`${folder}${PARTIAL}`)
   try {
     await git(["clone", ...SHALLOW, "--single-branch", "--template=", "--", url, partial], options)
     await rm(folder, { recursive: true, force: true })
     await rename(partial, folder)
   } finally {
     await rm(partial, { recursive: true, force: true })
+  }
+}
+
+const PARTIAL = ".partial-"
+/** Far longer than any copy may take. */
+const ABANDONED_MS = 24 * 3_600_000
+
+/** What processes that were killed left. */
+async function removePartial(folder: string): Promise<void> {
+  for (const name of (await readdir(folder)).filter((one) => one.includes(PARTIAL))) {
+    const path = join(folder, name)
+    const made = await stat(path).catch(() => undefined)
+    if (made && Math.abs(Date.now() - made.mtimeMs) > ABANDONED_MS) await rm(path, { recursive: true, force: true })
   }
 }
 

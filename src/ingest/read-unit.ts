@@ -3,6 +3,7 @@ import { crc32 } from "node:zlib"
 import type { Connector, Cursor, RawRecord, Unit } from "../connectors/connector.ts"
 import type { Conversation } from "../core/conversation.ts"
 import { type Block, packLines } from "../store/codec.ts"
+import { syncScratch } from "../store/scratch.ts"
 import type { ConversationWrite, KnownUnit, MessageWrite, Store, UnitWrite } from "../store/store.ts"
 import { REDACTION_VERSION, redactRecord } from "./redact.ts"
 import { nativeKey } from "./twins.ts"
@@ -40,9 +41,10 @@ async function readUnit(
 ): Promise<UnitWrite> {
   const kept = known !== undefined && !known.raw_withheld
   const native = { ...unit, key: nativeKey(unit.key) }
-  const resumed = await connector.read(native, known && (JSON.parse(known.cursor) as Cursor))
+  const scratch = syncScratch(context.dexDir)
+  const resumed = await connector.read(native, known && (JSON.parse(known.cursor) as Cursor), scratch)
   const goOn = kept && known.connector_version === connector.version
-  const reading = goOn || !known ? resumed : await connector.read(native)
+  const reading = goOn || !known ? resumed : await connector.read(native, undefined, scratch)
   const redactions: Record<string, number> = {}
   const fresh = await withoutForgotten(redactAll(reading.records, redactions), connector, unit, context)
   const end = reading.end()

@@ -1,10 +1,11 @@
 import { sep } from "node:path"
-import { type Connector, isUnreadable, type Machine, type Unit } from "../connectors/connector.ts"
+import { type Connector, isUnreadable, type Machine, type Seen, type Unit } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { tryLock } from "../store/lock.ts"
+import { removeLeftovers, removeSyncScratch, syncScratch } from "../store/scratch.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
 import type { EmbedReport } from "./embed-messages.ts"
@@ -92,10 +93,14 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
   }
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
+  let isHandedOn = false
   try {
+    removeLeftovers(deps.home.dir)
     const plan = await makePlan(deps, options, report)
-    if (options.mostBytes !== undefined && bytesOf(plan) > options.mostBytes)
+    if (options.mostBytes !== undefined && bytesOf(plan) > options.mostBytes) {
+      isHandedOn = true
       return { largestUnitBytes: largestOf(plan), archived: report.archived }
+    }
     await carryOut(deps, plan, options, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
@@ -110,6 +115,8 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
       deps.index.checkpoint()
     }
   } finally {
+    // Whoever goes on with what was too much here need not copy databases again.
+    if (!isHandedOn) removeSyncScratch(deps.home.dir)
     lock.release()
   }
   report.duration_ms = Date.now() - started
@@ -154,7 +161,7 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
       else plan.containers.push({ source, path, stamp })
       return unchanged
     }
-    const { present, unreadable } = discoverUnits(connector, deps.machine, known, seen, skippedContainers)
+    const { present, unreadable } = discoverUnits(connector, deps, known, seen, skippedContainers)
     plan.units.set(source, present)
     const gone: string[] = []
     for (const [key, unit] of known) {
@@ -186,15 +193,15 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
 /** What there is, by key. A file that has the name of another one, in another root, gets a key of its own. */
 function discoverUnits(
   connector: Connector,
-  machine: Machine,
+  deps: SyncDeps,
   known: Map<string, UnitMark>,
-  seen: (path: string, stamp: string) => boolean,
+  seen: Seen,
   skippedContainers: Set<string>,
 ): { present: Map<string, Unit>; unreadable: UnreadableFile[] } {
   const present = new Map<string, Unit>()
   const unreadable: UnreadableFile[] = []
   const elsewhere: Unit[] = []
-  for (const found of discoverAll(connector, machine, seen)) {
+  for (const found of discoverAll(connector, deps, seen)) {
     if (isUnreadable(found)) {
       unreadable.push({ path: found.path, reason: found.unreadable })
       continue
@@ -230,10 +237,10 @@ async function recentlyTooLarge(store: Store, source: SourceId): Promise<Map<str
   )
 }
 
-function* discoverAll(connector: Connector, machine: Machine, seen: (path: string, stamp: string) => boolean) {
+function* discoverAll(connector: Connector, { machine, home }: SyncDeps, seen: Seen) {
   for (const root of connector.roots(machine)) {
     try {
-      yield* connector.discover(root, seen)
+      yield* connector.discover(root, seen, syncScratch(home.dir))
     } catch (error) {
       yield { unreadable: messageOf(error), path: root }
     }

@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { setImmediate } from "node:timers/promises"
 import { loadSettings } from "../config/load.ts"
@@ -12,6 +11,7 @@ import { fitWeights, type Halves, isWorthTaking } from "../search/fit.ts"
 import { maskedStore } from "../search/masked.ts"
 import { type Answer, ask, figuresOf, intervalOf, isFittedOn, relativesOf, type Searched } from "../search/measure.ts"
 import { FITTED_SETTINGS, type Fitted, fittedOf, weightsOf } from "../search/weights.ts"
+import { openScratch } from "../store/scratch.ts"
 import { openIndex } from "../store/search-index.ts"
 import type { CommitRow, Store } from "../store/store.ts"
 import type { Dex } from "./context.ts"
@@ -85,9 +85,8 @@ async function withMaskedIndex<T>(
   reach: Reach,
   work: (searched: Searched) => Promise<T>,
 ): Promise<T> {
-  const folder = privateFolder()
-  const remove = () => rmSync(folder, { recursive: true, force: true })
-  process.once("exit", remove)
+  const { folder, close } = privateFolder(dex)
+  process.once("exit", close)
   try {
     const index = openIndex(join(folder, "index.db"))
     try {
@@ -114,18 +113,18 @@ async function withMaskedIndex<T>(
       index.close()
     }
   } finally {
-    remove()
-    process.off("exit", remove)
+    close()
+    process.off("exit", close)
   }
 }
 
-function privateFolder(): string {
+function privateFolder(dex: Dex): ReturnType<typeof openScratch> {
   try {
-    return mkdtempSync(join(tmpdir(), "dex-eval-"))
+    return openScratch(dex.home.dir)
   } catch (error) {
     throw new DexError(
       "no_temp",
-      `No temporary folder could be made in ${tmpdir()} (${messageOf(error)}). Set TMPDIR to a folder with room for an index.`,
+      `No temporary folder could be made in ${dex.home.dir} (${messageOf(error)}). Make it writable, or set DEX_HOME.`,
       { cause: error },
     )
   }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { once } from "node:events"
-import { existsSync, mkdirSync, readdirSync, readFileSync, watch } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, watch, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -19,10 +19,11 @@ import { DEX, dex, startDex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 
-/** A home whose temporary folder can be looked into. */
+/** A home whose temporary folders can be looked into. */
 async function synced(fill: (home: string) => void): Promise<string> {
   const home = tempDir()
   mkdirSync(join(home, "tmp"))
+  mkdirSync(join(home, ".dex", "tmp"), { recursive: true, mode: 0o700 })
   fill(home)
   expect((await dex(home, ["sync"])).code).toBe(0)
   return home
@@ -30,6 +31,7 @@ async function synced(fill: (home: string) => void): Promise<string> {
 
 /** Node keeps its compile cache in the temporary folder too. */
 const ownTemp = (home: string) => ({ TMPDIR: join(home, "tmp"), NODE_DISABLE_COMPILE_CACHE: "1" })
+const temporary = (home: string) => [join(home, "tmp"), join(home, ".dex", "tmp")].flatMap((dir) => readdirSync(dir))
 const measured = (home: string, args: string[] = []) => dex(home, ["eval", "--mine", ...args], ownTemp(home))
 
 async function json(home: string, args: string[] = []) {
@@ -94,7 +96,7 @@ describe("dex eval --mine", () => {
     expect(run.code).toBe(0)
     expect(run.stdout).toMatch(/^hit@5 on your work: 100 % {2}\(95 % sure: 76 % to 100 %\)\n/)
     expect(run.stdout).toMatch(/silent, left out +100 %/)
-    expect(readdirSync(join(home, "tmp"))).toEqual([])
+    expect(temporary(home)).toEqual([])
   })
 
   test("asks no server, and says that it measured by words alone", async () => {
@@ -123,7 +125,7 @@ describe("dex eval --mine", () => {
 
   test("removes its folder when it is interrupted, and says that nothing was kept", async () => {
     const home = await synced((dir) => committing(dir, 150, (question) => words(question, 4, 2, 0, 3)))
-    const made = once(watch(join(home, "tmp")), "change")
+    const made = once(watch(join(home, ".dex", "tmp")), "change")
     const child = startDex(home, ["eval", "--mine"], DEX, ownTemp(home))
     let stderr = ""
     child.stderr!.on("data", (text: Buffer) => {
@@ -134,7 +136,7 @@ describe("dex eval --mine", () => {
     child.kill("SIGINT")
     expect((await ended)[0]).toBe(2)
     expect(stderr).toMatch(/Stopping\.[\s\S]*Stopped\. Nothing was kept or changed\./)
-    expect(readdirSync(join(home, "tmp"))).toEqual([])
+    expect(temporary(home)).toEqual([])
   })
 
   test("removes its folder when it fails", async () => {
@@ -143,10 +145,12 @@ describe("dex eval --mine", () => {
     db.exec("update body set data = x'00' where conversation_id = 7")
     db.close()
     expect((await measured(home)).code).toBe(2)
-    expect(readdirSync(join(home, "tmp"))).toEqual([])
-    const nowhere = await dex(home, ["eval", "--mine"], { ...ownTemp(home), TMPDIR: join(home, "nowhere") })
+    expect(temporary(home)).toEqual([])
+    rmSync(join(home, ".dex", "tmp"), { recursive: true })
+    writeFileSync(join(home, ".dex", "tmp"), "")
+    const nowhere = await measured(home)
     expect(nowhere.code).toBe(2)
-    expect(nowhere.stderr).toMatch(/^dex: No temporary folder could be made in .*nowhere.* Set TMPDIR/)
+    expect(nowhere.stderr).toMatch(/^dex: No temporary folder could be made in .*\.dex.* set DEX_HOME/)
   })
 
   test("says what is needed where there are too few commits", async () => {

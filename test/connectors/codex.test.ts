@@ -11,7 +11,6 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
@@ -71,7 +70,7 @@ function jsonl(records: unknown[]): string {
   return records.map((record) => `${JSON.stringify(record)}\n`).join("")
 }
 async function readOn(unit: Unit, after?: Parameters<typeof codex.read>[1]) {
-  const reading = await codex.read(unit, after)
+  const reading = await codex.read(unit, after, join(tempDir(), "scratch"))
   const records = [...reading.records]
   return { mode: reading.mode, records, ...reading.end() }
 }
@@ -211,15 +210,17 @@ describe("compressed rollouts", () => {
     expect(records.length).toBeGreaterThan(1000)
   })
 
-  test("nothing is left in the temporary folder, read or not", async () => {
-    vi.stubEnv("TMPDIR", tempDir())
+  test("nothing is left in any temporary folder, read or not", async () => {
+    const temp = tempDir()
+    vi.stubEnv("TMPDIR", temp)
     onTestFinished(() => void vi.unstubAllEnvs())
-    const home = tempDir()
+    const [home, scratch] = [tempDir(), join(tempDir(), "scratch")]
     const [unit] = await write(home, `${STEM}.jsonl.zst`, zstdCompressSync(jsonl(rollout(meta()))))
-    await readOn(unit!)
-    ;(await codex.read(unit!)).end()
-    for (const _ of (await codex.read(unit!)).records) break
-    expect(readdirSync(tmpdir()).filter((name) => name.startsWith("dex-zstd-"))).toEqual([])
+    for (const _ of (await codex.read(unit!, undefined, scratch)).records);
+    ;(await codex.read(unit!, undefined, scratch)).end()
+    for (const _ of (await codex.read(unit!, undefined, scratch)).records) break
+    expect(readdirSync(scratch)).toEqual([])
+    expect(readdirSync(temp).filter((name) => name.startsWith("dex-zstd"))).toEqual([])
   })
 })
 

@@ -168,13 +168,15 @@ export async function homeOf(fixture: string): Promise<string> {
 
 export async function unitsOf(connector: Connector, home: string): Promise<Unit[]> {
   const machine = { home, env: {}, platform: "linux" as const }
-  const found = connector.roots(machine).flatMap((root) => [...connector.discover(root, () => false)])
+  const found = connector
+    .roots(machine)
+    .flatMap((root) => [...connector.discover(root, () => false, join(tempDir(), "scratch"))])
   const units = found.filter((unit): unit is Unit => !isUnreadable(unit))
   return units.sort((a, b) => (a.key < b.key ? -1 : 1))
 }
 
 export async function recordsOf(connector: Connector, unit: Unit): Promise<RawRecord[]> {
-  const reading = await connector.read(unit)
+  const reading = await connector.read(unit, undefined, join(tempDir(), "scratch"))
   return [...reading.records]
 }
 

@@ -5,20 +5,22 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { expect, test, vi } from "vitest"
+import { describe, expect, test, vi } from "vitest"
 import {
   columnsOf,
   databaseStamp,
   type ForeignDatabase,
   withForeignDatabase,
+  withFoundDatabase,
 } from "../../src/connectors/foreign-sqlite.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 
@@ -43,7 +45,14 @@ function makeKilled(path: string, keep: string[]): void {
   db.close()
 }
 
-const temporaryFolders = () => readdirSync(tmpdir()).filter((name) => /^dex-[A-Za-z0-9]{6}$/.test(name))
+/** A folder for copies that is not there yet. */
+const newScratch = () => join(tempDir(), "dex", "tmp")
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) =>
+    entry.isFile() ? [join(entry.parentPath, entry.name)] : [],
+  )
+}
 
 test.each(["wal", "delete"] as const)("reads a closed database in %s mode and leaves no sidecar", (journal) => {
   const dir = tempDir()
@@ -55,29 +64,90 @@ test.each(["wal", "delete"] as const)("reads a closed database in %s mode and le
   expect(readdirSync(dir)).toEqual(["app.db"])
 })
 
-test("sees the rows of a leftover -wal without its -shm, and takes its copy away again", () => {
-  const dir = tempDir()
-  const path = join(dir, "app.db")
-  makeKilled(path, ["", "-wal"])
-  const before = treeHash(dir)
-  const folders = temporaryFolders()
-  expect(withForeignDatabase(path, (db) => db.all("select x from t"))).toEqual([{ x: "only in the wal" }])
-  expect(treeHash(dir)).toEqual(before)
-  expect(temporaryFolders()).toEqual(folders)
-})
-
-test("keeps its copy of a database private while it exists", () => {
-  if (process.platform === "win32") return
-  const path = join(tempDir(), "app.db")
-  makeKilled(path, ["", "-wal"])
-  const known = new Set(temporaryFolders())
-  const modes = withForeignDatabase(path, (db) => {
-    db.all("select x from t")
-    const folder = join(tmpdir(), temporaryFolders().find((name) => !known.has(name))!)
-    return [folder, ...readdirSync(folder).map((name) => join(folder, name))].map((file) => statSync(file).mode & 0o077)
+describe("a database that cannot be read in place", () => {
+  test("is copied into the folder for copies and nowhere else: the rows of a leftover -wal without its -shm", () => {
+    const dir = tempDir()
+    const path = join(dir, "app.db")
+    makeKilled(path, ["", "-wal"])
+    const before = treeHash(dir)
+    const [temp, scratch] = [tempDir(), newScratch()]
+    vi.stubEnv("TMPDIR", temp)
+    expect(withForeignDatabase(path, (db) => db.all("select x from t"), scratch)).toEqual([{ x: "only in the wal" }])
+    vi.unstubAllEnvs()
+    expect(treeHash(dir)).toEqual(before)
+    expect(readdirSync(temp)).toEqual([])
+    expect(filesIn(scratch)).toEqual([expect.stringMatching(/app\.db$/)])
   })
-  expect(modes.length).toBeGreaterThan(2)
-  expect(new Set(modes)).toEqual(new Set([0]))
+
+  test("is private to its owner there", () => {
+    if (process.platform === "win32") return
+    const path = join(tempDir(), "app.db")
+    makeKilled(path, ["", "-wal"])
+    chmodSync(path, 0o644)
+    const scratch = newScratch()
+    const modes = withForeignDatabase(
+      path,
+      (db) => {
+        db.all("select x from t")
+        const all = readdirSync(scratch, { recursive: true }).map((name) => join(scratch, String(name)))
+        return [scratch, ...all].map((file) => statSync(file).mode & 0o077)
+      },
+      scratch,
+    )
+    expect(modes.length).toBeGreaterThan(4)
+    expect(new Set(modes)).toEqual(new Set([0]))
+  })
+
+  test("is copied once for as long as it is as it is, and anew when it changed", () => {
+    const path = join(tempDir(), "app.db")
+    makeKilled(path, ["", "-wal"])
+    const scratch = newScratch()
+    const copies = () => filesIn(scratch).map((file) => `${file} ${statSync(file).ino} ${statSync(file).birthtimeMs}`)
+    withForeignDatabase(path, count, scratch)
+    const first = copies()
+    for (let i = 0; i < 13; i++) expect(withForeignDatabase(path, count, scratch)).toBe(1)
+    expect(copies()).toEqual(first)
+    utimesSync(path, 1_000, 1_000)
+    expect(withForeignDatabase(path, count, scratch)).toBe(1)
+    expect(copies()).toHaveLength(1)
+    expect(copies()).not.toEqual(first)
+  })
+
+  test("is read as it was found, also when its program has written since", () => {
+    const path = join(tempDir(), "app.db")
+    makeKilled(path, ["", "-wal"])
+    const scratch = newScratch()
+    withForeignDatabase(path, count, scratch)
+    const first = filesIn(scratch)
+    utimesSync(path, 1_000, 1_000)
+    for (let i = 0; i < 13; i++) expect(withFoundDatabase(path, count, scratch)).toBe(1)
+    expect(filesIn(scratch)).toEqual(first)
+    // Whoever looks for what there is now sees what there is now.
+    for (const suffix of ["-wal", ""]) rmSync(path + suffix)
+    makeDatabase(path, "delete", 5)
+    expect(withForeignDatabase(path, count, scratch)).toBe(5)
+    expect(withFoundDatabase(path, count, scratch)).toBe(5)
+  })
+
+  test("is told apart from another of the same name", () => {
+    const [one, other] = [join(tempDir(), "app.db"), join(tempDir(), "app.db")]
+    for (const path of [one, other]) makeKilled(path, ["", "-wal"])
+    const scratch = newScratch()
+    for (const path of [one, other, one, other]) expect(withForeignDatabase(path, count, scratch)).toBe(1)
+    expect(filesIn(scratch)).toHaveLength(2)
+  })
+
+  test("leaves nothing half copied where it cannot be copied, and says why", () => {
+    const path = join(tempDir(), "app.db")
+    makeKilled(path, ["", "-wal"])
+    expect(() => withForeignDatabase(path, count)).toThrow("there is no folder for a copy of it")
+    const scratch = newScratch()
+    truncateSync(path, 2 ** 43)
+    expect(() => withForeignDatabase(path, count, scratch)).toThrow(
+      /^it cannot be read in place, and a copy needs 8796\d* MB where \d+ MB are free \(.*\)\. Free some space/,
+    )
+    expect(readdirSync(scratch)).toEqual([])
+  })
 })
 
 test("does not repair the -shm that a killed program left", () => {
@@ -101,9 +171,8 @@ test("rolls a hot journal back in its copy, not in the source", () => {
   db.exec("rollback")
   db.close()
   const before = treeHash(dir)
-  expect(withForeignDatabase(path, (foreign) => foreign.all("select x, count(*) as n from t group by x"))).toEqual([
-    { x: "kept", n: 500 },
-  ])
+  const rows = (foreign: ForeignDatabase) => foreign.all("select x, count(*) as n from t group by x")
+  expect(withForeignDatabase(path, rows, newScratch())).toEqual([{ x: "kept", n: 500 }])
   expect(treeHash(dir)).toEqual(before)
 })
 
@@ -116,7 +185,9 @@ test("reads databases in a read-only folder, in a process that may not write the
   chmodSync(dir, 0o555)
   try {
     const before = treeHash(dir)
-    const run = spawnSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", READER, dir], {
+    const scratch = tempDir()
+    chmodSync(scratch, 0o777)
+    const run = spawnSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", READER, dir, scratch], {
       encoding: "utf8",
       ...(process.getuid?.() === 0 && { uid: 65534, gid: 65534 }), // root may write everywhere, so nobody reads
     })
@@ -134,7 +205,7 @@ import { withForeignDatabase } from ${JSON.stringify(MODULE)}
 const told = { mayWrite: true }
 try { accessSync(process.argv[1], constants.W_OK) } catch { told.mayWrite = false }
 for (const name of ["closed", "killed", "torn"])
-  told[name] = withForeignDatabase(process.argv[1] + "/" + name + ".db", (db) => db.all("select count(*) as n from t")[0].n)
+  told[name] = withForeignDatabase(process.argv[1] + "/" + name + ".db", (db) => db.all("select count(*) as n from t")[0].n, process.argv[2])
 console.log(JSON.stringify(told))
 `
 
@@ -149,16 +220,18 @@ test("reads beside a live writer in WAL mode: every read is whole, the writer is
     told += data
   })
   await vi.waitFor(() => expect(told).toContain("ready"), 20_000)
+  const scratch = newScratch()
   let first: number | undefined
   let last = 0
   let reads = 0
   const deadline = Date.now() + 40_000
   // until reader and writer have truly met: a slow machine takes longer, it does not prove less
   while ((reads < 300 || last - (first ?? last) < 200) && Date.now() < deadline) {
-    const { pairs, rows } = withForeignDatabase(path, (db) => ({
+    const counts = (db: ForeignDatabase) => ({
       pairs: Number(db.all("select count(*) as n from pair")[0]?.n),
       rows: Number(db.all("select count(*) as n from t")[0]?.n),
-    }))
+    })
+    const { pairs, rows } = withForeignDatabase(path, counts, scratch)
     expect(rows).toBe(pairs * 2)
     expect(pairs).toBeGreaterThanOrEqual(last)
     first ??= pairs
@@ -216,10 +289,11 @@ test("reads a copy when the file keeps moving", () => {
   const path = join(tempDir(), "app.db")
   makeDatabase(path, "delete")
   let runs = 0
-  const seen = withForeignDatabase(path, (db) => {
+  const moving = (db: ForeignDatabase) => {
     if (++runs <= 4) utimesSync(path, 1_000 + runs, 1_000 + runs)
     return count(db)
-  })
+  }
+  const seen = withForeignDatabase(path, moving, newScratch())
   expect({ seen, runs }).toEqual({ seen: 3, runs: 5 })
 })
 
@@ -269,7 +343,7 @@ test("follows a link to the database, beside which its -wal lies", () => {
   makeKilled(path, ["", "-wal"])
   const link = join(tempDir(), "link.db")
   symlinkSync(path, link)
-  expect(withForeignDatabase(link, count)).toBe(1)
+  expect(withForeignDatabase(link, count, newScratch())).toBe(1)
   expect(databaseStamp(link)).toBe(databaseStamp(path))
 })
 
@@ -278,7 +352,8 @@ test("cannot write, whatever it is asked", () => {
   makeDatabase(path, "wal")
   expect(() => withForeignDatabase(path, (db) => db.all("insert into t values (1)"))).toThrow("readonly")
   makeKilled(path, ["", "-wal"])
-  expect(() => withForeignDatabase(path, (db) => db.all("insert into t values (1)"))).toThrow("readonly")
+  const insert = (db: ForeignDatabase) => db.all("insert into t values (1)")
+  expect(() => withForeignDatabase(path, insert, newScratch())).toThrow("readonly")
 })
 
 test("gives numbers as numbers, those past 2^53 as text, blobs as bytes", () => {

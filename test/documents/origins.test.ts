@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process"
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { listDocuments, readDocument } from "../../src/documents/files.ts"
@@ -94,6 +103,18 @@ describe("repositories", () => {
     expect(existsSync(join(updated.root, "old.md"))).toBe(false)
     expect(readdirSync(dir, { recursive: true }).filter((path) => /(^|\/)pwned/.test(String(path)))).toEqual([])
     expect(readdirSync(join(dir, "cache")).length).toBe(1)
+  })
+
+  test("what a copy that was killed left is removed by the next, and one that is under way stays", async () => {
+    const dir = tempDir()
+    const { folder, commit } = repository(dir, "guide")
+    writeFileSync(join(folder, "guide.md"), "# Guide\n")
+    commit()
+    for (const name of ["old.partial-a", "new.partial-b"])
+      mkdirSync(join(dir, "cache", name, ".git"), { recursive: true })
+    utimesSync(join(dir, "cache", "old.partial-a"), 1_000, 1_000)
+    await resolveOrigin(`file://${folder}`, at(dir))
+    expect(readdirSync(join(dir, "cache")).sort()).toEqual([expect.stringMatching(/^guide-/), "new.partial-b"])
   })
 
   test("a hook that is put into a copy does not run", async () => {

@@ -11,7 +11,7 @@ const OPENS = /^(?:readFile|readFileSync|open|openSync|openAsBlob|createReadStre
 const ALLOWED: Record<string, string> = {
   "files/read-file.ts": "the one reader",
   "connectors/zstd.ts": "createReadStream of what the reader opened",
-  "connectors/foreign-sqlite.ts": "copies a database that was looked at before",
+  "connectors/database-copy.ts": "writes a copy of what the reader opened",
   "agent/map.run.ts": "a schema that the user names on the command line, who may name a pipe",
   "agent/recipes.ts": "a recipe that the user names or keeps in dex's folder",
   "agent/map/cache.ts": "dex's own folder",
