@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import {
   copyFileSync,
   existsSync,
@@ -208,6 +209,16 @@ describe("compressed rollouts", () => {
     expect(skipped[0]!.reason).toMatch(/not readable as zstd/)
     expect(records.length).toBeLessThan(3001)
     expect(records.length).toBeGreaterThan(1000)
+  })
+
+  test("counts with what it holds, by which memory is given for reading it", async () => {
+    const said = Array.from({ length: 3000 }, (_, i) =>
+      says("user", createHash("sha256").update(`${i}`).digest("hex").repeat(2)),
+    )
+    const lines = jsonl(rollout(meta(), ...said))
+    const [unit] = await write(tempDir(), `${STEM}.jsonl.zst`, zstdCompressSync(lines))
+    expect(statSync(unit!.path).size).toBeLessThan(lines.length / 2)
+    expect(unit!.bytes).toBeGreaterThan(lines.length / 2)
   })
 
   test("nothing is left in any temporary folder, read or not", async () => {
