@@ -1,10 +1,11 @@
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, copyFileSync, existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { isFolder } from "../files/look-at.ts"
 import { normalRemote, repositoryIdentity } from "../git/identity.ts"
 import { verifyBackup } from "../store/backup.ts"
 import { tryLock } from "../store/lock.ts"
+import { openScratch } from "../store/scratch.ts"
 import { openStore } from "../store/sqlite-store.ts"
 import type { ProjectIdentity, Store } from "../store/store.ts"
 import type { Dex } from "./context.ts"
@@ -17,9 +18,9 @@ export async function run(dex: Dex, input: { file: string }) {
     throw new DexError("same_history", `${input.file} is a copy of this very history: there is nothing to merge.`)
   const lock = tryLock(dex.home.lock)
   if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
-  const folder = privateFolder(dex)
+  const scratch = openScratch(dex.home.dir)
   try {
-    const copy = copyOf(file, folder)
+    const copy = copyOf(file, scratch.folder)
     const other = openStore(copy)
     const theirs = await other.projectIdentities().finally(() => other.close())
     const projects = await samePlaces(theirs, await ownProjects(dex, store))
@@ -32,7 +33,7 @@ export async function run(dex: Dex, input: { file: string }) {
     await (await dex.index())?.follow(store)
     return { file, conversations, messages, forgotten, projects, made_private, duration_ms: Date.now() - started }
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    scratch.close()
     lock.release()
   }
 }
@@ -46,12 +47,6 @@ function copyOf(file: string, folder: string): string {
     chmodSync(copy + suffix, 0o600)
   }
   return copy
-}
-
-function privateFolder(dex: Dex): string {
-  const parent = join(dex.home.dir, "tmp")
-  mkdirSync(parent, { recursive: true, mode: 0o700 })
-  return mkdtempSync(join(parent, "import-"))
 }
 
 /** The projects of this machine, the current one included, as they are known anywhere. */
