@@ -1,0 +1,82 @@
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { openSqlite } from "../../src/store/engine.ts"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { carve } from "../support/carve.ts"
+import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
+import { dex } from "../support/dex.ts"
+import { randomWords } from "../support/random-words.ts"
+import { itemOf, suggestionOf } from "../support/suggestions.ts"
+import { tempDir } from "../support/temp.ts"
+
+const OTHER = "22222222-2222-4333-8444-555555555555"
+const TURNS = 120
+
+/** A word that is nowhere else. The index leaves out of a word what it shares with the one before, so its end is looked for. */
+const canary = (of: string, n: number) => `${"bdfgklmnpr"[n % 10]}${"aeiou"[n % 5]}${of}canary${n}`
+const ends = (of: string) => Array.from({ length: TURNS }, (_, n) => canary(of, n).slice(2))
+
+/** A long session that met an error and fixed it, with a word of its own in every message. */
+function longSession(home: string, session: string, of: string): void {
+  const words = randomWords(of.length)
+  const told = writer({ sessionId: session }, of)
+  told.prompt(`${canary(of, 0)} fails, make the tests pass`)
+  const error = `TypeError: ${canary(of, 1)} is not a function`
+  told.answer(`m1_${of}`, [call(`c1_${of}`, "Bash", { command: "npm test" })])
+  told.result(`c1_${of}`, error, { toolUseResult: `Error: ${error}` }, { is_error: true })
+  const filePath = `/home/dev/proj/src/${canary(of, 2)}.ts`
+  told.answer(`m2_${of}`, [call(`c2_${of}`, "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+  const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ["-a", `+${canary(of, 3)}()`] }]
+  told.result(`c2_${of}`, "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
+  told.answer(`m3_${of}`, [call(`c3_${of}`, "Bash", { command: "npm test" })])
+  told.result(`c3_${of}`, "12 passed", { toolUseResult: { stdout: "12 passed", stderr: "", interrupted: false } })
+  for (let n = 4; n < TURNS; n++) {
+    if (n % 2) told.prompt(`${words(300)} ${canary(of, n)} ${words(300)}`)
+    else told.answer(`t${n}_${of}`, [{ type: "text", text: `${words(300)} ${canary(of, n)} ${words(300)}` }])
+  }
+  told.plain({ type: "custom-title", customTitle: `About ${canary(of, 0)}`, sessionId: session })
+  putSession(home, told.records, session)
+}
+
+test("nothing of a forgotten conversation can be carved out of any file, nor out of a log that others keep open", async () => {
+  const home = tempDir()
+  const folder = join(home, ".dex")
+  longSession(home, SESSION, "lost")
+  longSession(home, OTHER, "kept")
+  for (const args of [
+    ["sync"],
+    ["fix", `TypeError: ${canary("lost", 1)} is not a function`],
+    ["search", canary("lost", 5)],
+  ])
+    expect(await dex(home, args)).toMatchObject({ code: 0 })
+  const suggestions = openSuggestions(join(folder, "suggest.db"))
+  for (let n = 0; n < TURNS; n++)
+    suggestions.save(
+      suggestionOf(`ab${n}`, {
+        items: [
+          itemOf({
+            key: `${n}`,
+            summary: `${canary("lost", n)} ${"x".repeat(3_000)}`,
+            ref: `claude_code:${SESSION}#2`,
+          }),
+        ],
+      }),
+    )
+  suggestions.close()
+  // Everything can be found before, or finding nothing after would prove nothing.
+  const databases = ["history.db", "index.db", "knowledge.db", "suggest.db"]
+  const before = carve(folder, ends("lost"))
+  for (const name of databases) expect(before).toContain(`${name}: bytes`)
+  expect(before).toContain("history.db: frame")
+  // As a server does that is idle: so no log is removed by whoever closes last.
+  for (const name of databases) {
+    const open = openSqlite(join(folder, name))
+    onTestFinished(() => void open.close())
+    open.prepare("select count(*) from sqlite_master").get()
+  }
+  expect(await dex(home, ["forget", SESSION, "--yes"])).toMatchObject({ code: 0 })
+  expect(carve(folder, ends("lost"))).toEqual([])
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  expect(carve(folder, ends("lost"))).toEqual([])
+  expect(carve(folder, ends("kept"))).toEqual(expect.arrayContaining(["history.db: frame", "index.db: bytes"]))
+})
