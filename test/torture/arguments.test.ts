@@ -1,0 +1,58 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { planOf } from "../../scripts/torture.mjs"
+
+const ROOT = join(import.meta.dirname, "../..")
+const runs = (args: string[], env = {}) => {
+  const plan = planOf(args, env)
+  if (!("runs" in plan)) throw new Error(JSON.stringify(plan))
+  return plan.runs
+}
+const wrong = (...args: string[]) => {
+  const plan = planOf(args, {})
+  return "wrong" in plan ? plan.wrong : undefined
+}
+
+test("runs every campaign, or those that are named, in the order of the table", () => {
+  const all = runs([]).map((run) => run.name)
+  expect(all.length).toBeGreaterThan(10)
+  expect(new Set(all).size).toBe(all.length)
+  expect(runs(["model", "kill"]).map((run) => run.name)).toEqual(["kill", "model"])
+})
+
+test("a count and a seed on the command line win over the environment, which wins over the defaults", () => {
+  expect(runs(["model", "--count", "5000", "--seed", "7"])).toMatchObject([
+    { file: "test/ingest/model.test.ts", env: { DEX_HISTORIES: "5000", DEX_SEED: "7" } },
+  ])
+  expect(runs(["--count=5", "kill", "wal"]).map((run) => run.env)).toEqual([{ DEX_KILLS: "5" }, { DEX_CUTS: "5" }])
+  expect(runs(["protocol", "--seed", "3"])[0]!.env).toEqual({ DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: "3" })
+  expect(runs(["model"], { DEX_HISTORIES: "20", DEX_SEED: "9" })[0]!.env).toEqual({
+    DEX_HISTORIES: "20",
+    DEX_SEED: "9",
+  })
+  expect(runs(["model", "--count", "30"], { DEX_HISTORIES: "20" })[0]!.env).toMatchObject({ DEX_HISTORIES: "30" })
+  expect(runs(["model"])[0]!.env).toEqual({ DEX_HISTORIES: "50000", DEX_SEED: expect.stringMatching(/^\d+$/) })
+})
+
+test("says what is wrong with the arguments, and what there is", () => {
+  expect(wrong("modle")).toMatch(/There is no campaign "modle".*kill, wal, model/)
+  for (const value of ["", "0", "-1", "1.5", "many"])
+    expect(wrong("kill", `--count=${value}`)).toBe("--count takes a whole number from 1 on.")
+  expect(wrong("kill", "--count")).toBe("--count takes a whole number from 1 on.")
+  expect(wrong("kill", "--often", "3")).toBe("There is no option --often.")
+  expect(wrong("--count", "5")).toMatch(/--count goes with the campaigns that it is for/)
+  expect(wrong("disk", "--count", "5")).toBe("The campaign disk has no count.")
+  expect(wrong("kill", "--seed", "5")).toBe("The campaign kill has no seed.")
+})
+
+test("the command prints how it is used, and ends with 2 where it was not understood", () => {
+  const asked = execFileSync(process.execPath, ["scripts/torture.mjs", "--help"], { cwd: ROOT, encoding: "utf8" })
+  expect(asked).toMatch(/npm run torture -- model --count 5000 --seed 7/)
+  for (const { name } of runs([])) expect(asked).toContain(`\n  ${name}`)
+  const { status, stderr } = spawnSync(process.execPath, ["scripts/torture.mjs", "modle"], {
+    cwd: ROOT,
+    encoding: "utf8",
+  })
+  expect({ status, stderr }).toEqual({ status: 2, stderr: expect.stringMatching(/^There is no campaign "modle"/) })
+})
