@@ -109,8 +109,7 @@ async function confirmIfNeeded(
   dex: Dex,
   json: boolean,
 ): Promise<unknown> {
-  const runConfirmed = () =>
-    (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, { ...(input as object), yes: true })
+  const runConfirmed = async () => (await runTool(tool, dex, { ...(input as object), yes: true })).output
   const waits = (output as { asked?: boolean }).asked === true
   if (!json && (tool.name === "install" || tool.name === "uninstall")) {
     const { confirmWiring } = await import("./confirm-wiring.ts")

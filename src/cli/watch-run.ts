@@ -3,6 +3,7 @@ import { optedIn, optIn } from "../config/projects.ts"
 import { connectors } from "../connectors/index.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
+import { visibleIn } from "../render/visible.ts"
 import { isPrivate, startDelivering } from "../tools/delivery.ts"
 import { readState, takeInstance } from "../watch/instance.ts"
 import type { WatchEvent } from "../watch/report.ts"
@@ -75,7 +76,7 @@ function onSignals(stop: () => void): () => void {
 type View = (event: WatchEvent) => void
 
 function jsonView(): View {
-  return (event) => void process.stdout.write(`${toJson(event)}\n`)
+  return (event) => void process.stdout.write(`${toJson(visibleIn(event).output)}\n`)
 }
 
 /** A line for everything that changed. */

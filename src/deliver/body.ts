@@ -1,6 +1,7 @@
 import { basename } from "node:path"
 import { redactText } from "../ingest/redact.ts"
 import { toJson } from "../render/json.ts"
+import { visible, visibleIn } from "../render/visible.ts"
 import type { KeptSuggestion } from "../store/suggestions.ts"
 
 export const MOST_BODY_BYTES = 20_000
@@ -12,7 +13,7 @@ const LONGEST_TEXT = 2_000
  */
 export function messageOf({ id, seq, subscription, moment, items }: KeptSuggestion): string {
   for (let kept = items.length; ; kept--) {
-    const body = toJson({
+    const { output } = visibleIn({
       type: "suggestion.created",
       timestamp: new Date(moment.at).toISOString(),
       data: {
@@ -36,12 +37,14 @@ export function messageOf({ id, seq, subscription, moment, items }: KeptSuggesti
         ...(kept < items.length && { items_left_out: items.length - kept }),
       },
     })
+    const body = toJson(output)
     if (Buffer.byteLength(body) < MOST_BODY_BYTES || kept === 0) return body
   }
 }
 
+/** Hidden signs first: they could stand inside a secret. */
 function clean(text: string): string {
-  return redactText(text).slice(0, LONGEST_TEXT)
+  return redactText(visible(text)).slice(0, LONGEST_TEXT)
 }
 
 function fileIn({ file = "", project }: KeptSuggestion["moment"]): string {

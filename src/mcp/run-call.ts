@@ -48,21 +48,24 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const { output, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), filled.ok)
+    const { output, removed, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), filled.ok)
     setImmediate(() => void record())
-    return told(tool, output, asOf)
+    return told(tool, output, removed, asOf)
   })
 }
 
-function told(tool: Offered, output: unknown, asOf: number | undefined): Told {
+function told(tool: Offered, output: unknown, removed: number, asOf: number | undefined): Told {
   const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
   const known =
     tool.name === "guide"
       ? ""
       : `\nfresh_as_of: ${fresh_as_of ?? "not everything is read yet; call again later for more"}`
+  // Whoever hid something meant a model to read it.
+  const hidden =
+    removed === 0 ? "" : `\nnote: ${removed} invisible ${removed === 1 ? "character was" : "characters were"} removed`
   return {
     output,
-    text: (textOf(tool.mcp.name, output, offered) ?? toJson(output)) + known,
+    text: (textOf(tool.mcp.name, output, offered) ?? toJson(output)) + hidden + known,
     ...(fresh_as_of !== undefined && { fresh_as_of }),
   }
 }

@@ -1,3 +1,5 @@
+import { visible } from "./visible.ts"
+
 /** How to write to this terminal, or pipe. */
 export type Terminal = { columns: number; color: boolean; interactive: boolean }
 
@@ -18,19 +20,9 @@ export function paint(terminal: Pick<Terminal, "color">, style: Style, text: str
   return terminal.color && text !== "" ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text
 }
 
-/**
- * Text from a transcript as it may reach a screen: no control characters, no escape sequences, nothing that reorders or
- * hides text. Newlines and tabs stay.
- */
+/** Text from a transcript as it may reach a screen. */
 export function safe(text: string): string {
-  return (
-    text
-      .replace(/\r\n?/g, "\n")
-      .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|[ -~]?)/g, "")
-      .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, "")
-      // Nobody sees these; what is left says whether a sign is drawn in colour.
-      .replace(/[\p{Default_Ignorable_Code_Point}--[\ufe0e\ufe0f]]/gv, "")
-  )
+  return visible(text)
 }
 
 /** On one line, whatever it held. */

@@ -1,0 +1,221 @@
+import { execFileSync, spawnSync } from "node:child_process"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { beforeAll, expect, test } from "vitest"
+import { commands } from "../../src/cli/commands.ts"
+import { offered } from "../../src/mcp/definitions.ts"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { itemsFor, refsIn } from "../agent/map-script.ts"
+import { connect } from "../mcp/client.ts"
+import { connectHttp, serveHttp } from "../mcp/http-client.ts"
+import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
+import { DEX, dex } from "../support/dex.ts"
+import { HIDDEN, hidden } from "../support/hidden.ts"
+import { modelServer } from "../support/model-server.ts"
+import { itemOf, suggestionOf } from "../support/suggestions.ts"
+import { sharedTempDir } from "../support/temp.ts"
+
+/** All of them, after every word that somebody else wrote. */
+const H = HIDDEN.join("")
+const hostile = (text: string) => text.replaceAll(/(?<=\w)(?= |$)/g, H)
+/** As far as it can be an argument of a program. */
+const typed = (text: string) => hostile(text).replaceAll("\0", "")
+const REF = `claude_code:${SESSION}`
+const ERROR = `TypeError: quokkaword is not a function\n    at ${H} here`
+
+const home = sharedTempDir()
+const project = join(home, "shop")
+const inside = (args: string[], env: Record<string, string> = {}) => dex(home, args, env, DEX, "", project)
+
+beforeAll(async () => {
+  mkdirSync(join(project, "src"), { recursive: true })
+  execFileSync("git", ["init", "-q", "-b", `main${"\u200b\u{e0041}"}`, project])
+  const file = join(project, "src", `token${"\u202e\u{e0041}\u200b"}.ts`)
+  writeFileSync(file, "export const a = 1\n")
+  writeFileSync(
+    join(project, "guide.md"),
+    `# ${typed("Guide")}\n\n${typed("All zebra words")}\n\n## ${typed("Ports")}\n\nzebra\n`,
+  )
+  const git = ["-c", "user.name=d", "-c", "user.email=d@example.org"]
+  execFileSync("git", ["add", "."], { cwd: project })
+  execFileSync("git", [...git, "commit", "-qm", typed("clock: zebra step")], { cwd: project })
+  const told = writer({ cwd: project, gitBranch: hostile("main"), version: hostile("2.1") })
+  told.prompt(hostile("Make the zebra tests pass"))
+  run("c1", ERROR, true)
+  edit("e1", join(project, "src/token.ts"))
+  run("c2", hostile("12 passed"), false)
+  run(
+    "c3",
+    `FAIL src/a.test.ts > ${hostile("zebra refreshes")}\nError: ${hostile("expected zebra")}`,
+    true,
+    "npx vitest run src/a.test.ts",
+  )
+  run("c4", `[main 1a2b3c4] ${hostile("auth: zebra")}\n 1 file changed`, false, `git commit -m '${hostile("zebra")}'`)
+  told.answer("m_t", [call("t1", hostile("Strange"), { [hostile("field")]: hostile("zebra value") })])
+  told.result("t1", hostile("zebra result"))
+  told.prompt(hostile("We decided to keep zebra prices as integers of cents."))
+  told.add({ type: hostile("odd-type") })
+  told.answer("m_z", [{ type: "text", text: hostile("The zebra answer is 42.") }])
+  told.plain({ type: "custom-title", customTitle: hostile("About zebra"), sessionId: SESSION })
+  putSession(home, told.records)
+  expect(await inside(["sync"])).toMatchObject({ code: 0 })
+  expect(await inside(["docs", "add", project, "--name", "guide"])).toMatchObject({ code: 0 })
+  const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
+  const item = itemOf({ title: hostile("a zebra"), summary: hostile("b"), reason: hostile("c"), ref: `${REF}#2`, file })
+  suggestions.save(suggestionOf("0f0f0f", { moment: { project, file, session: hostile("now") }, items: [item] }))
+  suggestions.close()
+
+  function edit(id: string, filePath: string) {
+    const input = { file_path: filePath, old_string: hostile("a"), new_string: hostile("b") }
+    told.answer(`m_${id}`, [call(id, "Edit", input)])
+    const lines = ["-a", `+${hostile("readToken()")}`]
+    const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines }]
+    told.result(id, hostile("The file was updated."), { toolUseResult: { filePath, structuredPatch } })
+  }
+  function run(id: string, output: string, isError: boolean, command = "npm test") {
+    told.answer(`m_${id}`, [call(id, "Bash", { command })])
+    const result = isError ? `Error: ${output}` : { stdout: output, stderr: "", interrupted: false }
+    told.result(id, output, { toolUseResult: result }, { is_error: isError })
+  }
+})
+
+/** Every command, in the forms that show what others wrote. What changes something comes last. */
+const CASES: Record<string, string[][]> = {
+  search: [["zebra"], ["zebra", "--by", "message", "--explain"], ["12", "--limit", "50"]],
+  list: [[], ["--all"]],
+  show: [[SESSION, "--format", "full"], [SESSION], [`${SESSION}#2`], [SESSION, "--format", "outline"]],
+  timeline: [[`${SESSION}#5`], [`${SESSION}#5`, "--session", "all"]],
+  scan: [[SESSION]],
+  read: [
+    [SESSION, "1-20"],
+    [SESSION, "1-20", "--show", "text"],
+  ],
+  resume: [[SESSION]],
+  handover: [[SESSION, "--print"]],
+  fix: [["quokkaword is not a function"]],
+  suggest: [["--error", "quokkaword is not a function"], ["--file", "src/a.ts"], []],
+  tests: [[]],
+  decisions: [["--all"]],
+  suggestions: [["--all"]],
+  feedback: [["0f0f", "used", "--item", "1"]],
+  subscribe: [[typed("topic:zebra")]],
+  subscriptions: [[]],
+  unsubscribe: [],
+  docs: [["list"], ["list", "guide"], ["outline", "docs:guide/guide.md"], ["show", "docs:guide/guide.md"]],
+  traces: [[]],
+  trace: [[]],
+  stats: [[], ["--suggestions"]],
+  guide: [[]],
+  sync: [[]],
+  sources: [[]],
+  doctor: [[]],
+  private: [[project, "--off"]],
+  mute: [["--list"]],
+  eval: [["--mine"]],
+  config: [[]],
+  ask: [["what is the zebra answer"]],
+  chat: [["what is the zebra answer"]],
+  map: [["collect zebras"]],
+  digest: [["--facts"], ["--period", "week"]],
+  rules: [[]],
+  install: [["claude_code"]],
+  uninstall: [["claude_code"]],
+  watch: [["--status"]],
+  reindex: [[]],
+  gc: [[]],
+  forget: [[SESSION]],
+}
+
+test("no sign that nobody sees leaves any command, as JSON or as text", async () => {
+  expect(commands.map((tool) => tool.name).filter((name) => !Object.hasOwn(CASES, name))).toEqual([])
+  const model = await modelServer((asked) => {
+    const isRules = JSON.stringify(asked.body).includes("contradictions")
+    const rules = refsIn(asked).map((ref) => ({ rule: hostile("do"), kind: "other", refs: [ref] }))
+    const items = itemsFor(asked).map((one) => ({ ...one, text: hostile("seen zebra") }))
+    return [{ text: JSON.stringify(isRules ? { rules, contradictions: [] } : { items }) }]
+  })
+  const env = { DEX_LLM_PROVIDER: model.url }
+  const leaks: unknown[] = []
+  const silent: string[] = []
+  for (const [name, forms] of Object.entries(CASES)) {
+    for (const form of forms) {
+      const run = await inside([name, ...form, "--json"], env)
+      const last = run.stdout.trimEnd().split("\n").at(-1)!
+      if (run.code === 2 && run.stdout === "") silent.push(`${name} ${run.stderr}`)
+      const found = new Set(
+        run.stdout === ""
+          ? []
+          : [...hidden(JSON.stringify(textsIn(JSON.parse(last)))), ...hidden(run.stdout.replaceAll("\n", ""))],
+      )
+      if (found.size > 0) leaks.push([name, form, [...found].join(" ")])
+      const text = await inside([name, ...form], env)
+      const shown = new Set(hidden(text.stdout + text.stderr))
+      if (shown.size > 0) leaks.push([`${name} as text`, form, [...shown].join(" ")])
+    }
+  }
+  expect(leaks).toEqual([])
+  expect(silent.filter((name) => !name.startsWith("eval"))).toEqual([])
+}, 240_000)
+
+/** Every text and name in an answer, as it was meant: JSON writes many signs as numbers. */
+function textsIn(value: unknown): string {
+  if (typeof value === "string") return value.replaceAll(/[\n\t]/g, "")
+  if (typeof value !== "object" || value === null) return ""
+  return Object.entries(value)
+    .flatMap(([name, inner]) => [name, textsIn(inner)])
+    .join(" ")
+}
+
+const CALLS: Record<string, object> = {
+  dex_search: { query: "zebra" },
+  dex_list: { all: true },
+  dex_get: { ids: [REF], format: "full", max_tokens: 19_000 },
+  dex_timeline: { id: `${REF}#5` },
+  context_suggest: { error: "quokkaword is not a function" },
+  suggestion_feedback: { id: "0f0f", verdict: "used" },
+  context_subscribe: { patterns: [hostile("topic:zebra")] },
+  dex_stats: {},
+  dex_guide: {},
+}
+
+test("nor any tool that agents call, over either transport, nor what they list and read; and it is said how many there were", async () => {
+  expect(offered.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
+  const client = await connect(home, { cwd: project })
+  const http = await connectHttp(await serveHttp(home), "2025-11-25")
+  let said = 0
+  for (const [name, input] of Object.entries(CALLS)) {
+    const told = await client.call(name, input)
+    expect([name, told.isError ?? false]).toEqual([name, false])
+    expect([name, hidden(textsIn(told))]).toEqual([name, []])
+    if (/\d+ invisible characters? w(as|ere) removed/.test(told.content[0]!.text)) said++
+    expect([name, hidden(textsIn(await http.call(name, input)))]).toEqual([name, []])
+  }
+  expect(said).toBeGreaterThan(3)
+  const plain = await client.call("dex_guide")
+  expect(plain.content[0]!.text).not.toMatch(/invisible/)
+  for (const [method, params] of [
+    ["resources/list", {}],
+    ["resources/read", { uri: `dex://conversation/${encodeURIComponent(REF)}` }],
+  ] as const)
+    expect(hidden(textsIn((await client.request(method, params)).result))).toEqual([])
+})
+
+test("nor a hook, when it speaks", async () => {
+  await inside(["fix", "quokkaword is not a function"])
+  const stdin = JSON.stringify({
+    session_id: "one",
+    cwd: project,
+    hook_event_name: "PostToolUseFailure",
+    tool_name: "Bash",
+    tool_input: { command: "npm test" },
+    error: `Exit code 1\n${ERROR}`,
+  })
+  const env = { PATH: process.env.PATH, HOME: home, DEX_HOOK_MS: "5000", DEX_PROACTIVE_MODE: "speak" }
+  const { stdout } = spawnSync(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {
+    input: stdin,
+    env,
+    encoding: "utf8",
+  })
+  expect(stdout).toContain("token")
+  expect(hidden(textsIn(JSON.parse(stdout)))).toEqual([])
+})

@@ -1,0 +1,86 @@
+import fc from "fast-check"
+import { describe, expect, test } from "vitest"
+import { visible, visibleIn } from "../../src/render/visible.ts"
+import { HIDDEN, hidden } from "../support/hidden.ts"
+
+const person = fc.string({ unit: "grapheme", maxLength: 12 })
+const hiding = fc.constantFrom(...HIDDEN)
+
+test("whatever is hidden in a text, nothing of it is left, and what people see is", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(fc.stringMatching(/^[\p{L}\p{N} .,:/]{0,9}$/u), hiding), { maxLength: 20 }),
+      (pieces) => {
+        const clean = visible(pieces.flat().join(""))
+        expect(hidden(clean)).toEqual([])
+        expect(visible(clean)).toBe(clean)
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+  const words = ["zebra", "finch 12", "Ünïcödé", "日本語"]
+  for (const sign of HIDDEN) expect(visible(words.join(sign))).toBe(words.join(sign === "\u2028" ? "\n" : ""))
+})
+
+test("plain text of any language stays as it is", () => {
+  fc.assert(
+    fc.property(person, (text) => {
+      fc.pre(hidden(text).length === 0 && text.isWellFormed() && !/[\r\u2028\u2029]|\p{Cf}/u.test(text))
+      expect(visible(text)).toBe(text)
+    }),
+  )
+})
+
+describe("joiners and selectors that belong to a sign or a word", () => {
+  test.each([
+    ["a family", "👨‍👩‍👧‍👦"],
+    ["skin tone and profession", "👩🏽‍🚀 👨🏿‍💻"],
+    ["a heart in colour", "❤️ ❤️‍🔥 🏳️‍🌈"],
+    ["keycaps and flags", "1️⃣ #️⃣ 🇩🇪"],
+    ["a sign drawn as text", "☎︎"],
+    ["Persian", "می‌روم کتاب‌ها"],
+    ["Hindi", "क्‍ष र्‍य"],
+    ["Malayalam", "അവന്‍"],
+    ["Sinhala", "ශ්‍රී"],
+    ["an ideograph's form", "葛\u{e0100}城"],
+  ])("%s is kept", (_, text) => {
+    expect(visible(text)).toBe(text)
+  })
+
+  test.each([
+    ["joiners between Latin letters", "ze\u200dbra\u200c", "zebra"],
+    ["a second joiner", "می\u200c\u200dروم", "می\u200cروم"],
+    ["bits as selectors after a smile", `😊${"\u{e0100}\u{e0101}\ufe01\ufe02".repeat(20)}`, "😊"],
+    ["a run of selectors", "❤️️︎", "❤️"],
+    ["selectors after letters", "a\ufe0fb\ufe0e", "ab"],
+    ["a flag spelt in tags", "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", "🏴"],
+    ["letters spelt in tags", "run\u{e0072}\u{e006d}\u{e0020}\u{e002d} it", "run it"],
+  ])("%s are taken out", (_, text, left) => {
+    expect(visible(text)).toBe(left)
+  })
+})
+
+test("colours go with their signs, lines end in one way, half a sign is marked as such", () => {
+  expect(visible("\u001b[1;31mred\u001b[0m \u001b]8;;http://x.test\u0007link\u001b]8;;\u0007")).toBe("red link")
+  expect(visible("a\r\nb\rc\u2029d")).toBe("a\nb\nc\nd")
+  expect(visible("a\ud83d")).toBe("a\ufffd")
+})
+
+test("every text of an answer is cleaned, names too, and what was taken out is counted; the answer itself is left alone", () => {
+  const answer = {
+    title: "a\u200bb",
+    rows: [{ "k\u202e": "c\u{e0041}\u001b[31m", n: 1, no: null, yes: true }, ["\ufeff"]],
+    same: "plain",
+    gone: undefined,
+  }
+  const before = structuredClone(answer)
+  expect(visibleIn(answer)).toEqual({
+    output: { title: "ab", rows: [{ k: "c", n: 1, no: null, yes: true }, [""]], same: "plain", gone: undefined },
+    removed: 4,
+  })
+  expect(answer).toEqual(before)
+  const own = JSON.parse('{"__proto__": {"a\u200b": 1}}')
+  expect(JSON.stringify(visibleIn(own).output)).toBe('{"__proto__":{"a":1}}')
+  const clean = { a: ["b"] }
+  expect(visibleIn(clean)).toEqual({ output: clean, removed: 0 })
+})
