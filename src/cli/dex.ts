@@ -22,8 +22,14 @@ if (process.argv[2] === "hook" && !isPersons(process.argv.slice(3))) {
 }
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0) // `dex list | head` is not an error
-  throw error
+  const why =
+    error.code === "ENOSPC"
+      ? "no space is left on the device. Free some space, or write it elsewhere."
+      : `${error.message}.`
+  process.stderr.write(`dex: The output could not be written: ${why}\n`)
+  process.exit(2)
 })
+process.stderr.on("error", () => {}) // what is said beside an answer must not cost the answer
 
 /** A person who tries it is told what it is for. An agent is not, whatever it left out: it would take in what is printed. */
 function isPersons(words: string[]): boolean {

@@ -1,0 +1,64 @@
+import { spawnSync } from "node:child_process"
+import { closeSync, existsSync, openSync } from "node:fs"
+import { expect, onTestFinished, test } from "vitest"
+import { DEX, startDex } from "../support/dex.ts"
+import { synced } from "../support/synced.ts"
+
+const onLinux = existsSync("/dev/full")
+
+/** A device on which every write fails as on a full disk. */
+function full(): number {
+  const device = openSync("/dev/full", "w")
+  onTestFinished(() => closeSync(device))
+  return device
+}
+
+const env = (home: string) => ({ PATH: process.env.PATH, HOME: home, NO_COLOR: "1" })
+
+test
+  .runIf(onLinux)
+  .each([
+    [["list"]],
+    [["search", "token", "--json"]],
+    [["--help"]],
+    [["--version"]],
+    [["show", "11111111", "--format", "full"]],
+    [["sync", "--json"]],
+    [["completions", "bash"]],
+  ])("dex %j says in one line that its output cannot be written, and ends with 2", async (args) => {
+  const home = await synced()
+  const run = spawnSync(process.execPath, [DEX, ...args], {
+    env: env(home),
+    stdio: ["ignore", full(), "pipe"],
+    encoding: "utf8",
+  })
+  const lines = run.stderr.trimEnd().split("\n")
+  expect({ code: run.status, said: lines.at(-1) }).toEqual({
+    code: 2,
+    said: "dex: The output could not be written: no space is left on the device. Free some space, or write it elsewhere.",
+  })
+  expect(run.stderr).not.toMatch(/^\s+at |Node\.js/m)
+})
+
+test.runIf(onLinux)("where only notes cannot be written, the answer is given as ever", async () => {
+  const home = await synced()
+  const run = spawnSync(process.execPath, [DEX, "list"], {
+    env: env(home),
+    stdio: ["ignore", "pipe", full()],
+    encoding: "utf8",
+  })
+  expect(run.status).toBe(0)
+  expect(run.stdout).toContain("Refresh token race")
+})
+
+test("a reader that has seen enough is no error, and nothing is said of it", async () => {
+  const home = await synced()
+  const child = startDex(home, ["show", "11111111", "--format", "full"])
+  child.stdout!.destroy()
+  let stderr = ""
+  child.stderr!.on("data", (chunk) => {
+    stderr += chunk
+  })
+  const code = await new Promise((resolve) => child.on("close", resolve))
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+})
