@@ -8,13 +8,14 @@ import type { MessageWrite } from "./store.ts"
 /**
  * A fork or a resume copies a prefix of another conversation: the same keys in both. The conversation whose file is
  * older is the original; in the other the messages are marked as copies, so that they are found and counted once.
+ * `uncounted`: how many messages, of either, were counted before and are not any more.
  */
 export function flagCopies(
   db: Db,
   source: string,
   id: number,
   added: { key: Buffer; flags: number }[],
-): { forkOf?: string } | undefined {
+): { forkOf?: string; uncounted: number } | undefined {
   const twins = new Set<number>()
   const find = db
     .prepare(
@@ -27,8 +28,15 @@ export function flagCopies(
   }
   if (twins.size === 0) return undefined
   let forkOf: { id: string; shared: number } | undefined
+  let uncounted = 0
   for (const twin of twins) {
     const [original, copy] = isOlder(db, twin, id) ? [twin, id] : [id, twin]
+    uncounted += db
+      .prepare(
+        "select count(*) from message where conversation_id = ? and not flags & 6 and key in (select key from message where conversation_id = ?)",
+      )
+      .pluck()
+      .get(copy, original) as number
     const shared = db
       .prepare(
         `update message set flags = flags | 4 where conversation_id = ? and key in (select key from message where conversation_id = ?)`,
@@ -44,7 +52,7 @@ export function flagCopies(
       refreshCounts(db, twin)
     }
   }
-  return forkOf ? { forkOf: forkOf.id } : {}
+  return { ...(forkOf && { forkOf: forkOf.id }), uncounted }
 }
 
 /** The numbers of the messages that were copied from another conversation. */

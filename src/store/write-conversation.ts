@@ -100,7 +100,9 @@ export function saveConversation(
   if (isChanged) updateConversation(db, id, facts)
   const saysLess = [...changed, ...moved].some(isLess)
   const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
-  return { id, changed: isChanged, added: added.length, fresh: [...touched].map(toStored), again }
+  const isNew = ({ message }: Numbered) => !message.superseded
+  const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
+  return { id, changed: isChanged, added: newHere, fresh: [...touched].map(toStored), again }
 }
 
 function toStored({ number, flags, message }: Numbered): StoredMessage {
