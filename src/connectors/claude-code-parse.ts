@@ -1,3 +1,4 @@
+import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Title } from "../core/conversation.ts"
 import { messagesOf, type Thread, type Told } from "./claude-code-messages.ts"
 import { textOf } from "./claude-code-text.ts"
@@ -33,10 +34,8 @@ const KNOWN_TYPES = new Set([
 
 /** The conversations of one transcript: the one it is named for, and the subagents that are told only inside it. */
 export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const unknown: Record<string, number> = {}
-  const count = (type: string) => {
-    unknown[type] = (unknown[type] ?? 0) + 1
-  }
+  const unknown = createCounts()
+  const count = (type: string) => unknown.add(type)
   const name = nameOf(unit.key)
   const { own, inside, spilled } = sort(all, name, count)
   const told = messagesOf({ id: name.id, records: own, voice: name.isSubagent ? "agent" : "person", spilled }, count)
@@ -45,7 +44,10 @@ export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parse
     const side: Thread = { id, records: thread.records, voice: "agent", spilled }
     conversations.push(insideOf(id, thread, name, told.calls, messagesOf(side, count)))
   }
-  return { conversations: conversations.filter((conversation) => conversation.messages.length > 0), unknown }
+  return {
+    conversations: conversations.filter((conversation) => conversation.messages.length > 0),
+    unknown: unknown.all(),
+  }
 }
 
 type Name = { id: string; isSubagent: boolean; session: string | undefined }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Message, Part } from "../core/conversation.ts"
 import type { Parsed, RawRecord } from "./connector.ts"
 import { digestOf, withoutBulk } from "./kept-text.ts"
@@ -23,11 +24,10 @@ export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
 export function parseHistory(all: Iterable<RawRecord>): Parsed {
   const conversations = new Map<string, Conversation>()
   const seen = new Set<string>()
-  const unknown: Record<string, number> = {}
+  const unknown = createCounts()
   for (const raw of all) {
     if (typeof raw.display !== "string") {
-      const type = string(raw.type) ?? "untyped"
-      unknown[type] = (unknown[type] ?? 0) + 1
+      unknown.add(string(raw.type) ?? "untyped")
       continue
     }
     const message = promptOf(raw, raw.display)
@@ -37,7 +37,10 @@ export function parseHistory(all: Iterable<RawRecord>): Parsed {
     seen.add(once)
     add(message, raw.display, conversation)
   }
-  return { conversations: [...conversations.values()].filter(({ messages }) => messages.length > 0), unknown }
+  return {
+    conversations: [...conversations.values()].filter(({ messages }) => messages.length > 0),
+    unknown: unknown.all(),
+  }
 }
 
 function promptOf(raw: RawRecord, display: string): Message {

@@ -1,3 +1,4 @@
+import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../core/conversation.ts"
 import type { Usage } from "../core/usage.ts"
 import type { Parsed, RawRecord } from "./connector.ts"
@@ -10,10 +11,8 @@ const AUTHORITY = 10
 
 /** One composer of the editor. Bubbles that its order does not name were edited away, and are not shown. */
 export function parseIde(rows: Iterable<RawRecord>): Parsed {
-  const unknown: Record<string, number> = {}
-  const count = (type: string) => {
-    unknown[type] = (unknown[type] ?? 0) + 1
-  }
+  const unknown = createCounts()
+  const count = (type: string) => unknown.add(type)
   let composer: RawRecord | undefined
   let folder: string | undefined
   const bubbles = new Map<string, RawRecord>()
@@ -26,7 +25,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
     else count(`record ${String(row.type)}`)
   }
   const id = string(composer?.id)
-  if (!composer || id === undefined) return { conversations: [], unknown }
+  if (!composer || id === undefined) return { conversations: [], unknown: unknown.all() }
   const about = record(composer.data) ?? {}
   const info = record(about.subagentInfo)
   const parentId = string(info?.parentComposerId)
@@ -37,7 +36,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
     const message = bubble && messageOf(String(bubbleId), bubble, asked, count)
     if (message) messages.push(message)
   }
-  if (messages.length === 0) return { conversations: [], unknown }
+  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
   fillTimes(messages)
 
   const name = string(about.name)
@@ -55,7 +54,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
     messages,
     authority: AUTHORITY,
   }
-  return { conversations: [conversation], unknown }
+  return { conversations: [conversation], unknown: unknown.all() }
 }
 
 function messageOf(

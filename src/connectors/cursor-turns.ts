@@ -1,3 +1,4 @@
+import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../core/conversation.ts"
 import type { Parsed, RawRecord, UnitName } from "./connector.ts"
 import { promptParts } from "./cursor-prompt.ts"
@@ -36,10 +37,8 @@ function stripBlock(block: unknown): unknown {
 
 /** One transcript, or one conversation of the command line. */
 export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const unknown: Record<string, number> = {}
-  const count = (type: string) => {
-    unknown[type] = (unknown[type] ?? 0) + 1
-  }
+  const unknown = createCounts()
+  const count = (type: string) => unknown.add(type)
   const isCli = unit.key.startsWith("cli:")
   const [session, sub] = unit.key.slice(unit.key.indexOf(":") + 1).split("/") as [string, string?]
   const id = sub ?? session
@@ -59,7 +58,7 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
     if (message) messages.push(message)
   }
   finishCalls(messages, calls)
-  if (messages.length === 0) return { conversations: [], unknown }
+  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
 
   const model = string(file.model)
   const last = messages.findLast((message) => message.role === "assistant")
@@ -79,7 +78,7 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
     messages,
     authority: isCli ? AUTHORITY.cli : AUTHORITY.transcript,
   }
-  return { conversations: [conversation], unknown }
+  return { conversations: [conversation], unknown: unknown.all() }
 }
 
 /** A call, where it was made, and its result once there is one: results often name no call, then they come in order. */

@@ -1,3 +1,4 @@
+import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Effect, Message, Origin, Part, Role } from "../core/conversation.ts"
 import type { Usage } from "../core/usage.ts"
 import type { Parsed, RawRecord, UnitName } from "./connector.ts"
@@ -11,10 +12,8 @@ const AUTHORITY = { database: 10, files: 8 }
 
 /** What the rows of one session say, from whichever era they are. */
 export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const unknown: Record<string, number> = {}
-  const count = (type: string) => {
-    unknown[type] = (unknown[type] ?? 0) + 1
-  }
+  const unknown = createCounts()
+  const count = (type: string) => unknown.add(type)
   const session: RawRecord[] = []
   const projects: RawRecord[] = []
   const messageRows: RawRecord[] = []
@@ -54,7 +53,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     const message = eventMessage(row, asked, count)
     if (message) messages.push(message)
   }
-  if (messages.length === 0) return { conversations: [], unknown }
+  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
 
   const ends = messageRows.flatMap((row) => time(record(record(row.data)?.time)?.completed) ?? [])
   const times = [...ends, ...messages.flatMap((message) => message.at ?? [])]
@@ -70,7 +69,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     messages,
     authority: unit.key.startsWith("db:") ? AUTHORITY.database : AUTHORITY.files,
   }
-  return { conversations: [conversation], unknown }
+  return { conversations: [conversation], unknown: unknown.all() }
 }
 
 /** The message of a row, and the notice of what went wrong in it. */

@@ -1,3 +1,5 @@
+import { byName } from "./by-name.ts"
+
 /**
  * The shape of a tool's input and output: JSON Schema as plain data, with its TypeScript type carried along. The CLI
  * reads flags from it, MCP and HTTP publish it, the reference page is made of it. A schema library would do the same
@@ -124,12 +126,13 @@ function checkObject(
   const name = (key: string) => (where === "" ? key : `${where}.${key}`)
   const result: Record<string, unknown> = {}
   for (const [key, inner] of Object.entries(schema.properties ?? {})) {
-    if (value[key] !== undefined) result[key] = check(inner, value[key], name(key), problem)
+    const given = byName(value, key)
+    if (given !== undefined) result[key] = check(inner, given, name(key), problem)
     else if (inner.default !== undefined) result[key] = inner.default
     else if (schema.required?.includes(key)) problem.text ||= `${name(key)} is missing`
   }
   for (const key of Object.keys(value)) {
-    if (schema.properties?.[key] !== undefined || value[key] === undefined) continue
+    if (byName(schema.properties ?? {}, key) !== undefined || value[key] === undefined) continue
     if (typeof schema.additionalProperties === "object")
       result[key] = check(schema.additionalProperties, value[key], name(key), problem)
     else problem.text ||= `${name(key)} is not known`

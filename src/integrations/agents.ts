@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
+import { byName } from "../core/by-name.ts"
 import { DexError } from "../core/error.ts"
 import { AGENT_NAMES, type Agent, type AgentName } from "./agent.ts"
 import { claudeCode } from "./claude-code.ts"
@@ -27,7 +28,7 @@ const SHORT: Record<string, AgentName> = { claude: "claude_code", gemini: "gemin
 export function namedAgents(names: readonly string[]): AgentName[] {
   const chosen = names.map((name) => {
     const plain = name.toLowerCase().replaceAll("-", "_")
-    const found = AGENT_NAMES.find((known) => known === plain) ?? SHORT[plain]
+    const found = AGENT_NAMES.find((known) => known === plain) ?? byName(SHORT, plain)
     if (found === undefined)
       throw new DexError("usage", `dex knows no agent "${name}". It knows: ${AGENT_NAMES.join(", ")}.`)
     return found

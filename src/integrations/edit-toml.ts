@@ -1,3 +1,4 @@
+import { byName } from "../core/by-name.ts"
 import { type Edit, EditProblem, newlineOf } from "./edit.ts"
 import type { Presence } from "./edit-json.ts"
 import { tomlStatements } from "./toml-lines.ts"
@@ -23,7 +24,7 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   if (!Object.entries(values).every(([name, value]) => said.get(name) === tomlOf(value))) return "other"
   const isMore = about.some((statement) => {
     const [name] = statement.path.slice(path.length)
-    return name !== undefined && name !== NOTED && values[name] === undefined
+    return name !== undefined && name !== NOTED && byName(values, name) === undefined
   })
   return isMore ? "more" : "same"
 }

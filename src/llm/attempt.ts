@@ -1,4 +1,5 @@
 import type { OpenAICompatibleChatLanguageModel } from "@ai-sdk/openai-compatible"
+import { byName } from "../core/by-name.ts"
 import { charactersWithin, tokensOf } from "../core/tokens.ts"
 import { oddCalls, readCalls, type Spoken } from "./calls.ts"
 import { type Dialect, learn, spoken } from "./dialect.ts"
@@ -184,7 +185,7 @@ const FINISHES: Record<string, ModelReply["finish"]> = {
 }
 
 function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
-  const said = FINISHES[heard.finish] ?? "other"
+  const said = byName(FINISHES, heard.finish) ?? "other"
   // The SDK drops calls whose name is empty.
   if (said === "tool_calls" && heard.calls.size === 0) addCall(heard, { name: "", raw: "" })
   const finish = heard.calls.size > 0 && (said === "stop" || said === "other") ? "tool_calls" : said

@@ -1,3 +1,4 @@
+import { byName } from "../core/by-name.ts"
 import type { Schema } from "../core/schema.ts"
 import type { Offered } from "./definitions.ts"
 
@@ -24,9 +25,10 @@ function asCall(commandLine: string, offered: readonly Offered[]): string | unde
       loose.push(words[i]!)
       continue
     }
-    const path = (tool.cli.nested?.[flag] ?? flag.replaceAll("-", "_")).split(".")
-    const schema = path.reduce<Schema | undefined>((at, key) => at?.properties?.[key], tool.input)
-    put(input, path, schema?.type === "boolean" ? true : readWord(schema, words[++i] ?? ""))
+    const path = (byName(tool.cli.nested ?? {}, flag) ?? flag.replaceAll("-", "_")).split(".")
+    const schema = path.reduce<Schema | undefined>((at, key) => byName(at?.properties ?? {}, key), tool.input)
+    if (!schema) return undefined
+    put(input, path, schema.type === "boolean" ? true : readWord(schema, words[++i] ?? ""))
   }
   const { positional: field, rest } = tool.cli
   if (field !== undefined && loose.length > 0) {
@@ -34,7 +36,7 @@ function asCall(commandLine: string, offered: readonly Offered[]): string | unde
     else input[field] = rest === undefined ? loose.join(" ") : loose.shift()
     if (rest !== undefined && loose.length > 0) input[rest] = loose.join(",")
   }
-  const isGiven = (name: string) => tool.input.properties?.[name] && !tool.mcp.omit?.includes(name)
+  const isGiven = (name: string) => byName(tool.input.properties ?? {}, name) && !tool.mcp.omit?.includes(name)
   return Object.keys(input).every(isGiven) ? call(tool.mcp.name, input) : undefined
 }
 

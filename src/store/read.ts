@@ -1,3 +1,4 @@
+import { createCounts } from "../core/by-name.ts"
 import {
   type Effect,
   type Kind,
@@ -451,14 +452,14 @@ export function sourceReport(db: Db): SourceReport[] {
         "select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(ended_at) as last_at from conversation where source = ?",
       )
       .get(source) as Raw
-    const skipped: Record<string, number> = {}
-    const unknown: Record<string, number> = {}
-    const redactions: Record<string, number> = {}
+    const skipped = createCounts()
+    const unknown = createCounts()
+    const redactions = createCounts()
     for (const unit of units) {
-      for (const { reason } of JSON.parse(unit.skipped) as { reason: string }[]) add(skipped, reason, 1)
-      for (const [type, n] of Object.entries(JSON.parse(unit.unknown) as Record<string, number>)) add(unknown, type, n)
+      for (const { reason } of JSON.parse(unit.skipped) as { reason: string }[]) skipped.add(reason)
+      for (const [type, n] of Object.entries(JSON.parse(unit.unknown) as Record<string, number>)) unknown.add(type, n)
       for (const [rule, n] of Object.entries(JSON.parse(unit.redactions) as Record<string, number>))
-        add(redactions, rule, n)
+        redactions.add(rule, n)
     }
     const archived = units.filter((unit) => unit.state === "archived").length
     return [
@@ -467,17 +468,13 @@ export function sourceReport(db: Db): SourceReport[] {
         units: units.length,
         archived,
         ...(present(held) as { conversations: number; messages: number }),
-        skipped,
-        unknown,
-        redactions,
+        skipped: skipped.all(),
+        unknown: unknown.all(),
+        redactions: redactions.all(),
         unreadable: unreadableFiles,
       },
     ]
   })
-}
-
-function add(counts: Record<string, number>, name: string, n: number): void {
-  counts[name] = (counts[name] ?? 0) + n
 }
 
 function toRow(row: Raw): ConversationRow {

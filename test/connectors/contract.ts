@@ -126,18 +126,20 @@ export function testConnector(connector: Connector, fixtures: string): void {
         const home = await homeOf(fixture)
         for (const unit of await lineUnits(connector, home)) {
           const before = connector.parse(await recordsOf(connector, unit), nameOf(unit))
-          appendFileSync(
-            unit.path,
-            `${JSON.stringify({ type: "never_seen_before", id: "x", payload: { deep: [1, null] } })}\n`,
-          )
+          for (const type of UNKNOWN_TYPES)
+            appendFileSync(unit.path, `${JSON.stringify({ type, id: "x", payload: { deep: [1, null] } })}\n`)
           const after = connector.parse(await recordsOf(connector, unit), nameOf(unit))
           expect(after.conversations).toEqual(before.conversations)
-          expect(sum(after.unknown)).toBe(sum(before.unknown) + 1)
+          expect(sum(after.unknown)).toBe(sum(before.unknown) + UNKNOWN_TYPES.length)
+          expect(Object.values(after.unknown).filter((count) => !Number.isSafeInteger(count))).toEqual([])
         }
       })
     })
   }
 }
+
+/** Some of which every object seems to have. */
+const UNKNOWN_TYPES = ["never_seen_before", "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]
 
 /** As `src/watch` reads it. */
 function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): boolean {

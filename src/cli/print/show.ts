@@ -1,3 +1,4 @@
+import { byName } from "../../core/by-name.ts"
 import { formatCount } from "../../core/format.ts"
 import { clip, paint, safe, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
@@ -72,7 +73,7 @@ export function headLines(conversation: Head, { terminal, home }: PrintContext):
 }
 
 function speaker(message: { role: string; origin: string }): string {
-  const name = NAMES[message.role] ?? message.role
+  const name = byName(NAMES, message.role) ?? message.role
   return message.role === "user" && !message.origin.includes("person") ? `${name}, injected` : name
 }
 

@@ -1,3 +1,4 @@
+import { byName } from "../../core/by-name.ts"
 import { grouped } from "../../core/format.ts"
 import type { Trace, TraceRow } from "../../core/trace.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
@@ -135,7 +136,7 @@ function explainSkipped(trace: Pick<Trace, "skipped" | "skipped_total">, termina
   const lines = ["", paint(terminal, "bold", `Not in the answer: ${many(trace.skipped_total, "candidate")}${shown}`)]
   for (const reason of [...new Set(trace.skipped.map((row) => row.skipped_reason))]) {
     const rows = trace.skipped.filter((row) => row.skipped_reason === reason)
-    lines.push(`  ${paint(terminal, "yellow", reason)}  ${REASONS[reason] ?? ""}`.trimEnd())
+    lines.push(`  ${paint(terminal, "yellow", reason)}  ${byName(REASONS, reason) ?? ""}`.trimEnd())
     for (const row of rows) {
       const score = row.score === undefined ? "" : row.score.toPrecision(4)
       lines.push(`    ${padEnd(score, 9)} ${clip(safeLine(row.ref), terminal.columns - 14)}`)
@@ -164,7 +165,9 @@ function replayLines(trace: Trace, replay: Replay, terminal: Terminal): string[]
   for (const { ref, rank, score_final } of replay.came)
     lines.push(...row("came", `at ${rank}`, scored(score_final), ref))
   for (const { ref, rank, score_final, skipped_reason } of replay.went)
-    lines.push(...row("went", `from ${rank}`, scored(score_final), ref, skipped_reason && REASONS[skipped_reason]))
+    lines.push(
+      ...row("went", `from ${rank}`, scored(score_final), ref, skipped_reason && byName(REASONS, skipped_reason)),
+    )
   for (const moved of replay.moved) {
     const terms = moved.terms.map(
       ({ name, change }) => `${safeLine(name)} ${change < 0 ? "−" : "+"}${digits(Math.abs(change))}`,

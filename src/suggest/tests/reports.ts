@@ -1,4 +1,5 @@
 import { type Token, Tokenizer } from "parse5"
+import { byName } from "../../core/by-name.ts"
 import type { ReportedTest } from "../../store/knowledge-tests.ts"
 import { pathBelow } from "../paths.ts"
 
@@ -170,7 +171,7 @@ function assertionOf(one: Fields, common: { file?: string; at: number }): Report
   return reported({
     test: common.file === undefined ? name : `${common.file} > ${name}`,
     ...common,
-    status: JSON_STATUS[textOf(one.status) ?? ""] ?? "skipped",
+    status: byName(JSON_STATUS, textOf(one.status) ?? "") ?? "skipped",
     ...(message !== undefined && { message }),
     ...(duration !== undefined && { duration_ms: Math.round(duration) }),
   })

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest"
+import { byName, createCounts } from "../../src/core/by-name.ts"
+import { list, object, optional, read, text } from "../../src/core/schema.ts"
+import { namedAgents } from "../../src/integrations/agents.ts"
+import { inCalls } from "../../src/mcp/calls.ts"
+import { offered } from "../../src/mcp/definitions.ts"
+import { parseReport } from "../../src/suggest/tests/reports.ts"
+import { putSession, writer } from "../support/claude-code.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+/** Names that every plain object seems to have. */
+const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "isPrototypeOf"]
+
+test("records of any type are counted in dex sources, however the type is called", async () => {
+  const home = tempDir()
+  const told = writer()
+  told.prompt("hello")
+  for (const type of INHERITED) for (const n of [1, 2]) told.add({ type, n })
+  putSession(home, told.records)
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  const { stdout } = await dex(home, ["sources", "--json"])
+  const { sources } = JSON.parse(stdout) as { sources: { source: string; unknown: Record<string, number> }[] }
+  const { unknown } = sources.find(({ source }) => source === "claude_code")!
+  expect(Object.entries(unknown).sort()).toEqual(INHERITED.map((type) => [type, 2]).sort())
+  const shown = await dex(home, ["sources"])
+  expect(shown.stdout + shown.stderr).not.toContain("native code")
+})
+
+test("counts and tables know no name but their own", () => {
+  const counts = createCounts()
+  for (const name of INHERITED) counts.add(name)
+  counts.add("__proto__", 4)
+  expect(JSON.stringify(counts.all())).toBe(
+    `{${INHERITED.map((name) => `"${name}":${name === "__proto__" ? 5 : 1}`).join(",")}}`,
+  )
+  for (const name of INHERITED) expect(byName({ a: 1 }, name)).toBeUndefined()
+})
+
+test("no such name passes for a field, an agent, a status or a command", () => {
+  for (const name of INHERITED) {
+    const input = JSON.parse(`{"query": "x", "${name}": 1}`)
+    expect(read(object({ query: text(), ids: optional(list(text())) }), input)).toEqual({
+      wrong: `${name} is not known`,
+    })
+    expect(() => namedAgents([name])).toThrow(/dex knows no agent/)
+    const line = `\`dex search x --${name.toLowerCase()} 1\``
+    expect(inCalls(line, offered)).toBe(line)
+    const report = JSON.stringify({
+      numTotalTests: 1,
+      testResults: [{ name: "/p/a.test.ts", assertionResults: [{ title: "a", status: name }] }],
+    })
+    expect(parseReport(report, "/p", 1)).toMatchObject({ tests: [{ status: "skipped" }] })
+  }
+})
