@@ -34,6 +34,7 @@ type Listed = {
   kind: string
   message_count: number
   estimated_tokens: number
+  superseded?: boolean
 }
 type Hit = Listed & { snippet: string; message_index: number; role?: string; origin?: string; more_matches: number }
 type Found = {
@@ -120,7 +121,7 @@ function collectionLines(collections: NonNullable<List["collections"]>): Line[] 
   ]
 }
 
-type Head = Pick<Listed, "id" | "title" | "project" | "source" | "date" | "kind">
+type Head = Pick<Listed, "id" | "title" | "project" | "source" | "date" | "kind" | "superseded">
 type Cut = { continue_with: string }
 type Got = {
   conversations: (Head & {
@@ -294,8 +295,9 @@ function guideLines({
   ]
 }
 
-function headOf({ title, project, source, date, kind }: Head): string {
-  return [`"${safeLine(title)}"`, source, safeLine(project), date, kind === "person" ? "" : kind]
+function headOf({ title, project, source, date, kind, superseded }: Head): string {
+  const state = superseded ? "superseded" : ""
+  return [`"${safeLine(title)}"`, source, safeLine(project), date, kind === "person" ? "" : kind, state]
     .filter(Boolean)
     .join(" · ")
 }

@@ -15,8 +15,10 @@ export function factsOf(
   forkOf: string | undefined,
 ): Facts {
   const live = conversation.messages.filter((message) => !message.superseded)
-  const times = live.flatMap((message) => (message.at === undefined ? [] : [message.at]))
-  const models = [...new Set(live.flatMap((message) => (message.model === undefined ? [] : [message.model])))]
+  // Where the source has none of it any more, what was kept is all that there is to read.
+  const shown = live.length > 0 ? live : conversation.messages
+  const times = shown.flatMap((message) => (message.at === undefined ? [] : [message.at]))
+  const models = [...new Set(shown.flatMap((message) => (message.model === undefined ? [] : [message.model])))]
   return {
     unit_id: unitId,
     authority: conversation.authority,
@@ -38,7 +40,7 @@ export function factsOf(
     usage: usageText(counted),
     message_count: live.length,
     last_number: lastNumber,
-    estimated_tokens: live.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
+    estimated_tokens: shown.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
     text_bytes: conversation.messages.reduce((sum, message) => sum + textBytes(message), 0),
   }
 }

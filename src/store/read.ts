@@ -33,7 +33,8 @@ import type {
   Work,
 } from "./store.ts"
 
-const ROW = `select c.*, p.path as project, ifnull(p.private, 0) as private, u.path as unit_path, u.state as unit_state
+const ROW = `select c.*, p.path as project, ifnull(p.private, 0) as private, u.path as unit_path, u.state as unit_state,
+  case when c.message_count = 0 then (select count(*) from message m where m.conversation_id = c.id) else 0 end as superseded_count
   from conversation c join unit u on u.id = c.unit_id left join project p on p.id = c.project_id`
 
 const LISTED = `where (@source is null or c.source = @source)
@@ -494,7 +495,8 @@ function toRow(row: Raw): ConversationRow {
     ended_at: row.ended_at,
     models: JSON.parse(row.models as string),
     usage: row.usage === null ? null : JSON.parse(row.usage as string),
-    message_count: row.message_count,
+    message_count: row.message_count || row.superseded_count,
+    superseded: row.message_count === 0 && (row.superseded_count as number) > 0,
     copied_count: row.copied_count,
     estimated_tokens: row.estimated_tokens,
     text_bytes: row.text_bytes,

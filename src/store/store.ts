@@ -222,7 +222,10 @@ export type ConversationRow = {
   ended_at?: number
   models: string[]
   usage?: Usage
+  /** Those that the source has; where it has none any more, those that it once had. */
   message_count: number
+  /** The source has nothing of it any more. */
+  superseded: boolean
   copied_count: number
   estimated_tokens: number
   text_bytes: number

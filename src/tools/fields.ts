@@ -1,7 +1,7 @@
 import { type Kind, SOURCES } from "../core/conversation.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
-import { choice, type Infer, integer, object, optional, text } from "../core/schema.ts"
+import { choice, flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
 import type { ConversationRow } from "../store/store.ts"
 
 // Fields that several tools share, so that one flag means the same everywhere.
@@ -20,6 +20,7 @@ export const conversationFields = {
   kind: text("person, subagent, automation or dex."),
   message_count: integer(),
   estimated_tokens: integer("What a get in the stripped format would return; an estimate."),
+  superseded: optional(flag("The agent's own file no longer has any of it; dex kept it.")),
 }
 const conversationShape = object(conversationFields)
 
@@ -33,6 +34,7 @@ export function conversationOf(row: ConversationRow): Infer<typeof conversationS
     kind: row.kind,
     message_count: row.message_count,
     estimated_tokens: row.estimated_tokens,
+    ...(row.superseded && { superseded: true }),
   }
 }
 

@@ -12,6 +12,7 @@ type Row = {
   kind: string
   message_count: number
   estimated_tokens: number
+  superseded?: boolean
   lines_added: number
   lines_removed: number
   files: number
@@ -42,6 +43,8 @@ export function printList(output: Output, { terminal }: PrintContext): Printed {
     )
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")
+  if (output.conversations.some((row) => row.superseded))
+    notes.push("superseded: the agent's own file no longer has it; dex kept it.")
   if (output.continue_with !== undefined)
     notes.push(`Cut to stay within the budget. Go on with: ${output.continue_with}`)
   if (leftOut.length > 0) notes.push(`Not shown: ${leftOut.join(", ")}; show with --all`)
@@ -67,14 +70,15 @@ function columnsOf(rows: Row[]): Columns {
 function rowLines(row: Row, number: number, columns: Columns, terminal: PrintContext["terminal"]): string[] {
   const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date)}  `
   const room = terminal.columns - 23
-  const kind = row.kind === "person" ? "" : ` (${row.kind})`
-  const title = safeLine(row.title) + kind
+  const kind = `${row.kind === "person" ? "" : ` (${row.kind})`}${row.superseded ? " (superseded)" : ""}`
+  // Of the two, the title can be cut.
+  const titled = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
   const id = columns.id(row)
   const project = projectName(safeLine(row.project))
   const size = `${row.message_count} msg, ${formatCount(row.estimated_tokens)} tok`
   if (terminal.columns < 100) {
     const facts = [id, row.source, project, size, workOf(row)].filter((fact) => fact !== "")
-    return [head + clip(title, room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
+    return [head + titled(room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
   }
   const right = [
     padEnd(id, id.length + 2),
@@ -84,7 +88,7 @@ function rowLines(row: Row, number: number, columns: Columns, terminal: PrintCon
     padEnd(workOf(row), 17),
   ].join("")
   return [
-    `${head}${padEnd(clip(title, room - right.length - 2), room - right.length)}${paint(terminal, "dim", right.trimEnd())}`,
+    `${head}${padEnd(titled(room - right.length - 2), room - right.length)}${paint(terminal, "dim", right.trimEnd())}`,
   ]
 }
 

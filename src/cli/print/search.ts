@@ -17,6 +17,7 @@ type Hit = {
   more_matches: number
   message_count: number
   estimated_tokens: number
+  superseded?: boolean
   rank_source?: string
   score_final: number
   score_parts?: { name: string; value: number }[]
@@ -52,7 +53,7 @@ function nounsFor(hits: Hit[]): { row: string; match: string } {
 
 function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   const indent = "    "
-  const kind = ["person", "document"].includes(hit.kind) ? "" : ` (${hit.kind})`
+  const kind = `${["person", "document"].includes(hit.kind) ? "" : ` (${hit.kind})`}${hit.superseded ? " (superseded)" : ""}`
   const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
   const size = `${many(hit.message_count, hit.kind === "document" ? "section" : "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
