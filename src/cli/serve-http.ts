@@ -4,7 +4,7 @@ import { createDex } from "../app/dex.ts"
 import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
 import { createApp } from "../http/app.ts"
-import { isLoopback, type Place } from "../http/guard.ts"
+import { bearerOf, isLoopback, type Place } from "../http/guard.ts"
 import { listen } from "../http/listen.ts"
 import { tokenIn } from "../http/token.ts"
 import { createFreshness } from "../mcp/fresh.ts"
@@ -39,7 +39,7 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
     createServer: () => createServer({ version, use, fresh, log }),
     stream: { suggestions, mayLeave },
   })
-  const listening = await listen((request) => app.fetch(request), place, log)
+  const listening = await listen({ fetch: (request) => app.fetch(request), place, hasToken: bearerOf(token), log })
   const stopDelivering = startDelivering({ home, machine: { env }, version }, mayLeave, log)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))

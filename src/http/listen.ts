@@ -3,30 +3,44 @@ import type { AddressInfo } from "node:net"
 import { getRequestListener } from "@hono/node-server"
 import { DexError } from "../core/error.ts"
 import { foreignTo, inUrl, type Place } from "./guard.ts"
+import { createStrangers } from "./strangers.ts"
 
 export type Listening = { url: string; close(): void }
 
 /** A request must be here whole within this time; an answer may stream for as long as it likes. */
 const REQUEST_WITHIN_MS = 30_000
-const HEADERS_WITHIN_MS = 10_000
+const HEADERS_WITHIN_MS = 5_000
+/** Node looks for those that are late twice a minute, unless told. */
+const LOOK_EVERY_MS = 1_000
 const MOST_CONNECTIONS = 256
+const MOST_STRANGERS = 64
 const MOST_REFUSALS_SAID = 20
+
+export type ListenParts = {
+  fetch(request: Request): Response | Promise<Response>
+  place: Place
+  /** Whether an Authorization header is the owner's. */
+  hasToken(authorization: string | undefined): boolean
+  log(line: string): void
+}
 
 /**
  * Gives every request whose Host and Origin are this server's to `fetch`, and refuses all others with 403 and no word,
  * before anything else is looked at. Says on the log what it refused, for the first few.
  */
-export async function listen(
-  fetch: (request: Request) => Response | Promise<Response>,
-  place: Place,
-  log: (line: string) => void,
-): Promise<Listening> {
+export async function listen({ fetch, place, hasToken, log }: ListenParts): Promise<Listening> {
   const answer = getRequestListener(fetch, { overrideGlobalObjects: false })
   let foreign = foreignTo(place)
+  const strangers = createStrangers(MOST_STRANGERS)
   let refused = 0
   const server = createServer(
-    { requestTimeout: REQUEST_WITHIN_MS, headersTimeout: HEADERS_WITHIN_MS },
+    {
+      requestTimeout: REQUEST_WITHIN_MS,
+      headersTimeout: HEADERS_WITHIN_MS,
+      connectionsCheckingInterval: LOOK_EVERY_MS,
+    },
     (incoming, outgoing) => {
+      if (hasToken(incoming.headers.authorization)) strangers.isKnown(incoming.socket)
       outgoing.setHeader("X-Content-Type-Options", "nosniff")
       outgoing.setHeader("Cache-Control", "no-store")
       const what = foreign(incoming.headers)
@@ -39,6 +53,7 @@ export async function listen(
     },
   )
   server.maxConnections = MOST_CONNECTIONS
+  server.on("connection", strangers.add)
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(explained(error, place)))
     server.listen(place.port, place.host.replace(/^\[|\]$/g, ""), resolve)

@@ -449,7 +449,12 @@ const withToken = (request: Request) => {
   request.headers.set("authorization", `Bearer ${token}`)
   return made.app.fetch(request)
 }
-const { url, close } = await listen(withToken, { host: "127.0.0.1", port: 0 }, log)
+const { url, close } = await listen({
+  fetch: withToken,
+  place: { host: "127.0.0.1", port: 0 },
+  hasToken: () => true,
+  log,
+})
 process.stdout.write(`${url}/mcp\n`)
 process.stdin.resume().on("end", () => {
   void made.close()
