@@ -10,7 +10,17 @@ const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as
   version: string
 }
 const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
-  packages: Record<string, { dev?: boolean; resolved?: string; hasInstallScript?: boolean; optional?: boolean }>
+  packages: Record<
+    string,
+    {
+      dev?: boolean
+      resolved?: string
+      integrity?: string
+      hasInstallScript?: boolean
+      optional?: boolean
+      cpu?: string[]
+    }
+  >
 }
 
 test("what npm installs for a user stays within 15 packages direct and 60 in all", () => {
@@ -21,6 +31,14 @@ test("what npm installs for a user stays within 15 packages direct and 60 in all
 
 test("the lockfile holds no download address", () => {
   expect(Object.values(lock.packages).filter((entry) => entry.resolved !== undefined)).toEqual([])
+})
+
+test("the lockfile pins every package by its hash, but for development tools' binaries for other machines", () => {
+  const unpinned = Object.entries(lock.packages).filter(
+    ([path, { integrity = "" }]) => path !== "" && !/^sha512-[\w+/]{86}==$/.test(integrity),
+  )
+  const isUsed = ([, { dev, optional, cpu }]: (typeof unpinned)[number]) => !dev || !optional || cpu === undefined
+  expect(unpinned.filter(isUsed).map(([path]) => path)).toEqual([])
 })
 
 test("dependencies are pinned exactly", () => {
