@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { packagesIn } from "../../scripts/licences.mjs"
 import { tempDir } from "../support/temp.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
@@ -101,4 +102,21 @@ test("the repository names not the folder that it stands in", () => {
   })
   expect(wrong).toEqual([])
   expect(readdirSync(ROOT)).toContain(".npmrc")
+})
+
+test("the licences of what is bundled travel with it, also where node_modules is a link or a package lies in another", () => {
+  const folder = tempDir()
+  for (const name of ["src", "scripts", "package.json"])
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"), "dir")
+  execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: folder, stdio: "ignore" })
+  const named = (file: string) =>
+    [...readFileSync(file, "utf8").matchAll(/^(\S+) \d\S* \(.+\)$/gm)].map(([, name]) => name)
+  const linked = named(join(folder, "dist/THIRD_PARTY_LICENSES.txt"))
+  expect(linked).toEqual(expect.arrayContaining(["better-sqlite3", "hono", "@clack/prompts", "fast-string-width"]))
+  expect(linked).toEqual(named(join(ROOT, "dist/THIRD_PARTY_LICENSES.txt")))
+  expect(packagesIn(["../x/node_modules/@a/b/c.js", "node_modules/d/node_modules/e/f.js", "src/g.ts"])).toEqual([
+    "../x/node_modules/@a/b",
+    "node_modules/d/node_modules/e",
+  ])
 })
