@@ -68,7 +68,7 @@ export async function showHome(): Promise<number> {
     say(paint(terminal, "bold", "Try"))
     say('  dex search "what you remember of it"')
     say("  dex list --from 7d")
-    say("  dex show 1")
+    if (terminal.interactive) say("  dex show 1")
     return 0
   } finally {
     view.stop()

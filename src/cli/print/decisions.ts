@@ -1,6 +1,6 @@
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, projectName, when, whereTo } from "./words.ts"
+import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 
 type Shown = {
   quote: string
@@ -24,10 +24,14 @@ export function printDecisions(output: Output, { terminal }: PrintContext, asked
       : "No such decision is known. `dex decisions --all` shows those of every project."
     return { lines: [], notes: [nothing, ...output.notes] }
   }
+  const listing = output.decisions.map(({ ref }) => ref)
   return {
     lines: output.decisions.flatMap((decision, i) => [...linesOf(decision, i + 1, terminal), ""]),
-    notes: [`${many(output.total, "decision")}. Read where it was made: dex show 1`, ...output.notes],
-    listing: output.decisions.map(({ ref }) => ref),
+    notes: [
+      `${many(output.total, "decision")}. Read where it was made: ${showFirst(listing, terminal)}`,
+      ...output.notes,
+    ],
+    listing,
   }
 }
 

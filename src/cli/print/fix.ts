@@ -1,6 +1,6 @@
 import { clip, paint, safe, safeLine, type Terminal } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, projectName, when, whereTo } from "./words.ts"
+import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 
 type Found = {
   command: string
@@ -25,13 +25,14 @@ export function printFix(output: Output, { terminal }: PrintContext): Printed {
     }
   const lines = output.fixes.flatMap((fix, i) => [...fixLines(fix, i + 1, terminal), ""])
   const solved = output.fixes[0]!.solved
+  const listing = output.fixes.map(({ ref, failed_ref }) => ref ?? failed_ref)
   const head = solved
-    ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}. Read one: dex show 1`
-    : `It was met before and not seen solved there. Read one: dex show 1`
+    ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}.`
+    : "It was met before and not seen solved there."
   return {
     lines,
-    notes: [head, ...output.notes],
-    listing: output.fixes.map(({ ref, failed_ref }) => ref ?? failed_ref),
+    notes: [`${head} Read one: ${showFirst(listing, terminal)}`, ...output.notes],
+    listing,
   }
 }
 

@@ -1,7 +1,7 @@
 import { formatCount, grouped } from "../../core/format.ts"
 import { clip, padEnd, paint, safeLine } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, projectName, when } from "./words.ts"
+import { many, projectName, showFirst, when } from "./words.ts"
 
 type Row = {
   id: string
@@ -30,6 +30,7 @@ const LEFT_OUT_WORDS: Record<string, string> = { subagent: "by subagents", autom
 
 export function printList(output: Output, { terminal }: PrintContext): Printed {
   const notes: string[] = []
+  const listing = output.conversations.map((row) => row.id)
   const leftOut = Object.entries(output.left_out).map(
     ([kind, count]) => `${grouped(count)} ${LEFT_OUT_WORDS[kind] ?? kind}`,
   )
@@ -39,7 +40,7 @@ export function printList(output: Output, { terminal }: PrintContext): Printed {
     )
   else
     notes.push(
-      `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: dex show 1${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
+      `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: ${showFirst(listing, terminal)}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
     )
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")
@@ -50,7 +51,7 @@ export function printList(output: Output, { terminal }: PrintContext): Printed {
   if (leftOut.length > 0) notes.push(`Not shown: ${leftOut.join(", ")}; show with --all`)
   const columns = columnsOf(output.conversations)
   const lines = output.conversations.flatMap((row, i) => rowLines(row, i + 1, columns, terminal))
-  return { lines, notes, listing: output.conversations.map((row) => row.id) }
+  return { lines, notes, listing }
 }
 
 /** What tells rows apart: a column in which all are the same is not shown. */

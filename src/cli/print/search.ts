@@ -3,7 +3,7 @@ import { hitRef } from "../../core/ref.ts"
 import { clip, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumOf } from "./sum.ts"
-import { many, projectName, when } from "./words.ts"
+import { many, projectName, showFirst, when } from "./words.ts"
 
 type Hit = {
   id: string
@@ -41,8 +41,10 @@ export function printSearch(output: Output, { terminal }: PrintContext): Printed
   const match = output.total === 1 ? "matches" : "match"
   const near = output.results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
-  notes.unshift(`${many(output.results.length, row)} shown${byMeaning}; ${total} ${match}. Read one: dex show 1`)
-  return { lines, notes, listing: output.results.map(hitRef) }
+  const listing = output.results.map(hitRef)
+  const read = `Read one: ${showFirst(listing, terminal)}`
+  notes.unshift(`${many(output.results.length, row)} shown${byMeaning}; ${total} ${match}. ${read}`)
+  return { lines, notes, listing }
 }
 
 function nounsFor(hits: Hit[]): { row: string; match: string } {

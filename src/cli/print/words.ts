@@ -1,6 +1,7 @@
 import { localMinute } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { clip, safe, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
+import { commandLine } from "../../tools/view.ts"
 
 // How numbers, times and paths are said to a person.
 
@@ -39,6 +40,11 @@ export function whereTo(said: readonly string[], ref: string | undefined, room: 
   if (what === "") return [ref]
   const line = `${what} · ${ref}`
   return widthOf(line) <= room ? [line] : [clip(what, room), ref]
+}
+
+/** How the first of these is read: by its row, where rows are kept, and by its ref in a pipe. */
+export function showFirst(refs: readonly string[], { interactive }: Pick<Terminal, "interactive">): string {
+  return interactive ? "dex show 1" : commandLine("show", [refs[0] ?? ""])
 }
 
 /** What went wrong, as it is told: on a terminal no word is torn, and whoever reads a pipe gets each line whole. */
