@@ -15,6 +15,7 @@ export type DexOptions = {
   cwd: string
   version: string
   onProgress?: (progress: SyncProgress) => void
+  onWait?: (text: string) => void
   signal?: AbortSignal
 }
 
@@ -57,10 +58,13 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
     syncDeps: async () => {
+      const { finishForgetting } = await import("../tools/finish-forgetting.ts")
+      await finishForgetting(home, 0)
       const { connectors } = await import("../connectors/index.ts")
       return { store: await openStore(), index: await openIndex(), connectors, machine, home }
     },
     ...(options.onProgress && { onProgress: options.onProgress }),
+    ...(options.onWait && { onWait: options.onWait }),
     ...(options.signal && { signal: options.signal }),
     lastListing: () => readListing(home.dir),
     clearCopies: async (refs, projects) => {

@@ -84,6 +84,7 @@ async function runCommand(tool: Tool<never>, input: unknown, json: boolean): Pro
     version: VERSION,
     signal: stop.signal,
     onProgress: view.show,
+    onWait: (text) => void process.stderr.write(`${safe(text)}\n`),
   })
   const release = onInterrupt(stop, tool.name)
   try {

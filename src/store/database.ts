@@ -7,6 +7,7 @@ export type { Db } from "./engine.ts"
 
 /** Another process may hold the write lock for as long as one transaction takes; nobody should ever see SQLITE_BUSY. */
 const BUSY_TIMEOUT_MS = 30_000
+const SHORT_WAIT_MS = 200
 const CACHE_KB = 16_000
 
 /**
@@ -70,6 +71,24 @@ export function removeDatabase(path: string): void {
 /** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */
 export function inTransaction<T>(db: Db, work: () => T): T {
   return db.transaction(work).immediate()
+}
+
+/**
+ * Brings everything from the log into the file and empties it. False where somebody still reads what it would overwrite:
+ * a reader may take its time, and is not waited for as a writer is.
+ */
+export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
+  const usual = db.pragma("busy_timeout", { simple: true }) as number
+  db.pragma(`busy_timeout = ${waitMs}`)
+  try {
+    const [end] = db.pragma("wal_checkpoint(truncate)") as { busy: number }[]
+    return end?.busy === 0
+  } catch (error) {
+    if (isBusy(error) || codeOf(error).startsWith("SQLITE_LOCKED")) return false
+    throw error
+  } finally {
+    db.pragma(`busy_timeout = ${usual}`)
+  }
 }
 
 function connect(path: string, busyMs: number): Db {

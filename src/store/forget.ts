@@ -1,7 +1,7 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Ref } from "../core/ref.ts"
 import { packBlock, unpackBlock } from "./codec.ts"
-import { type Db, inTransaction } from "./database.ts"
+import { type Db, emptyLog, inTransaction } from "./database.ts"
 import type { OwnerOf } from "./store.ts"
 import { markForgotten } from "./tombstones.ts"
 import { deleteConversation } from "./write-conversation.ts"
@@ -50,7 +50,7 @@ export function forget(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
     db.prepare("delete from project_path where project_id not in (select id from project)").run()
     return forgotten
   })
-  db.pragma("wal_checkpoint(truncate)")
+  emptyLog(db)
   return count
 }
 

@@ -1,5 +1,5 @@
 import type { Ref } from "../core/ref.ts"
-import { explained, inTransaction, openDerived, openToRead, removeDatabase } from "./database.ts"
+import { emptyLog, explained, inTransaction, openDerived, openToRead, removeDatabase } from "./database.ts"
 import { CODE_SCHEMA } from "./knowledge-code.ts"
 import { DECISIONS_SCHEMA, removeDecisions } from "./knowledge-decisions.ts"
 import { FILES_SCHEMA } from "./knowledge-files.ts"
@@ -227,11 +227,11 @@ export function purgeKnowledge(db: Knowledge, path: string): void {
     })
     db.exec("insert into fix_words (fix_words) values ('optimize')")
     db.exec("insert into decision_words (decision_words) values ('optimize')")
-    db.pragma("wal_checkpoint(truncate)")
+    emptyLog(db)
     db.exec("vacuum")
-    const [end] = db.pragma("wal_checkpoint(truncate)") as { busy: number }[]
+    const isDone = emptyLog(db)
     // Where somebody still reads the old pages, or more was forgotten meanwhile, it is due again.
-    if (end?.busy === 0) db.prepare("delete from meta where key = 'purge' and value = ?").run(due ?? null)
+    if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(due ?? null)
   } catch (error) {
     throw explained(error, path)
   }

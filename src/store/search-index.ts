@@ -1,6 +1,6 @@
 import { existsSync, renameSync } from "node:fs"
 import type { Ref } from "../core/ref.ts"
-import { type Db, explained, inTransaction, openDatabase, openDerived, removeDatabase } from "./database.ts"
+import { type Db, emptyLog, explained, inTransaction, openDatabase, openDerived, removeDatabase } from "./database.ts"
 import {
   CARD,
   COLUMN_NAMES,
@@ -128,15 +128,16 @@ export function openIndex(path: string): SearchIndex {
       const behind = await isBehind(store)
       guard(() => {
         db.exec("insert into words (words) values ('optimize')")
-        db.pragma("wal_checkpoint(truncate)")
+        emptyLog(db)
         db.exec("vacuum")
-        db.pragma("wal_checkpoint(truncate)")
-        if (!behind) inTransaction(db, () => savePurged(db, forgotten))
+        // Where somebody still reads the old pages, it is due again.
+        const isDone = emptyLog(db)
+        if (isDone && !behind) inTransaction(db, () => savePurged(db, forgotten))
       })
     },
     isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(db),
     check: () => guard(() => check(db)),
-    checkpoint: () => guard(() => void db.pragma("wal_checkpoint(truncate)")),
+    checkpoint: () => guard(() => void emptyLog(db)),
     close: () => db.close(),
   }
 }

@@ -1,4 +1,4 @@
-import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
+import { type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
 import type { Progress, Store } from "./store.ts"
@@ -145,7 +145,7 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
         inTransaction(db, () => db.prepare(sql).run(JSON.stringify(progress)))
       }),
     check: () => ask(() => problemsOf(db)),
-    checkpoint: () => ask(() => void db.pragma("wal_checkpoint(truncate)")),
+    checkpoint: () => ask(() => void emptyLog(db)),
     close: () => db.close(),
   }
 }

@@ -3,7 +3,7 @@ import { DAY_MS } from "../core/dates.ts"
 import { messageOf } from "../core/error.ts"
 import { parseRef, type Ref } from "../core/ref.ts"
 import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from "../core/suggestion.ts"
-import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
+import { type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
 import { type Due, due, enqueue, type OutboxCounts, type Outcome, outboxCounts, record, retryDead } from "./outbox.ts"
 import * as subscriptions from "./subscriptions.ts"
 import { type Metrics, metricsOf } from "./suggestion-metrics.ts"
@@ -184,7 +184,7 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
     forget: (refs, projects = []) =>
       use((open) => {
         const gone = inTransaction(open, () => forget(open, refs, projects))
-        open.pragma("wal_checkpoint(truncate)")
+        emptyLog(open)
         return gone
       }),
     close: () => opened?.close(),

@@ -33,6 +33,8 @@ export type Dex = {
   syncDeps(): Promise<SyncDeps>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void
+  /** What to say when somebody else is waited for. */
+  onWait?: (text: string) => void
   signal?: AbortSignal
   /** Takes what the output does not hold and the trace should: scores, candidates that lost. Absent when nobody records. */
   trace?: (facts: TraceFacts) => void

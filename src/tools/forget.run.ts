@@ -2,13 +2,18 @@ import { rmSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { chatFolderOf } from "../connectors/dex-chat.ts"
 import { DexError } from "../core/error.ts"
+import { listed } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { nativeKey } from "../ingest/twins.ts"
 import type { Store } from "../store/store.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
+import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
 import { learnedOf } from "./learned.ts"
 import { resolveRef } from "./resolve.ts"
+
+/** A reader takes milliseconds, or it hangs. */
+const PATIENCE_MS = 10_000
 
 export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   if (input.ids.length === 0)
@@ -23,6 +28,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   const forgotten = refs.map(formatRef)
   if (!input.yes) return { forgotten, count: refs.length, asked: true }
   const projects = await projectsOf(store, refs)
+  noteForgetting(dex.home)
   // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
   await dex.clearCopies(refs, projects)
   const { connectors } = await dex.syncDeps()
@@ -37,7 +43,13 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   }
   if (dex.knows()) await learnedOf(dex)
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
-  return { forgotten, count: refs.length }
+  noteForgetting(dex.home) // a sync meanwhile may have thought that it was over
+  const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>
+    dex.onWait?.(
+      `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. What was forgotten stays forgotten if you stop this.`,
+    ),
+  )
+  return { forgotten, count: refs.length, ...(pinned.length > 0 && { pinned }) }
 }
 
 async function projectsOf(store: Store, refs: Ref[]): Promise<string[]> {

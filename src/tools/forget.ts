@@ -12,6 +12,12 @@ export const forget = defineTool({
   output: object({
     forgotten: list(text(), "With their subagents, and forks that hold copies of the same messages."),
     count: integer(),
+    pinned: optional(
+      list(
+        text(),
+        "Databases whose old pages another program still reads: the words are in their bytes until it ends.",
+      ),
+    ),
     asked: optional(flag("Nothing was forgotten yet: confirm with yes.")),
   }),
   cli: { positional: "ids", short: { y: "yes" }, example: "dex forget 3" },

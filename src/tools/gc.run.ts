@@ -4,7 +4,10 @@ import { keptId } from "../embed/open-embedder.ts"
 import { tryLock } from "../store/lock.ts"
 import type { VectorIndex } from "../store/vector-index.ts"
 import type { Dex } from "./context.ts"
+import { finishForgetting } from "./finish-forgetting.ts"
 import { sizeOf } from "./stats.run.ts"
+
+const PATIENCE_MS = 1_000
 
 export async function run(dex: Dex) {
   const started = Date.now()
@@ -19,12 +22,14 @@ export async function run(dex: Dex) {
     const { dropped, note } = dropUnused(dex, vectors)
     const compacted = vectors.compact()
     await index.purge(await dex.store())
+    const pinned = await finishForgetting(dex.home, PATIENCE_MS)
     return {
       dropped,
       compacted,
       bytes_before: before,
       bytes_after: sizeOf(dex.home.index),
       duration_ms: Date.now() - started,
+      ...(pinned.length > 0 && { pinned }),
       ...(note !== undefined && { note }),
     }
   } finally {

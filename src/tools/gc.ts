@@ -12,6 +12,9 @@ export const gc = defineTool({
     bytes_before: integer("The index on disk."),
     bytes_after: integer(),
     duration_ms: integer(),
+    pinned: optional(
+      list(text(), "Databases whose old pages another program still reads; what was forgotten is in them."),
+    ),
     note: optional(text("What was left, and why.")),
   }),
   cli: { example: "dex gc" },

@@ -4,7 +4,7 @@ import { openSqlite } from "../../src/store/engine.ts"
 import { openSuggestions } from "../../src/store/suggestions.ts"
 import { carve } from "../support/carve.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
+import { dex, startDex } from "../support/dex.ts"
 import { randomWords } from "../support/random-words.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -79,4 +79,71 @@ test("nothing of a forgotten conversation can be carved out of any file, nor out
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
   expect(carve(folder, ends("lost"))).toEqual([])
   expect(carve(folder, ends("kept"))).toEqual(expect.arrayContaining(["history.db: frame", "index.db: bytes"]))
+})
+
+/** Somebody else, in the middle of reading: what they see may not change under them. */
+function reader(path: string): { stop(): void } {
+  const db = openSqlite(path)
+  onTestFinished(() => void db.close())
+  db.exec("begin")
+  db.prepare("select count(*) from sqlite_master").get()
+  return { stop: () => void db.exec("commit") }
+}
+
+test.each([
+  ["sync", []],
+  ["gc", ["--json"]],
+])(
+  "where somebody still reads the old pages, it says so, waits a bounded time and tells the truth; the next %s finishes it",
+  async (next, form) => {
+    const home = tempDir()
+    const folder = join(home, ".dex")
+    longSession(home, SESSION, "lost")
+    longSession(home, OTHER, "kept")
+    for (const args of [["sync"], ["fix", `TypeError: ${canary("lost", 1)} is not a function`]])
+      expect(await dex(home, args)).toMatchObject({ code: 0 })
+    const names = ["history.db", "index.db", "knowledge.db"]
+    const readers = names.map((name) => reader(join(folder, name)))
+    const started = performance.now()
+    const child = startDex(home, ["forget", SESSION, "--yes", ...form])
+    const said = { stdout: "", stderr: "" }
+    let waitedAfter = Number.POSITIVE_INFINITY
+    child.stdout!.on("data", (chunk) => {
+      said.stdout += chunk
+    })
+    child.stderr!.on("data", (chunk) => {
+      said.stderr += chunk
+      if (said.stderr.startsWith("Waiting for another program"))
+        waitedAfter = Math.min(waitedAfter, performance.now() - started)
+    })
+    expect(await new Promise((resolve) => child.on("close", resolve))).toBe(0)
+    const took = performance.now() - started
+    expect(took).toBeLessThan(25_000)
+    expect(took - waitedAfter).toBeGreaterThan(8_000) // it is said when the waiting begins, not when it ends
+    if (form.length > 0) expect(JSON.parse(said.stdout)).toMatchObject({ count: 1, pinned: names })
+    else
+      expect(said.stderr.replaceAll("\n", " ")).toMatch(
+        /Another program still reads the old pages of history\.db, index\.db and knowledge\.db: .* next `dex sync` or `dex gc`/,
+      )
+    expect(said.stderr).not.toContain("Gone from")
+    expect((await dex(home, ["search", canary("lost", 5)], { DEX_TRACES: "off" })).code).toBe(1)
+    // It is true.
+    expect(carve(folder, ends("lost"))).toEqual(expect.arrayContaining(["history.db: frame"]))
+    for (const { stop } of readers) stop()
+    expect(await dex(home, [next])).toMatchObject({ code: 0 })
+    expect(carve(folder, ends("lost"))).toEqual([])
+  },
+)
+
+test("a sync does not wait for somebody who reads", async () => {
+  const home = tempDir()
+  longSession(home, SESSION, "lost")
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  reader(join(home, ".dex", "history.db"))
+  reader(join(home, ".dex", "index.db"))
+  longSession(home, OTHER, "kept")
+  const started = performance.now()
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  expect(performance.now() - started).toBeLessThan(20_000)
+  expect((await dex(home, ["search", canary("kept", 5)])).code).toBe(0)
 })

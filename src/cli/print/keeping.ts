@@ -1,4 +1,4 @@
-import { formatCount, grouped } from "../../core/format.ts"
+import { formatCount, grouped, listed } from "../../core/format.ts"
 import { clip, padEnd, paint, safeLine, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, seconds, shellQuote, shortPath, when } from "./words.ts"
@@ -172,7 +172,11 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
   return { lines }
 }
 
-type ForgetOutput = { forgotten: string[]; count: number; asked?: boolean }
+type ForgetOutput = { forgotten: string[]; count: number; asked?: boolean; pinned?: string[] }
+
+function pinnedNote(pinned: string[]): string {
+  return `Another program still reads the old pages of ${listed(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex gc\` after that clears them.`
+}
 
 export function printForget(output: ForgetOutput): Printed {
   if (output.asked) {
@@ -185,7 +189,11 @@ export function printForget(output: ForgetOutput): Printed {
   }
   return {
     lines: output.forgotten.map((ref) => `forgotten: ${ref}`),
-    notes: ["Gone from the history and the index, and never read again. The agents' own files were not touched."],
+    notes: output.pinned
+      ? [
+          `No longer found or shown, and never read again. The agents' own files were not touched. ${pinnedNote(output.pinned)}`,
+        ]
+      : ["Gone from the history and the index, and never read again. The agents' own files were not touched."],
   }
 }
 
@@ -242,6 +250,7 @@ type GcOutput = {
   bytes_before: number
   bytes_after: number
   duration_ms: number
+  pinned?: string[]
   note?: string
 }
 
@@ -255,7 +264,11 @@ export function printGc(output: GcOutput): Printed {
     ...output.dropped.map(({ embedder, vectors }) => `Dropped ${many(vectors, "vector")} of ${safeLine(embedder)}.`),
   ]
   if (output.compacted > 0) lines.push(`Closed up the places of ${many(output.compacted, "deleted vector")}.`)
-  return { lines, notes: output.note === undefined ? [] : [output.note] }
+  const notes = [
+    ...(output.note === undefined ? [] : [output.note]),
+    ...(output.pinned ? [pinnedNote(output.pinned)] : []),
+  ]
+  return { lines, notes }
 }
 
 export function printResume(output: { command: string[]; folder?: string; problem?: string }): Printed {
