@@ -1,10 +1,10 @@
 import { join } from "node:path"
-import { expect, onTestFinished, test } from "vitest"
-import { openSqlite } from "../../src/store/engine.ts"
+import { expect, test } from "vitest"
 import { openSuggestions } from "../../src/store/suggestions.ts"
 import { carve } from "../support/carve.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
 import { dex, startDex } from "../support/dex.ts"
+import { holdOpen } from "../support/hold-open.ts"
 import { randomWords } from "../support/random-words.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -69,26 +69,13 @@ test("nothing of a forgotten conversation can be carved out of any file, nor out
   for (const name of databases) expect(before).toContain(`${name}: bytes`)
   expect(before).toContain("history.db: frame")
   // As a server does that is idle: so no log is removed by whoever closes last.
-  for (const name of databases) {
-    const open = openSqlite(join(folder, name))
-    onTestFinished(() => void open.close())
-    open.prepare("select count(*) from sqlite_master").get()
-  }
+  await holdOpen(databases.map((name) => join(folder, name)))
   expect(await dex(home, ["forget", SESSION, "--yes"])).toMatchObject({ code: 0 })
   expect(carve(folder, ends("lost"))).toEqual([])
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
   expect(carve(folder, ends("lost"))).toEqual([])
   expect(carve(folder, ends("kept"))).toEqual(expect.arrayContaining(["history.db: frame", "index.db: bytes"]))
 })
-
-/** Somebody else, in the middle of reading: what they see may not change under them. */
-function reader(path: string): { stop(): void } {
-  const db = openSqlite(path)
-  onTestFinished(() => void db.close())
-  db.exec("begin")
-  db.prepare("select count(*) from sqlite_master").get()
-  return { stop: () => void db.exec("commit") }
-}
 
 test.each([
   ["sync", []],
@@ -103,7 +90,8 @@ test.each([
     for (const args of [["sync"], ["fix", `TypeError: ${canary("lost", 1)} is not a function`]])
       expect(await dex(home, args)).toMatchObject({ code: 0 })
     const names = ["history.db", "index.db", "knowledge.db"]
-    const readers = names.map((name) => reader(join(folder, name)))
+    const paths = names.map((name) => join(folder, name))
+    const reader = await holdOpen(paths, { reading: true })
     const started = performance.now()
     const child = startDex(home, ["forget", SESSION, "--yes", ...form])
     const said = { stdout: "", stderr: "" }
@@ -129,7 +117,7 @@ test.each([
     expect((await dex(home, ["search", canary("lost", 5)], { DEX_TRACES: "off" })).code).toBe(1)
     // It is true.
     expect(carve(folder, ends("lost"))).toEqual(expect.arrayContaining(["history.db: frame"]))
-    for (const { stop } of readers) stop()
+    await reader.stopReading()
     expect(await dex(home, [next])).toMatchObject({ code: 0 })
     expect(carve(folder, ends("lost"))).toEqual([])
   },
@@ -139,8 +127,7 @@ test("a sync does not wait for somebody who reads", async () => {
   const home = tempDir()
   longSession(home, SESSION, "lost")
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  reader(join(home, ".dex", "history.db"))
-  reader(join(home, ".dex", "index.db"))
+  await holdOpen([join(home, ".dex", "history.db"), join(home, ".dex", "index.db")], { reading: true })
   longSession(home, OTHER, "kept")
   const started = performance.now()
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
