@@ -1,0 +1,74 @@
+import { join } from "node:path"
+import { Worker } from "node:worker_threads"
+import { expect, onTestFinished, test } from "vitest"
+import { claudeCode } from "../../src/connectors/claude-code.ts"
+import type { ReadOrder } from "../../src/ingest/reader.ts"
+import { sync } from "../../src/ingest/sync.ts"
+import { openIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { put, writer } from "../support/claude-code.ts"
+import { tempDir } from "../support/temp.ts"
+
+/** The most that was ever ordered from the reading thread and not yet stored, seen from outside of the sync. */
+async function mostAhead(files: number, bytesEach: number): Promise<{ units: number; bytes: number; read: number }> {
+  const home = tempDir()
+  for (let n = 0; n < files; n++) {
+    const session = `${String(n).padStart(8, "0")}-2222-4333-8444-555555555555`
+    const told = writer({ sessionId: session }, `f${n}-`)
+    told.prompt(`Session ${n}`)
+    // Large on disk and small in the store, so that only the reading takes long.
+    told.plain({ type: "file-history-snapshot", messageId: "x", snapshot: { text: "y".repeat(bytesEach) } })
+    put(home, `.claude/projects/-home-dev-proj/${session}.jsonl`, told.records)
+  }
+  const dir = join(home, ".dex")
+  const history = join(dir, "history.db")
+  const store = openStore(history)
+  const index = openIndex(join(dir, "index.db"))
+  const most = { units: 0, bytes: 0 }
+  const open = new Map<string, number>()
+  const { postMessage } = Worker.prototype
+  Worker.prototype.postMessage = function (order: ReadOrder) {
+    open.set(order.unit.key, order.unit.bytes)
+    most.units = Math.max(most.units, open.size)
+    const bytes = [...open.values()].reduce((sum, size) => sum + size, 0)
+    most.bytes = Math.max(most.bytes, bytes)
+    postMessage.call(this, order)
+  }
+  onTestFinished(() => {
+    Worker.prototype.postMessage = postMessage
+    store.close()
+    index.close()
+  })
+  const watched = {
+    ...store,
+    writeUnit: async (write: Parameters<typeof store.writeUnit>[0]) => {
+      const written = await store.writeUnit(write)
+      open.delete(write.unit.key)
+      return written
+    },
+  }
+  const machine = { home, env: {}, platform: "linux" as const }
+  const report = await sync({
+    store: watched,
+    index,
+    connectors: [claudeCode],
+    machine,
+    home: { dir, history, lock: join(dir, "lock") },
+  })
+  return { ...most, read: report.read }
+}
+
+test("a sync reads ahead of what is stored, and never more than a few megabytes", async () => {
+  const { units, bytes, read } = await mostAhead(40, 1_000_000)
+  expect(read).toBe(40)
+  expect(units).toBeGreaterThan(2)
+  expect(bytes).toBeGreaterThan(2_000_000)
+  expect(bytes).toBeLessThan(8_000_000)
+})
+
+test("nor more than a few hundred conversations, however small", async () => {
+  const { units, read } = await mostAhead(700, 8_000)
+  expect(read).toBe(700)
+  expect(units).toBeGreaterThan(16)
+  expect(units).toBeLessThanOrEqual(256)
+})
