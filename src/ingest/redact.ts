@@ -5,9 +5,10 @@ import { findCommands, SHORT_FLAG } from "./redact-commands.ts"
 import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./redact-rules.ts"
 import { findTokens } from "./redact-tokens.ts"
 import { findSignatures, findUrls } from "./redact-urls.ts"
+import { seenView } from "./redact-view.ts"
 
 /** Raised whenever a text may be redacted differently than before: what is stored is then redacted again. */
-export const REDACTION_VERSION = 1
+export const REDACTION_VERSION = 2
 
 /**
  * Replaces every secret in a text by `[REDACTED:rule]`. `key` is the JSON field or variable name that the text was
@@ -42,10 +43,18 @@ function redact(text: string, key: string | undefined, redactions: Record<string
   return result
 }
 
-/** In order, not overlapping. Each scanner runs behind a search that is far cheaper and misses none of its texts. */
+/** In order, not overlapping. Also what is only seen once colours and invisible characters are taken away. */
 function findSpans(text: string, key: string | undefined): Span[] {
+  const found = scan(text, key)
+  const seen = seenView(text)
+  if (seen) for (const span of scan(seen.text, key)) found.push(seen.inText(span))
+  return found.length === 0 ? found : join(withoutMarked(text, found))
+}
+
+/** Each scanner runs behind a search that is far cheaper and misses none of its texts. */
+function scan(text: string, key: string | undefined): Span[] {
   const found: Span[] = []
-  if (has(text, "rivate") || has(text, "RIVATE")) findBlocks(text, found)
+  if (has(text, "vate") || has(text, "VATE")) findBlocks(text, found)
   if (text.length >= 20) findTokens(text, found)
   if (has(text, "://") || has(text, ":\\") || has(text, "%2F%2F")) findUrls(text, found)
   if (has(text, "&")) findSignatures(text, found)
@@ -54,7 +63,7 @@ function findSpans(text: string, key: string | undefined): Span[] {
   // A key that was a secret itself names a token now, but says nothing about the value under it.
   const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
   if (kind && isSecretValue(text, kind)) found.push({ start: 0, end: text.length, rule: ruleFor(kind) })
-  return found.length === 0 ? found : join(withoutMarked(text, found))
+  return found
 }
 
 const MARKER = /\[REDACTED:([a-z0-9-]{1,40})\]/g

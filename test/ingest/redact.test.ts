@@ -240,6 +240,10 @@ describe("whatever the text", () => {
       "hunter2hunter2",
       "aB3dE5gH7jK9mN1pQr",
       "é",
+      "\u001b[32m",
+      "\u001b[0m",
+      "[0m",
+      "\u200b",
       "\ud83d",
       "é".normalize("NFD"),
     ],
@@ -324,6 +328,10 @@ describe("texts made to be slow", () => {
       "\\",
       "\0",
     ].map((p): [string, string] => [p, p]),
+    ...["\u001b", "\u001b[", "\u001b[0m", "\u001b]8;;", "\u001bP", "[0m", "\\u001b[", "a\b", "\u200b", "\u3000"].map(
+      (p): [string, string] => [JSON.stringify(p), p],
+    ),
+    ["coloured passwords", "\u001b[1mpassword\u001b[0m="],
     ["emoji", "\ud83d\ude00"],
     ["lone surrogates", "\ud800"],
   ]

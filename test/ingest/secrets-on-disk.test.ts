@@ -9,7 +9,7 @@ import { openIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
-import { leakOf, type Planted, plant } from "./secrets.ts"
+import { leakOf, type Planted, plant, random } from "./secrets.ts"
 
 /** Only what the rules find can be promised to be gone; what they miss is counted in redact.test.ts. */
 const detected = plant(7, 8).filter(
@@ -66,6 +66,33 @@ test("what was kept under older rules is redacted again when its transcript grow
   await sync(dex.deps)
   expect((await dex.deps.store.rawLines("claude_code", known!.key, "live")).length).toBe(52)
   await expectNoLeak(dex, home)
+})
+
+test("what an older version kept behind colours is redacted again, in the history and in the index", async () => {
+  const home = tempDir()
+  const dex = await open(home)
+  const value = random(12).of("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", 32)
+  const text = `\u001b[32mDB_PASSWORD\u001b[0m=${value} zebrafinch`
+  const record = recordOf({ text } as Planted, 0)
+  await dex.deps.store.writeUnit({
+    ...unit("-code-api/old.jsonl", [conversation("old", [said("k0", text)])]),
+    connector_version: claudeCode.version,
+    redaction_version: 1,
+    raw: { mode: "append", live: packLines([JSON.stringify(record)]), left: [] },
+  })
+  await dex.deps.index.follow(dex.deps.store)
+  await sync(dex.deps)
+  expect(JSON.stringify(await dex.deps.store.rawLines("claude_code", "-code-api/old.jsonl", "live"))).toContain(value)
+  await sync(dex.deps, { redactAgain: true })
+  const raw = JSON.stringify(await dex.deps.store.rawLines("claude_code", "-code-api/old.jsonl", "live"))
+  expect(raw).toContain("zebrafinch")
+  expect(raw).not.toContain(value)
+  const rows = (await dex.deps.store.list({ limit: 10, offset: 0 })).rows
+  expect(JSON.stringify(await dex.deps.store.messages(rows[0]!.ref))).not.toContain(value)
+  await dex.deps.store.checkpoint()
+  dex.deps.index.checkpoint()
+  const kept = readdirSync(join(home, ".dex")).map((name) => readFileSync(join(home, ".dex", name), "latin1"))
+  expect(kept.some((bytes) => bytes.toLowerCase().includes(value.toLowerCase()))).toBe(false)
 })
 
 async function open(home: string) {

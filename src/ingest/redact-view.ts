@@ -1,0 +1,71 @@
+import type { Span } from "./redact-rules.ts"
+
+// What a reader sees of a text. A terminal's colours, characters without a width and overstrikes stand between a name
+// and its value, or inside a token, and nobody sees them; so secrets are also looked for in the text without them.
+
+/** A text with some of its characters left out. `inText` says where something that was found in it stands in the text. */
+export type View = { text: string; inText(span: Span): Span }
+
+/** The text as it is seen; undefined when nothing in it is hidden, which costs two searches. */
+export function seenView(text: string): View | undefined {
+  return MAY_HIDE.test(text) || COLOUR.test(text) ? without(text, HIDDEN) : undefined
+}
+
+/** Wider than what is hidden, but with few ranges: many make the search five times slower. */
+const MAY_HIDE = /[\u0300-\u200f\u202a-\u2070\u3000-\uffff\b\u001b\u009b\u00ad]/
+
+/** A colour whose escape character was written out (`\u001b[0m`, `\e[0m`, `^[[0m`) or has been taken away. */
+const COLOUR = /\[\d{1,3}(?:;\d{1,3}){0,9}m/
+
+/** Every repetition ends at the next escape character or is bounded. */
+const HIDDEN = new RegExp(
+  [
+    "\\u001b\\[[0-?]{0,60}[ -/]{0,4}[@-~]|\\u009b[0-?]{0,60}[ -/]{0,4}[@-~]", // colours and cursor moves
+    "\\u001b[\\]PX^_][^\\u0007\\u001b\\n]{0,4000}(?:\\u0007|\\u001b\\\\)", // titles and links
+    "\\u001b[ -/]{0,2}[0-~]|\\u001b",
+    "(?:\\\\{1,8}(?:u001b|x1b|033|e)|\\^\\[|\\u241b)?\\[\\d{1,3}(?:;\\d{1,3}){0,9}m",
+    "(?:\\\\{1,8}(?:u001b|x1b|033|e)|\\^\\[|\\u241b)\\[[0-?]{0,20}[A-Za-z]",
+    "[^\\n\\b]\\u0008", // a letter printed over another
+    "[\\u0008\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb]+",
+    "(?:\\udb40[\\udc00-\\udfff])+",
+  ].join("|"),
+  "gi",
+)
+
+/** The text without whatever `left` matches; undefined when it matches nothing. */
+export function without(text: string, left: RegExp): View | undefined {
+  left.lastIndex = 0
+  let match = left.exec(text)
+  if (!match) return undefined
+  const pieces: string[] = []
+  /** Where in the view something was left out, and how many characters of the text were left out up to there. */
+  const at: number[] = []
+  const gone: number[] = []
+  let from = 0
+  let removed = 0
+  for (; match; match = left.exec(text)) {
+    pieces.push(text.slice(from, match.index))
+    at.push(match.index - removed)
+    removed += match[0].length
+    gone.push(removed)
+    from = left.lastIndex
+  }
+  pieces.push(text.slice(from))
+  const offset = (position: number) => position + (gone[lastUpTo(at, position)] ?? 0)
+  return {
+    text: pieces.join(""),
+    inText: ({ start, end, rule }) => ({ start: offset(start), end: offset(end - 1) + 1, rule }),
+  }
+}
+
+/** The index of the last of these ascending numbers that is not above the value, or -1. */
+function lastUpTo(numbers: number[], value: number): number {
+  let low = 0
+  let high = numbers.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (numbers[middle]! <= value) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
