@@ -1,4 +1,5 @@
 import type { Span } from "./redact-rules.ts"
+import { LATIN_WORDS, latinPassword, SEED_WORDS, seedPhrase } from "./redact-spoken.ts"
 import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./redact-values.ts"
 
 // Secrets that only their name gives away: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, `Authorization: Basic …`,
@@ -12,16 +13,28 @@ const WORDS =
  * sign, `is`, or the space behind a flag, a scheme of the Authorization header or the `password` of .netrc.
  */
 const NAMED = new RegExp(
-  `(?:${WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,10}[ \\t]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|[ \\t]+(?:is|was):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
-  "gi",
+  `(?:${WORDS}|${LATIN_WORDS}|${SEED_WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,10}[ \\t\\u00a0]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|[ \\t]+(?:is|was|lautet|ist|est|es):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
+  "iy",
 )
 
-export function findAssignments(text: string, spans: Span[]): void {
+/** `names` as `hintsOf` tells them. */
+export function findAssignments(text: string, names: readonly number[], spans: Span[]): void {
+  let next = 0
   let cookiesEnd = 0
   let lastName = ""
   let kind: SecretKind | undefined
-  NAMED.lastIndex = 0
-  for (let hit = NAMED.exec(text); hit; hit = NAMED.exec(text)) {
+  for (const at of names) {
+    if (at < next) continue
+    NAMED.lastIndex = at
+    const hit = NAMED.exec(text)
+    if (!hit) continue
+    next = NAMED.lastIndex
+    const spoken = seedPhrase(text, hit) ?? latinPassword(text, hit)
+    if (spoken) {
+      spans.push(spoken)
+      next = spoken.end
+      continue
+    }
     const name = nameAt(text, hit)
     const fullName = isProse(name.separator) ? nameInProse(text, name) : name.name
     if (fullName !== lastName) kind = secretKind(fullName)
@@ -34,7 +47,7 @@ export function findAssignments(text: string, spans: Span[]): void {
     const span = isSpaced(name.separator) ? spaced(text, name, kind) : kind && assigned(text, name, kind)
     if (!span) continue
     spans.push(span)
-    if (span.end > name.valueAt) NAMED.lastIndex = span.end
+    if (span.end > name.valueAt) next = span.end
   }
 }
 
@@ -45,7 +58,7 @@ function isSpaced(separator: string): boolean {
 }
 
 function isProse(separator: string): boolean {
-  return /^[ \t]+(?:is|was)/i.test(separator)
+  return /^[ \t]+(?:is|was|lautet|ist|est|es)/i.test(separator)
 }
 
 export type SecretKind = "password" | "token" | "auth" | "cookie"
@@ -63,6 +76,7 @@ export function secretKind(name: string): SecretKind | undefined {
   while (at > 0 && AFTER.has(words[at]!.replace(/\d+$/, "")) && !isSecretWord(words, at)) at--
   const word = words[at]?.replace(/\d+$/, "")
   if (word === undefined || words.some((w) => NOT_SECRET.has(w))) return undefined
+  if (words.some((w) => COUNTED.has(w)) && !isSecretOf(words, at)) return undefined
   if (PASSWORD.test(word)) return "password"
   if (word === "authorization") return "auth"
   if (word === "auth") return words.length <= 2 ? "auth" : undefined
@@ -89,7 +103,7 @@ export function ruleFor(kind: SecretKind): string {
 
 const SECRET_WORD = /pass|pwd|pw$|secret|token|key|cred|auth|cookie|jwt|bearer|dsn/i
 const PASSWORD =
-  /^pw$|^pass$|password$|passwd$|passphrase$|passcode$|pwd$|^(?:db|pg|my|sql|user|root|admin|smtp|mail|ssh|ftp)pass$/
+  /^pw$|^pass$|password$|passwd$|passwort$|kennwort$|passphrase$|passcode$|pwd$|^(?:db|pg|my|sql|user|root|admin|smtp|mail|ssh|ftp)pass$/
 const TOKEN =
   /(?:secret|token|apikey|accesskey|secretkey|authkey|privatekey|accountkey|sharedkey|signingkey)s?$|^(?:credentials?|creds?|jwt|bearer|pat)$/
 /** `api_key` is a secret, `cache_key`, `primary_key`, `public_key` are not. */
@@ -104,11 +118,25 @@ const AFTER = new Set(
     " ",
   ),
 )
-const NOT_SECRET = new Set(
-  "public max min num count limit total usage page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion length size type regex pattern path file url uri endpoint arn name field label prefix suffix expires expiry ttl placeholder hint error message description title count hash digest algorithm checksum fingerprint index keyword keywords column sort primarykey foreign cache partition id_token_hint".split(
+/** Words that make a token something else: a place in a list, a piece of text. `CURSOR_API_KEY` is a secret all the same. */
+const COUNTED = new Set(
+  "page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion".split(
     " ",
   ),
 )
+const NOT_SECRET = new Set(
+  "public max min num count limit total usage length size type regex pattern path file url uri endpoint arn name field label prefix suffix expires expiry ttl placeholder hint error message description title count hash digest algorithm checksum fingerprint index keyword keywords column sort primarykey foreign cache partition id_token_hint".split(
+    " ",
+  ),
+)
+
+/** `api key`, `auth token`, `client secret`: said by two words, whatever stands before them. */
+function isSecretOf(words: string[], at: number): boolean {
+  const word = words[at]!
+  if (at === 0) return /^(?:api|auth|access|secret|private)(?:key|token)$/.test(word)
+  if (word === "secret" || PASSWORD.test(word)) return true
+  return KEY_OF.has(words[at - 1]!) && (word === "key" || word === "token")
+}
 
 function isSecretWord(words: string[], at: number): boolean {
   const word = words[at]!.replace(/\d+$/, "")
@@ -141,6 +169,7 @@ function isMarked(value: string): boolean {
 
 function assigned(text: string, { name, separator, valueAt }: Name, kind: SecretKind): Span | undefined {
   if (kind === "auth") return authSpan(text, valueAt)
+  if (name === "PASS" && separator === ":") return undefined // a test's result
   const environment = isEnvironment(name, separator)
   const value = valueSpan(text, valueAt, environment)
   if (!value) return undefined
@@ -148,14 +177,19 @@ function assigned(text: string, { name, separator, valueAt }: Name, kind: Secret
   return judge(text, value, kind, value.quoted ? /^\\*["']/.test(separator) : environment)
 }
 
-function judge(text: string, value: { start: number; end: number }, kind: SecretKind, sure: boolean): Span | undefined {
+function judge(
+  text: string,
+  value: { start: number; end: number; quoted: boolean },
+  kind: SecretKind,
+  sure: boolean,
+): Span | undefined {
   const content = text.slice(value.start, value.end)
   if (isMarked(content)) return undefined
-  const isSecret = kind === "password" ? isPassword(content, sure) : isGenerated(content)
+  const isSecret = kind === "password" ? isPassword(content, sure) : isGenerated(content, value.quoted)
   if (!isSecret) return undefined
-  REST.lastIndex = value.end
-  const isCut = content.length >= MAX_BARE - 2 && REST.test(text)
-  return { start: value.start, end: isCut ? REST.lastIndex : value.end, rule: ruleFor(kind) }
+  const rest = content.length >= MAX_BARE - 2 ? REST : kind === "password" && !value.quoted ? SIGNS : undefined
+  if (rest) rest.lastIndex = value.end
+  return { start: value.start, end: rest?.test(text) ? rest.lastIndex : value.end, rule: ruleFor(kind) }
 }
 
 /** `NAME=value`, as `env` prints it and a shell takes it. */
@@ -168,6 +202,8 @@ const MAX_VALUE = 1_024
 const MAX_BARE = 256
 const NESTED = /[\w.-]{3,40}=(?=[^\s=])/y
 const REST = /[^\s"'`\\,;&|<>(){}[\]]+/y
+/** The rest of a password with a sign in it that often ends a value; where a name follows, it did. */
+const SIGNS = /[&|;<>][^\s"'`\\=]{0,40}?(?=[.,!?)]{0,3}(?:[\s"'`\\]|$))/y
 const BARE = /[^\s"'`\\,;&|<>(){}[\]]{1,256}/y
 const BARE_ENVIRONMENT = /[^\s"'`\\]{1,256}/y
 

@@ -3,16 +3,14 @@ import { isPlaceholder } from "./redact-values.ts"
 
 // Passwords that commands take as short flags: `curl -u user:password`, `mysql -pPassword`, `sshpass -p password`.
 
-/** What every command of interest is followed by. */
-export const SHORT_FLAG = / -(?:[upUa]|-user|-proxy-user)/
-/** Stands before them. */
+/** Stands before the flag. */
 const COMMAND = /curl |sshpass |mysql(?:dump|admin)? |redis-cli |docker login /g
 const FLAGS: { command: string; flag: RegExp }[] = [
-  { command: "curl", flag: /\s(?:-u|--user|-U|--proxy-user)[ =]?\\*["']?([^\s:"'\\]{1,100}):([^\s"'\\]{3,200})/ },
-  { command: "sshpass", flag: /^sshpass -p ?\\*["']?([^\s"'\\]{3,200})/ },
-  { command: "mysql", flag: /\s-p\\*["']?([^\s"'\\-][^\s"'\\]{3,200})/ },
-  { command: "redis-cli", flag: /\s-a \\*["']?([^\s"'\\]{4,200})/ },
-  { command: "docker", flag: /\s-p \\*["']?([^\s"'\\]{4,200})/ },
+  { command: "curl", flag: /\s(?:-u|--user|-U|--proxy-user)[ =]?\\*["']?([^\s:"'\\]{1,100}):([^\s"'`\\]{3,200})/ },
+  { command: "sshpass", flag: /^sshpass -p ?\\*["']?([^\s"'`\\]{3,200})/ },
+  { command: "mysql", flag: /\s-p\\*["']?([^\s"'\\-][^\s"'`\\]{3,200})/ },
+  { command: "redis-cli", flag: /\s-a \\*["']?([^\s"'`\\]{4,200})/ },
+  { command: "docker", flag: /\s-p \\*["']?([^\s"'`\\]{4,200})/ },
 ]
 const MAX_COMMAND = 256
 

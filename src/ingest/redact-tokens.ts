@@ -1,13 +1,26 @@
+import { type Base64Form, base64Forms, decodeAt } from "./redact-base64.ts"
 import { EDGE_RULES, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./redact-rules.ts"
+import { unknownToken } from "./redact-unknown.ts"
 import { hasManyCharacters, looksRandom } from "./redact-values.ts"
 
-// Tokens that name their issuer. Every one of them holds a run of at least 20 characters of one alphabet, and such runs
-// are rare; so the text is first probed at every 20th character, and only runs are searched for the issuers' marks.
+// Tokens that name their issuer. Every one of them holds a long run of characters of one alphabet, and such runs are
+// rare; so the text is first probed at every 16th character, and only runs are searched for the issuers' marks.
 
+/** Base64 and paths are runs too; what is between two slashes or plus signs is a piece. */
 const MIN_RUN = 20
+const MIN_PIECE = 20
 
+const PIECE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~"
 const isRunCode = new Uint8Array(1 << 16)
-for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~") isRunCode[c.charCodeAt(0)] = 1
+for (const c of `${PIECE}/+`) isRunCode[c.charCodeAt(0)] = 1
+/** 0 ends a piece; the bits say what a piece is made of. */
+const pieceKind = new Uint8Array(1 << 16)
+const OTHER = 1
+const DIGIT = 2
+const SMALL = 4
+const CAPITAL = 8
+for (const c of PIECE)
+  pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? SMALL : /[A-Z]/.test(c) ? CAPITAL : OTHER
 
 const keysByStart = groupByStart(TOKEN_RULES)
 /** Indexed by three characters of 7 bits: whether a key begins so. */
@@ -16,31 +29,73 @@ for (const start of keysByStart.keys()) {
   isStart[(start.charCodeAt(0) << 14) | (start.charCodeAt(1) << 7) | start.charCodeAt(2)] = 1
 }
 
-export function findTokens(text: string, spans: Span[]): void {
+/** `known` finds the tokens of known issuers only, where ids are expected. */
+export function findTokens(text: string, spans: Span[], known = false): void {
   const length = text.length
+  const seen = { decoded: 0 }
   for (let start = nextRun(text, 0); start !== -1; ) {
-    searchEdge(text, start, spans)
     let end = start
+    let piece = start
+    let kinds = 0
+    /** Where the letters and digits since the last separator begin, and the most of them in a row so far. */
+    let word = start
+    let longest = 0
     let three = 0
     let stop = -1
     for (; end < length; end++) {
       const code = text.charCodeAt(end)
-      if (isRunCode[code] === 0) break
+      const kind = pieceKind[code]!
+      if (kind <= OTHER) {
+        if (end - word > longest) longest = end - word
+        word = end + 1
+        if (kind === 0) {
+          if (end - piece >= MIN_PIECE) judgePiece(text, piece, end, known ? 0 : kinds, longest, spans)
+          else if (piece <= start + 1 && kinds > CAPITAL && !known) judgeBase64(text, piece, end, spans)
+          if (isRunCode[code] === 0) break
+          piece = end + 1
+          kinds = three = longest = 0
+          continue
+        }
+      }
+      kinds |= kind
       three = ((three << 7) | code) & 0x1fffff
       if (isStart[three] === 0) continue
-      if (stop < end) stop = runEnd(text, end)
-      const span = matchRules(text, end - 2, stop)
+      if (stop < end) stop = pieceEnd(text, end)
+      const span = matchRules(text, end - 2, stop, seen)
       if (!span) continue
       if (span.rule !== SHOWN) spans.push(span)
       if (span.rule === AWS_KEY) searchAwsSecret(text, span.end, spans)
       end = span.end - 1
-      three = 0
+      piece = word = span.end
+      kinds = three = longest = 0
+    }
+    if (end === length && end - piece >= MIN_PIECE) {
+      judgePiece(text, piece, end, known ? 0 : kinds, Math.max(longest, end - word), spans)
     }
     start = nextRun(text, end + 1)
   }
 }
 
-/** Where the next run begins: of any 20 characters in a row that are not all of the alphabet, the last such tells. */
+/** A piece without a mark in it: its shape may tell, or what stands before it. */
+function judgePiece(text: string, start: number, end: number, kinds: number, longest: number, spans: Span[]): void {
+  searchEdge(text, start, spans)
+  if ((kinds & MADE) !== MADE) return
+  const enough = (kinds & CAPITAL) !== 0 ? longest >= 14 : longest >= 20 || (longest === 12 && end - start >= 39)
+  const span = enough && unknownToken(text, start, end, runEnd(text, end))
+  if (span) spans.push(span)
+}
+
+/** What a token without a known mark is made of, at least. */
+const MADE = OTHER | DIGIT | SMALL
+
+/** The first piece of base64 can be short, before a slash or a plus sign. */
+function judgeBase64(text: string, start: number, end: number, spans: Span[]): void {
+  const stop = runEnd(text, end)
+  const span = stop - start >= 40 && unknownToken(text, start, end, stop)
+  if (span) spans.push(span)
+}
+
+/** Where the next run begins: of any 16 characters in a row that are not all of the alphabet, the last such tells. */
 function nextRun(text: string, from: number): number {
   const length = text.length
   let start = from
@@ -59,14 +114,25 @@ function runEnd(text: string, from: number): number {
   return end
 }
 
+function pieceEnd(text: string, from: number): number {
+  let end = from
+  while (end < text.length && pieceKind[text.charCodeAt(end)] !== 0) end++
+  return end
+}
+
 function keysAt(text: string, at: number): Key[] {
   return keysByStart.get(text.slice(at, at + 3)) ?? []
 }
 
-function matchRules(text: string, at: number, runStop: number): Span | undefined {
+function matchRules(text: string, at: number, runStop: number, seen: { decoded: number }): Span | undefined {
   const keys = keysAt(text, at).filter(({ key }) => text.startsWith(key, at))
   if (keys.length === 0) return undefined
-  for (const { key, rule } of keys) {
+  for (const { key, rule, encoded } of keys) {
+    if (encoded !== undefined) {
+      const span = matchEncoded(text, at, rule, encoded, seen)
+      if (span) return span
+      continue
+    }
     const start = at - (rule.back ?? 0)
     if (start < 0 || (rule.boundary && !isBoundary(text, start))) continue
     const end = matchEnd(rule.token, text, start)
@@ -77,6 +143,26 @@ function matchRules(text: string, at: number, runStop: number): Span | undefined
   }
   const isFolded = matchEnd(FOLD, text, runStop) !== -1 && mayFold(text, at, runStop)
   return isFolded ? matchFolded(text, at, keys) : undefined
+}
+
+/** A run is decoded once, however many marks it seems to hold. */
+function matchEncoded(
+  text: string,
+  at: number,
+  rule: TokenRule,
+  before: Base64Form["before"],
+  seen: { decoded: number },
+): Span | undefined {
+  if (at < seen.decoded) return undefined
+  const { start, end, plain } = decodeAt(text, at, before)
+  seen.decoded = end
+  const stop = matchEnd(rule.token, plain, 0)
+  if (stop === -1 || !looksRandom(plain.slice(0, stop), MIN_RUN, 0.12)) return undefined
+  return { start, end: padded(text, end), rule: rule.name }
+}
+
+function padded(text: string, end: number): number {
+  return text[end] !== "=" ? end : text[end + 1] === "=" ? end + 2 : end + 1
 }
 
 /** Not a rule: `xxxx…` after an issuer's mark shows a token's form. Nothing in it is looked at again. */
@@ -129,7 +215,7 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   let joined = ""
   const pieces: { from: number; length: number }[] = []
   for (let from = at; pieces.length < 4; ) {
-    const end = runEnd(text, from)
+    const end = pieceEnd(text, from)
     if (end === from || end - from > MAX_PIECE) break
     pieces.push({ from, length: end - from })
     joined += text.slice(from, end)
@@ -138,11 +224,11 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
     from = next
   }
   if (pieces.length < 2) return undefined
-  for (const { key, rule } of keys) {
-    if (rule.back || (rule.boundary && !isBoundary(text, at))) continue
+  for (const { key, rule, encoded } of keys) {
+    if (encoded !== undefined || rule.back || (rule.boundary && !isBoundary(text, at))) continue
     const stop = matchEnd(rule.token, joined, 0)
     if (stop === -1 || !isReal(rule, key, joined.slice(0, stop))) continue
-    if (!looksRandom(joined.slice(0, stop), MIN_RUN)) continue
+    if (!looksRandom(joined.slice(0, stop), MIN_PIECE)) continue
     let left = stop
     for (const piece of pieces) {
       if (left <= piece.length) return { start: at, end: piece.from + left, rule: rule.name }
@@ -158,7 +244,7 @@ function foldedEnd(text: string, stop: number): number {
   for (let piece = 0; piece < MAX_PIECES; piece++) {
     const next = matchEnd(FOLD, text, end)
     if (next === -1) return end
-    const nextEnd = runEnd(text, next)
+    const nextEnd = pieceEnd(text, next)
     if (!isTokenPiece(text.slice(next, nextEnd)) || /[^\s"'\\`,;)]/.test(text[nextEnd] ?? " ")) return end
     end = nextEnd
   }
@@ -175,23 +261,26 @@ function isTokenPiece(piece: string): boolean {
 
 function searchEdge(text: string, start: number, spans: Span[]): void {
   const mark = start === 0 ? 0 : text.charCodeAt(start - 1)
-  if (mark === COLON || mark === SLASH) {
+  if (mark === COLON || mark === SLASH || mark === BAR || mark === BANG) {
     for (const rule of EDGE_RULES) {
       const end = matchEnd(rule.token, text, start)
       const lead = end === -1 ? undefined : rule.before.exec(text.slice(Math.max(0, start - 40), start))
-      if (lead) spans.push({ start: start - lead[0].length, end, rule: rule.name })
+      if (lead && looksRandom(text.slice(start, end), 16, 0.12))
+        spans.push({ start: start - lead[0].length, end, rule: rule.name })
     }
   }
   const first = mark === BACKSLASH ? start + (text[start] === "u" ? 5 : 1) : start
   if (isShapeStart[text.charCodeAt(first)] !== 1) return
   for (const rule of RUN_RULES) {
     const end = matchEnd(rule.token, text, first)
-    if (end !== -1 && looksRandom(text.slice(first, end), MIN_RUN)) spans.push({ start: first, end, rule: rule.name })
+    if (end !== -1 && looksRandom(text.slice(first, end), MIN_PIECE)) spans.push({ start: first, end, rule: rule.name })
   }
 }
 
 const COLON = 58
 const SLASH = 47
+const BAR = 124
+const BANG = 33
 const BACKSLASH = 92
 const isShapeStart = new Uint8Array(128)
 for (const rule of RUN_RULES) for (const c of rule.first) isShapeStart[c.charCodeAt(0)] = 1
@@ -208,15 +297,22 @@ function searchAwsSecret(text: string, from: number, spans: Span[]): void {
   }
 }
 
-type Key = { key: string; rule: TokenRule }
+/** `encoded` where the key is a form of the mark in base64. */
+type Key = { key: string; rule: TokenRule; encoded?: Base64Form["before"] }
 
 /** The keys by their first three characters. */
 function groupByStart(rules: TokenRule[]): Map<string, Key[]> {
   const groups = new Map<string, Key[]>()
+  const add = (one: Key) => {
+    const start = one.key.slice(0, 3)
+    groups.set(start, [...(groups.get(start) ?? []), one])
+  }
   for (const rule of rules) {
     for (const key of rule.keys.split(" ")) {
-      const start = key.slice(0, 3)
-      groups.set(start, [...(groups.get(start) ?? []), { key, rule }])
+      add({ key, rule })
+      if (key.length >= 4 && !rule.back) {
+        for (const { form, before } of base64Forms(key)) add({ key: form, rule, encoded: before })
+      }
     }
   }
   return groups

@@ -4,12 +4,16 @@ import { isPlaceholder, looksRandom } from "./redact-values.ts"
 // Passwords inside addresses: `scheme://user:password@host`, and addresses that are passwords themselves.
 
 const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
-const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{1,256})@(?=[\w.[%$-])/y
+const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
 const USER_INFO_ENCODED = /([\w.~-]{0,64})(?:%3A|:)((?:[\w.~!*-]|%(?!40)[0-9A-F]{2}){1,64})(?:%40|@)(?=[\w.-])/iy
 const TOKEN_ONLY = /([A-Za-z0-9_-]{16,256})@(?=[\w.-]+)/y
 /** What documentation writes in a password's place. A user's own name is the local database's default. */
 const SHOWN_WORDS =
   /pass(?:word|wd|phrase|code)?|p[a4]ssw[o0]rd|pwd?|secret|token|xxx*|\*+|x-oauth-basic|\.{2,}|user(?:name)?|admin|root|postgres|mysql|redis|guest|test|example|foo|bar|my|your|db|mongo|rabbitmq|\d{1,5}|api_?key|key|auth|[-_]+/gi
+
+/** Where the token stands in the user's place, this stands in the password's. */
+const SHOWN_PASSWORD = /^(?:x-oauth-basic|x|)$/
+const TOKEN_USER = /^(?=\D{0,20}\d)(?=[^A-Za-z]{0,20}[A-Za-z])[A-Za-z0-9_-]{16,256}$/
 
 export function findUrls(text: string, spans: Span[]): void {
   SCHEME.lastIndex = 0
@@ -27,6 +31,8 @@ function findUserInfo(text: string, at: number, encoded: boolean): Span | undefi
   if (info) {
     const user = info[1]!
     const password = info[2]!
+    if (SHOWN_PASSWORD.test(password) && TOKEN_USER.test(user))
+      return { start: at, end: at + user.length, rule: "url-token" }
     const end = pattern.lastIndex - (encoded && text.slice(0, pattern.lastIndex).endsWith("%40") ? 3 : 1)
     if (password === user || password.replace(SHOWN_WORDS, "") === "" || isReference(password)) return undefined
     return { start: end - password.length, end, rule: "url-password" }

@@ -103,10 +103,41 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const CODE =
   /[(){}[\]<>;|]|=>|::|->|\w\.\w+\.\w|^\.{0,2}\/(?:[\w.-]+\/){2}|^[.~]|^[a-z][a-z0-9+.-]*:\/\/|^[A-Za-z]:[\\/]|\.[a-z]{2,4}$|^(?:sha\d+-|data:)/
 
-/** A generated value: an API key, a token, a session id. */
-export function isGenerated(value: string): boolean {
+/** A generated value: an API key, a token, a session id. A quoted one may hold any signs. */
+export function isGenerated(value: string, quoted = false): boolean {
   if (UUID.test(value)) return !isPlaceholder(value)
-  return looksRandom(value, 16) && !/\s/.test(value) && !CODE.test(value) && !isPlaceholder(value)
+  if (!looksRandom(value, 16) && !isStrewn(value)) return false
+  return !/\s/.test(value) && (!CODE.test(value) || (quoted && hasStrewnSigns(value))) && !isPlaceholder(value)
+}
+
+/** Random letters can happen to pair like words; their cases and digits are still strewn. */
+function isStrewn(value: string): boolean {
+  return looksRandom(value, 16, 0.12) && changesOf(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
+}
+
+/** How often small and capital letters and digits take turns; 0 unless there are some of each. */
+export function changesOf(value: string): number {
+  let before = OTHER
+  let changes = 0
+  let seen = 0
+  for (let i = 0; i < Math.min(value.length, MAX_JUDGED); i++) {
+    const kind = KINDS[value.charCodeAt(i)] ?? OTHER
+    seen |= 1 << kind
+    if (kind !== before) changes++
+    before = kind
+  }
+  const all = (1 << DIGIT) | (1 << LOWER) | (1 << UPPER)
+  return (seen & all) === all ? changes : 0
+}
+
+/** As Django makes its keys: signs and digits between small letters, and never two words. */
+function hasStrewnSigns(value: string): boolean {
+  return (
+    value.length >= 32 &&
+    value.length <= 100 &&
+    (value.match(/\d/g)?.length ?? 0) >= 3 &&
+    /[!@#$%^&*=+].*[!@#$%^&*=+]/.test(value)
+  )
 }
 
 const PASSWORD_WORDS =

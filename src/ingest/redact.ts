@@ -1,8 +1,10 @@
 import type { RawRecord } from "../connectors/connector.ts"
 import { findAssignments, isSecretValue, ruleFor, secretKind } from "./redact-assignments.ts"
 import { findBlocks } from "./redact-blocks.ts"
-import { findCommands, SHORT_FLAG } from "./redact-commands.ts"
+import { findCommands } from "./redact-commands.ts"
+import { type Hints, hintsOf } from "./redact-hints.ts"
 import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./redact-rules.ts"
+import { findLogins, findWidePasswords } from "./redact-spoken.ts"
 import { findTokens } from "./redact-tokens.ts"
 import { findSignatures, findUrls } from "./redact-urls.ts"
 import { seenView } from "./redact-view.ts"
@@ -45,32 +47,52 @@ function redact(text: string, key: string | undefined, redactions: Record<string
 
 /** In order, not overlapping. Also what is only seen once colours and invisible characters are taken away. */
 function findSpans(text: string, key: string | undefined): Span[] {
-  const found = scan(text, key)
-  const seen = seenView(text)
-  if (seen) for (const span of scan(seen.text, key)) found.push(seen.inText(span))
+  if (text.length <= MAX_PLAIN && PLAIN.test(text)) return ofField(text, key)
+  const found: Span[] = []
+  const hints = scan(text, key, found)
+  const seen = hints.wide || hints.brackets ? seenView(text, hints.wide) : undefined
+  if (seen) {
+    const again: Span[] = []
+    scan(seen.text, key, again)
+    for (const span of again) found.push(seen.inText(span))
+  }
   return found.length === 0 ? found : join(withoutMarked(text, found))
 }
 
-/** Each scanner runs behind a search that is far cheaper and misses none of its texts. */
-function scan(text: string, key: string | undefined): Span[] {
-  const found: Span[] = []
-  if (has(text, "vate") || has(text, "VATE")) findBlocks(text, found)
-  if (text.length >= 20) findTokens(text, found)
-  if (has(text, "://") || has(text, ":\\") || has(text, "%2F%2F")) findUrls(text, found)
-  if (has(text, "&")) findSignatures(text, found)
-  if (SHORT_FLAG.test(text)) findCommands(text, found)
-  findAssignments(text, found)
+/** Each scanner runs only where one pass over the text has seen what it looks for. */
+function scan(text: string, key: string | undefined, found: Span[]): Hints {
+  const hints = hintsOf(text)
+  if (hints.privates) findBlocks(text, found)
+  if (text.length >= 20) findTokens(text, found, key !== undefined && ID_FIELD.test(key))
+  if (hints.addresses || (hints.ampersands && has(text, "%2F%2F"))) findUrls(text, found)
+  if (hints.ampersands) findSignatures(text, found)
+  if (hints.shortFlags) findCommands(text, found)
+  if (hints.names.length > 0) findAssignments(text, hints.names, found)
+  if (hints.slashes.length > 0) findLogins(text, hints.slashes, found)
+  if (hints.wide) findWidePasswords(text, found)
+  found.push(...ofField(text, key))
+  return hints
+}
+
+/** Most strings of a record: an id, a time, a word. Only the field's name can make one a secret. */
+const PLAIN = /^(?:[\w./-]{1,19}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]{8,15}Z)$/
+const MAX_PLAIN = 36
+
+/** The whole text, where it stands under a name that makes it a secret. */
+function ofField(text: string, key: string | undefined): Span[] {
   // A key that was a secret itself names a token now, but says nothing about the value under it.
   const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
-  if (kind && isSecretValue(text, kind)) found.push({ start: 0, end: text.length, rule: ruleFor(kind) })
-  return found
+  return kind && isSecretValue(text, kind) ? [{ start: 0, end: text.length, rule: ruleFor(kind) }] : []
 }
+
+/** Agents tie records together by ids, which are as random as tokens: in such a field only known issuers' marks count. */
+const ID_FIELD = /ids?$/i
 
 const MARKER = /\[REDACTED:([a-z0-9-]{1,40})\]/g
 const RULES = new Set([
   ...[TOKEN_RULES, EDGE_RULES, RUN_RULES, WEBHOOK_RULES].flatMap((rules) => rules.map((rule) => rule.name)),
   ...[PRIVATE, PRIVATE_KEY, "aws-secret-key", "url-password", "url-token", "url-signature"],
-  ...["password", "secret", "authorization", "cookie"],
+  ...["password", "secret", "authorization", "cookie", "token"],
 ])
 
 /** What an earlier pass wrote is not a secret; a block that holds it still is one. */
@@ -113,6 +135,7 @@ function rankOf(span: Span): number {
 }
 
 const NAMELESS = new Set([
+  "token",
   "password",
   "secret",
   "authorization",
@@ -162,13 +185,15 @@ function redactObject(object: RawRecord, redactions: Record<string, number>): Ra
       const clean = redactValue(value, named !== undefined && key === "value" ? named : key, redactions)
       if (clean !== value) set(object, key, clean)
     }
-    if (key.length >= MIN_KEY && redact(key, undefined, undefined) !== key) renamed = true
+    if (key.length >= MIN_KEY && redact(key, KEY, undefined) !== key) renamed = true
   }
   return renamed ? withCleanKeys(object, redactions) : object
 }
 
 /** Shorter keys are field names; the shortest token is 20 characters long. */
 const MIN_KEY = 16
+/** A key is judged like an id: many objects are kept by one. */
+const KEY = "id"
 
 /** `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment. */
 function nameInside(object: RawRecord): string | undefined {
@@ -180,7 +205,7 @@ function nameInside(object: RawRecord): string | undefined {
 function withCleanKeys(object: RawRecord, redactions: Record<string, number>): RawRecord {
   const clean: RawRecord = {}
   for (const key of Object.keys(object)) {
-    const plain = redact(key, undefined, redactions)
+    const plain = redact(key, KEY, redactions)
     let name = plain
     for (let n = 2; Object.hasOwn(clean, name); n++) name = `${plain} (${n})`
     set(clean, name, object[key])

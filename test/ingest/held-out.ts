@@ -23,9 +23,14 @@ const BASE64 = `${WORD}+/`
 const uuid = (r: Random) => [8, 4, 4, 4, 12].map((n) => r.of(HEX, n)).join("-")
 
 /** A token with a mark, shown alone: `mark` is public, `body` is not. */
-function marked(kind: string, make: (r: Random) => [mark: string, body: string, end?: string]): HeldOut {
+function marked(
+  kind: string,
+  make: (r: Random) => [mark: string, body: string, end?: string],
+  rule?: "own rule",
+): HeldOut {
   return {
     kind,
+    ...(rule && { ownRule: true }),
     make: (r) => {
       const [mark, body, end = ""] = make(r)
       return { text: `${mark}${body}${end}`, secrets: body.split(/(?<=\.)/).filter((piece) => piece.length >= 8) }
@@ -51,7 +56,7 @@ export const HELD_OUT: HeldOut[] = [
     `s${"c_"}${r.of(ALNUM, 20)}.${r.of(ALNUM, 4)}.${"acc"}-${r.of(ALNUM, 16)}.`,
     r.of(BASE64, 64),
   ]),
-  marked("bannerbear project", (r) => [`bb${"_pr_"}`, r.of(HEX, 30)]),
+  marked("bannerbear project", (r) => [`bb${"_pr_"}`, r.of(HEX, 30)], "own rule"),
   marked("bedrock short-lived", (r) => [
     `${"bedrock"}-api-key-`,
     Buffer.from(`${"bedrock.amazonaws"}.com/?Action=CallWithBearerToken&X-Amz-Credential=${r.of(WORD, 60)}`).toString(
@@ -62,20 +67,20 @@ export const HELD_OUT: HeldOut[] = [
   marked("close crm", (r) => [`ap${"i_"}`, `${r.of(WORD, 22)}.${r.of(WORD, 22)}`]),
   marked("deno deploy", (r) => [`dd${r.pick(["p_", "w_"])}`, r.of(WORD, 36)]),
   marked("duffel", (r) => [`duf${"fel_"}${r.pick(["test", "live"])}_`, r.of(URLSAFE, 43)]),
-  marked("facebook app token", (r) => [`${r.of("123456789", 15)}|`, r.of(URLSAFE, 27)]),
+  marked("facebook app token", (r) => [`${r.of("123456789", 15)}|`, r.of(URLSAFE, 27)], "own rule"),
   marked("fleetbase", (r) => [`fl${"b_live_"}`, r.of(WORD, 20)]),
   marked("freemius", (r) => [`'secret_key' => 's${"k_"}`, r.of(WORD, 29), "',"]),
   marked("fullstory", (r) => [`na${"1."}`, r.of(BASE64, 100)]),
-  marked("gitlab runner registration", (r) => [`GR${"1348941"}`, r.of(URLSAFE, 20)]),
-  marked("lob", (r) => [`${r.pick(["live", "test"])}_`, r.of(HEX, 35)]),
+  marked("gitlab runner registration", (r) => [`GR${"1348941"}`, r.of(URLSAFE, 20)], "own rule"),
+  marked("lob", (r) => [`${r.pick(["live", "test"])}_`, r.of(HEX, 35)], "own rule"),
   marked("mapbox secret", (r) => [`s${"k.ey"}J`, `${r.of(WORD, 60)}.${r.of(URLSAFE, 22)}`]),
   marked("nvidia", (r) => [`nv${"api-"}`, r.of(URLSAFE, 64)]),
   marked("pganalyze", (r) => [`pg${"ar_"}`, r.of(WORD, 27)]),
   marked("robinhood crypto", (r) => [`rh${"-api-"}`, uuid(r)]),
   marked("rootly", (r) => [`root${"ly_"}`, r.of(HEX, 64)]),
-  marked("settlemint", (r) => [`sm${"_"}${r.pick(["pat", "aat", "sat"])}_`, r.of(WORD, 16)]),
+  marked("settlemint", (r) => [`sm${"_"}${r.pick(["pat", "aat", "sat"])}_`, r.of(WORD, 16)], "own rule"),
   marked("sonarcloud scoped", (r) => [`sq${"co_"}`, r.of(WORD, 59)]),
-  marked("spectralops", (r) => [`sp${"u-"}`, r.of(ALNUM, 32)]),
+  marked("spectralops", (r) => [`sp${"u-"}`, r.of(ALNUM, 32)], "own rule"),
   marked("stripe payment intent", (r) => [`p${"i_"}${r.of(WORD, 24)}_secret_`, r.of(WORD, 25)]),
   marked("voiceflow", (r) => [`V${"F.DM."}${r.of(HEX, 24)}.`, r.of(WORD, 16)]),
   marked("yandex iam", (r) => [`t${"1."}${r.of(WORD, 7)}.`, r.of(URLSAFE, 86)]),

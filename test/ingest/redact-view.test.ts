@@ -1,12 +1,14 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { redactText } from "../../src/ingest/redact.ts"
-import { seenView } from "../../src/ingest/redact-view.ts"
+import { hintsOf } from "../../src/ingest/redact-hints.ts"
+import { seenView as viewOf } from "../../src/ingest/redact-view.ts"
 import { CONTEXTS, readable } from "./contexts.ts"
 import { FAMILIES, random } from "./secrets.ts"
 
 const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 const ESC = "\u001b"
+const seenView = (text: string) => viewOf(text, hintsOf(text).wide)
 const value = random(5).of(WORD, 40)
 const token = `${"gh"}p_${random(6).of(WORD, 36)}`
 
