@@ -1,3 +1,4 @@
+import { isCutAt } from "./redact-cut.ts"
 import type { Span } from "./redact-rules.ts"
 import { LATIN_WORDS, latinPassword, SEED_WORDS, seedPhrase } from "./redact-spoken.ts"
 import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./redact-values.ts"
@@ -186,7 +187,8 @@ function judge(
   const content = text.slice(value.start, value.end)
   if (isMarked(content)) return undefined
   const isSecret = kind === "password" ? isPassword(content, sure) : isGenerated(content, value.quoted)
-  if (!isSecret) return undefined
+  if (!isSecret && !(looksRandom(content, 10) && /^[\w+/-]+$/.test(content) && isCutAt(text, value.end)))
+    return undefined
   const rest = content.length >= MAX_BARE - 2 ? REST : kind === "password" && !value.quoted ? SIGNS : undefined
   if (rest) rest.lastIndex = value.end
   return { start: value.start, end: rest?.test(text) ? rest.lastIndex : value.end, rule: ruleFor(kind) }
@@ -220,11 +222,12 @@ function valueSpan(
   const mark = text[quote]
   if (mark === '"' || mark === "'" || mark === "`") {
     const start = quote + 1
-    let end = text.indexOf(mark, start)
-    if (end === -1 || end - start > MAX_VALUE) return undefined
-    while (end > start && text[end - 1] === "\\") end--
-    if (text.slice(start, end).includes("\n")) return undefined
-    return { start, end, quoted: true }
+    const end = quotedEnd(text, start, mark)
+    if (end !== -1) return { start, end, quoted: true }
+    BARE_ENVIRONMENT.lastIndex = start
+    const open = BARE_ENVIRONMENT.exec(text)?.[0].replace(/(?:\.{3}|…).*$/, "") ?? ""
+    const isCut = open.length > 0 && (start + open.length === text.length || isCutAt(text, start + open.length))
+    return isCut ? { start, end: start + open.length, quoted: true } : undefined
   }
   NESTED.lastIndex = at
   const nested = NESTED.exec(text)
@@ -233,7 +236,17 @@ function valueSpan(
   bare.lastIndex = at
   const match = bare.exec(text)
   if (!match) return undefined
-  return { start: at, end: at + match[0].replace(/[.:!?)]+$/, "").length, quoted: false }
+  return { start: at, end: at + match[0].replace(/[.:!?)…]+$/, "").length, quoted: false }
+}
+
+/** Where a value in quotes ends; -1 where they are not closed on the same line. */
+function quotedEnd(text: string, start: number, mark: string): number {
+  let end = text.slice(start, start + MAX_VALUE + 1).search(mark === '"' ? /["\n]/ : mark === "'" ? /['\n]/ : /[`\n]/)
+  if (end === -1) return -1
+  end += start
+  if (text[end] === "\n") return -1
+  while (end > start && text[end - 1] === "\\") end--
+  return end
 }
 
 /** A flag, a line of .netrc, a scheme of the Authorization header, or a sentence that says what the password is. */

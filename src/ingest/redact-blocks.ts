@@ -61,7 +61,8 @@ function findPem(text: string, spans: Span[]): void {
     } else if (!end) {
       KEY_BODY.lastIndex = body
       KEY_BODY.test(text)
-      const stop = Math.max(KEY_BODY.lastIndex, body)
+      const lines = keyLinesEnd(text, body)
+      const stop = lines > body ? lines : Math.max(KEY_BODY.lastIndex, body)
       if (ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, stop)))) {
         spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY })
       }
@@ -75,22 +76,84 @@ function findPem(text: string, spans: Span[]): void {
   }
 }
 
-/** The end of a key whose beginning was cut off, as `tail` shows it: whole lines of base64 before the last line. */
+const LINE_BREAK = /\r?\n|(?:\\{1,8}r)?\\{1,8}n/g
+/** A whole line of a key, at least; the last one can be shorter. */
+const MIN_LINE = 40
+/** With whatever stands before the base64. */
+const MAX_LINE = 512
+const MAX_LINES = 4_000
+
+type Word = { start: number; end: number }
+
+/**
+ * The end of a key whose beginning was cut off, as `tail` shows it. Each of its lines ends in base64, whatever stands
+ * before that: a number, a log's time, a mail's quote, or, in the first line, what the text says before it.
+ */
 function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: Span[]): void {
   const floor = Math.max(from, end.index - 20_000)
   const before = text.slice(floor, end.index)
-  let start = before.length
-  for (let lineEnd = before.length; lineEnd > 0; ) {
-    const newline = before.lastIndexOf("\n", lineEnd - 1)
-    if (newline === -1) break
-    const line = before.slice(newline + 1, lineEnd)
-    if (line !== "" && !/^[\s+>|\d→│]{0,16}[A-Za-z0-9+/]{1,120}={0,2}\r?$/.test(line)) break
-    if (line.length >= 40) start = newline + 1
-    lineEnd = newline
+  const words: Word[] = []
+  let at = 0
+  for (const lineBreak of before.matchAll(LINE_BREAK)) {
+    words.push(lastWord(before, at, lineBreak.index))
+    at = lineBreak.index + lineBreak[0].length
   }
-  if (start === before.length) return
-  spans.push({ start: floor + start, end: end.index + end[0].length, rule: PRIVATE_KEY })
+  const own = lastWord(before, at, before.length)
+  // What stands before the key's last line is a log's prefix, or the end of a key that was never folded.
+  if (own.end - own.start >= MIN_LINE) words.push(own)
+  const key = words.reverse()
+  let lines = 0
+  // The last line of base64 can be short, all others are whole.
+  while (lines < key.length && key[lines]!.end - key[lines]!.start >= (lines === 0 ? 1 : MIN_LINE)) lines++
+  const first = key[lines - 1]
+  if (!first || first.end - first.start < MIN_LINE) return
+  spans.push({ start: floor + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY })
 }
+
+/** Where the lines of a key end that go on here, if any do: each ends in base64. */
+export function keyLinesEnd(text: string, from: number): number {
+  let end = from
+  let prefix = -1
+  let at = from
+  for (let lines = 0; lines < MAX_LINES; lines++) {
+    const line = text.slice(at, at + MAX_LINE)
+    LINE_BREAK.lastIndex = 0
+    const lineBreak = LINE_BREAK.exec(line)
+    const stop = lineBreak?.index ?? line.length
+    const word = lastWord(line, 0, stop)
+    const size = word.end - word.start
+    if (size >= MIN_LINE) {
+      end = at + word.end
+      prefix = word.start
+    } else if (prefix === -1) {
+      if (lines > 8 || !KEY_HEADER.test(line.slice(0, stop))) return end
+    } else {
+      const last = /^[A-Za-z0-9+/]*={0,2}/.exec(line.slice(prefix, stop))?.[0] ?? ""
+      return LAST_LINE.test(last) ? at + prefix + last.length : end
+    }
+    if (!lineBreak) return end
+    at += LINE_BREAK.lastIndex
+  }
+  return end
+}
+
+/** What stands between the first line of a key and its base64. */
+const KEY_HEADER = /^[^A-Za-z]{0,40}$|(?:Proc-Type|DEK-Info|Version|Comment|Hash): /
+/** So short a word could also be the next thing that is said. */
+const LAST_LINE = /=$|^(?=.*\d)(?=.*[A-Z]).{8}/
+
+/** The base64 that a line ends in. */
+function lastWord(text: string, start: number, end: number): Word {
+  const tail = text.slice(Math.max(start, end - 12), end)
+  const stop = end - (/(?:["'`],?;?)?\s*\+?\s*\\*$/.exec(tail.replace(/[A-Za-z0-9/=]\+$/, "=="))?.[0].length ?? 0)
+  let at = stop
+  while (at > start && text[at - 1] === "=" && stop - at < 2) at--
+  while (at > start && isBase64[text.charCodeAt(at - 1)] === 1) at--
+  return { start: at, end: stop }
+}
+
+const isBase64 = new Uint8Array(1 << 16)
+for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") isBase64[c.charCodeAt(0)] = 1
 
 /** A key may be folded at any width, and each break may be a newline, its escape, or code that glues strings. */
 function withoutBreaks(body: string): string {
@@ -98,12 +161,9 @@ function withoutBreaks(body: string): string {
 }
 
 function findPutty(text: string, spans: Span[]): void {
-  const HEADER = /Private-Lines: \d{1,4}/g
-  const LINES = /(?:(?:\\+r)?(?:\\+n|\r?\n)[A-Za-z0-9+/=]{1,80})+/y
-  for (let header = HEADER.exec(text); header; header = HEADER.exec(text)) {
-    LINES.lastIndex = HEADER.lastIndex
-    if (!LINES.test(text)) continue
-    spans.push({ start: HEADER.lastIndex, end: LINES.lastIndex, rule: PRIVATE_KEY })
-    HEADER.lastIndex = LINES.lastIndex
+  for (const header of text.matchAll(/Private-Lines: \d{1,4}/g)) {
+    const start = header.index + header[0].length
+    const end = keyLinesEnd(text, start)
+    if (end > start) spans.push({ start, end, rule: PRIVATE_KEY })
   }
 }

@@ -10,6 +10,7 @@ export type Hints = {
   addresses: boolean
   shortFlags: boolean
   ampersands: boolean
+  percents: boolean
   /** There may be colours whose escape character is gone. */
   brackets: boolean
   /** Something beyond Latin letters and common signs: hidden characters, escapes, or another script. */
@@ -20,7 +21,7 @@ export type Hints = {
 const NAME_STARTS =
   "pass pwd secret token key cred auth cookie jwt bearer basic kennwort contrase mdp clave senha mnemonic seed recovery backup"
 
-// Five bits for a character that matters, three for what its presence says.
+// Five bits for a character that matters, the others for what its presence says.
 const SPACE = 27
 const SLASH = 28
 const HYPHEN = 29
@@ -29,14 +30,16 @@ const BACKSLASH = 31
 const WIDE_BIT = 32
 const BRACKET_BIT = 64
 const AMPERSAND_BIT = 128
+const PERCENT_BIT = 256
 
-const KIND = new Uint8Array(1 << 16)
+const KIND = new Uint16Array(1 << 16)
 for (let letter = 1; letter <= 26; letter++) KIND[64 + letter] = KIND[96 + letter] = letter
 for (const [sign, kind] of Object.entries({ " ": SPACE, "/": SLASH, "-": HYPHEN, ":": COLON, "\\": BACKSLASH })) {
   KIND[sign.charCodeAt(0)] = kind
 }
 KIND["[".charCodeAt(0)] = BRACKET_BIT
-KIND["&".charCodeAt(0)] = KIND["%".charCodeAt(0)] = AMPERSAND_BIT
+KIND["&".charCodeAt(0)] = AMPERSAND_BIT
+KIND["%".charCodeAt(0)] = PERCENT_BIT
 for (const code of [0x08, 0x1b, 0x9b, 0xad]) KIND[code] = WIDE_BIT
 for (const [from, to] of [
   [0x300, 0x200f],
@@ -109,6 +112,7 @@ export function hintsOf(text: string): Hints {
     addresses,
     shortFlags,
     ampersands: (seen & AMPERSAND_BIT) !== 0,
+    percents: (seen & PERCENT_BIT) !== 0,
     brackets: (seen & BRACKET_BIT) !== 0,
     wide: (seen & WIDE_BIT) !== 0,
   }
@@ -126,6 +130,5 @@ function isNameStart(text: string, from: number, words: string[]): boolean {
 
 /** `--user` or `--proxy-user`. */
 function isUserFlag(text: string, at: number): boolean {
-  const letter = text.charCodeAt(at) | 32
-  return letter === 117 || letter === 112
+  return text.startsWith("user", at) || text.startsWith("proxy-user", at)
 }

@@ -361,19 +361,41 @@ export const TOKEN_RULES: TokenRule[] = [
   { name: "lob-key", keys: "live_ test_", token: /(?:live|test)_[0-9a-f]{35}(?![0-9a-z])/y, boundary: true },
   {
     name: "private-key",
+    keys: "b3BlbnNzaC1rZXktdjE MIIEvQIBADANBgkqhkiG9w0BAQEFAASC MIIEvgIBADANBgkqhkiG9w0BAQEFAASC MIIEvwIBADANBgkqhkiG9w0BAQEFAASC MIIEowIBAAKCAQEA MIIEpAIBAAKCAQEA MIIEpQIBAAKCAQEA MIIJQgIBADANBgkqhkiG9w0BAQEFAASC MIIJQwIBADANBgkqhkiG9w0BAQEFAASC MIIJKAIBAAKCAgEA MIIJKQIBAAKCAgEA MIIJKgIBAAKCAgEA MHcCAQEEI MC4CAQAwBQYDK2VwBCIEI",
+    token:
+      /(?:b3BlbnNzaC1rZXktdjE|MII(?:E|J)[A-Za-z0-9]{3}IBA|MHcCAQEEI|MC4CAQAwBQYDK2VwBCIEI)[A-Za-z0-9+/]{20,20000}={0,2}/y,
+    boundary: true,
+  },
+  {
+    name: "private-key",
     keys: "LS0tLS1CRUdJTi",
     token:
       /LS0tLS1CRUdJTi(?:BQUklWQVRFIEtFWS|BSU0EgUFJJVkFURS|BFQyBQUklWQVRFIE|BPUEVOU1NIIFBSSV|BFTkNSWVBURUQgUF|BEU0EgUFJJVkFURS|BQR1AgUFJJVkFURS)[A-Za-z0-9+/=]{20,}/y,
   },
 ]
 
-/** Tokens whose mark stands before a character that ends a run: `before` is matched against the text up to the run. */
-export const EDGE_RULES: { name: string; before: RegExp; token: RegExp }[] = [
-  { name: "telegram-token", before: /(?<!\d)\d{8,10}:$/, token: /AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])/y },
-  { name: "asana-token", before: /(?<!\d)\d\/\d{15,17}(?:\/\d{15,17})?:$/, token: /[0-9a-f]{32}(?![0-9a-zA-Z])/y },
-  { name: "facebook-token", before: /(?<!\d)\d{15,16}\|$/, token: /[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])/y },
-  { name: "salesforce-token", before: /(?<![A-Za-z0-9])00[A-Za-z0-9]{13}!$/, token: /[A-Za-z0-9_.]{60,120}/y },
-  { name: "google-refresh-token", before: /(?<![A-Za-z0-9])1\/\/$/, token: /0[A-Za-z0-9_-]{40,200}/y },
+/** Tokens whose mark ends in a character that is not of a run: `before` is matched against the text up to the run. */
+export const EDGE_RULES: { name: string; edge: string; before: RegExp; token: RegExp }[] = [
+  { name: "telegram-token", edge: ":", before: /(?<!\d)\d{8,10}:$/, token: /AA[A-Za-z0-9_-]{18,33}(?![A-Za-z0-9_-])/y },
+  {
+    name: "asana-token",
+    edge: ":",
+    before: /(?<!\d)\d\/\d{15,17}(?:\/\d{15,17})?:$/,
+    token: /[0-9a-f]{32}(?![0-9a-zA-Z])/y,
+  },
+  { name: "facebook-token", edge: "|", before: /(?<!\d)\d{15,16}\|$/, token: /[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])/y },
+  {
+    name: "salesforce-token",
+    edge: "!",
+    before: /(?<![A-Za-z0-9])00[A-Za-z0-9]{13}!$/,
+    token: /[A-Za-z0-9_.]{60,120}/y,
+  },
+  {
+    name: "google-refresh-token",
+    edge: "/",
+    before: /(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))1\/\/$/,
+    token: /0[A-Za-z0-9_-]{40,200}/y,
+  },
 ]
 
 /** Tokens without any mark but their shape, tried where a run begins. */
@@ -395,13 +417,13 @@ export const RUN_RULES: { name: string; first: string; token: RegExp }[] = [
 export const WEBHOOK_RULES: { name: string; url: RegExp }[] = [
   {
     name: "slack-webhook",
-    url: /hooks\.slack(?:-gov)?\.com\\?\/(?:services|workflows|triggers)\\?\/([A-Za-z0-9/+\\]{30,120})/y,
+    url: /hooks\.slack(?:-gov)?\.com\\?\/(?:services|workflows|triggers)\\?\/([A-Za-z0-9/+\\]{20,120})/y,
   },
   {
     name: "discord-webhook",
-    url: /(?:(?:ptb|canary)\.)?discord(?:app)?\.com\\?\/api\\?\/(?:v\d+\\?\/)?webhooks\\?\/(\d{15,21}\\?\/[A-Za-z0-9_-]{60,80})/y,
+    url: /(?:(?:ptb|canary)\.)?discord(?:app)?\.com\\?\/api\\?\/(?:v\d+\\?\/)?webhooks\\?\/(\d{15,21}\\?\/[A-Za-z0-9_-]{20,80})/y,
   },
-  { name: "telegram-token", url: /api\.telegram\.org\\?\/bot(\d{8,10}:[A-Za-z0-9_-]{30,40})/y },
+  { name: "telegram-token", url: /api\.telegram\.org\\?\/bot(\d{8,10}:[A-Za-z0-9_-]{20,40})/y },
   { name: "teams-webhook", url: /[a-z0-9-]{1,60}\.webhook\.office\.com\\?\/webhookb2\\?\/([A-Za-z0-9@/\\-]{60,300})/y },
   { name: "zapier-webhook", url: /hooks\.zapier\.com\\?\/hooks\\?\/catch\\?\/(\d{4,10}\\?\/[A-Za-z0-9]{5,12})/y },
 ]

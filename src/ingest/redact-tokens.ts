@@ -1,10 +1,12 @@
 import { type Base64Form, base64Forms, decodeAt } from "./redact-base64.ts"
-import { EDGE_RULES, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./redact-rules.ts"
-import { unknownToken } from "./redact-unknown.ts"
+import { keyLinesEnd } from "./redact-blocks.ts"
+import { isCutAt, isCutBefore, isWrap } from "./redact-cut.ts"
+import { EDGE_RULES, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./redact-rules.ts"
+import { isMixedRandom, unknownToken } from "./redact-unknown.ts"
 import { hasManyCharacters, looksRandom } from "./redact-values.ts"
 
 // Tokens that name their issuer. Every one of them holds a long run of characters of one alphabet, and such runs are
-// rare; so the text is first probed at every 16th character, and only runs are searched for the issuers' marks.
+// rare; so the text is first probed at every 20th character, and only runs are searched for the issuers' marks.
 
 /** Base64 and paths are runs too; what is between two slashes or plus signs is a piece. */
 const MIN_RUN = 20
@@ -22,24 +24,28 @@ const CAPITAL = 8
 for (const c of PIECE)
   pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? SMALL : /[A-Z]/.test(c) ? CAPITAL : OTHER
 
+/** By their first three characters, of 7 bits each. */
 const keysByStart = groupByStart(TOKEN_RULES)
-/** Indexed by three characters of 7 bits: whether a key begins so. */
 const isStart = new Uint8Array(1 << 21)
-for (const start of keysByStart.keys()) {
-  isStart[(start.charCodeAt(0) << 14) | (start.charCodeAt(1) << 7) | start.charCodeAt(2)] = 1
-}
+for (const start of keysByStart.keys()) isStart[start] = 1
 
-/** `known` finds the tokens of known issuers only, where ids are expected. */
-export function findTokens(text: string, spans: Span[], known = false): void {
+/**
+ * `known` finds the tokens of known issuers only, where ids are expected. Returns the line breaks that a screen's edge
+ * may have made inside a run.
+ */
+export function findTokens(text: string, spans: Span[], known = false): readonly number[] {
   const length = text.length
   const seen = { decoded: 0 }
+  let wraps: number[] = NO_WRAPS
   for (let start = nextRun(text, 0); start !== -1; ) {
+    if (text.charCodeAt(start - 1) === NEWLINE) wraps = addWrap(text, start - 1, wraps)
     let end = start
     let piece = start
     let kinds = 0
     /** Where the letters and digits since the last separator begin, and the most of them in a row so far. */
     let word = start
     let longest = 0
+    let runKinds = 0
     let three = 0
     let stop = -1
     for (; end < length; end++) {
@@ -53,6 +59,7 @@ export function findTokens(text: string, spans: Span[], known = false): void {
           else if (piece <= start + 1 && kinds > CAPITAL && !known) judgeBase64(text, piece, end, spans)
           if (isRunCode[code] === 0) break
           piece = end + 1
+          runKinds |= kinds
           kinds = three = longest = 0
           continue
         }
@@ -61,20 +68,52 @@ export function findTokens(text: string, spans: Span[], known = false): void {
       three = ((three << 7) | code) & 0x1fffff
       if (isStart[three] === 0) continue
       if (stop < end) stop = pieceEnd(text, end)
-      const span = matchRules(text, end - 2, stop, seen)
+      const span = matchRules(text, end - 2, stop, keysByStart.get(three)!, seen)
       if (!span) continue
       if (span.rule !== SHOWN) spans.push(span)
       if (span.rule === AWS_KEY) searchAwsSecret(text, span.end, spans)
       end = span.end - 1
-      piece = word = span.end
-      kinds = three = longest = 0
+      start = piece = word = span.end
+      kinds = runKinds = three = longest = 0
     }
-    if (end === length && end - piece >= MIN_PIECE) {
-      judgePiece(text, piece, end, known ? 0 : kinds, Math.max(longest, end - word), spans)
+    if (end >= length && length - piece >= MIN_PIECE) {
+      judgePiece(text, piece, length, known ? 0 : kinds, Math.max(longest, length - word), spans)
     }
+    if (((runKinds | kinds) & STREWN) === STREWN && !known) judgeCut(text, start, end, spans)
+    if (text.charCodeAt(end) === NEWLINE) wraps = addWrap(text, end, wraps)
     start = nextRun(text, end + 1)
   }
+  return wraps
 }
+
+const NEWLINE = 10
+const NO_WRAPS: number[] = []
+
+function addWrap(text: string, newline: number, wraps: number[]): number[] {
+  const isInside = isRunCode[text.charCodeAt(newline - 1)] === 1 && isRunCode[text.charCodeAt(newline + 1)] === 1
+  if (!isInside || wraps[wraps.length - 1] === newline || matchEnd(PLAIN_WORD, text, newline + 1) !== -1) return wraps
+  if (!isWrap(text, newline)) return wraps
+  if (wraps === NO_WRAPS) return [newline]
+  wraps.push(newline)
+  return wraps
+}
+
+/** A sentence that begins on the next line. */
+const PLAIN_WORD = /(?:[A-Z]?[a-z]*|[A-Z]*)[.,:;]?(?![A-Za-z0-9_+/=~-])/y
+
+/** A run whose mark was cut away: what is left is random and stands beside the cut. */
+function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
+  let start = from
+  while (start < to && text[start] === ".") start++
+  let end = to
+  while (end > start && text[end - 1] === ".") end--
+  if (end - start < MIN_PIECE || end - start > MAX_CUT) return
+  if (!isCutAt(text, to) && !isCutBefore(text, start)) return
+  if (isMixedRandom(text.slice(start, end), MIN_PIECE)) spans.push({ start, end, rule: "token" })
+}
+
+const STREWN = DIGIT | SMALL | CAPITAL
+const MAX_CUT = 4_096
 
 /** A piece without a mark in it: its shape may tell, or what stands before it. */
 function judgePiece(text: string, start: number, end: number, kinds: number, longest: number, spans: Span[]): void {
@@ -95,7 +134,7 @@ function judgeBase64(text: string, start: number, end: number, spans: Span[]): v
   if (span) spans.push(span)
 }
 
-/** Where the next run begins: of any 16 characters in a row that are not all of the alphabet, the last such tells. */
+/** Where the next run begins: of any 20 characters in a row that are not all of the alphabet, the last such tells. */
 function nextRun(text: string, from: number): number {
   const length = text.length
   let start = from
@@ -108,9 +147,11 @@ function nextRun(text: string, from: number): number {
   return -1
 }
 
+/** Bounded: a run is asked for once for each of its pieces. */
 function runEnd(text: string, from: number): number {
+  const stop = Math.min(text.length, from + 512)
   let end = from
-  while (end < text.length && isRunCode[text.charCodeAt(end)] === 1) end++
+  while (end < stop && isRunCode[text.charCodeAt(end)] === 1) end++
   return end
 }
 
@@ -120,12 +161,14 @@ function pieceEnd(text: string, from: number): number {
   return end
 }
 
-function keysAt(text: string, at: number): Key[] {
-  return keysByStart.get(text.slice(at, at + 3)) ?? []
-}
-
-function matchRules(text: string, at: number, runStop: number, seen: { decoded: number }): Span | undefined {
-  const keys = keysAt(text, at).filter(({ key }) => text.startsWith(key, at))
+function matchRules(
+  text: string,
+  at: number,
+  runStop: number,
+  begun: Key[],
+  seen: { decoded: number },
+): Span | undefined {
+  const keys = begun.filter(({ key }) => text.startsWith(key, at))
   if (keys.length === 0) return undefined
   for (const { key, rule, encoded } of keys) {
     if (encoded !== undefined) {
@@ -139,10 +182,27 @@ function matchRules(text: string, at: number, runStop: number, seen: { decoded: 
     if (end === -1) continue
     const token = text.slice(start, end)
     if (!hasManyCharacters(token)) return { start, end, rule: SHOWN }
-    if (isReal(rule, key, token)) return { start, end: foldedEnd(text, wholeEnd(text, end)), rule: rule.name }
+    if (!isReal(rule, key, token)) continue
+    const whole = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, wholeEnd(text, end))
+    return { start, end: whole, rule: rule.name }
   }
-  const isFolded = matchEnd(FOLD, text, runStop) !== -1 && mayFold(text, at, runStop)
-  return isFolded ? matchFolded(text, at, keys) : undefined
+  const isFolded = mayFold(text, at, runStop) && foldEnd(text, runStop) !== -1
+  return (isFolded ? matchFolded(text, at, keys) : undefined) ?? matchCut(text, at, runStop, keys)
+}
+
+/** The beginning of a token. Where its mark says little, it must be seen that the rest was cut off. */
+function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span | undefined {
+  if (runStop - at > MAX_PIECE) return undefined
+  let end = runStop
+  while (text[end - 1] === ".") end--
+  for (const { key, rule, encoded } of keys) {
+    if (encoded !== undefined || rule.back || (rule.boundary && !isBoundary(text, at))) continue
+    const isWeak = rule.boundary || rule.random || key.length < 4
+    if (isWeak && !isCutAt(text, runStop)) continue
+    const body = text.slice(at + key.length, end)
+    if (looksRandom(body, isWeak ? 10 : 12, isWeak ? 0.28 : 0.2)) return { start: at, end, rule: rule.name }
+  }
+  return undefined
 }
 
 /** A run is decoded once, however many marks it seems to hold. */
@@ -197,7 +257,33 @@ function wholeEnd(text: string, end: number): number {
   return Math.max(end, matchEnd(REST, text, end))
 }
 
-const FOLD = /\\?(?:\r?\n|(?:\\r)?\\n)[ \t]{0,40}(?:[>|+] ?)?|["']\s{0,4}\+?\s{0,40}["']/y
+/** What an editor, a diff or grep puts before a line. */
+const LINE_PREFIX = "(?:[ \\t]{0,10}\\d{1,6}(?:\u2192|\\t|: ?| ?\\| ?)|[\\w./-]{1,100}[:-]\\d{1,6}[:-]|[+>|-] ?)?"
+const QUOTE = "(?:\\\\{0,8}[\"'`])"
+const LINE = `(?:\\r?\\n|(?:\\\\{1,8}r)?\\\\{1,8}n)${LINE_PREFIX}[ \\t]{0,40}`
+/** A break inside a token: a line's end, or two strings that are glued together, on one line or two. */
+const FOLD = new RegExp(
+  `\\\\?${LINE}|${QUOTE}[ \\t]{0,4}[+.&\\\\]?[ \\t]{0,4}${LINE}${QUOTE}|${QUOTE}\\s{0,4}\\+?\\s{0,40}${QUOTE}`,
+  "y",
+)
+/** The same over lines which all begin alike, as a log's do. */
+const GLUE = new RegExp(`(?:${QUOTE}[ \\t]{0,4}[+.&]?[ \\t]{0,4})?\\r?\\n`, "y")
+const GLUED = new RegExp(`[ \\t]{0,40}${QUOTE}`, "y")
+
+/** Where a token goes on that is broken here; -1 where it is not. */
+function foldEnd(text: string, at: number): number {
+  const next = matchEnd(GLUE, text, at)
+  const line = next === -1 ? 0 : text.lastIndexOf("\n", at - 1) + 1
+  let same = 0
+  if (next !== -1) while (same < 120 && line + same < at && text[line + same] === text[next + same]) same++
+  while (same > 0 && isRunCode[text.charCodeAt(next + same - 1)] === 1) same--
+  if (same < MIN_ALIKE) return matchEnd(FOLD, text, at)
+  return text.charCodeAt(at) === NEWLINE ? next + same : matchEnd(GLUED, text, next + same)
+}
+
+/** A prefix, and not the same indentation. */
+const MIN_ALIKE = 6
+
 const MAX_PIECES = 12
 const MAX_PIECE = 400
 
@@ -205,9 +291,7 @@ const MAX_PIECE = 400
 function mayFold(text: string, at: number, runStop: number): boolean {
   const length = runStop - at
   if (length < 16 || length > MAX_PIECE || !/[\r\n\\"']/.test(text[runStop] ?? "")) return false
-  return (
-    looksRandom(text.slice(at + 3, runStop), 8, 0.12) && keysAt(text, at).some(({ key }) => text.startsWith(key, at))
-  )
+  return looksRandom(text.slice(at + 3, runStop), 8, 0.12)
 }
 
 /** A token that a terminal, a mail or a line of code broke: its pieces are read as one. */
@@ -219,7 +303,7 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
     if (end === from || end - from > MAX_PIECE) break
     pieces.push({ from, length: end - from })
     joined += text.slice(from, end)
-    const next = matchEnd(FOLD, text, end)
+    const next = foldEnd(text, end)
     if (next === -1) break
     from = next
   }
@@ -242,7 +326,7 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
 function foldedEnd(text: string, stop: number): number {
   let end = stop
   for (let piece = 0; piece < MAX_PIECES; piece++) {
-    const next = matchEnd(FOLD, text, end)
+    const next = foldEnd(text, end)
     if (next === -1) return end
     const nextEnd = pieceEnd(text, next)
     if (!isTokenPiece(text.slice(next, nextEnd)) || /[^\s"'\\`,;)]/.test(text[nextEnd] ?? " ")) return end
@@ -261,15 +345,14 @@ function isTokenPiece(piece: string): boolean {
 
 function searchEdge(text: string, start: number, spans: Span[]): void {
   const mark = start === 0 ? 0 : text.charCodeAt(start - 1)
-  if (mark === COLON || mark === SLASH || mark === BAR || mark === BANG) {
-    for (const rule of EDGE_RULES) {
-      const end = matchEnd(rule.token, text, start)
-      const lead = end === -1 ? undefined : rule.before.exec(text.slice(Math.max(0, start - 40), start))
-      if (lead && looksRandom(text.slice(start, end), 16, 0.12))
-        spans.push({ start: start - lead[0].length, end, rule: rule.name })
-    }
+  for (const rule of rulesByEdge.get(mark) ?? NO_RULES) {
+    const end = matchEnd(rule.token, text, start)
+    const lead = end === -1 ? undefined : rule.before.exec(text.slice(Math.max(0, start - 40), start))
+    if (!lead || !looksRandom(text.slice(start, end), 16, 0.12)) continue
+    spans.push({ start: start - lead[0].length, end, rule: rule.name })
   }
-  const first = mark === BACKSLASH ? start + (text[start] === "u" ? 5 : 1) : start
+  const escaped = mark === BACKSLASH ? (text[start] === "u" ? 5 : 1) : 0
+  const first = start + (text[start] === "-" ? 1 : escaped)
   if (isShapeStart[text.charCodeAt(first)] !== 1) return
   for (const rule of RUN_RULES) {
     const end = matchEnd(rule.token, text, first)
@@ -277,10 +360,8 @@ function searchEdge(text: string, start: number, spans: Span[]): void {
   }
 }
 
-const COLON = 58
-const SLASH = 47
-const BAR = 124
-const BANG = 33
+const rulesByEdge = Map.groupBy(EDGE_RULES, (rule) => rule.edge.charCodeAt(0))
+const NO_RULES: typeof EDGE_RULES = []
 const BACKSLASH = 92
 const isShapeStart = new Uint8Array(128)
 for (const rule of RUN_RULES) for (const c of rule.first) isShapeStart[c.charCodeAt(0)] = 1
@@ -301,10 +382,10 @@ function searchAwsSecret(text: string, from: number, spans: Span[]): void {
 type Key = { key: string; rule: TokenRule; encoded?: Base64Form["before"] }
 
 /** The keys by their first three characters. */
-function groupByStart(rules: TokenRule[]): Map<string, Key[]> {
-  const groups = new Map<string, Key[]>()
+function groupByStart(rules: TokenRule[]): Map<number, Key[]> {
+  const groups = new Map<number, Key[]>()
   const add = (one: Key) => {
-    const start = one.key.slice(0, 3)
+    const start = (one.key.charCodeAt(0) << 14) | (one.key.charCodeAt(1) << 7) | one.key.charCodeAt(2)
     groups.set(start, [...(groups.get(start) ?? []), one])
   }
   for (const rule of rules) {

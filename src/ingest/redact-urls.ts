@@ -1,3 +1,4 @@
+import { isCutAt } from "./redact-cut.ts"
 import { type Span, WEBHOOK_RULES } from "./redact-rules.ts"
 import { isPlaceholder, looksRandom } from "./redact-values.ts"
 
@@ -6,6 +7,8 @@ import { isPlaceholder, looksRandom } from "./redact-values.ts"
 const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
 const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
 const USER_INFO_ENCODED = /([\w.~-]{0,64})(?:%3A|:)((?:[\w.~!*-]|%(?!40)[0-9A-F]{2}){1,64})(?:%40|@)(?=[\w.-])/iy
+/** A user and the beginning of a password, before the text was cut. */
+const CUT_INFO = /[\w.~%-]{0,64}:([A-Za-z0-9_~!*%+-]{10,256})(?![\w:/@])/y
 const TOKEN_ONLY = /([A-Za-z0-9_-]{16,256})@(?=[\w.-]+)/y
 /** What documentation writes in a password's place. A user's own name is the local database's default. */
 const SHOWN_WORDS =
@@ -36,6 +39,11 @@ function findUserInfo(text: string, at: number, encoded: boolean): Span | undefi
     const end = pattern.lastIndex - (encoded && text.slice(0, pattern.lastIndex).endsWith("%40") ? 3 : 1)
     if (password === user || password.replace(SHOWN_WORDS, "") === "" || isReference(password)) return undefined
     return { start: end - password.length, end, rule: "url-password" }
+  }
+  CUT_INFO.lastIndex = at
+  const cut = encoded ? null : CUT_INFO.exec(text)
+  if (cut && isCutAt(text, CUT_INFO.lastIndex) && looksRandom(cut[1]!, 10)) {
+    return { start: CUT_INFO.lastIndex - cut[1]!.length, end: CUT_INFO.lastIndex, rule: "url-password" }
   }
   TOKEN_ONLY.lastIndex = at
   const token = TOKEN_ONLY.exec(text)

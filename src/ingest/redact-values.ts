@@ -91,12 +91,21 @@ export function hasManyCharacters(value: string): boolean {
 }
 
 const STANDS_FOR =
-  /x{4}|\*{3}|\.{3}|…|^[<[{(].*[>\]})]$|\$[{(A-Z]|^\$[A-Za-z_]\w*$|^%\w+%$|\{\{|<[a-z]|example|placeholder|change.?(?:me|this)|your[-_. ]?(?!s)|dummy|fake|sample|replace.?(?:me|with|this)|redacted|insert.?(?:your|here)|not.?a.?real|process\.env|environ|getenv|secrets?\.|var\.|vault:|op:\/\/|ssm:|\barn:|keyring|todo\b/i
+  /x{4}|\*{3}|\.{3}|…|^[<[{(].*[>\]})]$|\$[{(]|^\$[A-Za-z_]\w*$|^%\w+%$|\{\{|<[a-z]|example|placeholder|change.?(?:me|this)|your[-_. ]?(?!s)|dummy|fake|sample|replace.?(?:me|with|this)|redacted|insert.?(?:your|here)|not.?a.?real|process\.env|environ|getenv|secrets?\.|var\.|vault:|op:\/\/|ssm:|\barn:|keyring|todo\b/i
 const WHOLE_WORDS =
   /^(?:null|none|nil|undefined|true|false|string|str|text|number|boolean|bool|bytes|object|any|password|passwd|secret|token|required|optional|unknown|empty|default|hidden|masked|invalid|disabled|enabled|bearer|basic|inherit|auto|prompt|stdin|env|file|value|n\/a|\d+)$/i
 
+/** A variable's name, as a shell would put its value there. */
+const REFERENCE = /\$[A-Z_]{2}/
+
 export function isPlaceholder(value: string): boolean {
-  return value.length === 0 || WHOLE_WORDS.test(value) || STANDS_FOR.test(value) || !hasManyCharacters(value)
+  return (
+    value.length === 0 ||
+    REFERENCE.test(value) ||
+    WHOLE_WORDS.test(value) ||
+    STANDS_FOR.test(value) ||
+    !hasManyCharacters(value)
+  )
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -107,8 +116,12 @@ const CODE =
 export function isGenerated(value: string, quoted = false): boolean {
   if (UUID.test(value)) return !isPlaceholder(value)
   if (!looksRandom(value, 16) && !isStrewn(value)) return false
-  return !/\s/.test(value) && (!CODE.test(value) || (quoted && hasStrewnSigns(value))) && !isPlaceholder(value)
+  if (/\s/.test(value) || isPlaceholder(value)) return false
+  return !CODE.test(value) || BASE64.test(value) || (quoted && hasStrewnSigns(value))
 }
+
+/** Whole groups of base64 can begin like a path. */
+const BASE64 = /^[A-Za-z0-9+/]{40,}={1,2}$/
 
 /** Random letters can happen to pair like words; their cases and digits are still strewn. */
 function isStrewn(value: string): boolean {

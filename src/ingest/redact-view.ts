@@ -8,7 +8,8 @@ export type View = { text: string; inText(span: Span): Span }
 
 /** The text as it is seen; undefined when nothing in it is hidden. Where it is not `wide` it can only hide colours. */
 export function seenView(text: string, wide: boolean): View | undefined {
-  return wide || COLOUR.test(text) ? without(text, HIDDEN) : undefined
+  const hidden = wide || COLOUR.test(text) ? matchesOf(text, HIDDEN) : []
+  return hidden.length === 0 ? undefined : without(text, hidden)
 }
 
 /** A colour whose escape character was written out (`\u001b[0m`, `\e[0m`, `^[[0m`) or has been taken away. */
@@ -29,23 +30,31 @@ const HIDDEN = new RegExp(
   "gi",
 )
 
-/** The text without whatever `left` matches; undefined when it matches nothing. */
-export function without(text: string, left: RegExp): View | undefined {
-  left.lastIndex = 0
-  let match = left.exec(text)
-  if (!match) return undefined
+/** The text as it was before a screen broke its lines at these places. */
+export function unwrappedView(text: string, newlines: readonly number[]): View {
+  return without(
+    text,
+    newlines.map((at) => ({ start: at, end: at + 1 })),
+  )
+}
+
+function matchesOf(text: string, pattern: RegExp): { start: number; end: number }[] {
+  return Array.from(text.matchAll(pattern), (match) => ({ start: match.index, end: match.index + match[0].length }))
+}
+
+function without(text: string, left: { start: number; end: number }[]): View {
   const pieces: string[] = []
   /** Where in the view something was left out, and how many characters of the text were left out up to there. */
   const at: number[] = []
   const gone: number[] = []
   let from = 0
   let removed = 0
-  for (; match; match = left.exec(text)) {
-    pieces.push(text.slice(from, match.index))
-    at.push(match.index - removed)
-    removed += match[0].length
+  for (const { start, end } of left) {
+    pieces.push(text.slice(from, start))
+    at.push(start - removed)
+    removed += end - start
     gone.push(removed)
-    from = left.lastIndex
+    from = end
   }
   pieces.push(text.slice(from))
   const offset = (position: number) => position + (gone[lastUpTo(at, position)] ?? 0)

@@ -7,7 +7,7 @@ import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WE
 import { findLogins, findWidePasswords } from "./redact-spoken.ts"
 import { findTokens } from "./redact-tokens.ts"
 import { findSignatures, findUrls } from "./redact-urls.ts"
-import { seenView } from "./redact-view.ts"
+import { seenView, unwrappedView, type View } from "./redact-view.ts"
 
 /** Raised whenever a text may be redacted differently than before: what is stored is then redacted again. */
 export const REDACTION_VERSION = 2
@@ -47,31 +47,44 @@ function redact(text: string, key: string | undefined, redactions: Record<string
 
 /** In order, not overlapping. Also what is only seen once colours and invisible characters are taken away. */
 function findSpans(text: string, key: string | undefined): Span[] {
-  if (text.length <= MAX_PLAIN && PLAIN.test(text)) return ofField(text, key)
-  const found: Span[] = []
-  const hints = scan(text, key, found)
-  const seen = hints.wide || hints.brackets ? seenView(text, hints.wide) : undefined
-  if (seen) {
-    const again: Span[] = []
-    scan(seen.text, key, again)
-    for (const span of again) found.push(seen.inText(span))
+  if (text.length <= MAX_PLAIN && PLAIN.test(text)) {
+    const whole = ofField(text, key)
+    return whole ? [whole] : NOTHING
   }
+  const found: Span[] = []
+  const hints = look(text, key, found)
+  const seen = hints.wide || hints.brackets ? seenView(text, hints.wide) : undefined
+  if (seen) lookThrough(seen, look, key, found)
   return found.length === 0 ? found : join(withoutMarked(text, found))
 }
 
+/** At the lines as they stand and, where a screen broke them, as they were. */
+function look(text: string, key: string | undefined, found: Span[]): Hints {
+  const { hints, wraps } = scan(text, key, found)
+  if (wraps.length > 0) lookThrough(unwrappedView(text, wraps), scan, key, found)
+  return hints
+}
+
+function lookThrough(view: View, how: typeof look | typeof scan, key: string | undefined, found: Span[]): void {
+  const inView: Span[] = []
+  how(view.text, key, inView)
+  for (const span of inView) found.push(view.inText(span))
+}
+
 /** Each scanner runs only where one pass over the text has seen what it looks for. */
-function scan(text: string, key: string | undefined, found: Span[]): Hints {
+function scan(text: string, key: string | undefined, found: Span[]): { hints: Hints; wraps: readonly number[] } {
   const hints = hintsOf(text)
   if (hints.privates) findBlocks(text, found)
-  if (text.length >= 20) findTokens(text, found, key !== undefined && ID_FIELD.test(key))
-  if (hints.addresses || (hints.ampersands && has(text, "%2F%2F"))) findUrls(text, found)
+  const wraps = text.length < 20 ? [] : findTokens(text, found, key !== undefined && ID_FIELD.test(key))
+  if (hints.addresses || (hints.percents && has(text, "%2F%2F"))) findUrls(text, found)
   if (hints.ampersands) findSignatures(text, found)
   if (hints.shortFlags) findCommands(text, found)
   if (hints.names.length > 0) findAssignments(text, hints.names, found)
   if (hints.slashes.length > 0) findLogins(text, hints.slashes, found)
   if (hints.wide) findWidePasswords(text, found)
-  found.push(...ofField(text, key))
-  return hints
+  const whole = ofField(text, key)
+  if (whole) found.push(whole)
+  return { hints, wraps }
 }
 
 /** Most strings of a record: an id, a time, a word. Only the field's name can make one a secret. */
@@ -79,11 +92,13 @@ const PLAIN = /^(?:[\w./-]{1,19}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{
 const MAX_PLAIN = 36
 
 /** The whole text, where it stands under a name that makes it a secret. */
-function ofField(text: string, key: string | undefined): Span[] {
+function ofField(text: string, key: string | undefined): Span | undefined {
   // A key that was a secret itself names a token now, but says nothing about the value under it.
   const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
-  return kind && isSecretValue(text, kind) ? [{ start: 0, end: text.length, rule: ruleFor(kind) }] : []
+  return kind && isSecretValue(text, kind) ? { start: 0, end: text.length, rule: ruleFor(kind) } : undefined
 }
+
+const NOTHING: Span[] = []
 
 /** Agents tie records together by ids, which are as random as tokens: in such a field only known issuers' marks count. */
 const ID_FIELD = /ids?$/i

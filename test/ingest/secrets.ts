@@ -230,7 +230,7 @@ export const FAMILIES: { family: string; name: string; make: (r: Random) => stri
 ]
 
 /** Values that no format tells: their place must. */
-const GENERIC: { family: string; name: string; make: (r: Random) => string }[] = [
+export const GENERIC: { family: string; name: string; make: (r: Random) => string }[] = [
   { family: "aws secret key", name: "AWS_SECRET_ACCESS_KEY", make: (r) => r.of(BASE64, 40) },
   { family: "azure storage key", name: "AZURE_STORAGE_KEY", make: (r) => `${r.of(BASE64, 86)}==` },
   { family: "mistral key", name: "MISTRAL_API_KEY", make: (r) => r.of(WORD, 32) },
@@ -342,7 +342,7 @@ const WEB_PLACES: { place: string; put: (value: string) => string }[] = [
 ]
 
 /** Secrets that have a form and a place of their own. */
-const WHOLE: {
+export const WHOLE: {
   family: string
   place: string
   known: boolean
