@@ -30,7 +30,7 @@ export async function withHooksChoice<
   I extends { yes?: boolean; check?: boolean; hooks?: boolean; no_hooks?: boolean },
 >(input: I, dexHome: string): Promise<I> {
   if (input.yes || input.check || input.hooks !== undefined || input.no_hooks !== undefined) return input
-  if (!isTerminal() || process.platform === "win32" || hooksChoice(recordFile(dexHome)) !== undefined) return input
+  if (!isTerminal() || hooksChoice(recordFile(dexHome)) !== undefined) return input
   const { confirm, isCancel } = await import("@clack/prompts")
   const hooks = await confirm({
     message:

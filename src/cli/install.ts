@@ -74,7 +74,7 @@ export const install = defineTool({
   run: async (dex: Dex, input) => {
     if (input.check === true) {
       const { check } = await import("../integrations/check.ts")
-      return { ...(await check(dex.home.dir, dex.machine, input.agents)), files: [], asked: false }
+      return { ...(await check(contextOf(dex), input.agents)), files: [], asked: false }
     }
     const { install } = await import("../integrations/wiring.ts")
     const hooks = input.no_hooks ? false : input.hooks

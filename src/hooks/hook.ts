@@ -64,6 +64,12 @@ function text(value: unknown, longest: number): string | undefined {
 }
 
 /** As Claude Code began it, and Codex and Gemini CLI took it over. */
-export function additionalContext(event: string, text: string): string {
-  return JSON.stringify({ hookSpecificOutput: { hookEventName: event, additionalContext: text } })
+export function additionalContext(event: string, text: string, platform = process.platform): string {
+  const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: event, additionalContext: text } })
+  // On Windows a shell may stand in between, which reads it in another code page.
+  return platform === "win32" ? answer.replace(/[^\x20-\x7e]/g, escaped) : answer
+}
+
+function escaped(sign: string): string {
+  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`
 }

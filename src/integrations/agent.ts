@@ -20,11 +20,12 @@ export type AgentName = (typeof AGENT_NAMES)[number]
 
 /**
  * The programs that agents start: the launcher, one that syncs behind an agent's back, the sub-agent's guard, and the one
- * that agents' hooks ask, where somebody wants those.
+ * that agents' hooks ask, where somebody wants those. On Windows they are scripts for this Node.
  */
-export type Bin = { dex: string; sync?: string; guard?: string; hook?: string }
+export type Bin = { dex: string; sync?: string; guard?: string; hook?: string; windows?: { node: string } }
 
 export type Addition = JsonAddition | TomlAddition | WholeFile
 /** A file of dex's own. */
 export type WholeFile = { type: "file"; content: string; executable?: boolean }
+/** With at least one addition: a file that was made for nothing would be empty, and so not even valid JSON. */
 export type WantedFile = { path: string; additions: Addition[]; is?: "subagent" }

@@ -7,7 +7,7 @@ import { binOf } from "./launcher.ts"
 import { isIn, nameOf } from "./plan.ts"
 import { type Probe, probe } from "./probe.ts"
 import { type Added, readRecord } from "./record.ts"
-import { recordFile } from "./wiring.ts"
+import { recordFile, type WiringContext } from "./wiring.ts"
 
 export type Checked = {
   agents: {
@@ -22,11 +22,14 @@ export type Checked = {
 }
 
 /** What is wired, whether the files still say so, and whether each command that they name starts and answers. */
-export async function check(dexHome: string, machine: Machine, names: readonly string[]): Promise<Checked> {
+export async function check(
+  { dexHome, machine, program }: Pick<WiringContext, "dexHome" | "machine" | "program">,
+  names: readonly string[],
+): Promise<Checked> {
   const named = namedAgents(names)
   const record = Object.entries(readRecord(recordFile(dexHome)))
   const about = Object.values(agents).filter(({ name }) => named.length === 0 || named.includes(name))
-  const bin = binOf(dexHome, machine)
+  const bin = binOf(dexHome, machine, program.node)
   const commands = new Map<string, AgentName[]>()
   const checked = about.map((agent) => {
     const files = record.filter(([, added]) => added.agent === agent.name)

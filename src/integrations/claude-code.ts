@@ -4,7 +4,8 @@ import type { Agent } from "./agent.ts"
 import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "./proactive-hooks.ts"
 import { claudeCodeAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
-import { shellWord, syncHook } from "./sync-hook.ts"
+import { hookStart, serverStart, shellStart } from "./start.ts"
+import { syncHook } from "./sync-hook.ts"
 
 /** A session's start is also its resumption, and what follows `/clear` and a compaction. */
 export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
@@ -26,24 +27,24 @@ export const claudeCode: Agent = {
         {
           type: "property",
           path: ["mcpServers", "dex"],
-          value: { type: "stdio", command: bin.dex, args: ["serve"], env: {} },
+          value: { type: "stdio", ...serverStart(bin), env: {} },
         },
       ],
     },
     {
       path: join(folder(machine), "settings.json"),
       additions: [
-        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
-        ...proactiveHooks("claude_code", CLAUDE_CODE_HOOKS, HOOK_TIMEOUT_MS / 1000, bin),
+        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "program")),
+        ...proactiveHooks("claude_code", CLAUDE_CODE_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "program"),
       ],
     },
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [
-        claudeCodeAgent(shellWord(bin.dex), {
+        claudeCodeAgent(shellStart(bin), {
           server: "mcp__dex",
-          ...(bin.guard !== undefined && { guard: shellWord(bin.guard) }),
+          ...(bin.guard !== undefined && { guard: hookStart(bin.guard, [], bin, "program") }),
         }),
       ],
       is: "subagent",

@@ -4,7 +4,7 @@ import type { Agent } from "./agent.ts"
 import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "./proactive-hooks.ts"
 import { codexAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
-import { shellWord } from "./sync-hook.ts"
+import { serverStart, shellStart } from "./start.ts"
 
 /** Codex calls its shell Bash here. */
 export const CODEX_HOOKS: readonly HookEvent[] = [
@@ -26,7 +26,7 @@ export const codex: Agent = {
           type: "table",
           path: ["mcp_servers", "dex"],
           // Without `required`, Codex may send its first request before it knows the tools.
-          values: { command: bin.dex, args: ["serve"], required: true },
+          values: { ...serverStart(bin), required: true },
         },
       ],
     },
@@ -35,13 +35,13 @@ export const codex: Agent = {
       : [
           {
             path: join(folder(machine), "hooks.json"),
-            additions: proactiveHooks("codex", CODEX_HOOKS, HOOK_TIMEOUT_MS / 1000, bin),
+            additions: proactiveHooks("codex", CODEX_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "any shell"),
           },
         ]),
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.toml`),
-      additions: [codexAgent(shellWord(bin.dex))],
+      additions: [codexAgent(shellStart(bin))],
       is: "subagent",
     },
   ],

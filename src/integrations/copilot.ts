@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
+import { serverStart } from "./start.ts"
 
 export const copilot: Agent = {
   name: "copilot",
@@ -13,7 +14,7 @@ export const copilot: Agent = {
         {
           type: "property",
           path: ["mcpServers", "dex"],
-          value: { type: "local", command: bin.dex, args: ["serve"], tools: ["*"] },
+          value: { type: "local", ...serverStart(bin), tools: ["*"] },
         },
       ],
     },

@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import type { Agent } from "./agent.ts"
 import { skill } from "./skill.ts"
+import { serverStart } from "./start.ts"
 
 export const cursor: Agent = {
   name: "cursor",
@@ -9,7 +10,7 @@ export const cursor: Agent = {
   wanted: ({ home }, bin) => [
     {
       path: join(home, ".cursor", "mcp.json"),
-      additions: [{ type: "property", path: ["mcpServers", "dex"], value: { command: bin.dex, args: ["serve"] } }],
+      additions: [{ type: "property", path: ["mcpServers", "dex"], value: serverStart(bin) }],
     },
     { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skill({ subagent: false })] },
   ],

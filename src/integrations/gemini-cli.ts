@@ -4,7 +4,8 @@ import type { Agent } from "./agent.ts"
 import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "./proactive-hooks.ts"
 import { geminiAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
-import { shellWord, syncHook } from "./sync-hook.ts"
+import { serverStart, shellStart } from "./start.ts"
+import { syncHook } from "./sync-hook.ts"
 
 /** What BeforeTool adds does not reach the model. */
 export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [
@@ -22,15 +23,15 @@ export const geminiCli: Agent = {
       path: join(folder(machine), "settings.json"),
       additions: [
         // Trusted: every tool of dex only reads.
-        { type: "property", path: ["mcpServers", "dex"], value: { command: bin.dex, args: ["serve"], trust: true } },
-        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin)),
-        ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin),
+        { type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } },
+        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "powershell")),
+        ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin, "powershell"),
       ],
     },
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
-      additions: [geminiAgent(shellWord(bin.dex))],
+      additions: [geminiAgent(shellStart(bin))],
       is: "subagent",
     },
   ],

@@ -1,16 +1,31 @@
+import { realpathSync } from "node:fs"
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Bin, WantedFile } from "./agent.ts"
+import { windowsLaunchers } from "./launcher-windows.ts"
 import { READING, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
-import { shellWord, syncLine } from "./sync-hook.ts"
+import { shellWord } from "./start.ts"
+import { syncLine } from "./sync-hook.ts"
 
 /** Where this dex runs from. */
 export type Program = { node: string; script: string }
 
-/** What agents are told to start. A hook's program is for shells. */
-export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">): Bin {
-  if (platform === "win32") return { dex: join(dexHome, "bin", "dex.cmd") }
+/** fnm's folder for one shell goes with that shell. (Elsewhere than on Windows Node itself knows where it really is.) */
+export function durableNode(path: string): string {
+  return /[\\/]fnm_multishells[\\/]/.test(path) ? realpathSync(path) : path
+}
+
+/** What agents are told to start; `start.ts` says how. */
+export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">, node: string): Bin {
   const at = (name: string) => join(dexHome, "bin", name)
+  if (platform === "win32")
+    return {
+      dex: at("dex.mjs"),
+      sync: at("dex-sync.mjs"),
+      guard: at("dex-reads.mjs"),
+      hook: at("dex-hook.mjs"),
+      windows: { node: durableNode(node) },
+    }
   return { dex: at("dex"), sync: at("dex-sync"), guard: at("dex-reads"), hook: at("dex-hook") }
 }
 
@@ -19,15 +34,15 @@ export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">):
  * or of a Node version may go. Then they say what to do.
  */
 export function launcherFiles(bin: Bin, program: Program, machine: Machine): WantedFile[] {
+  if (bin.windows) return windowsLaunchers(bin, program.script, machine.env.DEX_HOME)
   const file = (path: string, content: string): WantedFile => ({
     path,
     additions: [{ type: "file", content, executable: true }],
   })
-  if (bin.sync === undefined || bin.guard === undefined) return [file(bin.dex, windowsLauncher(program))]
   return [
     file(bin.dex, launcher(program, machine.env.DEX_HOME)),
-    file(bin.sync, syncProgram(bin.dex)),
-    file(bin.guard, guardProgram(bin.dex)),
+    file(bin.sync!, syncProgram(bin.dex)),
+    file(bin.guard!, guardProgram(bin.dex)),
     ...(bin.hook === undefined ? [] : [file(bin.hook, hookProgram(program, machine.env.DEX_HOME))]),
   ]
 }
@@ -95,10 +110,6 @@ fi
 echo "This sub-agent may only run dex to read: ${READING.join(", ")}. One command, no pipes, no redirection, no \\$ ( ) { }." >&2
 exit 2
 `
-}
-
-function windowsLauncher({ node, script }: Program): string {
-  return `@echo off\r\nrem Written by dex install; dex uninstall removes it.\r\n"${node}" "${script}" %*\r\n`
 }
 
 function quoted(path: string): string {

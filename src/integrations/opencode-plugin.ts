@@ -1,17 +1,24 @@
 import { HOOK_TIMEOUT_MS } from "./proactive-hooks.ts"
 
-/** A file that OpenCode loads. It imports nothing but Node's own, asks dex in a process of its own, and never throws. */
-export function opencodePlugin(hook: string): string {
+/**
+ * A file that OpenCode loads. It imports nothing but Node's own, asks dex in a process of its own, and never throws. `node`
+ * is what runs the hook's program, where it does not run by itself.
+ */
+export function opencodePlugin(hook: string, node?: string): string {
+  const start =
+    node === undefined
+      ? 'spawn(HOOK, ["opencode", event], { stdio: ["pipe", "pipe", "ignore"] })'
+      : 'spawn(NODE, [HOOK, "opencode", event], { stdio: ["pipe", "pipe", "ignore"], windowsHide: true })'
   return `// Offers what dex remembers at the moment it may help. Written by \`dex install\`; \`dex uninstall\` removes it.
 import { spawn } from "node:child_process"
 
 const HOOK = ${JSON.stringify(hook)}
-
+${node === undefined ? "" : `const NODE = ${JSON.stringify(node)}\n`}
 const ask = (event, input) =>
   new Promise((done) => {
     try {
       let said = ""
-      const child = spawn(HOOK, ["opencode", event], { stdio: ["pipe", "pipe", "ignore"] })
+      const child = ${start}
       const timer = setTimeout(() => {
         done("")
         child.kill("SIGKILL")

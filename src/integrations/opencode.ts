@@ -6,7 +6,7 @@ import type { Agent } from "./agent.ts"
 import { opencodePlugin } from "./opencode-plugin.ts"
 import { opencodeAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
 import { skill } from "./skill.ts"
-import { shellWord } from "./sync-hook.ts"
+import { serverStart, shellStart } from "./start.ts"
 
 export const opencode: Agent = {
   name: "opencode",
@@ -22,7 +22,7 @@ export const opencode: Agent = {
         {
           type: "property",
           path: ["mcp", "dex"],
-          value: { type: "local", command: [bin.dex, "serve"], enabled: true },
+          value: { type: "local", command: Object.values(serverStart(bin)).flat(), enabled: true },
         },
       ],
     },
@@ -31,13 +31,13 @@ export const opencode: Agent = {
       : [
           {
             path: join(folder(machine), "plugin", "dex.js"),
-            additions: [{ type: "file" as const, content: opencodePlugin(bin.hook) }],
+            additions: [{ type: "file" as const, content: opencodePlugin(bin.hook, bin.windows?.node) }],
           },
         ]),
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
-      additions: [opencodeAgent(shellWord(bin.dex))],
+      additions: [opencodeAgent(shellStart(bin))],
       is: "subagent",
     },
   ],

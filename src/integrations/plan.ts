@@ -169,7 +169,8 @@ function withoutAdded(text: string | undefined, added: Added): { text: string | 
 
 /** True where one of the launchers stands in the text, as JSON and TOML write it. */
 function names(text: string, bin: Bin): boolean {
-  return Object.values(bin).some((path) => text.includes(JSON.stringify(path).slice(1, -1)))
+  const { windows: _, ...programs } = bin
+  return Object.values(programs).some((path) => text.includes(JSON.stringify(path).slice(1, -1)))
 }
 
 function removed(text: string, addition: Added["additions"][number]): string {

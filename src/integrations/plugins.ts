@@ -14,7 +14,7 @@ export function pluginFiles(version: string): Record<string, string | object> {
   const npx = ["--prefer-offline", "-y", `dexctx@${version}`]
   const dex = ["npx", ...npx].join(" ")
   const server = { command: "npx", args: [...npx, "serve"] }
-  const sync = commandHook(syncLine(dex))
+  const sync = commandHook({ command: syncLine(dex) })
   const hooks = { hooks: { SessionStart: [sync], SessionEnd: [sync] } }
   const about = { name: "dex", version, description: DESCRIPTION }
   const { content: skillText } = skill({ subagent: true })

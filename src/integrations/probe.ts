@@ -11,7 +11,7 @@ const GOODBYE_MS = 3_000
 export function probe(command: readonly string[], env: Record<string, string>): Promise<Probe> {
   const [program, ...args] = command
   return new Promise((resolve) => {
-    const child = spawn(program!, args, { env, stdio: ["pipe", "pipe", "pipe"], shell: program!.endsWith(".cmd") })
+    const child = spawn(program!, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true })
     let errors = ""
     let greeted: string | undefined
     let answered = false

@@ -55,7 +55,10 @@ export const READING = ["list", "search", "scan", "read", "timeline", "show", "s
  * Tools cannot be narrowed to some commands here: a guard does it, which Claude Code asks before each. Without one (a
  * plugin's sub-agent has none) it is Claude Code's own permissions that say what Bash may run.
  */
-export function claudeCodeAgent(dex: string, { server, guard }: { server: string; guard?: string }): WholeFile {
+export function claudeCodeAgent(
+  dex: string,
+  { server, guard }: { server: string; guard?: { command: string; args?: string[] } },
+): WholeFile {
   return markdown(dex, [
     `name: ${RETRIEVAL_AGENT}`,
     `description: ${JSON.stringify(DESCRIPTION)}`,
@@ -68,7 +71,8 @@ export function claudeCodeAgent(dex: string, { server, guard }: { server: string
           "    - matcher: Bash",
           "      hooks:",
           "        - type: command",
-          `          command: ${JSON.stringify(guard)}`,
+          `          command: ${JSON.stringify(guard.command)}`,
+          ...(guard.args === undefined ? [] : [`          args: ${JSON.stringify(guard.args)}`]),
         ]),
   ])
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Agent } from "./agent.ts"
+import { serverStart } from "./start.ts"
 
 export const vscode: Agent = {
   name: "vscode",
@@ -9,9 +10,7 @@ export const vscode: Agent = {
   wanted: (machine, bin) => [
     {
       path: join(folder(machine), "mcp.json"),
-      additions: [
-        { type: "property", path: ["servers", "dex"], value: { type: "stdio", command: bin.dex, args: ["serve"] } },
-      ],
+      additions: [{ type: "property", path: ["servers", "dex"], value: { type: "stdio", ...serverStart(bin) } }],
     },
   ],
 }

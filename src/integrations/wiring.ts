@@ -59,8 +59,9 @@ export function install(
   }
   const chosen = listed.filter(({ agent, found }) => found && (named.length === 0 || named.includes(agent.name)))
   const wantsHooks = hooks ?? hooksChoice(recordFile(dexHome))?.wanted ?? true
-  const { hook, ...others } = binOf(dexHome, machine)
-  const bin = wantsHooks && hook !== undefined ? { ...others, hook } : others
+  const whole = binOf(dexHome, machine, program.node)
+  const { hook, ...others } = whole
+  const bin = wantsHooks ? whole : others
   const record = readRecord(recordFile(dexHome))
   const shared = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
   const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX }
@@ -68,7 +69,7 @@ export function install(
     ...shared.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && fleeting) })),
     ...chosen.flatMap(({ agent }) => agent.wanted(machine, bin).map((file) => planAdding(agent.name, file, record))),
   ]
-  if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, binOf(dexHome, machine)))
+  if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, whole))
   const outcome = carryOut(context, plans, yes)
   if (yes && chosen.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
@@ -90,7 +91,7 @@ export function install(
 export function uninstall(context: WiringContext, names: readonly string[], yes: boolean): Wiring {
   const named = namedAgents(names)
   const record = readRecord(recordFile(context.dexHome))
-  const bin = binOf(context.dexHome, context.machine)
+  const bin = binOf(context.dexHome, context.machine, context.program.node)
   const isMeant = (agent: AgentName | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
   const agentsLeft = Object.values(record).some(({ agent }) => agent !== "dex" && !isMeant(agent))
   const plans = Object.entries(record)

@@ -72,6 +72,17 @@ export function endProcess(isIdle: boolean): void {
 function whenParentDies(end: () => void): void {
   const parent = process.ppid
   setInterval(() => {
-    if (process.ppid !== parent) end()
+    if (process.ppid !== parent || !isThere(parent)) end()
   }, PARENT_EVERY_MS).unref()
+}
+
+/** On Windows nobody takes over a child whose parent died: its number stays what it was. */
+function isThere(pid: number): boolean {
+  if (process.platform !== "win32") return true
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH"
+  }
 }

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from "node:fs"
+import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { loadSettings } from "../config/load.ts"
 import { llmSettings } from "../config/servers.ts"
@@ -58,26 +58,26 @@ async function home(dex: Dex): Promise<Check[]> {
       },
     ]
   }
-  const open = ["history.db", "index.db", "suggest.db"].filter(
-    (file) =>
-      process.platform !== "win32" && ((statSync(join(dir, file), { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0,
-  )
+  const size = `${dir}: ${megabytes(sizeOf(dex.home.history))} history, ${megabytes(sizeOf(dex.home.index))} index`
+  // Windows keeps rights in lists that Node does not read: there a file has those of the folder it is made in.
+  if (dex.machine.platform === "win32")
+    return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
+  const open = readdirSync(dir).filter((name) => !name.startsWith(".") && isOpen(join(dir, name)))
   if (open.length > 0)
     return [
       {
         name: "home",
         status: "problem",
         message: `Others on this machine can read ${open.join(" and ")} in ${dir}.`,
-        mend: `chmod 600 ${open.map((file) => join(dir, file)).join(" ")}`,
+        mend: `chmod go= ${open.map((file) => join(dir, file)).join(" ")}`,
       },
     ]
-  return [
-    {
-      name: "home",
-      status: "ok",
-      message: `${dir}: ${megabytes(sizeOf(dex.home.history))} history, ${megabytes(sizeOf(dex.home.index))} index, readable by you only`,
-    },
-  ]
+  return [{ name: "home", status: "ok", message: `${size}, readable by you only` }]
+}
+
+/** Others than its owner may read or change it. */
+function isOpen(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
 
 async function history(dex: Dex): Promise<Check[]> {

@@ -22,7 +22,7 @@ test.skipIf(process.platform === "win32")(
     mkdirSync(kept)
     const node = join(home, "node.sh")
     writeFileSync(node, `#!/bin/sh\nexec '${process.execPath}' "$@" --json >'${kept}/'$$ 2>&1\n`, { mode: 0o755 })
-    const bin = binOf(join(home, ".dex"), { platform: process.platform })
+    const bin = binOf(join(home, ".dex"), { platform: process.platform }, node)
     const machine = { home, env: {}, platform: process.platform }
     for (const { path, additions } of launcherFiles(bin, { node, script: DEX }, machine)) {
       mkdirSync(dirname(path), { recursive: true })

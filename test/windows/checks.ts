@@ -13,14 +13,17 @@ import {
   writeFileSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join, relative } from "node:path"
 import { createInterface } from "node:readline"
+import { pathToFileURL } from "node:url"
 
 const [DEX, FOLDER] = process.argv.slice(2) as [string, string]
 const WORK = mkdtempSync(join(tmpdir(), "dex checks "))
 const children: ChildProcess[] = []
 
 const MANY = 400
+/** Two seconds are promised; the machine may be busy. */
+const END_WITHIN_MS = 10_000
 const ERROR = "TypeError: quokkaword is not a function"
 /** What Claude Code tells a hook after a command failed. */
 const failure = (session: string) =>
@@ -66,7 +69,14 @@ function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(kept), USERPROFILE: home, APPDATA: roaming, TZ: "UTC", ...more }
 }
 
-function start(program: string, args: string[], more: { input?: string; env?: Record<string, string> } = {}): Run {
+type Start = {
+  input?: string
+  env?: Record<string, string>
+  /** The arguments stand on the command line as they are. */
+  asTyped?: boolean
+}
+
+function start(program: string, args: string[], more: Start = {}): Run {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     env: environment(more.env),
     cwd: home,
@@ -74,12 +84,13 @@ function start(program: string, args: string[], more: { input?: string; env?: Re
     input: more.input ?? "",
     timeout: 60_000,
     maxBuffer: 64 << 20,
+    windowsVerbatimArguments: more.asTyped ?? false,
   })
   if (error) throw error
   return { code: status, stdout, stderr }
 }
 
-function dex(args: string[], more: { input?: string; env?: Record<string, string> } = {}): Run {
+function dex(args: string[], more: Start = {}): Run {
   return start(process.execPath, [DEX, ...args], more)
 }
 
@@ -111,7 +122,7 @@ type Reply = {
   result?: { serverInfo: { name: string }; structuredContent: Answer; isError?: boolean }
   error?: unknown
 }
-type Server = { call(name: string, input: object): Promise<Answer>; end(): Promise<number | null> }
+type Server = { call(name: string, input: object): Promise<Answer>; end(): Promise<void> }
 
 /** A real MCP server, started as agents start it: without a shell, with pipes. */
 async function serve(command = [process.execPath, DEX, "serve"]): Promise<Server> {
@@ -143,9 +154,11 @@ async function serve(command = [process.execPath, DEX, "serve"]): Promise<Server
       assert.ok(result && !result.isError, JSON.stringify(error ?? result))
       return result.structuredContent
     },
-    end: () => {
+    end: async () => {
+      const closed = performance.now()
       child.stdin.end()
-      return ended
+      await ended
+      assert.ok(performance.now() - closed < END_WITHIN_MS, "it did not end in time")
     },
   }
 }
@@ -217,7 +230,7 @@ check("serve answers over pipes, finds, and ends when its input ends", async () 
   const server = await serve()
   const { results } = await server.call("dex_search", { query: "flaky date test" })
   assert.match(results[0]!.id, /^cursor:/)
-  assert.equal(await server.end(), 0)
+  await server.end()
 })
 
 check("forget leaves no byte, and it is not read again", () => {
@@ -261,6 +274,208 @@ check("a sync that is killed loses nothing, and the next one reads the rest", as
   const { total_conversations, total_messages } = json("stats")
   assert.deepEqual({ total_conversations, total_messages }, { total_conversations: MANY, total_messages: MANY * 20 })
   assert.ok(json("doctor").ok)
+})
+
+/** The home of `beginSolved`, in which every agent was used before. */
+function beginWired(): void {
+  beginSolved()
+  const put = (path: string, text: string) => {
+    mkdirSync(dirname(join(home, path)), { recursive: true })
+    writeFileSync(join(home, path), text)
+  }
+  put(".claude.json", '{\r\n  "numStartups": 4\r\n}\r\n')
+  put(".codex/config.toml", 'model = "x"\r\n')
+  put(".gemini/settings.json", "{}")
+  put(".cursor/mcp.json", "{}")
+  put(".copilot/config.json", "{}")
+  put(".config/opencode/opencode.json", "{}")
+  put(".config/opencode/node_modules/.keep", "")
+  put(".config/opencode/package-lock.json", '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"1.18.33"}}}}')
+  put("AppData/Roaming/Code/User/settings.json", "{}")
+  json("sync")
+  json("fix", ERROR)
+}
+
+/** Every file but dex's own. */
+function filesOf(folder: string): Map<string, string> {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const paths = files.map((entry) => relative(home, join(entry.parentPath, entry.name)))
+  return new Map(
+    paths.filter((path) => !path.startsWith(".dex")).map((path) => [path, readFileSync(join(home, path), "utf8")]),
+  )
+}
+
+type Entry = { command: string; args?: string[] }
+const settingsOf = (path: string) => JSON.parse(readFileSync(join(home, path), "utf8"))
+
+/** The commands of a file's hooks, by event. */
+function hooksIn(path: string): (Entry & { event: string })[] {
+  const hooks = settingsOf(path).hooks as Record<string, { hooks: Entry[] }[]>
+  return Object.entries(hooks).flatMap(([event, items]) =>
+    items.flatMap((item) => item.hooks.map((hook) => ({ event, ...hook }))),
+  )
+}
+
+/** As PowerShell reads `& 'a' 'b' c`. */
+function powershellWords(command: string): string[] {
+  assert.match(command, /^& /)
+  return [...command.slice(2).matchAll(/'((?:[^']|'')*)'|(\S+)/g)].map(([, quoted, bare]) =>
+    quoted === undefined ? bare! : quoted.replaceAll("''", "'"),
+  )
+}
+
+/** On a busy machine a hook stops before it can speak: then another session asks. */
+function heard(ask: (session: string) => Run): string {
+  for (let i = 0; i < 20; i++) {
+    const { code, stdout } = ask(`session ${Math.random()} ${i}`)
+    assert.equal(code, 0)
+    if (stdout.trim() !== "") return stdout
+  }
+  throw new Error("Nothing was said, 20 times.")
+}
+
+let untouched: Map<string, string>
+
+check("install writes whole files, and each agent's server starts without a shell", async () => {
+  beginWired()
+  untouched = filesOf(home)
+  const { code, stdout, stderr } = dex(["install", "--yes"])
+  assert.equal(code, 0, stdout + stderr)
+  const written = [...filesOf(home)].filter(([path, text]) => untouched.get(path) !== text)
+  assert.deepEqual(
+    written.filter(([, text]) => text.trim() === ""),
+    [],
+  )
+  const toml = readFileSync(join(home, ".codex/config.toml"), "utf8")
+  const inToml = (name: string) => JSON.parse(new RegExp(`^${name} = (.*)$`, "m").exec(toml)![1]!)
+  const opencode = settingsOf(".config/opencode/opencode.json").mcp.dex.command as string[]
+  const servers: Entry[] = [
+    settingsOf(".claude.json").mcpServers.dex,
+    { command: inToml("command"), args: inToml("args") },
+    { command: opencode[0]!, args: opencode.slice(1) },
+    settingsOf(".gemini/settings.json").mcpServers.dex,
+    settingsOf(".cursor/mcp.json").mcpServers.dex,
+    settingsOf("AppData/Roaming/Code/User/mcp.json").servers.dex,
+    settingsOf(".copilot/mcp-config.json").mcpServers.dex,
+  ]
+  for (const { command, args } of servers)
+    assert.deepEqual({ command, args }, { command: servers[0]!.command, args: servers[0]!.args })
+  const server = await serve([servers[0]!.command, ...servers[0]!.args!])
+  assert.match((await server.call("dex_search", { query: "quokkaword" })).results[0]!.id, /^claude_code:/)
+  await server.end()
+  const checked = dex(["install", "--check"])
+  assert.equal(checked.code, 0, checked.stdout + checked.stderr)
+})
+
+check("Claude Code's hooks are programs with arguments: they say what dex knows, and read what is new", async () => {
+  const hooks = hooksIn(".claude/settings.json")
+  for (const { command, args } of hooks) assert.ok(args !== undefined && /node\.exe$/i.test(command))
+  const [failed] = hooks.filter(({ event }) => event === "PostToolUseFailure")
+  const said = heard((session) => start(failed!.command, failed!.args!, { input: failure(session), env: SPEAK }))
+  assert.match(JSON.parse(said).hookSpecificOutput.additionalContext, /fix: .*token\.ts/)
+  assert.match(said, /^[\x20-\x7e]*$/)
+
+  const [ended] = hooks.filter(({ event }) => event === "SessionEnd")
+  const folder = join(home, ".claude", "projects", "-home-dev-proj")
+  const [first] = readdirSync(folder)
+  const other = readFileSync(join(folder, first!), "utf8")
+    .replaceAll("11111111-2222", "99999999-2222")
+    .replaceAll("quokka", "numbat")
+    .replaceAll(/"u(\d+)"/g, '"v$1"')
+  writeFileSync(join(folder, "99999999-2222-4333-8444-555555555555.jsonl"), other)
+  const { code, stdout, stderr } = start(ended!.command, ended!.args!, { input: "{}" })
+  assert.deepEqual({ code, stdout, stderr }, { code: 0, stdout: "", stderr: "" })
+  await until("the sync behind the hook", () => dex(["search", "numbatword", "--json"]).code === 0)
+})
+
+check("Codex's hooks work in its shell, with blanks in their path", () => {
+  const hooks = hooksIn(".codex/hooks.json")
+  assert.deepEqual(
+    hooks.map(({ event }) => event),
+    ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"],
+  )
+  const { command } = hooks.find(({ event }) => event === "PostToolUse")!
+  const told = (session: string) =>
+    JSON.stringify({ ...JSON.parse(failure(session)), tool_response: `${ERROR}\n    at x (src/token.ts:1:1)` })
+  const ask = (line: string, session: string) =>
+    start(process.env.COMSPEC ?? "cmd.exe", ["/d", "/s", "/c", line], {
+      input: told(session),
+      env: SPEAK,
+      asTyped: true,
+    })
+  assert.match(
+    heard((session) => ask(`"${command}"`, session)),
+    /token\.ts/,
+  )
+})
+
+check("Gemini CLI's hooks are PowerShell's calls of the same programs", () => {
+  const hooks = hooksIn(".gemini/settings.json").map(({ event, command }) => ({
+    event,
+    words: powershellWords(command),
+  }))
+  for (const { words } of hooks) assert.ok(existsSync(words[0]!) && existsSync(words[1]!), words.join(" "))
+  const [program, ...args] = hooks.find(({ event }) => event === "AfterTool")!.words
+  const told = (session: string) =>
+    JSON.stringify({
+      ...JSON.parse(failure(session)),
+      tool_name: "run_shell_command",
+      tool_response: { llmContent: `Output: ${ERROR}\nExit Code: 1` },
+    })
+  assert.match(
+    heard((session) => start(program!, args, { input: told(session), env: SPEAK })),
+    /token\.ts/,
+  )
+})
+
+check("OpenCode's plugin asks dex without a shell", async () => {
+  const plugin = join(home, ".config/opencode/plugin/dex.js")
+  const asking = join(home, "ask.mjs")
+  writeFileSync(
+    asking,
+    `const { Dex } = await import(${JSON.stringify(pathToFileURL(plugin).href)})
+const { "tool.execute.after": after } = await Dex({ directory: ${JSON.stringify(project())} })
+const output = { output: ${JSON.stringify(ERROR)}, metadata: { exit: 1 } }
+await after({ tool: "bash", sessionID: process.argv[2], args: { command: "npm test" } }, output)
+process.stdout.write(output.output.slice(${ERROR.length}))`,
+  )
+  assert.match(
+    heard((session) => start(process.execPath, [asking, session], { env: SPEAK })),
+    /token\.ts/,
+  )
+})
+
+check("the sub-agent's guard lets through what reads, and nothing else", () => {
+  const front = readFileSync(join(home, ".claude/agents/dex-retrieval.md"), "utf8")
+  const command = JSON.parse(/^ +command: (.*)$/m.exec(front)![1]!) as string
+  const args = JSON.parse(/^ +args: (.*)$/m.exec(front)![1]!) as string[]
+  const shown = /\| list \| `dex_list` \| `(.*?) list --json`/.exec(front)![1]!
+  const ask = (typed: string) =>
+    start(command, args, { input: JSON.stringify({ tool_name: "Bash", tool_input: { command: typed } }) })
+  const passed = ask(`${shown} search "two words" --json`)
+  assert.equal(passed.code, 0, passed.stderr)
+  assert.equal(JSON.parse(passed.stdout).hookSpecificOutput.permissionDecision, "allow")
+  for (const typed of [
+    `${shown} forget 1 --yes`,
+    `${shown} list; calc`,
+    `${shown} list > x`,
+    "calc",
+    `${shown} list $(calc)`,
+  ])
+    assert.equal(ask(typed).code, 2, typed)
+})
+
+check("uninstall leaves every file as it was", () => {
+  const { code, stdout, stderr } = dex(["uninstall", "--yes"])
+  assert.equal(code, 0, stdout + stderr)
+  const left = filesOf(home)
+  for (const path of [
+    "ask.mjs",
+    join(".claude", "projects", "-home-dev-proj", "99999999-2222-4333-8444-555555555555.jsonl"),
+  ])
+    left.delete(path)
+  assert.deepEqual(left, untouched)
+  assert.ok(!existsSync(join(home, ".dex", "bin")))
 })
 
 let [passed, failed] = [0, 0]

@@ -169,5 +169,5 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
 }
 
 function shown(message: string, home: string): string {
-  return safeLine(message.replaceAll(`${home}/`, "~/"))
+  return safeLine(message.replaceAll(`${home}/`, "~/").replaceAll(`${home}\\`, "~\\"))
 }

@@ -1,0 +1,42 @@
+import { chmodSync } from "node:fs"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { createDex } from "../../src/app/dex.ts"
+import { run } from "../../src/tools/doctor.run.ts"
+import { dex } from "../support/dex.ts"
+import { synced } from "../support/synced.ts"
+
+const HOME = "home"
+
+/** What doctor says of the folder, as on this platform. */
+async function homeCheck(home: string, platform: NodeJS.Platform) {
+  const made = createDex({ env: { HOME: home }, cwd: home, version: "0" })
+  onTestFinished(() => made.close())
+  const { checks } = await run({ ...made, machine: { ...made.machine, platform } })
+  return checks.find(({ name }) => name === HOME)!
+}
+
+test("doctor names every file that others can read, whichever it is", async () => {
+  const home = await synced()
+  expect(await homeCheck(home, "linux")).toMatchObject({
+    status: "ok",
+    message: expect.stringContaining("by you only"),
+  })
+  await dex(home, ["fix", "token already used"])
+  const file = join(home, ".dex", "knowledge.db")
+  chmodSync(file, 0o640)
+  expect(await homeCheck(home, "linux")).toMatchObject({
+    status: "problem",
+    message: expect.stringContaining("can read knowledge.db"),
+    mend: `chmod go= ${file}`,
+  })
+})
+
+test("doctor does not claim rights that it has not looked at", async () => {
+  const home = await synced()
+  chmodSync(join(home, ".dex", "history.db"), 0o644)
+  const { status, message } = await homeCheck(home, "win32")
+  expect(status).toBe("ok")
+  expect(message).toContain("was not checked")
+  expect(message).not.toContain("by you only")
+})
