@@ -12,6 +12,8 @@ if (major < 22 || (major === 22 && minor < 18)) {
   // To an agent, 2 from a hook is a veto.
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
+// Or Windows would start a git.exe, or an agent, that stands in the current folder, which may be anybody's repository.
+if (process.platform === "win32") process.env.NoDefaultCurrentDirectoryInExePath = "1"
 module.enableCompileCache?.()
 // node:sqlite, which reads other programs' databases, warns on Node 22 that it is experimental.
 process.removeAllListeners("warning")

@@ -1,8 +1,9 @@
-import { closeSync, fstatSync } from "node:fs"
-import { lstat, readdir, readlink, realpath, stat } from "node:fs/promises"
+import { closeSync } from "node:fs"
+import { lstat, readdir, realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, sep } from "node:path"
 import { DexError } from "../core/error.ts"
 import { type OpenedFile, openFile, RefusedFile, readOpened } from "../files/read-file.ts"
+import { isAt, placeOf } from "./contained.ts"
 import { formatOf, MAX_DOCUMENT_BYTES } from "./document.ts"
 
 /** `path` is relative to the root, with forward slashes. */
@@ -59,8 +60,8 @@ export async function listDocuments(
 /**
  * The text of a document that `listDocuments` names. Only a regular file that lies below the root without any link is
  * read, and it is checked after it was opened that the open file is that one. A hard link cannot be told from its
- * original. Where the system does not name the path of an open file (all but Linux), a folder exchanged for a link and
- * back at exactly the right moments, twice, is not noticed.
+ * original. Where the system does not name the path of an open file (all but Linux), a folder that is exchanged for a link
+ * and back at exactly the right moments, five times, is not noticed.
  */
 export async function readDocument(root: string, path: string): Promise<string> {
   const { folder, only } = await openRoot(root)
@@ -75,9 +76,11 @@ export async function readDocument(root: string, path: string): Promise<string> 
   if (!before) throw refused(path, "it is gone or cannot be read")
   const reason = whyNotRead(before)
   if (reason) throw refused(path, reason)
+  const place = placeOf(file)
+  if (place?.folder !== dirname(file)) throw refused(path, EXCHANGED)
   const opened = opening(file, path)
   try {
-    await checkOpened(opened, file, path)
+    if (!isAt(opened.fd, file, place)) throw refused(path, EXCHANGED)
     return decode(readOpened(opened, MAX_DOCUMENT_BYTES), path)
   } catch (error) {
     throw error instanceof RefusedFile ? refused(path, error.message, error) : error
@@ -138,16 +141,7 @@ function whyNotRead(found: { isFile(): boolean; isSymbolicLink(): boolean; size:
   return found.size > MAX_DOCUMENT_BYTES ? `larger than ${MAX_DOCUMENT_BYTES} bytes` : undefined
 }
 
-async function checkOpened({ fd }: OpenedFile, file: string, path: string): Promise<void> {
-  const opened = fstatSync(fd, { bigint: true })
-  const named = await readlink(`/proc/self/fd/${fd}`).catch(() => undefined)
-  const parents = [await realpath(dirname(file)).catch(() => undefined)]
-  const there = await lstat(file, { bigint: true }).catch(() => undefined)
-  parents.push(await realpath(dirname(file)).catch(() => undefined))
-  const isSame = there?.isFile() && there.ino === opened.ino && there.dev === opened.dev
-  if (!isSame || parents.some((parent) => parent !== dirname(file)) || (named !== undefined && named !== file))
-    throw refused(path, "it is reached through a symbolic link, or was exchanged while it was read")
-}
+const EXCHANGED = "it is reached through a symbolic link, or was exchanged while it was read"
 
 /** UTF-8, or UTF-16 where a byte order mark says so. */
 function decode(bytes: Buffer, path: string): string {

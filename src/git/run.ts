@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process"
 import { DexError } from "../core/error.ts"
+import { killTree } from "./kill-tree.ts"
 import { obstacleIn } from "./obstacle.ts"
 
 export type RunOptions = {
@@ -51,7 +52,9 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
   return new Promise((resolve, reject) => {
     const child = spawn("git", [...SETTINGS, "--no-pager", ...where, ...args], {
       env: environment(options),
-      detached: true,
+      // On Windows this would open a window for each program that git starts.
+      detached: process.platform !== "win32",
+      windowsHide: true,
       stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     })
     // Where git ends before it has read everything, its exit code says why.
@@ -61,11 +64,7 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
     let stopped: RunEnd["stopped"]
     const stop = (why: RunEnd["stopped"]) => {
       stopped ??= why
-      try {
-        process.kill(-child.pid!, "SIGKILL")
-      } catch {
-        child.kill("SIGKILL") // no process groups here, or it has ended
-      }
+      killTree(child)
     }
     const timer = setTimeout(() => stop("time"), options.timeoutMs)
     const onAbort = () => stop("cancelled")

@@ -30,7 +30,8 @@ export async function readCode(
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
   const content = smallFile(join(project, path))
-  if (!content) return skip("unreadable")
+  // Again: a folder on the way may have been exchanged meanwhile.
+  if (!content || !isInside(project, path)) return skip("unreadable")
   const hash = createHash("sha256").update(content).digest().subarray(0, 16)
   if (known?.hash && known.version === CODE_VERSION && Buffer.from(known.hash).equals(hash))
     return { type: "same", path, stamp }

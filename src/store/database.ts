@@ -64,8 +64,24 @@ export function openToRead(path: string, migrations: readonly unknown[], busyMs:
   return undefined
 }
 
+/** Throws a DexError where another process has it open and the system does not let it go (Windows). */
 export function removeDatabase(path: string): void {
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
+  try {
+    for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
+  } catch (error) {
+    if (!isHeld(error)) throw error
+    throw new DexError(
+      "in_use",
+      `${path} must be made anew, and another program has it open: most likely an agent that dex serves. Close your agents, then run this again.`,
+      { cause: error },
+    )
+  }
+}
+
+/** A file could not be removed or replaced because another process has it open. */
+export function isHeld(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === "EBUSY" || (process.platform === "win32" && (code === "EPERM" || code === "EACCES"))
 }
 
 /** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */

@@ -1,4 +1,4 @@
-import { existsSync, renameSync } from "node:fs"
+import { existsSync } from "node:fs"
 import type { Ref } from "../core/ref.ts"
 import { type Db, emptyLog, explained, inTransaction, openDatabase, openDerived, removeDatabase } from "./database.ts"
 import {
@@ -21,6 +21,7 @@ import {
   prepareFilter,
   sizes,
 } from "./index-query.ts"
+import { replaceDatabase } from "./replace-database.ts"
 import type { Change, ConversationRow, Store, StoredMessage } from "./store.ts"
 import type { VectorIndex } from "./vector-index.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
@@ -163,8 +164,7 @@ async function rebuildBeside(path: string, store: Store, options: FollowOptions 
   if (existsSync(path)) (await import("./vectors.ts")).carryVectors(db, path)
   db.pragma("journal_mode = delete")
   db.close()
-  removeDatabase(path)
-  renameSync(building, path)
+  await replaceDatabase(path, building)
   return openDatabase(path, MIGRATIONS)
 }
 

@@ -214,6 +214,8 @@ function carrySpaces(db: Db): void {
       if (now !== undefined) none.run(now, space.id)
     }
   }
+  // Whoever keeps the old chunks in memory and finds these in their place sees that they changed.
+  db.exec("update vector_bits set version = version + (select ifnull(max(version), 0) from old.vector_bits)")
 }
 
 /** Moves what is left of chunks with many deletions together. Returns how many places it gave back. */

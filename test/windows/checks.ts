@@ -16,7 +16,9 @@ import { tmpdir } from "node:os"
 import { dirname, join, relative } from "node:path"
 import { createInterface } from "node:readline"
 import { pathToFileURL } from "node:url"
+import type * as Killing from "../../src/git/kill-tree.ts"
 
+const SOURCE = join(import.meta.dirname, "..", "..", "src")
 const [DEX, FOLDER] = process.argv.slice(2) as [string, string]
 const WORK = mkdtempSync(join(tmpdir(), "dex checks "))
 const children: ChildProcess[] = []
@@ -163,6 +165,15 @@ async function serve(command = [process.execPath, DEX, "serve"]): Promise<Server
   }
 }
 
+function isThere(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
 async function until(what: string, isSo: () => boolean): Promise<void> {
   const deadline = Date.now() + 30_000
   while (!isSo()) {
@@ -171,8 +182,10 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
   }
 }
 
-const checks: [title: string, work: () => void | Promise<void>][] = []
-const check = (title: string, work: () => void | Promise<void>) => checks.push([title, work])
+/** Returns why it was not run, where it was not. */
+type Check = () => undefined | string | Promise<undefined | string>
+const checks: [title: string, work: Check][] = []
+const check = (title: string, work: () => unknown) => checks.push([title, work as Check])
 
 check("a sync reads the five agents, and tells what it tells on Linux", () => {
   begin("agents")
@@ -231,6 +244,28 @@ check("serve answers over pipes, finds, and ends when its input ends", async () 
   const { results } = await server.call("dex_search", { query: "flaky date test" })
   assert.match(results[0]!.id, /^cursor:/)
   await server.end()
+})
+
+check("reindex beside an open server: both go on, and the server finds what is read later", async () => {
+  const server = await serve()
+  assert.match((await server.call("dex_search", { query: "flaky date test" })).results[0]!.id, /^cursor:/)
+  for (let i = 0; i < 3; i++) {
+    // The server reads what is new when it is asked: nobody rebuilds the index meanwhile.
+    let run: Run
+    do run = dex(["reindex"])
+    while (/Another dex is syncing/.test(run.stderr))
+    assert.equal(run.code, 0, run.stderr)
+    assert.match((await server.call("dex_search", { query: "flaky date test" })).results[0]!.id, /^cursor:/)
+  }
+  cpSync(join(FOLDER, "solved"), home, { recursive: true })
+  json("sync")
+  assert.match((await server.call("dex_search", { query: "quokkaword" })).results[0]!.id, /^claude_code:/)
+  await server.end()
+  assert.ok(json("doctor").ok)
+  assert.deepEqual(
+    readdirSync(join(home, ".dex")).filter((name) => /building|\.old/.test(name)),
+    [],
+  )
 })
 
 check("forget leaves no byte, and it is not read again", () => {
@@ -335,6 +370,34 @@ function heard(ask: (session: string) => Run): string {
 }
 
 let untouched: Map<string, string>
+
+check("what git started ends with it", async () => {
+  if (!/\/t\b/i.test(start("taskkill", ["/?"]).stdout)) return "Wine's taskkill knows no /t"
+  begin("solved")
+  const pids = join(home, "pids.txt")
+  const sleeps = "setTimeout(() => {}, 60000)"
+  const starts = `require("fs").appendFileSync(${JSON.stringify(pids)}, process.pid + "\\n")`
+  const grandchild = `${starts}; ${sleeps}`
+  const middle = `${starts}; require("child_process").spawn(process.execPath, ["-e", ${JSON.stringify(grandchild)}], { detached: true, stdio: "ignore" }); ${sleeps}`
+  const child = spawn(process.execPath, ["-e", middle], { stdio: "ignore", windowsHide: true })
+  children.push(child)
+  const ended = new Promise((resolve) => child.once("exit", resolve))
+  const started = () => (existsSync(pids) ? readFileSync(pids, "utf8").trim().split("\n").map(Number) : [])
+  await until("both have started", () => started().length === 2)
+  const { killTree } = (await import(pathToFileURL(join(SOURCE, "git", "kill-tree.ts")).href)) as typeof Killing
+  killTree(child)
+  await ended
+  await until("the grandchild is gone", () => !started().some(isThere))
+})
+
+check("a git.exe in the folder that dex runs in is not taken for git", () => {
+  begin("solved")
+  const other = join(process.env.SystemRoot ?? "C:\\Windows", "System32", "hostname.exe")
+  cpSync(other, join(home, "git.exe"))
+  const env = { PATH: join(process.env.SystemRoot ?? "C:\\Windows", "System32") }
+  const { stdout, stderr } = dex(["docs", "add", "https://git.invalid/x.git", "--name", "x"], { env })
+  assert.match(stdout + stderr, /git cannot be started/)
+})
 
 check("install writes whole files, and each agent's server starts without a shell", async () => {
   beginWired()
@@ -482,9 +545,10 @@ let [passed, failed] = [0, 0]
 for (const [title, work] of checks) {
   const started = performance.now()
   try {
-    await work()
-    passed++
-    console.log(`ok      ${title} (${Math.round(performance.now() - started)} ms)`)
+    const reason = await work()
+    if (reason === undefined) passed++
+    const took = `(${Math.round(performance.now() - started)} ms)`
+    console.log(reason === undefined ? `ok      ${title} ${took}` : `NOT RUN ${title}: ${reason}`)
   } catch (error) {
     failed++
     console.log(`FAILED  ${title}\n${(error as Error).stack ?? error}`)
