@@ -1,4 +1,5 @@
 import type { Effect } from "../core/conversation.ts"
+import { spelledBelow } from "../core/path-key.ts"
 import { formatRef } from "../core/ref.ts"
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import type { Dex } from "../tools/context.ts"
@@ -88,8 +89,8 @@ function changedFiles(project: string, done: Done[]): ProjectFacts["files"] {
   const files = new Map<string, { path: string; added: number; removed: number }>()
   for (const { effect } of done) {
     if (effect.type !== "file" || effect.action !== "edited") continue
-    const path =
-      project !== "" && effect.path.startsWith(`${project}/`) ? effect.path.slice(project.length + 1) : effect.path
+    const spelled = spelledBelow(project, effect.path)
+    const path = project !== "" && spelled.startsWith(`${project}/`) ? spelled.slice(project.length + 1) : effect.path
     const file = files.get(path) ?? { path, added: 0, removed: 0 }
     file.added += effect.added ?? 0
     file.removed += effect.removed ?? 0

@@ -45,7 +45,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     version: options.version,
     cwd: options.cwd,
     get project() {
-      project ??= createProjectFinder()(options.cwd)
+      project ??= createProjectFinder(machine.platform)(options.cwd)
       return project
     },
     now: () => Date.now(),

@@ -5,6 +5,7 @@ import { messageOf } from "../core/error.ts"
 import { padEnd, safe, safeLine, terminalOf } from "../render/terminal.ts"
 import { describeCollections } from "../tools/collections.ts"
 import type { Dex } from "../tools/context.ts"
+import { isHere } from "../tools/resolve.ts"
 import { note, type Started } from "./chat-answer.ts"
 import { sourceLines } from "./print/ask.ts"
 
@@ -60,7 +61,7 @@ async function showCollections({ dex, input }: Talk): Promise<void> {
       ? input.collections.includes(name)
       : project === undefined
         ? !input.no_global
-        : project === dex.project,
+        : isHere(dex, project),
   )
   for (const { name, documents, sections } of looked)
     process.stdout.write(`  ${safeLine(name)}: ${documents} documents, ${sections} sections\n`)

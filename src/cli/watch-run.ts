@@ -1,6 +1,8 @@
+import { isAbsolute, relative } from "node:path"
 import { createDex } from "../app/dex.ts"
 import { optedIn, optIn } from "../config/projects.ts"
 import { connectors } from "../connectors/index.ts"
+import { isSamePath, spelledBelow } from "../core/path-key.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
 import { visibleIn } from "../render/visible.ts"
@@ -54,8 +56,10 @@ function projectToWatch(dex: {
   machine: { home: string }
   home: { dir: string }
 }): string | undefined {
-  const holds = (path: string) => `${path}/`.startsWith(`${dex.project.replace(/\/$/, "")}/`)
-  return holds(dex.machine.home) ? undefined : dex.project
+  const { home } = dex.machine
+  const way = relative(dex.project, spelledBelow(dex.project, home))
+  const holdsHome = isSamePath(dex.project, home) || (!way.startsWith("..") && !isAbsolute(way))
+  return holdsHome ? undefined : dex.project
 }
 
 /** Ctrl-C, a service that is stopped, and a terminal that is closed. The second time it ends at once. */

@@ -1,3 +1,4 @@
+import { isSamePath } from "../core/path-key.ts"
 import { type ItemKind, KINDS } from "../core/suggestion.ts"
 import type { SettingName, Settings } from "./settings.ts"
 
@@ -21,10 +22,12 @@ export function spokenKinds(
   settings: Settings,
   mutes: readonly { type: "kind" | "project"; name: string }[],
   project: string,
+  platform = process.platform,
 ): Set<ItemKind> {
-  const isMuted = (type: string, name: string) => mutes.some((mute) => mute.type === type && mute.name === name)
-  if (!settings["proactive.enabled"] || isMuted("project", project)) return new Set()
-  return new Set([...enabledKinds(settings)].filter((kind) => !isMuted("kind", kind)))
+  const isMutedHere = mutes.some(({ type, name }) => type === "project" && isSamePath(name, project, platform))
+  if (!settings["proactive.enabled"] || isMutedHere) return new Set()
+  const muted = new Set(mutes.filter(({ type }) => type === "kind").map(({ name }) => name))
+  return new Set([...enabledKinds(settings)].filter((kind) => !muted.has(kind)))
 }
 
 /** The kinds of things that the user wants to be offered. */

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import { isSamePath } from "../core/path-key.ts"
 import type { Home } from "./home.ts"
 import { readObject } from "./load.ts"
 import { replaceFile } from "./write.ts"
@@ -13,7 +14,7 @@ export function optedIn(home: Pick<Home, "dir">): string[] {
 /** True where it was not there before. */
 export function optIn(home: Pick<Home, "dir">, project: string): boolean {
   const known = optedIn(home)
-  if (known.includes(project)) return false
+  if (known.some((path) => isSamePath(path, project))) return false
   write(home, [...known, project].sort())
   return true
 }
@@ -26,10 +27,10 @@ export function prepareProjects(home: Pick<Home, "dir">): void {
 /** True where it was there. */
 export function optOut(home: Pick<Home, "dir">, project: string): boolean {
   const known = optedIn(home)
-  if (!known.includes(project)) return false
+  if (!known.some((path) => isSamePath(path, project))) return false
   write(
     home,
-    known.filter((path) => path !== project),
+    known.filter((path) => !isSamePath(path, project)),
   )
   return true
 }

@@ -1,4 +1,5 @@
 import { basename } from "node:path"
+import { spelledBelow } from "../core/path-key.ts"
 import { redactText } from "../ingest/redact.ts"
 import { toJson } from "../render/json.ts"
 import { visible, visibleIn } from "../render/visible.ts"
@@ -48,5 +49,6 @@ function clean(text: string): string {
 }
 
 function fileIn({ file = "", project }: KeptSuggestion["moment"]): string {
-  return file.startsWith(`${project}/`) ? file.slice(project.length + 1) : file
+  const spelled = spelledBelow(project, file)
+  return spelled.startsWith(`${project}/`) ? spelled.slice(project.length + 1) : file
 }

@@ -1,4 +1,6 @@
+import { realpathSync } from "node:fs"
 import { dirname, isAbsolute, join, resolve } from "node:path"
+import { isFolding, isSamePath } from "../core/path-key.ts"
 import { lookAt } from "../files/look-at.ts"
 import { readStart } from "../files/read-file.ts"
 
@@ -7,12 +9,27 @@ import { readStart } from "../files/read-file.ts"
  * from, or the directory itself. Folders that are gone, or that cannot be looked at, count as they were written; their
  * worktree marks still fold. Never throws.
  */
-export function createProjectFinder(): (cwd: string) => string {
+export function createProjectFinder(platform = process.platform): (cwd: string) => string {
   const known = new Map<string, string>()
   return (cwd) => {
-    const found = known.get(cwd) ?? find(cwd)
+    const found = known.get(cwd) ?? asOnDisk(find(cwd), platform)
     known.set(cwd, found)
     return found
+  }
+}
+
+/**
+ * As the disk spells it, where several spellings lead to one folder. What leads through a link stays as it was written; a
+ * short name of Windows (PROGRA~1) is written out.
+ */
+export function asOnDisk(path: string, platform: NodeJS.Platform, realPath = realpathSync.native): string {
+  if (!isFolding(platform)) return path
+  try {
+    const real = realPath(path)
+    const isShort = platform === "win32" && /~\d/.test(path)
+    return isShort || isSamePath(real, path, platform) ? real : path
+  } catch {
+    return path // gone, or not for us to look at
   }
 }
 

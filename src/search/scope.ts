@@ -1,7 +1,8 @@
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
+import { isSamePath } from "../core/path-key.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { IndexFilter } from "../store/index-query.ts"
-import type { Collection, Store } from "../store/store.ts"
+import type { Collection, ProjectRow, Store } from "../store/store.ts"
 
 /** Where to look. Every filter narrows; together they must all hold. */
 export type Filters = {
@@ -33,13 +34,11 @@ export type Scope = {
 }
 
 /** The filters as the index takes them. Undefined when one of them can match nothing. */
-export async function scopeOf(store: Store, input: Filters): Promise<Scope | undefined> {
+export async function scopeOf(store: Store, input: Filters, platform = process.platform): Promise<Scope | undefined> {
   const filters: Scope["filters"] = {}
   const wanted = input.project?.toLowerCase()
   const projects = await store.projects()
-  const hiddenProjects = projects
-    .filter((project) => project.private && project.path !== input.inside)
-    .map((project) => project.path)
+  const hiddenProjects = hiddenFrom(projects, input.inside, platform)
   if (wanted !== undefined) {
     filters.projects = projects.map((project) => project.path).filter((path) => path.toLowerCase().includes(wanted))
     if (filters.projects.length === 0) return undefined
@@ -66,6 +65,12 @@ export async function scopeOf(store: Store, input: Filters): Promise<Scope | und
   return { filters, hiddenProjects: shown }
 }
 
+/** Private projects, but for the one in which the question is asked. */
+export function hiddenFrom(projects: readonly ProjectRow[], inside: string | undefined, platform = process.platform) {
+  const isHere = (path: string) => inside !== undefined && isSamePath(path, inside, platform)
+  return projects.filter((project) => project.private && !isHere(project.path)).map((project) => project.path)
+}
+
 /**
  * Which documents. Those of other projects are no answer to a question that is asked here, unless their collection is
  * named. Where there are no documents, nothing is asked of the index.
@@ -83,7 +88,8 @@ export function isReachable(
   { project }: Pick<Collection, "project">,
   { noGlobal, inside }: { noGlobal: boolean | undefined; inside: string | undefined },
 ): boolean {
-  return project === undefined ? !noGlobal : project === inside
+  if (project === undefined) return !noGlobal
+  return inside !== undefined && isSamePath(project, inside)
 }
 
 function inAll([first = [], ...others]: Ref[][]): Ref[] {

@@ -1,5 +1,6 @@
 import { isAbsolute, relative } from "node:path"
 import type { Effect } from "../core/conversation.ts"
+import { spelledBelow } from "../core/path-key.ts"
 import type { Db } from "./database.ts"
 
 export function saveEffects(
@@ -8,10 +9,11 @@ export function saveEffects(
   { number, message, old }: { number: number; message: { effects?: Effect[] }; old?: unknown },
   projectId: number | null,
   folders: string[],
+  platform: NodeJS.Platform,
 ): void {
   if (old) deleteEffects(db, id, number)
   for (const [seq, effect] of (message.effects ?? []).entries())
-    saveEffect(db, id, number, seq, effect, projectId, folders)
+    saveEffect(db, id, number, seq, effect, projectId, folders, platform)
 }
 
 export function deleteEffects(db: Db, id: number, number: number): void {
@@ -28,10 +30,13 @@ function saveEffect(
   effect: Effect,
   projectId: number | null,
   folders: string[],
+  platform: NodeJS.Platform,
 ): void {
   switch (effect.type) {
     case "file": {
-      const inside = folders.map((folder) => pathInside(folder, effect.path)).find((path) => path !== undefined)
+      const inside = folders
+        .map((folder) => pathInside(folder, effect.path, platform))
+        .find((path) => path !== undefined)
       const fileId = fileIdOf(db, inside === undefined ? null : projectId, inside ?? effect.path)
       db.prepare(
         `insert into touch (conversation_id, number, file_id, action, written, added, removed) values (?, ?, ?, ?, ?, ?, ?)
@@ -66,10 +71,10 @@ function saveEffect(
 }
 
 /** The path below the project with forward slashes, or undefined when it is elsewhere. */
-function pathInside(project: string, path: string): string | undefined {
+function pathInside(project: string, path: string, platform: NodeJS.Platform): string | undefined {
   if (!isAbsolute(path) && !/^[A-Za-z]:[\\/]/.test(path))
     return path.startsWith("..") ? undefined : path.replaceAll("\\", "/").replace(/^\.\//, "")
-  const below = relative(project, path)
+  const below = relative(project, spelledBelow(project, path, platform))
   return below === "" || below.startsWith("..") || isAbsolute(below) ? undefined : below.replaceAll("\\", "/")
 }
 

@@ -1,7 +1,7 @@
 import type { SourceId } from "../core/conversation.ts"
 import { formatRef } from "../core/ref.ts"
 import { inTransaction } from "./database.ts"
-import { type Knowledge, OWN_WORDS, projectId } from "./knowledge-rows.ts"
+import { asKept, type Knowledge, OWN_WORDS, projectId } from "./knowledge-rows.ts"
 
 // What was decided in a project, in whose words, and what was taken back later.
 
@@ -254,9 +254,9 @@ export function knownDecisions(db: Knowledge, filter: DecisionFilter): { decisio
   if (filter.words?.length === 0) return { decisions: [], total: 0 }
   const values = {
     match: filter.words?.map((word) => `"${word.replaceAll('"', "")}"`).join(" AND ") ?? null,
-    project: filter.project ?? null,
+    project: filter.project === undefined ? null : filter.exactly ? asKept(db, [filter.project])[0] : filter.project,
     exactly: filter.exactly ? 1 : 0,
-    except: JSON.stringify(filter.except ?? []),
+    except: JSON.stringify(asKept(db, filter.except ?? [])),
     file: filter.file ?? null,
     symbol: filter.symbol ?? null,
     commits: filter.with_commits ? 1 : 0,

@@ -1,4 +1,5 @@
 import type { SourceId } from "../core/conversation.ts"
+import { isFolding, isSamePath } from "../core/path-key.ts"
 import { type Knowledge, knownProject, projectId } from "./knowledge-rows.ts"
 
 // Which conversation edited, read or named which file of its project.
@@ -61,10 +62,28 @@ function fileId(db: Knowledge, project: number, path: string): number {
     db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(project, path)) as number
 }
 
+/** Every name under which something is known of a project's files: by conversations, by git, by the code. */
+const NAMES = `select path as name from file where project_id = @id union all
+  select name from git_name where project_id = @id union all select path from code_file where project_id = @id`
+
+/** As a file of the project is known, where it was named in another spelling; else as it was named. */
+export function fileAsKnown(db: Knowledge, project: string, file: string, platform = process.platform): string {
+  const id = isFolding(platform) ? knownProject(db, project, platform) : undefined
+  if (id === undefined) return file
+  if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
+  // SQLite knows only plain letters, and those by far the fastest; it is a hook that asks.
+  const isPlain = /^[\x20-\x7e]*$/.test(file)
+  const like = db.prepare(`select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`).pluck()
+  for (const name of like.iterate({ id, file, plain: isPlain ? 1 : 0 }) as Iterable<string>)
+    if (isSamePath(name, file, platform)) return name
+  return file
+}
+
 /** The file of the project that has this path, or alone ends in it. */
-export function fileNamed(db: Knowledge, project: string, name: string): string | undefined {
+export function fileNamed(db: Knowledge, project: string, typed: string): string | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
+  const name = fileAsKnown(db, project, typed)
   const found = db
     .prepare(
       `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)

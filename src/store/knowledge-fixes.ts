@@ -1,5 +1,5 @@
 import type { SourceId } from "../core/conversation.ts"
-import { type Knowledge, OWN_WORDS, projectId } from "./knowledge-rows.ts"
+import { asKept, type Knowledge, OWN_WORDS, projectId } from "./knowledge-rows.ts"
 
 // What made an error go away: the failed command, the lines that say why, the edits, the run that ended well.
 
@@ -106,9 +106,9 @@ export function fixesHolding(db: Knowledge, words: string[], filter: FixFilter):
     )
     .all({
       match,
-      project: project ?? null,
+      project: project === undefined ? null : exactly ? asKept(db, [project])[0] : project,
       exactly: exactly ? 1 : 0,
-      except: JSON.stringify(except),
+      except: JSON.stringify(asKept(db, except)),
       limit,
     }) as FixRow[]
   return rows.map(knownFix)

@@ -2,7 +2,7 @@ import { inTransaction } from "./database.ts"
 import { notePurge } from "./knowledge.ts"
 import { forgetProjectCode } from "./knowledge-code.ts"
 import { forgetProjectGit } from "./knowledge-git.ts"
-import type { Knowledge } from "./knowledge-rows.ts"
+import { asKept, type Knowledge } from "./knowledge-rows.ts"
 
 /** What git and the code tell of any other project is forgotten. What was said there stays: it is the conversations'. */
 export function keepProjects(db: Knowledge, projects: string[]): void {
@@ -12,7 +12,7 @@ export function keepProjects(db: Knowledge, projects: string[]): void {
        and (exists (select 1 from git_read where project_id = p.id) or exists (select 1 from code_file where project_id = p.id))`,
     )
     .pluck()
-    .all(JSON.stringify(projects)) as string[]
+    .all(JSON.stringify(asKept(db, projects))) as string[]
   if (others.length === 0) return // whoever only reads takes no lock
   inTransaction(db, () => {
     for (const project of others) {

@@ -1,4 +1,5 @@
 import type { Db } from "./database.ts"
+import { spellingsOf } from "./spellings.ts"
 
 /**
  * Facts: what conversations and projects know that helps somebody now. Derived, safe to delete; made on first use, and
@@ -6,13 +7,20 @@ import type { Db } from "./database.ts"
  */
 export type Knowledge = Db
 
-export function projectId(db: Knowledge, path: string): number {
-  return (knownProject(db, path) ??
+export function projectId(db: Knowledge, path: string, platform = process.platform): number {
+  return (knownProject(db, path, platform) ??
     db.prepare("insert into project (path) values (?) returning id").pluck().get(path)) as number
 }
 
-export function knownProject(db: Knowledge, path: string): number | undefined {
-  return db.prepare("select id from project where path = ?").pluck().get(path) as number | undefined
+/** Under whichever spelling it is kept. */
+export function knownProject(db: Knowledge, path: string, platform = process.platform): number | undefined {
+  const kept = spellingsOf(db, path, platform)[0]
+  return db.prepare("select id from project where path = ?").pluck().get(kept) as number | undefined
+}
+
+/** As this database spells these projects. */
+export function asKept(db: Knowledge, projects: readonly string[], platform = process.platform): string[] {
+  return projects.flatMap((path) => spellingsOf(db, path, platform))
 }
 
 /**

@@ -8,11 +8,13 @@ import {
   type SourceId,
   type Title,
 } from "../core/conversation.ts"
+import { foldPath, isFolding } from "../core/path-key.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
 import type { Usage } from "../core/usage.ts"
 import { lineOfMessage, numberOfLine, unpackBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import { FLAG } from "./flags.ts"
+import { spellingsOf } from "./spellings.ts"
 import type {
   Changes,
   Collection,
@@ -38,12 +40,12 @@ const ROW = `select c.*, p.path as project, ifnull(p.private, 0) as private, u.p
   from conversation c join unit u on u.id = c.unit_id left join project p on p.id = c.project_id`
 
 const LISTED = `where (@source is null or c.source = @source)
-  and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path = @in_project)
+  and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path in (select value from json_each(@in_project)))
   and (@of_source is null or (c.source = @of_source and (c.native_id = @of_id or c.parent_id = @of_id)))
   and (@from is null or c.ended_at >= @from) and (@to is null or c.started_at <= @to)
   and (c.kind = 'document') = (@collection is not null)
   and (@collection is null or substr(c.native_id, 1, length(@collection) + 1) = @collection || '/')
-  and (ifnull(p.private, 0) = 0 or p.path = @inside)`
+  and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside)))`
 
 type Raw = Record<string, string | number | null>
 
@@ -149,18 +151,23 @@ export function conversation(db: Db, ref: Ref): ConversationRow | undefined {
   return row && toRow(row)
 }
 
+function spellingsAsJson(db: Db, project: string | undefined, platform: NodeJS.Platform): string | null {
+  return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))
+}
+
 /** Newest first; of two that ended together the smaller id first. */
 export function list(
   db: Db,
   filter: ListFilter,
+  platform = process.platform,
 ): { rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> } {
   const values = {
     source: filter.source ?? null,
     project: filter.project?.toLowerCase() ?? null,
     from: filter.from ?? null,
     to: filter.to ?? null,
-    inside: filter.inside ?? null,
-    in_project: filter.in_project ?? null,
+    inside: spellingsAsJson(db, filter.inside, platform),
+    in_project: spellingsAsJson(db, filter.in_project, platform),
     of_source: filter.conversation?.source ?? null,
     of_id: filter.conversation?.id ?? null,
     collection: filter.collection ?? null,
@@ -266,14 +273,27 @@ export function versions(db: Db, ref: Ref): MessageVersion[] {
   return rows.map(({ number, version, flags }) => ({ number, version, copied: (flags & FLAG.copied) !== 0 }))
 }
 
-export function touching(db: Db, file: string): Ref[] {
+const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
+  left join project p on p.id = f.project_id`
+
+export function touching(db: Db, file: string, platform = process.platform): Ref[] {
+  if (isFolding(platform)) return touchingInAnySpelling(db, file, platform)
   return db
     .prepare(
-      `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
-       left join project p on p.id = f.project_id
-       where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
+      `${TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
     )
     .all({ file: file.replaceAll("\\", "/") }) as Ref[]
+}
+
+function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform): Ref[] {
+  const wanted = foldPath(platform === "win32" ? file : file.replaceAll("\\", "/"), platform)
+  const all = db.prepare(
+    "select f.id, f.path, p.path || '/' || f.path as whole from file f left join project p on p.id = f.project_id",
+  )
+  const found: number[] = []
+  for (const { id, path, whole } of all.iterate() as Iterable<{ id: number; path: string; whole: string | null }>)
+    if (foldPath(whole ?? path, platform).includes(wanted)) found.push(id)
+  return db.prepare(`${TOUCHING} where f.id in (select value from json_each(?))`).all(JSON.stringify(found)) as Ref[]
 }
 
 export function usingModel(db: Db, model: string): Ref[] {
@@ -336,16 +356,20 @@ export function madeIn(db: Db, ref: Ref): MadeRow[] {
   return rows.map((row) => present(row) as MadeRow)
 }
 
-export function commits(db: Db, { limit, inside }: { limit: number; inside?: string }): CommitRow[] {
+export function commits(
+  db: Db,
+  { limit, inside }: { limit: number; inside?: string },
+  platform = process.platform,
+): CommitRow[] {
   const rows = db
     .prepare(
       `select c.source, c.native_id as id, t.number, t.name as hash, t.subject, m.at
        from made t join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
        join conversation c on c.id = t.conversation_id left join project p on p.id = c.project_id
-       where t.kind = 'commit' and t.subject is not null and (ifnull(p.private, 0) = 0 or p.path = @inside)
+       where t.kind = 'commit' and t.subject is not null and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside)))
        order by m.at desc nulls last, c.native_id, t.number, t.name limit @limit`,
     )
-    .all({ limit, inside: inside ?? null, uncounted: FLAG.superseded | FLAG.copied }) as (Ref & {
+    .all({ limit, inside: spellingsAsJson(db, inside, platform), uncounted: FLAG.superseded | FLAG.copied }) as (Ref & {
     number: number
     hash: string
     subject: string

@@ -1,12 +1,17 @@
 import { type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
+import { joinPrivacy, spellingsOf } from "./spellings.ts"
 import type { Progress, Store } from "./store.ts"
 import { forgottenAmong } from "./tombstones.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
-export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}): Store {
+export function openStore(
+  path: string,
+  { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
+): Store {
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
+  joinPrivacy(db, platform)
   const historyId = identity(db)
   // SQLite answers at once; the promises are for the stores that cannot.
   const ask = async <T>(work: () => T): Promise<T> => {
@@ -30,7 +35,7 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     rawLines: (source, key, kind) => ask(() => read.rawLines(db, source, key, kind)),
     writeUnit: async (write) => {
       const { writeUnit } = await import("./write-unit.ts")
-      return ask(() => writeUnit(db, write))
+      return ask(() => writeUnit(db, write, platform))
     },
     archiveUnits: (source, keys) =>
       ask(() =>
@@ -61,16 +66,16 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
     resolve: (query) => ask(() => read.resolve(db, query)),
     conversation: (ref) => ask(() => read.conversation(db, ref)),
-    list: (filter) => ask(() => read.list(db, filter)),
+    list: (filter) => ask(() => read.list(db, filter, platform)),
     messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers)),
     versions: (ref) => ask(() => read.versions(db, ref)),
-    touching: (file) => ask(() => read.touching(db, file)),
+    touching: (file) => ask(() => read.touching(db, file, platform)),
     usingModel: (model) => ask(() => read.usingModel(db, model)),
     filesOf: (ref) => ask(() => read.filesOf(db, ref)),
     editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
     commandsOf: (ref) => ask(() => read.commandsOf(db, ref)),
     madeIn: (ref) => ask(() => read.madeIn(db, ref)),
-    commits: (filter) => ask(() => read.commits(db, filter)),
+    commits: (filter) => ask(() => read.commits(db, filter, platform)),
     work: (refs) => ask(() => read.work(db, refs)),
     around: async (ref, before, after) => {
       const { around } = await import("./around.ts")
@@ -119,8 +124,9 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     },
     setPrivate: (project, isPrivate) =>
       ask(() => {
-        const sql = "update project set private = ? where path = ?"
-        return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, project).changes > 0)
+        const sql = "update project set private = ? where path in (select value from json_each(?))"
+        const spellings = JSON.stringify(spellingsOf(db, project, platform))
+        return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, spellings).changes > 0)
       }),
     family: async (refs) => {
       const { family } = await import("./forget.ts")

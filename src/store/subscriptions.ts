@@ -1,3 +1,4 @@
+import { isSamePath } from "../core/path-key.ts"
 import type { Delivery, Pattern, Subscription } from "../core/suggestion.ts"
 import type { Db } from "./database.ts"
 
@@ -43,10 +44,9 @@ export function remove(db: Db, id: string): boolean {
 }
 
 export function all(db: Db, project?: string): Subscription[] {
-  const rows = db
-    .prepare("select * from subscription where (@project is null or project = @project) order by created_at, id")
-    .all({ project: project ?? null }) as Row[]
-  return rows.map(subscriptionOf)
+  const rows = db.prepare("select * from subscription order by created_at, id").all() as Row[]
+  const wanted = project === undefined ? rows : rows.filter((row) => isSamePath(row.project, project))
+  return wanted.map(subscriptionOf)
 }
 
 export function secretOf(db: Db, id: string): string | undefined {

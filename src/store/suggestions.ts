@@ -1,6 +1,7 @@
 import type { SourceId } from "../core/conversation.ts"
 import { DAY_MS } from "../core/dates.ts"
 import { messageOf } from "../core/error.ts"
+import { isSamePath } from "../core/path-key.ts"
 import { parseRef, type Ref } from "../core/ref.ts"
 import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from "../core/suggestion.ts"
 import { type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
@@ -383,7 +384,9 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
   }
   const saidIn = db.prepare("select seq from suggestion where session = ? and (source is null or source = ?)").pluck()
   const saidAbout = db.prepare("select seq from suggestion where project = ?").pluck()
-  for (const project of projects) drop(saidAbout.all(project))
+  const spelled = db.prepare("select distinct project from suggestion").pluck().all() as string[]
+  for (const project of projects)
+    for (const spelling of spelled) if (isSamePath(spelling, project)) drop(saidAbout.all(spelling))
   for (const { source, id } of refs) {
     drop(saidIn.all(id, source))
     // A ref may name its conversation by a beginning of its id.

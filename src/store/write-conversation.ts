@@ -8,6 +8,7 @@ import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
 import { mergeMessages, nameOf, type Teller } from "./merge.ts"
+import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
 
 type Existing = { id: number; unit_id: number; authority: number; last_number: number; facts: string; row: Facts }
@@ -36,6 +37,7 @@ export function saveConversation(
   write: UnitWrite,
   unitId: number,
   conversation: ConversationWrite,
+  platform: NodeJS.Platform,
 ): { id: number; changed: boolean; added: number; fresh: StoredMessage[]; again: string[] } | undefined {
   const existing = findConversation(db, write.source, conversation.id)
   if (existing && conversation.authority < existing.authority && existing.unit_id !== unitId) return undefined
@@ -50,7 +52,7 @@ export function saveConversation(
     ? (existing.row.project_id as number | null)
     : conversation.project === undefined
       ? null
-      : projectIdOf(db, conversation.project, conversation.git_remote)
+      : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
   const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
   const takenOver = existing !== undefined && existing.unit_id !== owner
   if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
@@ -75,7 +77,7 @@ export function saveConversation(
   const version = touched.size > 0 ? nextChange(db) : 0
   for (const message of touched) saveMessage(db, id, message, version, owner)
   const folders = projectId === null ? [] : projectPathsOf(db, projectId)
-  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, folders)
+  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, folders, platform)
 
   const lastNumber = numbered.reduce((last, message) => Math.max(last, message.number), existing?.last_number ?? 0)
   const copies = flagCopies(db, write.source, id, added)

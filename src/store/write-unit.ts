@@ -16,7 +16,7 @@ const SMALL_BLOCK_BYTES = 48 << 10
  * Stores all that one unit says, with the cursor that says how far it was read: in one transaction, so that a crash
  * leaves either both or neither. Writing the same thing twice changes nothing.
  */
-export function writeUnit(db: Db, write: UnitWrite): WriteResult {
+export function writeUnit(db: Db, write: UnitWrite, platform = process.platform): WriteResult {
   return inTransaction(db, () => {
     const known = write.conversations.filter((conversation) => !isForgotten(db, write.source, conversation.id))
     const forgotten = write.conversations.length - known.length
@@ -27,7 +27,7 @@ export function writeUnit(db: Db, write: UnitWrite): WriteResult {
     const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], again: [] }
     const told = new Set<number>()
     for (const conversation of known) {
-      const saved = saveConversation(db, write, unitId, conversation)
+      const saved = saveConversation(db, write, unitId, conversation, platform)
       if (!saved) continue
       told.add(saved.id)
       result.again.push(...saved.again)

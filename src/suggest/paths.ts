@@ -1,10 +1,12 @@
+import { spelledBelow } from "../core/path-key.ts"
+
 /** A worktree that stands inside its project holds the same files. */
 const WORKTREE = /^\.(?:claude\/)?worktrees?\/[^/]+\//
 
 /** The path below the project with forward slashes, or undefined when it is elsewhere. */
-export function pathBelow(project: string, path: string): string | undefined {
-  const slashed = path.replaceAll("\\", "/")
+export function pathBelow(project: string, path: string, platform = process.platform): string | undefined {
   const base = project.replaceAll("\\", "/").replace(/\/$/, "")
+  const slashed = spelledBelow(base, path.replaceAll("\\", "/"), platform)
   const isWhole = slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)
   if (isWhole && !slashed.startsWith(`${base}/`)) return undefined
   const below = isWhole ? slashed.slice(base.length + 1) : slashed.replace(/^(?:\.\/)+/, "")

@@ -1,5 +1,7 @@
 import type { Item, ItemKind, Moment } from "../core/suggestion.ts"
 import { estimateTokens } from "../core/tokens.ts"
+import type { Knowledge } from "../store/knowledge.ts"
+import { fileAsKnown } from "../store/knowledge-files.ts"
 import { adjusted } from "./feedback/feedback.ts"
 import { findChange, findCommittedTogether } from "./finders/change.ts"
 import { findDeprecated, findUses } from "./finders/code.ts"
@@ -60,7 +62,7 @@ export function candidatesFor(
   session: Session,
   kinds?: ReadonlySet<ItemKind>,
 ): Candidate[] {
-  const here = placed(moment)
+  const here = placed(moment, sources.knowledge)
   if (!here) return []
   const about = withPrompt(sources.knowledge, here)
   const isOn = (kind: ItemKind) => kinds?.has(kind) ?? true
@@ -76,10 +78,10 @@ export function candidatesFor(
 }
 
 /** With the file as the project knows it. Of one that is elsewhere nothing is known. */
-function placed(moment: Moment): Moment | undefined {
+function placed(moment: Moment, knowledge: Knowledge): Moment | undefined {
   if (moment.file === undefined) return moment
   const file = pathBelow(moment.project, moment.file)
-  return file === undefined ? undefined : { ...moment, file }
+  return file === undefined ? undefined : { ...moment, file: fileAsKnown(knowledge, moment.project, file) }
 }
 
 function itemOf({ names: _, ...candidate }: Candidate, { weights, learned = {} }: SuggestOptions): Item {

@@ -1,6 +1,8 @@
 import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
+import { isSamePath } from "../core/path-key.ts"
 import { integer, list, object, optional, text } from "../core/schema.ts"
+import { hiddenFrom } from "../search/scope.ts"
 import type { Collection } from "../store/store.ts"
 import type { Dex } from "./context.ts"
 
@@ -38,10 +40,11 @@ export async function describeCollections(dex: Dex) {
 /** Those of private projects are told only inside them. */
 async function visibleCollections(dex: Dex): Promise<Collection[]> {
   const store = await dex.store()
-  const hidden = new Set(
-    (await store.projects()).filter((one) => one.private && one.path !== dex.project).map((one) => one.path),
+  const { platform } = dex.machine
+  const hidden = hiddenFrom(await store.projects(), dex.project, platform)
+  return (await store.collections()).filter(
+    ({ project }) => project === undefined || !hidden.some((one) => isSamePath(one, project, platform)),
   )
-  return (await store.collections()).filter(({ project }) => project === undefined || !hidden.has(project))
 }
 
 /** The names, if there is a collection for each. */

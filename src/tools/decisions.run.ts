@@ -4,11 +4,14 @@ import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
 import { fitted, tooSmall } from "../render/budget.ts"
+import type { Knowledge } from "../store/knowledge.ts"
 import { type DecisionFilter, type KnownDecision, knownDecisions } from "../store/knowledge-decisions.ts"
+import { fileAsKnown } from "../store/knowledge-files.ts"
 import { pathBelow } from "../suggest/paths.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
 import { readCommits } from "./project-facts.ts"
+import { isHere } from "./resolve.ts"
 
 export type DecisionsInput = {
   words: string[]
@@ -29,11 +32,12 @@ export async function run(dex: Dex, input: DecisionsInput) {
       "Nothing was read yet, so no decision is known. `dex sync` reads your conversations.",
     )
   const { knowledge, notes, hidden } = await learnedOf(dex)
-  if (optedIn(dex.home).includes(dex.project)) notes.push(...(await readCommits(dex, knowledge, dex.project)))
+  if (optedIn(dex.home).some((project) => isHere(dex, project)))
+    notes.push(...(await readCommits(dex, knowledge, dex.project)))
   const words = input.words.flatMap((word) => word.match(/[\p{L}\p{N}]+/gu) ?? [])
   const filter: DecisionFilter = {
     ...placeOf(dex, input),
-    ...fileOf(dex, input),
+    ...fileOf(dex, knowledge, input),
     ...(input.symbol !== undefined && { symbol: input.symbol.replace(/\(\)$/, "") }),
     ...(input.words.length > 0 && { words }),
     with_commits: true,
@@ -64,10 +68,11 @@ function placeOf(dex: Dex, { project, all }: DecisionsInput): Pick<DecisionFilte
 }
 
 /** As the project knows the file, wherever in it the command is given. Of other projects only the end is known. */
-function fileOf(dex: Dex, { file, project, all }: DecisionsInput): Pick<DecisionFilter, "file"> {
+function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: DecisionsInput): Pick<DecisionFilter, "file"> {
   if (file === undefined) return {}
   const typed = file.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "")
-  const below = pathBelow(dex.project, resolve(dex.cwd, file))
+  const named = pathBelow(dex.project, resolve(dex.cwd, file))
+  const below = named && fileAsKnown(knowledge, dex.project, named)
   if (isAbsolute(file)) return { file: below ?? typed }
   return { file: all || project !== undefined ? typed : (below ?? typed) }
 }

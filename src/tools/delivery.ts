@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs"
 import { loadSettings } from "../config/load.ts"
+import { isSamePath } from "../core/path-key.ts"
 import type { DeliverParts } from "../deliver/deliver.ts"
 import { keepDelivering } from "../deliver/keep-delivering.ts"
 import { openSuggestions } from "../store/suggestions.ts"
@@ -51,5 +52,6 @@ export function allowedHosts(file: string, env: Record<string, string | undefine
 
 export async function isPrivate(dex: Dex, project: string): Promise<boolean> {
   if (!dex.hasHistory()) return false
-  return (await (await dex.store()).projects()).some((one) => one.private && one.path === project)
+  const { platform } = dex.machine
+  return (await (await dex.store()).projects()).some((one) => one.private && isSamePath(one.path, project, platform))
 }

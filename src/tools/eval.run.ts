@@ -10,6 +10,7 @@ import { type CommitQuestion, newestWithin, questionsOf, type Reach } from "../s
 import { fitWeights, type Halves, isWorthTaking } from "../search/fit.ts"
 import { maskedStore } from "../search/masked.ts"
 import { type Answer, ask, figuresOf, intervalOf, isFittedOn, relativesOf, type Searched } from "../search/measure.ts"
+import { hiddenFrom } from "../search/scope.ts"
 import { FITTED_SETTINGS, type Fitted, fittedOf, weightsOf } from "../search/weights.ts"
 import { openScratch } from "../store/scratch.ts"
 import { openIndex } from "../store/search-index.ts"
@@ -212,7 +213,7 @@ async function limitsOf(dex: Dex, store: Store, reach: Reach, isUsual: boolean):
     notes.push(
       "The weights are not the usual ones, so only the half of the questions was asked that a fit never sees. `dex eval --reset` goes back.",
     )
-  const hidden = (await store.projects()).filter((project) => project.private && project.path !== dex.project).length
+  const hidden = hiddenFrom(await store.projects(), dex.project, dex.machine.platform).length
   if (hidden > 0)
     notes.push(
       `${grouped(hidden)} private ${hidden === 1 ? "project was" : "projects were"} neither searched nor asked for.`,

@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path"
 import { chatFolderOf } from "../connectors/dex-chat.ts"
 import { DexError } from "../core/error.ts"
 import { listed } from "../core/format.ts"
+import { isSamePath } from "../core/path-key.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { nativeKey } from "../ingest/twins.ts"
 import type { Store } from "../store/store.ts"
@@ -74,11 +75,21 @@ function removeChats(dex: Dex, refs: Ref[]): void {
 /** One conversation, or all of a project when the text is a project's folder. */
 async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
   const store = await dex.store()
-  const path = resolve(dex.cwd, text)
-  const project = (await store.projects()).find((candidate) => candidate.path === text || candidate.path === path)
-  if (!project) return [(await resolveRef(dex, text)).row.ref]
-  const { rows } = await store.list({ limit: 1_000_000, offset: 0, project: project.path, inside: project.path })
-  return rows.filter((row) => row.project === project.path).map((row) => row.ref)
+  const isMeant = (known: string) => isNamed(dex, known, text)
+  const spellings = (await store.projects()).map((candidate) => candidate.path).filter(isMeant)
+  if (spellings.length === 0) return [(await resolveRef(dex, text)).row.ref]
+  const found: Ref[] = []
+  for (const project of spellings) {
+    const { rows } = await store.list({ limit: 1_000_000, offset: 0, project, inside: project })
+    found.push(...rows.filter((row) => row.project === project).map((row) => row.ref))
+  }
+  return found
+}
+
+/** Whether a project's folder is what somebody typed, as it is or from where they are, in whatever spelling. */
+function isNamed(dex: Dex, project: string, typed: string): boolean {
+  const { platform } = dex.machine
+  return isSamePath(project, typed, platform) || isSamePath(project, resolve(dex.cwd, typed), platform)
 }
 
 export async function setPrivate(dex: Dex, input: { project?: string; off?: boolean }) {
@@ -86,7 +97,7 @@ export async function setPrivate(dex: Dex, input: { project?: string; off?: bool
   const path = input.project === undefined ? dex.project : resolve(dex.cwd, input.project)
   const isPrivate = input.off !== true
   const known = await store.projects()
-  const match = known.find((project) => project.path === path || project.path === input.project)
+  const match = known.find((project) => isNamed(dex, project.path, input.project ?? dex.project))
   if (!match) {
     const some = known.slice(0, 5).map((project) => project.path)
     throw new DexError(

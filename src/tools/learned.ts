@@ -1,4 +1,6 @@
 import { optedIn } from "../config/projects.ts"
+import { isSamePath } from "../core/path-key.ts"
+import { hiddenFrom } from "../search/scope.ts"
 import { isPurgeDue, type Knowledge, purgeKnowledge } from "../store/knowledge.ts"
 import { keepProjects } from "../store/knowledge-projects.ts"
 import type { Store } from "../store/store.ts"
@@ -25,14 +27,13 @@ export async function learnedOf(dex: Dex): Promise<Learned> {
     onProgress: await progressOf(dex, store),
   })
   if (isPurgeDue(knowledge)) purgeKnowledge(knowledge, dex.home.knowledge)
-  const hidden = new Set(
-    (await store.projects()).filter((one) => one.private && one.path !== dex.project).map((one) => one.path),
-  )
+  const { platform } = dex.machine
+  const hidden = hiddenFrom(await store.projects(), dex.project, platform)
   return {
     knowledge,
     notes: complete ? [] : ["Not every conversation was learned from yet: the next command goes on."],
-    isHidden: (project) => project !== undefined && hidden.has(project),
-    hidden: [...hidden],
+    isHidden: (project) => project !== undefined && hidden.some((one) => isSamePath(one, project, platform)),
+    hidden,
   }
 }
 

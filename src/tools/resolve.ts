@@ -1,6 +1,7 @@
 import { homedir } from "node:os"
 import { resolve } from "node:path"
 import { DexError } from "../core/error.ts"
+import { isSamePath } from "../core/path-key.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
 import { isFolder, lookAt } from "../files/look-at.ts"
 import { createProjectFinder } from "../git/project.ts"
@@ -22,10 +23,10 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
     )
   const rows = await (await dex.store()).resolve(query)
   const [row, ...others] = rows.filter(
-    (candidate) => !candidate.private || candidate.project === dex.project || listed === undefined,
+    (candidate) => !candidate.private || isHere(dex, candidate.project) || listed === undefined,
   )
   if (!row) throw notFound(typed)
-  if (row.private && row.project !== dex.project) {
+  if (row.private && !isHere(dex, row.project)) {
     throw new DexError(
       "private",
       `That conversation belongs to a private project (${row.project}). Run dex inside that folder to read it.`,
@@ -71,6 +72,11 @@ function notFound(typed: string): DexError {
   )
 }
 
+/** Whether this is the project that dex is asked in, however it is spelled. */
+export function isHere(dex: Dex, project: string | undefined): boolean {
+  return project !== undefined && isSamePath(project, dex.project, dex.machine.platform)
+}
+
 /** The project that a folder belongs to, as a person named it. */
 export function projectNamed(dex: Dex, text: string): string {
   const folder = folderNamed(dex, text)
@@ -79,7 +85,7 @@ export function projectNamed(dex: Dex, text: string): string {
       "no_project",
       `There is no folder ${folder}. Name a folder of the project; \`.\` is the current one.`,
     )
-  return createProjectFinder()(folder)
+  return createProjectFinder(dex.machine.platform)(folder)
 }
 
 export function folderNamed(dex: Dex, text: string): string {

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs"
 import { isoDate } from "../core/dates.ts"
 import type { Dex } from "./context.ts"
-import { currentSession } from "./resolve.ts"
+import { currentSession, isHere } from "./resolve.ts"
 
 const MOST_PROJECTS = 20
 
@@ -10,7 +10,7 @@ export async function run(dex: Dex, input: { summary?: boolean; suggestions?: bo
   const total = await store.stats()
   const progress = await store.progress()
   const busiest = input.summary ? [] : await store.busiestProjects(MOST_PROJECTS)
-  const projects = busiest.filter((project) => !project.private || project.path === dex.project)
+  const projects = busiest.filter(({ path, private: hidden }) => !hidden || isHere(dex, path))
   const session = currentSession(dex)
   return {
     total_conversations: total.conversations,

@@ -9,7 +9,7 @@ import { tryLock } from "../store/lock.ts"
 import { checkPatterns } from "../suggest/subscriptions/matching.ts"
 import type { Dex } from "./context.ts"
 import { allowedHosts, deliverParts, isPrivate, lockOf } from "./delivery.ts"
-import { currentSession, projectNamed } from "./resolve.ts"
+import { currentSession, isHere, projectNamed } from "./resolve.ts"
 
 const MOST_SUBSCRIPTIONS = 200
 
@@ -61,7 +61,7 @@ export async function show(dex: Dex, input: { all?: boolean; send?: boolean; ret
   const sent = input.send ? await sendNow(dex) : undefined
   const all = kept.subscriptions(input.all ? undefined : dex.project)
   const shown: Subscription[] = []
-  for (const one of all) if (one.project === dex.project || !(await isPrivate(dex, one.project))) shown.push(one)
+  for (const one of all) if (isHere(dex, one.project) || !(await isPrivate(dex, one.project))) shown.push(one)
   const elsewhere = kept.subscriptions().length - shown.length
   return {
     subscriptions: shown.map(told),

@@ -15,7 +15,7 @@ import { WEIGHTS } from "../suggest/weights.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
 import { readProject } from "./project-facts.ts"
-import { currentSession, projectNamed } from "./resolve.ts"
+import { currentSession, isHere, projectNamed } from "./resolve.ts"
 import { markOf } from "./sections.ts"
 import { run as take } from "./suggestions.run.ts"
 
@@ -71,7 +71,7 @@ export async function run(dex: Dex, input: SuggestInput) {
     const kept = suggestions.save({ id, moment, items, status, latency_ms })
     if (!kept.kept) notes.push(`It is not remembered that this was told: ${kept.why}`)
   }
-  const waiting = project === dex.project ? (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions : []
+  const waiting = isHere(dex, project) ? (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions : []
   return {
     id,
     ...(moment.session !== undefined && { session_id: moment.session }),

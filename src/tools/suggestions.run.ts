@@ -7,6 +7,7 @@ import { learn } from "../suggest/feedback/feedback.ts"
 import type { Dex } from "./context.ts"
 import { isPrivate } from "./delivery.ts"
 import { dateRange } from "./fields.ts"
+import { isHere } from "./resolve.ts"
 
 type Input = {
   status?: Status
@@ -45,7 +46,7 @@ export async function run(dex: Dex, input: Input) {
   )
   const hidden = new Set<string>()
   for (const project of new Set(meant.map(({ moment }) => moment.project)))
-    if (project !== dex.project && (await isPrivate(dex, project))) hidden.add(project)
+    if (!isHere(dex, project) && (await isPrivate(dex, project))) hidden.add(project)
   const allowed = meant.filter(({ moment }) => !hidden.has(moment.project))
   const shown = allowed.slice(0, input.limit)
   if (input.take) for (const { id } of shown) kept.setStatus(id, "shown")

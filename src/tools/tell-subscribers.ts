@@ -1,5 +1,6 @@
 import { loadSettings } from "../config/load.ts"
 import { isQuiet, spokenKinds } from "../config/proactive.ts"
+import { pathKey } from "../core/path-key.ts"
 import type { Ref } from "../core/ref.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import { definitionsIn } from "../store/knowledge-symbols.ts"
@@ -34,12 +35,13 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
     (await dex.suggestions())
       .subscriptions()
       .filter(hasWords)
-      .map(({ project }) => project),
+      .map(({ project }) => pathKey(project, dex.machine.platform)),
   )
+  const isConcerned = (project: string) => concerned.has(pathKey(project, dex.machine.platform))
   let told = 0
   for (const ref of refs) {
     const row = await store.conversation(ref)
-    if (row?.project === undefined || row.kind !== "person" || !concerned.has(row.project)) continue
+    if (row?.project === undefined || row.kind !== "person" || !isConcerned(row.project)) continue
     const since = dex.now() - NEW_WITHIN_MS
     const recent = (await store.messages(ref)).filter(({ at = 0 }) => at >= since)
     const words = recent.flatMap(({ parts }) =>

@@ -3,6 +3,7 @@ import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
 import { fitted, tooSmall } from "../render/budget.ts"
+import { fileAsKnown } from "../store/knowledge-files.ts"
 import { testsKnown } from "../store/knowledge-tests.ts"
 import { pathBelow } from "../suggest/paths.ts"
 import { failing } from "../suggest/tests/status.ts"
@@ -14,9 +15,10 @@ export type TestsInput = { file?: string; limit: number; max_tokens?: number }
 
 export async function run(dex: Dex, input: TestsInput) {
   const { project } = dex
-  const file = input.file === undefined ? undefined : fileIn(dex, input.file)
+  const named = input.file === undefined ? undefined : fileIn(dex, input.file)
   const notes: string[] = []
   const knowledge = await dex.knowledge()
+  const file = named && fileAsKnown(knowledge, project, named)
   if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
   else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
   if (project === dex.machine.home) notes.push("Reports are not looked for in the home folder. Run it in a project.")

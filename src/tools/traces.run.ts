@@ -1,4 +1,6 @@
+import { isSamePath } from "../core/path-key.ts"
 import type { Trace } from "../core/trace.ts"
+import { hiddenFrom } from "../search/scope.ts"
 import { readTraces } from "../trace/read.ts"
 import type { Dex } from "./context.ts"
 
@@ -36,8 +38,7 @@ function textsOf(value: unknown): string[] {
 /** What was asked in a private project is told only there. */
 export async function privateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
   if (!dex.hasHistory()) return () => false
-  const projects = await (await dex.store()).projects()
-  const hidden = new Set(projects.filter((project) => project.private).map((project) => project.path))
-  hidden.delete(dex.project)
-  return (project) => hidden.has(project)
+  const { platform } = dex.machine
+  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, platform)
+  return (project) => hidden.some((one) => isSamePath(one, project, platform))
 }

@@ -74,6 +74,7 @@ function environment(more: Record<string, string> = {}): NodeJS.ProcessEnv {
 type Start = {
   input?: string
   env?: Record<string, string>
+  cwd?: string
   /** The arguments stand on the command line as they are. */
   asTyped?: boolean
 }
@@ -81,7 +82,7 @@ type Start = {
 function start(program: string, args: string[], more: Start = {}): Run {
   const { status, stdout, stderr, error } = spawnSync(program, args, {
     env: environment(more.env),
-    cwd: home,
+    cwd: more.cwd ?? home,
     encoding: "utf8",
     input: more.input ?? "",
     timeout: 60_000,
@@ -292,6 +293,29 @@ check("suggest knows what solved an error, and the hook says so", () => {
   const said = dex(["hook", "claude_code", "PostToolUseFailure"], { input: failure("one"), env: SPEAK })
   assert.deepEqual([said.code, said.stderr], [0, ""])
   assert.match(JSON.parse(said.stdout).hookSpecificOutput.additionalContext, /fix: .*token\.ts/)
+})
+
+check("a private project is one project in every spelling of its path", () => {
+  beginSolved()
+  json("sync")
+  const hidden = dex(["private", "MY PROJECT"])
+  assert.equal(hidden.code, 0, hidden.stderr)
+  const found = (cwd: string) => dex(["search", "quokkaword", "--json"], { cwd }).code === 0
+  assert.ok(!found(home), "it was told elsewhere")
+  for (const cwd of [project(), project().toUpperCase(), project().toLowerCase().replaceAll("\\", "/")])
+    assert.ok(found(cwd), `it was not told in ${cwd}`)
+  const folder = join(home, ".claude", "projects", "-home-dev-proj")
+  const spelled = JSON.stringify(project()).slice(1, -1)
+  const text = readFileSync(join(folder, readdirSync(folder)[0]!), "utf8")
+    .replaceAll("11111111-2222", "99999999-2222")
+    .replaceAll(/"u(\d+)"/g, '"v$1"')
+    .replaceAll(spelled, spelled.toUpperCase())
+  writeFileSync(join(folder, "99999999-2222-4333-8444-555555555555.jsonl"), text)
+  assert.ok(json("sync").added_messages > 0)
+  assert.ok(!found(home), "its other spelling was told elsewhere")
+  assert.equal(json("stats").total_conversations, 2)
+  const suggested = dex(["suggest", "--file", "SRC\\TOKEN.TS", "--json"], { cwd: project() })
+  assert.match(suggested.stdout, /99999999-2222|11111111-2222/)
 })
 
 check("a sync that is killed loses nothing, and the next one reads the rest", async () => {

@@ -1,4 +1,5 @@
 import { DexError } from "../../core/error.ts"
+import { isSamePath } from "../../core/path-key.ts"
 import type { Pattern, Subscription } from "../../core/suggestion.ts"
 import { pathBelow } from "../paths.ts"
 import { globOf } from "./glob.ts"
@@ -26,10 +27,14 @@ const LONGEST_TEXT = 20_000
  * The subscriptions that a trigger concerns, each with its most important pattern that fits, the most important first. One
  * that was told of something within its cooldown is not among them. Only those of the same project are looked at.
  */
-export function matching(subscriptions: readonly Subscription[], trigger: Trigger): Match[] {
+export function matching(
+  subscriptions: readonly Subscription[],
+  trigger: Trigger,
+  platform = process.platform,
+): Match[] {
   const concerns = fitting(trigger)
   return subscriptions
-    .filter(({ enabled, project }) => enabled && project === trigger.project)
+    .filter(({ enabled, project }) => enabled && isSamePath(project, trigger.project, platform))
     .filter(({ last_triggered_at: last, cooldown_ms }) => last === undefined || trigger.at - last >= cooldown_ms)
     .flatMap((subscription) => {
       const [pattern] = [...subscription.patterns].sort(byPriority).filter(concerns)
