@@ -1,7 +1,7 @@
 import { messageOf } from "../core/error.ts"
 import { tryLock } from "../store/lock.ts"
 import type { Suggestions } from "../store/suggestions.ts"
-import { type DeliverParts, deliverDue } from "./deliver.ts"
+import type { DeliverParts } from "./deliver.ts"
 
 const LOOK_EVERY_MS = 1_000
 
@@ -24,7 +24,8 @@ export function keepDelivering(
       const at = suggestions?.nextDue()
       if (suggestions && at !== undefined && at <= parts.now()) {
         lock ??= tryLock(lockFile)
-        if (lock) await deliverDue({ ...parts, suggestions }, stop.signal)
+        // Only now: Node's HTTP takes 40 ms to load, and most processes never send anything.
+        if (lock) await (await import("./deliver.ts")).deliverDue({ ...parts, suggestions }, stop.signal)
       }
     } catch (error) {
       const problem = messageOf(error)

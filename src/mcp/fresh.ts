@@ -1,11 +1,18 @@
 import { Worker } from "node:worker_threads"
+import type { AlsoRead } from "../tools/context.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
-export type ThreadAnswer = { complete: boolean; busy: boolean } | { problem: string }
+export type ThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead } | { type: "stop" }
+export type ThreadAnswer =
+  | { type: "looked"; complete: boolean }
+  | { type: "learned"; notes: string[] }
+  | { type: "failed"; problem: string }
 
 export type Freshness = {
   /** Comes back when what was new is read, or after so long; then the reading goes on behind. Never throws. */
   pickUp(withinMs: number, signal?: AbortSignal): Promise<void>
+  /** Has the facts brought up to date, and says what is not known yet. After so long it goes on behind. Never throws. */
+  learn(also: AlsoRead, withinMs: number, signal?: AbortSignal): Promise<string[]>
   /** Everything that was written before this moment is known. Undefined: this server has not read everything yet. */
   asOf(): number | undefined
   /** Lets go of what is being read after the conversation at hand. False: it was still at it after so long. */
@@ -14,71 +21,98 @@ export type Freshness = {
 
 /** What was looked for within this time is new enough: a burst of calls looks once. */
 const RECENT_MS = 1_000
+const STILL_LEARNING = "dex is still learning: this is what is known so far. Ask again in a moment."
 
 /** Looks for what is new in a thread of its own, one look at a time, so that answers never wait behind it. */
 export function createFreshness(start: ThreadStart, log: (line: string) => void): Freshness {
   let worker: Worker | undefined
+  let settle = (_: ThreadAnswer) => {}
+  let last: Promise<unknown> = Promise.resolve()
+  let waiting = 0
   let looking: Promise<void> | undefined
-  let settle = () => {}
+  let learning: Promise<string[]> | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
   let freshAsOf: number | undefined
-  const answered = (answer: ThreadAnswer) => {
-    if ("problem" in answer) log(`What is new could not be read: ${answer.problem}`)
-    else if (answer.complete) freshAsOf = lookedAt
-    settle()
-  }
   const startThread = () => {
     const made = new Worker(threadFile(), { workerData: start, stdout: true, stderr: true })
     // Only JSON-RPC may reach stdout, whatever a thread prints.
     made.stdout.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
     made.stderr.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
-    made.on("message", answered)
-    made.on("error", (error) => answered({ problem: error.message }))
+    made.on("message", (answer: ThreadAnswer) => settle(answer))
+    made.on("error", (error) => settle({ type: "failed", problem: error.message }))
     made.on("exit", () => {
       if (worker === made) worker = undefined
-      settle()
+      settle({ type: "failed", problem: "the thread that reads ended early" })
     })
     made.unref()
     return made
   }
+  /** One order at a time. Never rejects. */
+  const ask = (order: ThreadOrder): Promise<ThreadAnswer> => {
+    waiting++
+    const asked = last.then(
+      () =>
+        new Promise<ThreadAnswer>((resolve) => {
+          settle = (answer) => {
+            settle = () => {}
+            waiting--
+            resolve(answer)
+          }
+          worker ??= startThread()
+          worker.postMessage(order)
+        }),
+    )
+    last = asked
+    return asked
+  }
   const look = () => {
-    looking ??= new Promise<void>((resolve) => {
-      settle = () => {
-        looking = undefined
-        resolve()
-      }
-      lookedAt = Date.now()
-      worker ??= startThread()
-      worker.postMessage("look")
+    looking ??= ask({ type: "look" }).then((answer) => {
+      looking = undefined
+      if (answer.type === "failed") log(`What is new could not be read: ${answer.problem}`)
+      else if (answer.type === "looked" && answer.complete) freshAsOf = lookedAt
     })
+    lookedAt = Date.now()
     return looking
+  }
+  const learn = (also: AlsoRead) => {
+    learning = ask({ type: "learn", also }).then((answer) => {
+      learning = undefined
+      if (answer.type === "failed") return [`What is new could not be learned: ${answer.problem}`]
+      return answer.type === "learned" ? answer.notes : []
+    })
+    return learning
   }
   return {
     asOf: () => freshAsOf,
     stop: async (withinMs) => {
-      if (looking === undefined) return true
-      worker?.postMessage("stop")
-      await firstOf(looking, withinMs, undefined)
-      return looking === undefined
+      if (waiting === 0) return true
+      worker?.postMessage({ type: "stop" } satisfies ThreadOrder)
+      await firstOf(last, withinMs, undefined, undefined)
+      return waiting === 0
     },
     pickUp: async (withinMs, signal) => {
       // Either way: a clock that was set back says that it was looked at in an hour from now.
       if (looking === undefined && Math.abs(Date.now() - lookedAt) < RECENT_MS) return
-      await firstOf(look(), withinMs, signal)
+      await firstOf(look(), withinMs, signal, undefined)
+    },
+    learn: async (also, withinMs, signal) => {
+      if (learning) return [STILL_LEARNING]
+      return firstOf(learn(also), withinMs, signal, [STILL_LEARNING])
     },
   }
 }
 
-function firstOf(work: Promise<void>, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+function firstOf<T>(work: Promise<T>, withinMs: number, signal: AbortSignal | undefined, otherwise: T): Promise<T> {
   return new Promise((resolve) => {
-    const done = () => {
+    const done = (value: T) => {
       clearTimeout(timer)
-      signal?.removeEventListener("abort", done)
-      resolve()
+      signal?.removeEventListener("abort", late)
+      resolve(value)
     }
-    const timer = setTimeout(done, withinMs)
-    signal?.addEventListener("abort", done)
-    if (signal?.aborted) done()
+    const late = () => done(otherwise)
+    const timer = setTimeout(late, withinMs)
+    signal?.addEventListener("abort", late)
+    if (signal?.aborted) late()
     work.then(done)
   })
 }

@@ -2,7 +2,7 @@ import { runTool } from "../app/run.ts"
 import { DexError } from "../core/error.ts"
 import { read } from "../core/schema.ts"
 import { toJson } from "../render/json.ts"
-import type { Dex } from "../tools/context.ts"
+import type { AlsoRead, Dex } from "../tools/context.ts"
 import { inputOf, type Offered, offered } from "./definitions.ts"
 import type { Freshness } from "./fresh.ts"
 import { machineOf } from "./session.ts"
@@ -24,6 +24,8 @@ export type Told = { output: unknown; text: string; fresh_as_of?: string }
 const FRESH_WITHIN_MS = 100
 /** Where nothing was ever read, an answer at once would be empty. */
 const FIRST_READ_MS = 3_500
+/** What is learned by then is told; the rest is learned behind. */
+const LEARN_WITHIN_MS = 1_000
 
 /**
  * Runs a tool for one request, after what is new was picked up. Throws what the tool throws, and a DexError for input that
@@ -48,7 +50,7 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const { output, removed, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), filled.ok)
+    const { output, removed, record } = await runTool(tool as never, forOneCall(dex, signal, _meta, fresh), filled.ok)
     setImmediate(() => void record())
     return told(tool, output, removed, asOf)
   })
@@ -70,10 +72,11 @@ function told(tool: Offered, output: unknown, removed: number, asOf: number | un
   }
 }
 
-/** A server belongs to no terminal: it has no last listing. */
-function forOneCall(dex: Dex, signal: AbortSignal, meta: Asked["_meta"]): Dex {
+/** A server belongs to no terminal: it has no last listing. What there is to learn is learned beside its other answers. */
+function forOneCall(dex: Dex, signal: AbortSignal, meta: Asked["_meta"], fresh: Freshness): Dex {
   return Object.create(dex, {
     signal: { value: signal },
+    learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
     lastListing: { value: () => [] },
     machine: { value: machineOf(dex, meta) },
   })

@@ -66,6 +66,12 @@ export async function learn(
   }
 }
 
+/** Whether the history says more than what was learned from. */
+export async function isBehind(store: Store, knowledge: Knowledge): Promise<boolean> {
+  const { rebuild, changes } = await store.changes(learnedToken(knowledge), 1)
+  return rebuild || changes.length > 0
+}
+
 /** False where somebody else has learned meanwhile: what was read may be old. */
 function save(knowledge: Knowledge, facts: Learned[], from: string | undefined, to: string): boolean {
   return inTransaction(knowledge, () => {

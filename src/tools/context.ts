@@ -8,6 +8,9 @@ import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
 import type { Suggestions } from "../store/suggestions.ts"
 
+/** What is read for the facts beside the conversations: all that a project tells, or only its commits. */
+export type AlsoRead = { project?: string; commits?: string }
+
 /** What a tool works with. Databases open on first use, so that a command pays only for what it touches. */
 export type Dex = {
   home: Home
@@ -30,6 +33,8 @@ export type Dex = {
   hasSuggestions(): boolean
   /** What was suggested and what is subscribed to. Its file is made when the first is kept. */
   suggestions(): Promise<Suggestions>
+  /** Brings the facts up to date somewhere else, and says what is not known yet. Absent: whoever asks for them does it. */
+  learnBehind?: (also: AlsoRead) => Promise<string[]>
   syncDeps(): Promise<SyncDeps>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void

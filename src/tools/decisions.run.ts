@@ -10,7 +10,6 @@ import { fileAsKnown } from "../store/knowledge-files.ts"
 import { pathBelow } from "../suggest/paths.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
-import { readCommits } from "./project-facts.ts"
 import { isHere } from "./resolve.ts"
 
 export type DecisionsInput = {
@@ -31,9 +30,8 @@ export async function run(dex: Dex, input: DecisionsInput) {
       "no_history",
       "Nothing was read yet, so no decision is known. `dex sync` reads your conversations.",
     )
-  const { knowledge, notes, hidden } = await learnedOf(dex)
-  if (optedIn(dex.home).some((project) => isHere(dex, project)))
-    notes.push(...(await readCommits(dex, knowledge, dex.project)))
+  const read = optedIn(dex.home).some((project) => isHere(dex, project)) ? { commits: dex.project } : {}
+  const { knowledge, notes, hidden } = await learnedOf(dex, read)
   const words = input.words.flatMap((word) => word.match(/[\p{L}\p{N}]+/gu) ?? [])
   const filter: DecisionFilter = {
     ...placeOf(dex, input),

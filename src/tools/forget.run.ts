@@ -10,7 +10,7 @@ import type { Store } from "../store/store.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
-import { learnedOf } from "./learned.ts"
+import { learnInAnyCase } from "./learned.ts"
 import { resolveRef } from "./resolve.ts"
 
 /** A reader takes milliseconds, or it hangs. */
@@ -42,7 +42,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
     await index.follow(store)
     await index.purge(store)
   }
-  if (dex.knows()) await learnedOf(dex)
+  if (dex.knows()) await learnInAnyCase(dex)
   forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
   noteForgetting(dex.home) // a sync meanwhile may have thought that it was over
   const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>

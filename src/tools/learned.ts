@@ -3,9 +3,9 @@ import { isSamePath } from "../core/path-key.ts"
 import { hiddenFrom } from "../search/scope.ts"
 import { isPurgeDue, type Knowledge, purgeKnowledge } from "../store/knowledge.ts"
 import { keepProjects } from "../store/knowledge-projects.ts"
+import { tryLock } from "../store/lock.ts"
 import type { Store } from "../store/store.ts"
-import { learn } from "../suggest/learn.ts"
-import type { Dex } from "./context.ts"
+import type { AlsoRead, Dex } from "./context.ts"
 
 export type Learned = {
   knowledge: Knowledge
@@ -17,24 +17,80 @@ export type Learned = {
   hidden: string[]
 }
 
-/** The facts, brought up to what the history says; what was forgotten is in no byte of them. */
-export async function learnedOf(dex: Dex): Promise<Learned> {
+/**
+ * The facts, brought up to what the history says, and what is to be read beside it. Where another process is at it, as they
+ * are: the notes say so.
+ */
+export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<Learned> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
+  const { platform } = dex.machine
+  const hidden = hiddenFrom(await store.projects(), dex.project, platform)
+  const isHidden = (project: string | undefined) =>
+    project !== undefined && hidden.some((one) => isSamePath(one, project, platform))
+  const { project, ...more } = also
+  const notes = await (dex.learnBehind ?? learnNow.bind(undefined, dex))(isHidden(project) ? more : also)
+  return { knowledge, notes, isHidden, hidden }
+}
+
+/** Brings the facts up to date in this thread, unless another process does. Returns what is not known yet. */
+export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]> {
+  const notes = await addAlone(dex, async () => {
+    const { complete } = await learnAll(dex)
+    return [...(complete ? [] : [UNFINISHED]), ...(await readBeside(dex, also))]
+  })
+  if (notes === undefined) return [LEFT_TO_ANOTHER]
+  const { isBehind } = await import("../suggest/learn.ts")
+  // Whoever came meanwhile has left it to this one, maybe after its last look.
+  while (!dex.signal?.aborted && (await isBehind(await dex.store(), await dex.knowledge())))
+    if ((await addAlone(dex, () => learnAll(dex))) === undefined) break
+  return notes
+}
+
+/** For whoever must know that it is done, as forgetting must: beside another process too, at the price of doing its work again. */
+export async function learnInAnyCase(dex: Dex): Promise<void> {
+  if ((await addAlone(dex, () => learnAll(dex))) === undefined) await learnAll(dex)
+}
+
+export const LEFT_TO_ANOTHER = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
+const UNFINISHED = "Not every conversation was learned from yet: the next command goes on."
+
+/**
+ * Does work that adds to the facts while no other process does any: nobody computes what another is computing. Undefined
+ * where somebody is at it, who is not waited for.
+ */
+export async function addAlone<T>({ home }: Pick<Dex, "home">, work: () => Promise<T>): Promise<T | undefined> {
+  const lock = tryLock(`${home.dir}/knowledge.lock`)
+  if (!lock) return undefined
+  try {
+    return await work()
+  } finally {
+    lock.release()
+  }
+}
+
+/** What was forgotten is in no byte of the facts afterwards. */
+async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
+  const store = await dex.store()
+  const knowledge = await dex.knowledge()
+  const { learn } = await import("../suggest/learn.ts") // who leaves it to another need not load it
   keepProjects(knowledge, optedIn(dex.home))
   const { complete } = await learn(store, knowledge, {
     ...(dex.signal && { signal: dex.signal }),
     onProgress: await progressOf(dex, store),
   })
   if (isPurgeDue(knowledge)) purgeKnowledge(knowledge, dex.home.knowledge)
-  const { platform } = dex.machine
-  const hidden = hiddenFrom(await store.projects(), dex.project, platform)
-  return {
-    knowledge,
-    notes: complete ? [] : ["Not every conversation was learned from yet: the next command goes on."],
-    isHidden: (project) => project !== undefined && hidden.some((one) => isSamePath(one, project, platform)),
-    hidden,
-  }
+  return { complete }
+}
+
+async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
+  if (project === undefined && commits === undefined) return []
+  const facts = await import("./project-facts.ts")
+  const knowledge = await dex.knowledge()
+  return [
+    ...(project === undefined ? [] : await facts.readProject(dex, knowledge, project)),
+    ...(commits === undefined ? [] : await facts.readCommits(dex, knowledge, commits)),
+  ]
 }
 
 /** Long only the first time, when everything is new. */

@@ -3,7 +3,6 @@ import { isoDate } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { type Delivery, PATTERN_TYPES, type Pattern, type Subscription } from "../core/suggestion.ts"
 import { checkUrl } from "../deliver/address.ts"
-import { deliverDue } from "../deliver/deliver.ts"
 import { newSecret } from "../deliver/sign.ts"
 import { tryLock } from "../store/lock.ts"
 import { checkPatterns } from "../suggest/subscriptions/matching.ts"
@@ -93,6 +92,7 @@ async function sendNow(dex: Dex) {
       "A running `dex watch` or `dex serve --port` sends already. `dex subscriptions` shows how far it is.",
     )
   try {
+    const { deliverDue } = await import("../deliver/deliver.ts")
     return await deliverDue(await deliverParts(dex), dex.signal)
   } finally {
     lock.release()

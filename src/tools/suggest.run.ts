@@ -14,7 +14,6 @@ import { MOST_ITEMS, suggest } from "../suggest/suggest.ts"
 import { WEIGHTS } from "../suggest/weights.ts"
 import type { Dex } from "./context.ts"
 import { learnedOf } from "./learned.ts"
-import { readProject } from "./project-facts.ts"
 import { currentSession, isHere, projectNamed } from "./resolve.ts"
 import { markOf } from "./sections.ts"
 import { run as take } from "./suggestions.run.ts"
@@ -37,8 +36,7 @@ export async function run(dex: Dex, input: SuggestInput) {
     throw new DexError("no_history", "Nothing was read yet, so nothing is known. `dex sync` reads your conversations.")
   const started = performance.now()
   const project = input.project_id === undefined ? dex.project : projectNamed(dex, input.project_id)
-  const { knowledge, notes, isHidden } = await learnedOf(dex)
-  if (!isHidden(project)) notes.push(...(await readProject(dex, knowledge, project)))
+  const { knowledge, notes, isHidden } = await learnedOf(dex, { project })
   const moment = momentOf(dex, input, project)
   const suggestions = await dex.suggestions()
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project })

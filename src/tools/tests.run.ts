@@ -9,7 +9,7 @@ import { pathBelow } from "../suggest/paths.ts"
 import { failing } from "../suggest/tests/status.ts"
 import { syncTestReports } from "../suggest/tests/sync-reports.ts"
 import type { Dex } from "./context.ts"
-import { learnedOf } from "./learned.ts"
+import { addAlone, LEFT_TO_ANOTHER, learnedOf } from "./learned.ts"
 
 export type TestsInput = { file?: string; limit: number; max_tokens?: number }
 
@@ -22,7 +22,11 @@ export async function run(dex: Dex, input: TestsInput) {
   if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
   else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
   if (project === dex.machine.home) notes.push("Reports are not looked for in the home folder. Run it in a project.")
-  else notes.push(...(await syncTestReports(knowledge, project, dex.signal)).left_out)
+  else {
+    const read = await addAlone(dex, () => syncTestReports(knowledge, project, dex.signal))
+    if (read) notes.push(...read.left_out)
+    else if (!notes.includes(LEFT_TO_ANOTHER)) notes.push(LEFT_TO_ANOTHER)
+  }
   const status = failing(knowledge, project, file)
   const known = testsKnown(knowledge, project)
   const shown = status.tests.slice(0, input.limit)

@@ -8,21 +8,31 @@ export type ProjectChange = { project: string; files?: string[]; git: boolean }
 export type Listeners = {
   /** Conversations that have new messages; they are in the history and the index already. */
   messages: ((dex: Dex, refs: Ref[]) => Promise<void>)[]
-  /** Files of a project that the user opted in, or its git history. */
-  project: ((dex: Dex, change: ProjectChange) => Promise<void>)[]
+  /** Files of a project that the user opted in, or its git history. `busy`: another process is at it, to be tried again soon. */
+  project: ((dex: Dex, change: ProjectChange) => Promise<"busy" | undefined>)[]
 }
 
 /**
  * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
  * the one that waits. Import what you need inside the function.
  */
-export const listeners: Listeners = { messages: [learn, tellOfMessages], project: [readCommits, readCode, tellOfFiles] }
+export const listeners: Listeners = { messages: [learn, tellOfMessages], project: [readFacts, tellOfFiles] }
 
 /** What conversations know, where somebody has asked for it before. */
 async function learn(dex: Dex): Promise<void> {
   if (!dex.knows()) return
-  const { learnedOf } = await import("../tools/learned.ts")
-  await learnedOf(dex)
+  const { learnNow } = await import("../tools/learned.ts")
+  await learnNow(dex)
+}
+
+async function readFacts(dex: Dex, change: ProjectChange): Promise<"busy" | undefined> {
+  const { addAlone } = await import("../tools/learned.ts")
+  const read = await addAlone(dex, async () => {
+    await readCommits(dex, change)
+    await readCode(dex, change)
+    return true
+  })
+  return read ? undefined : "busy"
 }
 
 async function readCommits(dex: Dex, { project, git }: ProjectChange): Promise<void> {
@@ -43,7 +53,7 @@ async function readCode(dex: Dex, { project, files }: ProjectChange): Promise<vo
 }
 
 /** Subscriptions of the project; see docs/subscriptions.md. */
-async function tellOfFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<void> {
+async function tellOfFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
   if (files.length === 0 || !dex.hasSuggestions()) return
   const { tellOfFiles } = await import("../tools/tell-subscribers.ts")
   await tellOfFiles(dex, project, files)

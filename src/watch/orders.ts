@@ -11,6 +11,7 @@ import type { Listeners, ProjectChange } from "./listeners.ts"
 export type Order = { type: "sync"; source?: SourceId; after?: string } | ({ type: "project" } & ProjectChange)
 
 export type Answer = {
+  /** Another process is at it. */
   busy: boolean
   conversations: number
   messages: number
@@ -29,9 +30,9 @@ const CHANGES_AT_ONCE = 500
 export async function carryOut(order: Order, dex: Dex, listeners: Listeners): Promise<Answer> {
   const started = performance.now()
   const answer: Answer = { busy: false, conversations: 0, messages: 0, duration_ms: 0, unreadable: 0, problems: [] }
-  const tell = async (work: () => Promise<void>) => {
+  const tell = async (work: () => Promise<unknown>) => {
     try {
-      await work()
+      if ((await work()) === "busy") answer.busy = true
     } catch (error) {
       answer.problems.push(messageOf(error))
     }
@@ -45,7 +46,7 @@ export async function carryOut(order: Order, dex: Dex, listeners: Listeners): Pr
     const report = await syncOf(dex, order.source)
     const { refs, token } = await changedSince(store, before)
     if (refs.length > 0) for (const listener of listeners.messages) await tell(() => listener(dex, refs))
-    answer.busy = report.busy
+    answer.busy ||= report.busy
     answer.conversations = report.changed
     answer.messages = report.added_messages
     answer.unreadable = report.unreadable.length

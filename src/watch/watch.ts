@@ -52,9 +52,10 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     said.project(change)
     if (listeners.project.length === 0) return "done"
     try {
-      const { problems } = await reader.ask({ type: "project", ...change }, () => {})
+      const { busy, problems } = await reader.ask({ type: "project", ...change }, () => {})
       said.problem(PROJECT + change.project, problems[0])
-      return "done"
+      if (busy) project.missed()
+      return busy ? "busy" : "done"
     } catch (error) {
       project.missed()
       throw error

@@ -1,0 +1,173 @@
+import { execFile, execFileSync } from "node:child_process"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { generateCorpus } from "../../bench/corpus.ts"
+import { createDex } from "../../src/app/dex.ts"
+import { openKnowledge } from "../../src/store/knowledge.ts"
+import { gitProject } from "../../src/store/knowledge-git.ts"
+import { tryLock } from "../../src/store/lock.ts"
+import { learnedOf } from "../../src/tools/learned.ts"
+import { listeners } from "../../src/watch/listeners.ts"
+import { carryOut } from "../../src/watch/orders.ts"
+import { connect } from "../mcp/client.ts"
+import { DEX, dex, startDex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { makeRepository } from "../support/repository.ts"
+import { synced } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+
+const LEFT = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
+const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
+
+const lockOf = (home: string) => join(home, ".dex", "knowledge.lock")
+
+/** As another process holds it while it learns. */
+function holdLock(home: string): () => void {
+  const lock = tryLock(lockOf(home))!
+  let held = true
+  const release = () => {
+    if (held) lock.release()
+    held = false
+  }
+  onTestFinished(release)
+  return release
+}
+
+function learnedFrom(home: string): number {
+  const knowledge = openKnowledge(join(home, ".dex", "knowledge.db"))
+  try {
+    return knowledge.prepare("select count(*) from conversation").pluck().get() as number
+  } finally {
+    knowledge.close()
+  }
+}
+
+test("while another process learns, an answer is what is known so far, and says so", async () => {
+  const home = await synced()
+  const release = holdLock(home)
+  const commands = [["suggest", "--file", "src/auth.ts"], ["fix", "token already used"], ["decisions"], ["tests"]]
+  for (const command of commands) {
+    const { stdout } = await dex(home, [...command, "--json"])
+    expect((JSON.parse(stdout) as { notes: string[] }).notes, command[0]).toContain(LEFT)
+    expect((await dex(home, command)).stderr, command[0]).toContain(LEFT)
+  }
+  const client = await connect(home)
+  const told = await client.call("context_suggest", { current_file: "src/auth.ts" })
+  expect(told.structuredContent!.notes).toContain(LEFT)
+  expect(told.content[0]!.text).toContain(`note: ${LEFT}`)
+  expect(learnedFrom(home)).toBe(0)
+  release()
+  const { stdout } = await dex(home, ["decisions", "--json"])
+  expect((JSON.parse(stdout) as { notes: string[] }).notes).toEqual([])
+  expect(learnedFrom(home)).toBe(3)
+})
+
+test("six that ask for the first time at once cost little more than one", async () => {
+  const [alone, together] = [tempDir(), tempDir()]
+  for (const home of [alone, together]) {
+    generateCorpus(join(home, ".claude"), { messages: 24_000, seed: 7 })
+    expect((await dex(home, ["sync"])).code).toBe(0)
+  }
+  const one = await processorTime(alone)
+  const six = await Promise.all(Array.from({ length: 6 }, () => processorTime(together)))
+  const all = six.reduce((sum, each) => sum + each, 0)
+  console.log(
+    `one: ${one.toFixed(2)} s of processor, six at once: ${all.toFixed(2)} s, ${(all / one).toFixed(2)} times`,
+  )
+  expect(learnedFrom(together)).toBe(learnedFrom(alone))
+  // Each starts a process of its own; the others' learning would make it six times.
+  expect(all / one).toBeLessThan(2.5)
+}, 240_000)
+
+/** Of a first `dex suggest`, in seconds. */
+function processorTime(home: string): Promise<number> {
+  const measured = '"$@" >&2; times'
+  return new Promise((resolve) => {
+    execFile(
+      "sh",
+      ["-c", measured, "sh", process.execPath, DEX, "suggest", "--file", "a.ts"],
+      { env: { PATH: process.env.PATH ?? "", HOME: home }, cwd: home },
+      (_, stdout) => {
+        const times = [...stdout.matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => Number(m) * 60 + Number(s))
+        resolve(times.reduce((sum, time) => sum + time, 0))
+      },
+    )
+  })
+}
+
+test("one that is killed while it learns leaves no lock, and the next one finishes", async () => {
+  const home = tempDir()
+  const { conversations } = generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 8 })
+  expect((await dex(home, ["sync"])).code).toBe(0)
+  const child = startDex(home, ["suggest", "--file", "a.ts"])
+  const exited = new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)))
+  // It saves what it learned a few conversations at a time.
+  while (!existsSync(join(home, ".dex", "knowledge.db")) || learnedFrom(home) === 0)
+    await new Promise((resolve) => setImmediate(resolve))
+  expect(tryLock(lockOf(home))).toBeUndefined()
+  child.kill("SIGKILL")
+  expect(await exited).toBe("SIGKILL")
+  expect(learnedFrom(home)).toBeLessThan(conversations)
+  const { stdout } = await dex(home, ["decisions", "--json"])
+  expect((JSON.parse(stdout) as { notes: string[] }).notes).toEqual([])
+  expect(learnedFrom(home)).toBe(conversations)
+})
+
+test("what came while one was learning, and was left to it, is learned before it ends", async () => {
+  const home = await synced()
+  const later = {
+    id: "44444444-4444-4444-8444-444444444444",
+    start: "2026-11-12T09:00:00Z",
+    turns: [{ user: "Later" }],
+  }
+  let synced_again = ""
+  const one = createDex({
+    env: { HOME: home },
+    cwd: home,
+    version: "0",
+    // After the last look at what is new, before it lets go of the lock.
+    onProgress: () => {
+      if (synced_again !== "") return
+      claudeSession(home, later)
+      synced_again = execFileSync(process.execPath, [DEX, "sync"], {
+        env: { PATH: process.env.PATH, HOME: home },
+        encoding: "utf8",
+      })
+      expect(learnedFrom(home)).toBe(3)
+    },
+  })
+  onTestFinished(() => one.close())
+  expect((await learnedOf(one)).notes).toEqual([])
+  expect(synced_again).toContain("1 new message")
+  expect(learnedFrom(home)).toBe(4)
+})
+
+test("forgetting takes the facts out, though another process is learning", async () => {
+  const home = await synced()
+  await dex(home, ["fix", "token already used"])
+  const bytes = () => {
+    const dir = join(home, ".dex")
+    const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
+    return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
+  }
+  expect(bytes()).toContain("Refresh token race")
+  holdLock(home)
+  expect(await dex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
+  expect(bytes()).not.toContain("Refresh token race")
+})
+
+test("dex watch reads a project again that it could not read while another process was learning", async () => {
+  const home = await synced()
+  const { folder: project, git } = makeRepository(tempDir())
+  git("commit", "-q", "--allow-empty", "-m", "first")
+  const one = createDex({ env: { HOME: home }, cwd: home, version: "0" })
+  onTestFinished(() => one.close())
+  const release = holdLock(home)
+  const order = { type: "project" as const, project, git: true }
+  expect(await carryOut(order, one, listeners)).toMatchObject({ busy: true, problems: [] })
+  expect(gitProject(await one.knowledge(), project)).toBeUndefined()
+  release()
+  expect(await carryOut(order, one, listeners)).toMatchObject({ busy: false, problems: [] })
+  expect(gitProject(await one.knowledge(), project)?.head).toMatch(/^[0-9a-f]{40}$/)
+})
