@@ -52,11 +52,13 @@ describe("the SQLite file", () => {
   })
 
   test("refuses a file that a newer dex wrote, and says what to do", () => {
-    const path = join(tempDir(), "history.db")
-    const db = openDatabase(path, HISTORY_MIGRATIONS)
-    db.pragma("user_version = 999")
-    db.close()
-    expect(() => openStore(path)).toThrow(/newer dex .* Update dex/)
+    for (const version of [HISTORY_MIGRATIONS.length + 1, 999]) {
+      const path = join(tempDir(), "history.db")
+      const db = openDatabase(path, HISTORY_MIGRATIONS)
+      db.pragma(`user_version = ${version}`)
+      db.close()
+      expect(() => openStore(path)).toThrow(/newer dex .* Update dex/)
+    }
   })
 
   test("says that a damaged file is damaged", () => {

@@ -150,9 +150,24 @@ test("a home that cannot be written is said clearly, with what to do", async ({ 
   expect(run.stderr).toMatch(/cannot be written.*DEX_HOME/s)
 })
 
+/** Whoever runs this: nobody may make a folder in /sys, and nothing can be one in /dev/null. */
+test.runIf(process.platform === "linux").each([["/sys/dex"], ["/dev/null/dex"]])(
+  "nor is %s taken for one that can be written",
+  async (home) => {
+    for (const args of [["list"], ["sync"], ["search", "x"]]) {
+      const run = await dex(tempDir(), args, { DEX_HOME: home })
+      expect([args, run.code]).toEqual([args, 2])
+      expect(run.stderr).toMatch(/cannot be (?:written|opened).*DEX_HOME/s)
+      expect(run.stderr).not.toMatch(/should not happen/)
+    }
+  },
+)
+
 test("no home directory at all is said clearly, with what to do", async () => {
-  const run = await dex(tempDir(), ["list"], { HOME: "", DEX_HOME: "/dev/null/dex" })
-  expect(run.code).toBe(2)
-  expect(run.stderr).toMatch(/DEX_HOME/)
-  expect(run.stderr).not.toMatch(/should not happen/)
+  for (const args of [["list"], ["sync"], []]) {
+    const run = await dex(tempDir(), args, { HOME: "" })
+    expect([args, run.code]).toEqual([args, 2])
+    expect(run.stderr).toMatch(/No home directory is known.*Set DEX_HOME/s)
+    expect(run.stderr).not.toMatch(/should not happen/)
+  }
 })

@@ -1,0 +1,33 @@
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { dex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
+
+test("what an agent did that dex itself ran, in dex's own folder, is not the user's history", async () => {
+  const home = await synced((at) => {
+    mkdirSync(join(at, ".dex", "agent"), { recursive: true })
+    const turns = [{ user: "Answer from the zebrafinch passages" }, { assistant: "The zebrafinch answer." }]
+    for (const [n, folder] of ["", "/agent"].entries())
+      claudeSession(at, {
+        id: `7777777${n}-7777-4777-8777-777777777777`,
+        cwd: join(at, `.dex${folder}`),
+        start: "2026-11-12T10:00:00Z",
+        turns,
+      })
+    // A folder whose name only begins like it is somebody's project.
+    claudeSession(at, {
+      id: "88888888-8888-4888-8888-888888888888",
+      cwd: join(at, ".dex-theme"),
+      start: "2026-11-12T10:00:00Z",
+      turns: [{ user: "Paint the quagga" }],
+    })
+  })
+  const found = async (word: string) => JSON.parse((await dex(home, ["search", word, "--json"])).stdout).total
+  expect(await found("zebrafinch")).toBe(0)
+  expect(await found("quagga")).toBe(1)
+  const { conversations } = JSON.parse((await dex(home, ["list", "--all", "--json"])).stdout)
+  expect(conversations.filter(({ id }: { id: string }) => id.includes("7777777"))).toHaveLength(0)
+  expect(conversations).toHaveLength(4)
+})
