@@ -123,6 +123,9 @@ const CASES: Record<string, string[][]> = {
   watch: [["--status"]],
   reindex: [[]],
   gc: [[]],
+  backup: [[join(home, "copy.db")]],
+  import: [], // it merges other histories only
+  restore: [[join(home, "copy.db"), "--replace"]],
   forget: [[SESSION]],
 }
 
