@@ -6,7 +6,7 @@ import { type Block, packLines } from "../store/codec.ts"
 import { syncScratch } from "../store/scratch.ts"
 import type { ConversationWrite, KnownUnit, MessageWrite, Store, UnitWrite } from "../store/store.ts"
 import { REDACTION_VERSION, redactRecord } from "./redact.ts"
-import { nativeKey } from "./twins.ts"
+import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
 /** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */
 const RAW_BLOCK_CHARS = 256 << 10
@@ -20,7 +20,7 @@ export type ReadContext = {
 /** What is to be stored of a unit: what is new in its source, or (`replay`) what its kept records say today. */
 export async function takeUnit(
   connector: Connector,
-  unit: Unit,
+  unit: NamedUnit,
   replay: boolean,
   context: ReadContext,
 ): Promise<UnitWrite> {
@@ -35,12 +35,12 @@ export async function takeUnit(
  */
 async function readUnit(
   connector: Connector,
-  unit: Unit,
+  unit: NamedUnit,
   known: KnownUnit | undefined,
   context: ReadContext,
 ): Promise<UnitWrite> {
   const kept = known !== undefined && !known.raw_withheld
-  const native = { ...unit, key: nativeKey(unit.key) }
+  const native = { ...unit, key: unit.nativeKey ?? nativeKey(unit.key) }
   const scratch = syncScratch(context.dexDir)
   const resumed = await connector.read(native, known && (JSON.parse(known.cursor) as Cursor), scratch)
   const goOn = kept && known.connector_version === connector.version
@@ -65,7 +65,7 @@ async function readUnit(
     source: connector.source,
     unit: {
       key: unit.key,
-      path: unit.path,
+      path: storedPath(unit),
       stamp: end.pending ? "" : unit.stamp,
       bornAt: unit.bornAt,
       modifiedAt: unit.modifiedAt,
@@ -173,7 +173,7 @@ function withoutDoubles(left: RawRecord[], live: RawRecord[]): RawRecord[] {
 async function withoutForgotten<T extends { records: RawRecord[]; lines: string[] }>(
   fresh: T,
   connector: Connector,
-  unit: Unit,
+  unit: NamedUnit,
   { store }: ReadContext,
 ): Promise<{ records: RawRecord[]; lines: string[] }> {
   const conversationOf = connector.conversationOf?.(nativeKey(unit.key))
@@ -185,10 +185,10 @@ async function withoutForgotten<T extends { records: RawRecord[]; lines: string[
   return { records: fresh.records.filter(keeps), lines: fresh.lines.filter(keeps) }
 }
 
-type ToldUnit = Pick<Unit, "key" | "path" | "bornAt" | "modifiedAt">
+type ToldUnit = Pick<NamedUnit, "key" | "path" | "shownPath" | "bornAt" | "modifiedAt">
 
 function tell(connector: Connector, live: RawRecord[], left: RawRecord[], unit: ToldUnit, context: ReadContext) {
-  const name = { key: nativeKey(unit.key), path: unit.path }
+  const name = { key: nativeKey(unit.key), path: unit.shownPath ?? unit.path }
   const now = connector.parse(live, name)
   const conversations = new Map(
     now.conversations.map((conversation) => [conversation.id, withoutRepeats(conversation)]),

@@ -1,17 +1,17 @@
 import { Worker } from "node:worker_threads"
-import type { Unit } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/store.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
+import type { NamedUnit } from "./unit-names.ts"
 
 /** Reads units: in this thread when there is little to do, in a worker while this thread stores when there is much. */
 export type Reader = {
   /** How much may be under way before the first of it is stored. */
   ahead: { units: number; bytes: number }
-  read(source: SourceId, unit: Unit, replay: boolean): Promise<UnitWrite>
+  read(source: SourceId, unit: NamedUnit, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ function inlineReader(deps: SyncDeps): Reader {
   }
 }
 
-export type ReadOrder = { id: number; source: SourceId; unit: Unit; replay: boolean }
+export type ReadOrder = { id: number; source: SourceId; unit: NamedUnit; replay: boolean }
 export type ReadAnswer = { id: number; write: UnitWrite } | { id: number; error: string }
 
 /** A unit that the reading thread died of, with all the memory it may have. */
@@ -108,7 +108,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
   }
 }
 
-function tooLarge(unit: Unit, cause: string): string {
+function tooLarge(unit: NamedUnit, cause: string): string {
   const megabytes = Math.max(1, Math.round(unit.bytes / 1e6))
   return `too large to read: ${megabytes} MB on disk, and more memory than dex takes for one file (${cause}). It is tried again when it changes, or tomorrow.`
 }

@@ -10,8 +10,8 @@ import type { SearchIndex } from "../store/search-index.ts"
 import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
 import type { EmbedReport } from "./embed-messages.ts"
 import { openReader, type Reader, TooLarge } from "./reader.ts"
-import { REDACTION_VERSION } from "./redact.ts"
-import { twinOf } from "./twins.ts"
+import { REDACTION_VERSION, redactText } from "./redact.ts"
+import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
 
 export type SyncDeps = {
   store: Store
@@ -139,12 +139,12 @@ async function saveOutcome(deps: SyncDeps, plan: Plan, report: SyncReport): Prom
   }
 }
 
-type Job = { connector: Connector; unit: Unit; replay: boolean }
+type Job = { connector: Connector; unit: NamedUnit; replay: boolean }
 type Plan = {
   jobs: Job[]
   found: number
   containers: { source: SourceId; path: string; stamp: string }[]
-  units: Map<SourceId, Map<string, Unit>>
+  units: Map<SourceId, Map<string, NamedUnit>>
 }
 
 /** What there is to do: new and grown units, units whose connector knows more now, and the marking of what is gone. */
@@ -152,10 +152,12 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
   const plan: Plan = { jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
     const { source } = connector
+    if (options.redactAgain) await redactNames(deps.store, source)
     const known = await deps.store.knownUnits(source)
     const containers = await deps.store.knownContainers(source)
     const skippedContainers = new Set<string>()
-    const seen = (path: string, stamp: string) => {
+    const seen = (container: string, stamp: string) => {
+      const path = redactText(container)
       const unchanged = containers.get(path) === stamp && !options.redactAgain
       if (unchanged) skippedContainers.add(path)
       else plan.containers.push({ source, path, stamp })
@@ -178,7 +180,7 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
     const tooLarge = await recentlyTooLarge(deps.store, source)
     for (const unit of present.values()) {
       if (!inherits.has(unit.key) && !isWorkFor(known.get(unit.key), unit, connector, options)) continue
-      const failed = tooLarge.get(unit.path)
+      const failed = tooLarge.get(storedPath(unit))
       if (failed && failed.stamp === unit.stamp) unreadable.push(failed)
       else plan.jobs.push({ connector, unit, replay: false })
     }
@@ -197,18 +199,20 @@ function discoverUnits(
   known: Map<string, UnitMark>,
   seen: Seen,
   skippedContainers: Set<string>,
-): { present: Map<string, Unit>; unreadable: UnreadableFile[] } {
-  const present = new Map<string, Unit>()
+): { present: Map<string, NamedUnit>; unreadable: UnreadableFile[] } {
+  const present = new Map<string, NamedUnit>()
   const unreadable: UnreadableFile[] = []
-  const elsewhere: Unit[] = []
+  const elsewhere: NamedUnit[] = []
   for (const found of discoverAll(connector, deps, seen)) {
     if (isUnreadable(found)) {
-      unreadable.push({ path: found.path, reason: found.unreadable })
+      unreadable.push({ path: redactText(found.path), reason: redactText(found.unreadable) })
       continue
     }
-    const before = known.get(found.key)
-    if (present.has(found.key) || (before && before.path !== found.path)) elsewhere.push(found)
-    else present.set(found.key, found)
+    // What is stored under its own name needs no second look.
+    const unit = known.get(found.key)?.path === found.path ? found : named(found)
+    const before = known.get(unit.key)
+    if (present.has(unit.key) || (before && before.path !== storedPath(unit))) elsewhere.push(unit)
+    else present.set(unit.key, unit)
   }
   // Only now is it known whether the file that had this key is still there, or has moved.
   for (const found of elsewhere) {
@@ -221,6 +225,14 @@ function discoverUnits(
     present.set(unit.key, unit)
   }
   return { present, unreadable }
+}
+
+/** Names that were stored before there was a rule for what is in them. */
+async function redactNames(store: Store, source: SourceId): Promise<void> {
+  for (const [key, { path }] of await store.knownUnits(source)) {
+    const unit = named({ key, path })
+    if (unit.shownPath !== undefined) await store.renameUnit(source, key, { key: unit.key, path: unit.shownPath })
+  }
 }
 
 function isBelow(path: string, folder: string): boolean {
@@ -295,9 +307,10 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
       left--
       waiting.delete(job.unit)
       if (result instanceof Error) {
-        const { path, stamp } = job.unit
+        const { stamp } = job.unit
         const mark = result instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
-        report.unreadable.push({ source: job.connector.source, path, reason: result.message, ...mark })
+        const reason = redactText(result.message)
+        report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
       } else {
         const written = await store.writeUnit(result)
         recent.add(written.fresh)
@@ -335,7 +348,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
 }
 
 /** Adds units to the jobs under way, but not what is still to be read anyway. Returns how many were added. */
-function readAgain(plan: Plan, waiting: Set<Unit>, { connector }: Job, keys: string[]): number {
+function readAgain(plan: Plan, waiting: Set<NamedUnit>, { connector }: Job, keys: string[]): number {
   const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
   const done = units.filter((unit) => !waiting.has(unit))
   for (const unit of done) {

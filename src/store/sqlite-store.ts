@@ -53,6 +53,11 @@ export function openStore(
           return { archived: ids.length, heirs }
         }),
       ),
+    renameUnit: (source, key, name) =>
+      ask(() => {
+        const sql = "update or ignore unit set key = ?, path = ? where source = ? and key = ?"
+        inTransaction(db, () => db.prepare(sql).run(name.key, name.path, source, key))
+      }),
     saveUnreadable: (source, unreadable) =>
       ask(() => {
         const now = JSON.stringify(unreadable)

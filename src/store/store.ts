@@ -25,6 +25,8 @@ export type Store = {
    * `heirs` are other units that tell the same conversations, and should be read again to name them.
    */
   archiveUnits(source: SourceId, keys: string[]): Promise<{ archived: number; heirs: string[] }>
+  /** From now on it is called otherwise. Nothing happens where the new name is taken. */
+  renameUnit(source: SourceId, key: string, name: { key: string; path: string }): Promise<void>
   /** Files that could not be read at all, as the last sync found them. */
   saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
   unreadable(source: SourceId): Promise<UnreadableFile[]>

@@ -33,7 +33,8 @@ export async function run(dex: Dex, input: { id: string }) {
 function problemOf(row: ConversationRow, folder: string | undefined): string | undefined {
   if (!COMMANDS[row.ref.source])
     return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
-  if (row.archived || lookAt(row.path) === undefined) {
+  const isThere = row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
+  if (row.archived || !isThere) {
     return `The agent's own file is not here (deleted, or on another machine), so it cannot go on with it. dex still has the conversation: dex handover ${formatRef(row.ref)}`
   }
   if (folder === undefined && row.cwds.length > 0)
