@@ -39,9 +39,7 @@ async function main() {
   say("built, and the agents' homes are made")
   const checks = join(ROOT, "test", "windows", "checks.ts")
   const arguments_ = [checks, join(ROOT, "dist", "dex.js"), work]
-  const ended = process.platform === "win32" ? run(node, arguments_, { stdio: "inherit" }) : underWine(node, arguments_)
-  say("done")
-  return ended
+  return process.platform === "win32" ? run(node, arguments_, { stdio: "inherit" }) : underWine(node, arguments_)
 }
 
 function say(what) {
@@ -120,6 +118,7 @@ function underWine(node, words) {
   const paths = [node, ...words].map((path) => `Z:${path.replaceAll("/", "\\")}`)
   const line = ["wine", ...paths].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ")
   const ended = run("sh", ["-c", `exec ${line} >"$1" 2>&1 </dev/null`, "sh", log], { env, timeout: MOST_MS })
+  say("the checks have ended")
   console.log(existsSync(log) ? readFileSync(log, "utf8").trimEnd() : "Nothing was printed.")
   run("wineserver", ["-k"], { env })
   return ended

@@ -227,6 +227,7 @@ check("doctor finds nothing wrong", () => {
   const { ok, checks: found } = json("doctor")
   assert.ok(ok, JSON.stringify(found))
   assert.match(found[0]!.message, /win32/)
+  assert.ok(!/by you only/.test(JSON.stringify(found)), "it claims rights that it did not look at")
 })
 
 check("documents are added, searched and read", () => {
