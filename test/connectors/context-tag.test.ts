@@ -69,6 +69,18 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
     ],
   ],
   [
+    "Codex, in the user's turn",
+    codex,
+    [
+      { timestamp: at, type: "session_meta", payload: { id: "s", cwd: "/code/api" } },
+      {
+        timestamp: at,
+        type: "response_item",
+        payload: { type: "message", role: "user", content: [{ type: "input_text", text: `${said}\nFix it` }] },
+      },
+    ],
+  ],
+  [
     "Gemini CLI, in the prompt and below a result",
     geminiCli,
     [

@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { commitMarks } from "../../src/git/commit-marks.ts"
 import { readCommits } from "../../src/git/commits.ts"
+import { listGitFiles } from "../../src/git/list-files.ts"
+import { ignoredFiles, skippedFolders } from "../../src/watch/ignored.ts"
 import { commitStream, makeRepository, type Repository } from "../support/repository.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 
@@ -215,6 +217,16 @@ describe("a repository that somebody made to harm", () => {
       // how it ends does not matter here
     }
     expect(existsSync(sprung)).toBe(true)
+  })
+
+  test("nor when its files are listed, or it is asked which of them it ignores", async () => {
+    const { repository, sprung } = baited((bait) => `ext::${bait}`)
+    expect(await listGitFiles(repository.folder)).toEqual([".gitattributes", "b.bait"])
+    await skippedFolders(repository.folder)
+    expect(await ignoredFiles(repository.folder, ["b.bait"])).toEqual(new Set())
+    expect(existsSync(sprung)).toBe(false)
+    execFileSync("git", ["-C", repository.folder, "ls-files", "--others"], { stdio: "pipe" })
+    expect(existsSync(sprung), "the bait works").toBe(true)
   })
 
   test("cannot make git fetch what it lacks with a program of its own", async () => {
