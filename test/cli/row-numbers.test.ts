@@ -1,7 +1,11 @@
+import { readdirSync, statSync } from "node:fs"
+import { join } from "node:path"
 import { expect, test } from "vitest"
+import { readListing, saveListing } from "../../src/app/listing.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
 
 // Numbers stand for rows of the last listing in a terminal. A pipe is none.
 
@@ -44,4 +48,14 @@ test("without a terminal a listing says how to read one by its ref, and that wor
     ])
     expect(await dex(home, ["show", ref!])).toMatchObject({ code: 0 })
   }
+})
+
+test("what the rows of a terminal stand for is for its owner only", () => {
+  const folder = tempDir()
+  saveListing(folder, ["claude_code:1f3c"])
+  expect(readListing(folder)).toEqual(["claude_code:1f3c"])
+  const modes = readdirSync(folder, { recursive: true }).map(
+    (name) => statSync(join(folder, String(name))).mode & 0o077,
+  )
+  expect(modes).toEqual([0, 0])
 })
