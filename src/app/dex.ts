@@ -75,6 +75,15 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       forgetMapped(home.dir, refs)
       if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)
     },
+    redactCopies: async () => {
+      const { redactText } = await import("../ingest/redact.ts")
+      const { dropMapped } = await import("../agent/map/cache.ts")
+      const { dropTraces } = await import("../trace/forget.ts")
+      const hasSecret = (text: string) => redactText(text) !== text
+      dropMapped(home.dir, hasSecret)
+      dropTraces(home.traces, hasSecret)
+      if (existsSync(home.suggest)) (await openSuggestions()).redactAgain()
+    },
     close: () => {
       // What could not be opened need not be closed; whoever asked for it was told.
       for (const opening of [store, index, knowledge, suggestions])

@@ -8,6 +8,7 @@ import { type Moment, newSuggestionId } from "../core/suggestion.ts"
 import { checkoutAt, createProjectFinder } from "../git/project.ts"
 import { openSuggestions } from "../store/suggestions.ts"
 import { pathBelow } from "../suggest/paths.ts"
+import { withRedactedNames } from "../suggest/redacted-moment.ts"
 import { claudeCode } from "./claude-code.ts"
 import { codex } from "./codex.ts"
 import { contextText } from "./context-text.ts"
@@ -52,14 +53,14 @@ export async function answerHook({ source, event, stdin, env, now, started, left
   const checkout = checkoutAt(cwd)
   // In a worktree too, a file is known by its place in the project.
   const file = about.file && ((checkout && pathBelow(checkout.root, resolve(cwd, about.file))) ?? about.file)
-  const moment: Moment = {
+  const moment: Moment = await withRedactedNames({
     ...about,
     ...(file !== undefined && { file }),
     ...(checkout?.branch !== undefined && { branch: checkout.branch }),
     project,
     source: agent.source,
     at: now,
-  }
+  })
   const { settings } = loadSettings({ file: home.config, env, project })
   if (!settings["proactive.enabled"]) return ""
 

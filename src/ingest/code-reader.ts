@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads"
 import { CODE_VERSION, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { type ReadCode, type ReadOrder, readCode } from "./read-code.ts"
+import { redactName } from "./redact-name.ts"
 import { THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 
 /** Reads code files: in this thread when there are few, in a worker while this thread stores when there are many. */
@@ -69,7 +70,7 @@ function threadReader(project: string): CodeReader {
 
 function brokenFile(path: string) {
   const nothing = { size: 0, modified_at: 0, lines: 0, definitions: [], imports: [], uses: [] }
-  return { ...nothing, path, language: languageOf(path)!, version: CODE_VERSION, skipped: "broken" }
+  return { ...nothing, path: redactName(path), language: languageOf(path)!, version: CODE_VERSION, skipped: "broken" }
 }
 
 function startThread(project: string): { read(files: ReadOrder[]): Promise<ReadCode[]>; stop(): Promise<void> } {

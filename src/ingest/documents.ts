@@ -5,7 +5,9 @@ import { messageOf } from "../core/error.ts"
 import { formatOf, type ParsedDocument, parseDocument } from "../documents/document.ts"
 import { type DocumentFile, listDocuments, readDocument } from "../documents/files.ts"
 import type { Collection, Store, UnitWrite } from "../store/store.ts"
-import { REDACTION_VERSION, redactRecord } from "./redact.ts"
+import { redactRecord } from "./redact.ts"
+import { redactName } from "./redact-name.ts"
+import { REDACTION_VERSION } from "./redact-version.ts"
 
 /** Another way to cut documents: all are read again. */
 const DOCUMENTS_VERSION = 1
@@ -64,7 +66,7 @@ export async function syncCollection(
       const { changed } = await store.writeUnit(await writeOf(collection, file, text, stamp))
       report.changed += changed
     } catch (error) {
-      skipped.push({ path: file.path, reason: messageOf(error) })
+      skipped.push({ path: keptName(file.path), reason: messageOf(error) })
     }
     onProgress?.(i + 1, files.length)
   }
@@ -90,8 +92,10 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
   const { record, redactions } = redactRecord({ title: raw.title, sections: raw.sections })
   const parsed = { ...raw, ...(record as Pick<ParsedDocument, "title" | "sections">) }
   const key = `${collection.name}/${file.path}`
+  const name = keptName(file.path)
+  const id = `${collection.name}/${name}`
   const at = Math.round(file.modified_at)
-  const messages = messagesOf(key, parsed, collection)
+  const messages = messagesOf(id, parsed, collection)
   return {
     source: "docs",
     unit: { key, path: join(collection.root, file.path), stamp, bornAt: at, modifiedAt: at },
@@ -106,9 +110,9 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
         ? []
         : [
             {
-              id: key,
+              id,
               kind: "document",
-              title: { text: parsed.title || file.path, from: "person" },
+              title: { text: parsed.title || name, from: "person" },
               cwds: [],
               started_at: at,
               ended_at: at,
@@ -119,10 +123,16 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
           ],
     tellsAll: true,
     dropsUntold: true,
-    skipped: parsed.problems.map((reason) => ({ reason, where: file.path })),
+    skipped: parsed.problems.map((reason) => ({ reason, where: name })),
     unknown: {},
     redactions,
   }
+}
+
+/** Two documents whose names differ by a secret only are still two. */
+function keptName(path: string): string {
+  const name = redactName(path)
+  return name === path ? path : `${name}~${hash("sha256", path, "hex").slice(0, 8)}`
 }
 
 function messagesOf(id: string, { sections }: ParsedDocument, { kind }: Collection): Message[] {

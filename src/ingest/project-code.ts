@@ -15,10 +15,13 @@ import {
   saveCode,
   saveLinkedBy,
 } from "../store/knowledge-code.ts"
+import { useRedaction } from "../store/knowledge-redaction.ts"
 import type { Knowledge } from "../store/knowledge-rows.ts"
 import { openCodeReader } from "./code-reader.ts"
 import { listCodeFiles } from "./project-files.ts"
 import { isSameStamp, type ReadCode, type ReadOrder, smallFile, stampOf } from "./read-code.ts"
+import { redactName } from "./redact-name.ts"
+import { REDACTION_VERSION } from "./redact-version.ts"
 
 export type CodeSync = {
   /** Code files of the project, those that are passed over among them. */
@@ -39,9 +42,11 @@ export async function syncProjectCode(
   { knowledge, project }: { knowledge: Knowledge; project: string },
   options: { signal?: AbortSignal; limit?: number; onProgress?: (done: number, total: number) => void } = {},
 ): Promise<CodeSync> {
+  useRedaction(knowledge, REDACTION_VERSION)
   const { paths, not_listed } = await listCodeFiles(project, options)
   const known = codeStamps(knowledge, project)
-  const here = projectPaths(project, paths)
+  const names = paths.map(redactName)
+  const here = projectPaths(project, names)
   const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
   const { batches, bytes } = changedFiles(project, paths, known)
   const reader = openCodeReader(project, bytes)
@@ -63,7 +68,7 @@ export async function syncProjectCode(
   } finally {
     await reader.close()
   }
-  const now = new Set(paths)
+  const now = new Set(names)
   const gone = [...known.keys()].filter((path) => !now.has(path))
   removeCode(knowledge, project, gone)
   result.removed = gone.length
@@ -87,11 +92,13 @@ export async function updateCodeFile(
   if (path === "" || path.startsWith("../") || isAbsolute(path)) return "same"
   if (posix.basename(path) === "go.mod") relinkWhereDue(knowledge, project, storedProject(knowledge, project))
   if (languageOf(path) === undefined) return "same"
-  const known = codeStamps(knowledge, project, path).get(path)
+  useRedaction(knowledge, REDACTION_VERSION)
+  const name = redactName(path)
+  const known = codeStamps(knowledge, project, name).get(name)
   const stamp = stampOf(project, path)
   if (!stamp) {
     if (!known) return "same"
-    removeCode(knowledge, project, [path])
+    removeCode(knowledge, project, [name])
     relinkWhereDue(knowledge, project, storedProject(knowledge, project))
     return "removed"
   }
@@ -114,7 +121,7 @@ function changedFiles(project: string, paths: string[], known: ReturnType<typeof
   let room = 0
   for (const path of paths) {
     const stamp = stampOf(project, path)
-    const before = known.get(path)
+    const before = known.get(redactName(path))
     if (before && stamp && isSameStamp(before, stamp)) continue
     const size = stamp?.size ?? 0
     const last = batches.at(-1)

@@ -2,7 +2,10 @@ import { commitMarks } from "../git/commit-marks.ts"
 import { COMMIT_LIMITS, type Commit, type CommitLimits, onlyNewest, readCommits } from "../git/commits.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import { type CommitWrite, forgetProjectGit, gitProject, saveCommits } from "../store/knowledge-git.ts"
+import { useRedaction } from "../store/knowledge-redaction.ts"
 import { redactText } from "./redact.ts"
+import { redactName } from "./redact-name.ts"
+import { REDACTION_VERSION } from "./redact-version.ts"
 
 export type GitReport = {
   /** New since last time. */
@@ -16,6 +19,7 @@ export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; li
 
 /** Brings what git tells of a project up to date. Throws a DexError where git cannot read it; what was known stays. */
 export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
+  useRedaction(db, REDACTION_VERSION)
   const known = gitProject(db, project)
   const read = await readCommits(project, { ...options, known: known?.head, knownShallow: known?.shallow })
   if (read.head === undefined) {
@@ -29,7 +33,7 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
     head: read.head,
     shallow: read.shallow ?? "",
     read_at: options.now,
-    commits: read.commits.map(toWrite),
+    commits: written(read.commits),
     replaces: read.replaces,
     left_out: read.left_out,
     most,
@@ -45,11 +49,26 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
 const LONGEST_SUBJECT = 300
 const LONGEST_BODY = 4_000
 
-/** People put passwords into commit messages. Cut only afterwards: half a secret is not known as one. */
-function toWrite({ subject, body, ...commit }: Commit): CommitWrite {
-  const message = {
-    subject: redactText(subject).slice(0, LONGEST_SUBJECT),
-    body: redactText(body).slice(0, LONGEST_BODY),
+/** People put passwords into commit messages, and name files by them. Cut only afterwards: half a secret is not known as one. */
+function written(commits: Commit[]): CommitWrite[] {
+  const names = new Map<string, string>()
+  const nameOf = (path: string): string => {
+    const known = names.get(path)
+    if (known !== undefined) return known
+    const name = redactName(path)
+    names.set(path, name)
+    return name
   }
-  return { ...commit, ...message, ...commitMarks(message.subject, message.body) }
+  return commits.map(({ subject, body, files, ...commit }) => {
+    const message = {
+      subject: redactText(subject).slice(0, LONGEST_SUBJECT),
+      body: redactText(body).slice(0, LONGEST_BODY),
+    }
+    const touched = files.map((file) =>
+      file.status === "renamed"
+        ? { ...file, path: nameOf(file.path), from: nameOf(file.from) }
+        : { ...file, path: nameOf(file.path) },
+    )
+    return { ...commit, ...message, files: touched, ...commitMarks(message.subject, message.body) }
+  })
 }

@@ -9,10 +9,11 @@ import { lookAt } from "../files/look-at.ts"
 import { readBytes } from "../files/read-file.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge-code.ts"
 import { redactText } from "./redact.ts"
+import { redactName } from "./redact-name.ts"
 
 /** A file that may have changed since `known`. */
 export type ReadOrder = { path: string; known?: CodeStamp }
-/** `same`: another time, the same content. Imports are not linked yet. */
+/** `same`: another time, the same content. Imports are not linked yet. Paths are as they may be kept. */
 export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
 
 /** What a file of the project says, redacted. Never throws for what a file holds. */
@@ -23,9 +24,10 @@ export async function readCode(
 ): Promise<ReadCode> {
   const stamp = stampOf(project, path)
   const language = languageOf(path)!
+  const name = redactName(path)
   const skip = (skipped: string, hash?: Buffer): ReadCode => ({
     type: "read",
-    file: { ...NOTHING, ...(stamp ?? NO_STAMP), path, language, skipped, ...(hash && { hash }) },
+    file: { ...NOTHING, ...(stamp ?? NO_STAMP), path: name, language, skipped, ...(hash && { hash }) },
   })
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
@@ -34,13 +36,13 @@ export async function readCode(
   if (!content || !isInside(project, path)) return skip("unreadable")
   const hash = createHash("sha256").update(content).digest().subarray(0, 16)
   if (known?.hash && known.version === CODE_VERSION && Buffer.from(known.hash).equals(hash))
-    return { type: "same", path, stamp }
+    return { type: "same", path: name, stamp }
   const text = content.toString("utf8")
   const why = whyNotCode(text)
   if (why) return skip(why, hash)
   const facts = await (await parser()).parse(language, text)
   if (!facts) return skip("slow", hash)
-  return { type: "read", file: { ...stamp, hash, path, language, lines: countLines(text), ...redacted(facts) } }
+  return { type: "read", file: { ...stamp, hash, path: name, language, lines: countLines(text), ...redacted(facts) } }
 }
 
 const NOTHING = { lines: 0, definitions: [], imports: [], uses: [] }
@@ -76,16 +78,28 @@ function isInside(project: string, path: string): boolean {
   }
 }
 
-/** What people write into comments and addresses may hold secrets; names do not. */
+/** What people write into comments and addresses may hold secrets, and so may names. */
 function redacted(facts: FileFacts) {
   return {
     definitions: facts.definitions.map((one) => ({
       ...one,
+      name: redactName(one.name),
+      ...(one.container !== undefined && { container: redactName(one.container) }),
       ...(one.doc !== undefined && { doc: redactText(one.doc) }),
       ...(one.deprecated !== undefined && { deprecated: redactText(one.deprecated) }),
     })),
-    imports: facts.imports.map((one) => (one.module.includes(":") ? { ...one, module: redactText(one.module) } : one)),
-    uses: bindUses(facts),
+    imports: facts.imports.map((one) => ({
+      ...one,
+      module: redactName(one.module),
+      name: redactName(one.name),
+      as: redactName(one.as),
+    })),
+    uses: bindUses(facts).map((one) => ({
+      ...one,
+      name: redactName(one.name),
+      ...(one.receiver !== undefined && { receiver: redactName(one.receiver) }),
+      ...(one.container !== undefined && { container: redactName(one.container) }),
+    })),
   }
 }
 

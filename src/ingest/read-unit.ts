@@ -5,7 +5,8 @@ import type { Conversation } from "../core/conversation.ts"
 import { type Block, packLines } from "../store/codec.ts"
 import { syncScratch } from "../store/scratch.ts"
 import type { ConversationWrite, KnownUnit, MessageWrite, Store, UnitWrite } from "../store/store.ts"
-import { REDACTION_VERSION, redactRecord } from "./redact.ts"
+import { redactRecord } from "./redact.ts"
+import { REDACTION_VERSION } from "./redact-version.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
 /** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */

@@ -9,9 +9,6 @@ import { findTokens } from "./redact-tokens.ts"
 import { findSignatures, findUrls } from "./redact-urls.ts"
 import { seenView, unwrappedView, type View } from "./redact-view.ts"
 
-/** Raised whenever a text may be redacted differently than before: what is stored is then redacted again. */
-export const REDACTION_VERSION = 2
-
 /**
  * Replaces every secret in a text by `[REDACTED:rule]`. `key` is the JSON field or variable name that the text was
  * found under. Never throws; redacting twice changes nothing.

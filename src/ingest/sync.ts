@@ -10,7 +10,8 @@ import type { SearchIndex } from "../store/search-index.ts"
 import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
 import type { EmbedReport } from "./embed-messages.ts"
 import { openReader, type Reader, TooLarge } from "./reader.ts"
-import { REDACTION_VERSION, redactText } from "./redact.ts"
+import { redactText } from "./redact.ts"
+import { REDACTION_VERSION } from "./redact-version.ts"
 import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
 
 export type SyncDeps = {

@@ -98,6 +98,8 @@ export type Suggestions = {
    * item may be made of several conversations. Returns how many items went.
    */
   forget(refs: readonly Ref[], projects?: readonly string[]): number
+  /** Takes out of what is kept what `redact` finds today. Returns how many suggestions held something. */
+  redactAgain(): number
   close(): void
 }
 
@@ -111,7 +113,7 @@ const CACHE_KB = 1_000
 export type OpenOptions = {
   /** How long to wait for another process that writes. A hook has no time. */
   busyMs?: number
-  /** Takes secrets out of what was typed and printed at the moment. Without it, whoever saves has done so. */
+  /** Takes secrets out of what was typed, printed and named at the moment. Without it, whoever saves has done so. */
   redact?: (text: string) => string
 }
 
@@ -188,6 +190,12 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
         emptyLog(open)
         return gone
       }),
+    redactAgain: () =>
+      use((open) => {
+        const redacted = inTransaction(open, () => redactAgain(open, options.redact))
+        open.pragma("wal_checkpoint(truncate)")
+        return redacted
+      }),
     close: () => opened?.close(),
   }
 }
@@ -235,12 +243,39 @@ function save(
 /** What is happening right now was read by no sync yet, and redacted by nobody. */
 function withoutSecrets(moment: Moment, redact: OpenOptions["redact"] = (text) => text): Moment {
   const clean = { ...moment }
-  for (const field of ["prompt", "command", "error"] as const) {
+  for (const field of ["prompt", "command", "error", "file", "branch", "symbol"] as const) {
     const said = moment[field]
     if (said !== undefined) clean[field] = redact(said).slice(0, LONGEST_TEXT)
   }
+  if (moment.recent_files) clean.recent_files = moment.recent_files.map(redact)
   return clean
 }
+
+function redactAgain(db: Db, redact: OpenOptions["redact"] = (text) => text): number {
+  const touched = new Set<number>()
+  const moments = db.prepare("select seq, moment from suggestion").all() as { seq: number; moment: string }[]
+  const setMoment = db.prepare("update suggestion set moment = ? where seq = ?")
+  for (const { seq, moment } of moments) {
+    const clean = JSON.stringify(withoutSecrets(JSON.parse(moment) as Moment, redact))
+    if (clean === moment) continue
+    setMoment.run(clean, seq)
+    touched.add(seq)
+  }
+  const items = db.prepare("select suggestion, number, key, body from item").all() as ItemText[]
+  const setItem = db.prepare("update item set key = ?, body = ? where suggestion = ? and number = ?")
+  for (const { suggestion, number, key, body } of items) {
+    const said = Object.entries(JSON.parse(body) as Record<string, unknown>)
+    const clean = JSON.stringify(
+      Object.fromEntries(said.map(([name, value]) => [name, typeof value === "string" ? redact(value) : value])),
+    )
+    if (clean === body && redact(key) === key) continue
+    setItem.run(redact(key), clean, suggestion, number)
+    touched.add(suggestion)
+  }
+  return touched.size
+}
+
+type ItemText = { suggestion: number; number: number; key: string; body: string }
 
 /** Long words are cut: this file stays small whatever a prompt or an error holds. */
 function bounded<T extends Moment | Item>(told: T): T {

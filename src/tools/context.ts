@@ -47,4 +47,6 @@ export type Dex = {
   lastListing(): string[]
   /** Forgotten conversations must not live on in the last listings, nor in answers that were made of them. */
   clearCopies(refs: Ref[], projects: string[]): Promise<void>
+  /** Newer rules find more: what was kept beside the history under older ones is redacted again, or goes. */
+  redactCopies(): Promise<void>
 }

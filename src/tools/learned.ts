@@ -1,8 +1,10 @@
 import { optedIn } from "../config/projects.ts"
 import { isSamePath } from "../core/path-key.ts"
+import { REDACTION_VERSION } from "../ingest/redact-version.ts"
 import { hiddenFrom } from "../search/scope.ts"
 import { isPurgeDue, type Knowledge, purgeKnowledge } from "../store/knowledge.ts"
 import { keepProjects } from "../store/knowledge-projects.ts"
+import { useRedaction } from "../store/knowledge-redaction.ts"
 import { tryLock } from "../store/lock.ts"
 import type { Store } from "../store/store.ts"
 import type { AlsoRead, Dex } from "./context.ts"
@@ -74,6 +76,7 @@ async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   const { learn } = await import("../suggest/learn.ts") // who leaves it to another need not load it
+  useRedaction(knowledge, REDACTION_VERSION)
   keepProjects(knowledge, optedIn(dex.home))
   const { complete } = await learn(store, knowledge, {
     ...(dex.signal && { signal: dex.signal }),

@@ -9,6 +9,7 @@ import { checkoutAt } from "../git/project.ts"
 import { parseQuery } from "../search/query.ts"
 import { search } from "../search/search.ts"
 import { nameOf, pathBelow } from "../suggest/paths.ts"
+import { withRedactedNames } from "../suggest/redacted-moment.ts"
 import { NEW_SESSION } from "../suggest/session.ts"
 import { MOST_ITEMS, suggest } from "../suggest/suggest.ts"
 import { WEIGHTS } from "../suggest/weights.ts"
@@ -37,7 +38,7 @@ export async function run(dex: Dex, input: SuggestInput) {
   const started = performance.now()
   const project = input.project_id === undefined ? dex.project : projectNamed(dex, input.project_id)
   const { knowledge, notes, isHidden } = await learnedOf(dex, { project })
-  const moment = momentOf(dex, input, project)
+  const moment = await withRedactedNames(momentOf(dex, input, project))
   const suggestions = await dex.suggestions()
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project })
   const kinds = enabledKinds(settings)

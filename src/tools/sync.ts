@@ -46,6 +46,7 @@ export const sync = defineTool({
       ...(dex.signal && { signal: dex.signal }),
       ...(embed && { embed }),
     })
+    if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && dex.knows()) {
       const { learnedOf } = await import("./learned.ts")
       await learnedOf(dex)

@@ -14,10 +14,12 @@ const SHORTEST_PREFIX = 4
  */
 export function forgetTraces(dir: string, refs: Ref[]): number {
   const names = refs.map((ref) => JSON.stringify(formatRef(ref)).slice(1, -1))
-  let forgotten = 0
-  for (const number of fileNumbers(dir))
-    forgotten += blankLines(filePath(dir, number), (line) => tells(line, names, refs))
-  return forgotten
+  return dropTraces(dir, (line) => tells(line, names, refs))
+}
+
+/** Takes every trace out of the files of which this is true; returns how many there were. */
+export function dropTraces(dir: string, isMeant: (line: string) => boolean): number {
+  return fileNumbers(dir).reduce((dropped, number) => dropped + blankLines(filePath(dir, number), isMeant), 0)
 }
 
 function blankLines(path: string, isMeant: (line: string) => boolean): number {

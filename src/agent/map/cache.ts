@@ -83,13 +83,17 @@ export function keyOf(...parts: string[]): string {
 
 /** Takes out every answer that was made of one of these conversations. Returns how many. */
 export function forgetMapped(dexDir: string, refs: Ref[]): number {
-  const folder = folderOf(dexDir)
   const forgotten = new Set(refs.map(formatRef))
+  return dropMapped(dexDir, (text) => (JSON.parse(text) as Kept).refs.some((ref) => forgotten.has(ref)))
+}
+
+/** Takes out every answer of whose text this is true. Returns how many. */
+export function dropMapped(dexDir: string, isMeant: (text: string) => boolean): number {
+  const folder = folderOf(dexDir)
   if (!existsSync(folder)) return 0
   const files = readdirSync(folder).filter((name) => {
     try {
-      const { refs: of } = JSON.parse(readFileSync(join(folder, name), "utf8")) as Kept
-      return of.some((ref) => forgotten.has(ref))
+      return isMeant(readFileSync(join(folder, name), "utf8"))
     } catch {
       return true // not whole: nobody can tell what it holds
     }

@@ -1,6 +1,7 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { type Item, type Moment, newSuggestionId, type Pattern } from "../../core/suggestion.ts"
 import type { Kept, Suggestions } from "../../store/suggestions.ts"
+import { withRedactedNames } from "../redacted-moment.ts"
 import { matching, type Trigger } from "./matching.ts"
 
 export type TriggerParts = {
@@ -26,7 +27,7 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Told[
     const symbol = type === "symbol" ? pattern.split(/[.#:]+/).at(-1)! : undefined
     const known = found.get(symbol)
     if (known) return known
-    const moment = momentOf(trigger, symbol)
+    const moment = await withRedactedNames(momentOf(trigger, symbol))
     const started = clock()
     const items = await suggest(moment)
     const fresh = { moment, items, latency_ms: clock() - started }

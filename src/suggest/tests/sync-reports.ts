@@ -2,7 +2,10 @@ import { lstat, readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { readText } from "../../files/read-file.ts"
 import { redactText } from "../../ingest/redact.ts"
+import { redactName } from "../../ingest/redact-name.ts"
+import { REDACTION_VERSION } from "../../ingest/redact-version.ts"
 import type { Knowledge } from "../../store/knowledge.ts"
+import { useRedaction } from "../../store/knowledge-redaction.ts"
 import { dropReports, knownReports, saveReport } from "../../store/knowledge-tests.ts"
 import { MAX_REPORT_BYTES, parseReport } from "./reports.ts"
 import { testKey } from "./status.ts"
@@ -28,12 +31,14 @@ const IN_FOLDER = /(?:^|\/)(?:test-results|test-reports|reports|surefire-reports
 /** Brings what the project's test reports say up to date: those that changed are read, those that are gone forgotten. */
 export async function syncTestReports(db: Knowledge, project: string, signal?: AbortSignal): Promise<ReportsRead> {
   const { files, left_out } = await findReports(project, signal)
+  useRedaction(db, REDACTION_VERSION)
   const known = knownReports(db, project)
   let [read, bytes, waiting] = [0, 0, 0]
   for (const { path, stamp, size, modifiedAt } of files) {
-    if (known.get(path) === stamp) continue
+    const kept = redactName(path)
+    if (known.get(kept) === stamp) continue
     if (size > MAX_REPORT_BYTES) {
-      left_out.push(`${path} is larger than ${MAX_REPORT_BYTES >> 20} MB and not read.`)
+      left_out.push(`${kept} is larger than ${MAX_REPORT_BYTES >> 20} MB and not read.`)
       continue
     }
     if (bytes + size > MOST_BYTES) {
@@ -43,18 +48,24 @@ export async function syncTestReports(db: Knowledge, project: string, signal?: A
     bytes += size
     const text = readFileAt(join(project, path))
     const report = text === undefined ? undefined : parseReport(text, project, modifiedAt)
-    if (report && report.left_out > 0) left_out.push(`${path}: ${report.left_out} of its tests are left out.`)
-    const tests = (report?.tests ?? []).map(({ test, message, ...rest }) => {
+    if (report && report.left_out > 0) left_out.push(`${kept}: ${report.left_out} of its tests are left out.`)
+    const tests = (report?.tests ?? []).map(({ test, file, message, ...rest }) => {
       const name = cleaned(test)
-      return { key: testKey(name), test: name, ...(message !== undefined && { message: cleaned(message) }), ...rest }
+      return {
+        key: testKey(name),
+        test: name,
+        ...(file !== undefined && { file: redactName(file) }),
+        ...(message !== undefined && { message: cleaned(message) }),
+        ...rest,
+      }
     })
-    saveReport(db, project, { path, stamp, at: modifiedAt, is_report: report !== undefined, tests })
+    saveReport(db, project, { path: kept, stamp, at: modifiedAt, is_report: report !== undefined, tests })
     read++
   }
   if (waiting > 0) left_out.push(`${waiting} more reports are read the next time.`)
   // Stopped, it says nothing of those that were not reached.
   if (signal?.aborted) return { reports: files.length, read, left_out }
-  const there = new Set(files.map(({ path }) => path))
+  const there = new Set(files.map(({ path }) => redactName(path)))
   dropReports(
     db,
     project,

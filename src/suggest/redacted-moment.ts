@@ -1,0 +1,18 @@
+import type { Moment } from "../core/suggestion.ts"
+import { mayHoldSecret } from "../ingest/may-hold-secret.ts"
+
+const NAMES = ["file", "branch", "symbol"] as const
+
+/**
+ * The moment with its names as facts know them: a file, a branch or a symbol can hold a secret too. The rules are loaded
+ * only where a name could.
+ */
+export async function withRedactedNames(moment: Moment): Promise<Moment> {
+  const names = [...NAMES.map((field) => moment[field] ?? ""), ...(moment.recent_files ?? [])]
+  if (!names.some(mayHoldSecret)) return moment
+  const { redactName } = await import("../ingest/redact-name.ts")
+  const clean = { ...moment }
+  for (const field of NAMES) if (moment[field] !== undefined) clean[field] = redactName(moment[field])
+  if (moment.recent_files) clean.recent_files = moment.recent_files.map(redactName)
+  return clean
+}
