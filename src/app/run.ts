@@ -1,12 +1,16 @@
 import { join } from "node:path"
 import { loadSettings } from "../config/load.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
+import { damageNote } from "../tools/damage-note.ts"
 import { isTraced, observe } from "../tools/observe.ts"
 import { appendTrace } from "../trace/append.ts"
 
 export type Answer = {
   output: unknown
+  /** What is damaged and was left out, and what to do about it. */
+  notes: string[]
   /** Writes the trace. For after the answer is out: nobody waits for it, and it never fails. */
   record(): Promise<void>
 }
@@ -14,8 +18,11 @@ export type Answer = {
 /** Runs a tool for a face: the one place where traces are recorded. Throws what the tool throws, recorded as well. */
 export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Promise<Answer> {
   if (!isTraced(tool)) {
-    const output = await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
-    return { output, record: async () => {} }
+    const run = (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
+    const output = await run.catch(async (error: unknown) => {
+      throw withDamage(error, await damageNotes(dex))
+    })
+    return { output, notes: await damageNotes(dex), record: async () => {} }
   }
   const { ended, trace } = await observe(tool, dex, input)
   const record = async () => {
@@ -25,9 +32,26 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
       // A full disk or a read-only home: the answer stands without its trace.
     }
   }
-  if ("output" in ended) return { output: ended.output, record }
+  const notes = await damageNotes(dex)
+  if ("output" in ended) return { output: ended.output, notes, record }
   await record()
-  throw ended.error
+  throw withDamage(ended.error, notes)
+}
+
+/** Says what was met, and leaves a note for the next sync, which repairs it. */
+async function damageNotes(dex: Dex): Promise<string[]> {
+  const refs = await dex.takeDamaged().catch(() => []) // a history that cannot be opened: whoever asked was told
+  if (refs.length === 0) return []
+  const { noteDamage } = await import("../store/damage-list.ts")
+  noteDamage(dex.home.damaged, refs)
+  return [damageNote(refs)]
+}
+
+/** Where the very thing that was asked for is damaged, that is why it failed. */
+function withDamage(error: unknown, notes: string[]): unknown {
+  return isDexError(error) && notes.length > 0
+    ? new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
+    : error
 }
 
 function tracesAreOn(dex: Dex): boolean {

@@ -200,10 +200,10 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
   )
 }
 
-/** A unit whose source is gone, to be parsed again; undefined where its records are not kept either. */
+/** A unit whose source is gone, to be parsed again; undefined where its records are not kept either, or not whole. */
 async function keptUnit(store: Store, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
-  if (!known || known.raw_withheld) return undefined
+  if (!known || known.raw_withheld || !(await store.hasWholeRecords(source, key))) return undefined
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 

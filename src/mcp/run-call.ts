@@ -48,13 +48,13 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const { output, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), filled.ok)
+    const { output, notes, record } = await runTool(tool as never, forOneCall(dex, signal, _meta), filled.ok)
     setImmediate(() => void record())
-    return told(tool, output, asOf)
+    return told(tool, output, notes, asOf)
   })
 }
 
-function told(tool: Offered, output: unknown, asOf: number | undefined): Told {
+function told(tool: Offered, output: unknown, notes: string[], asOf: number | undefined): Told {
   const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
   const known =
     tool.name === "guide"
@@ -62,7 +62,7 @@ function told(tool: Offered, output: unknown, asOf: number | undefined): Told {
       : `\nfresh_as_of: ${fresh_as_of ?? "not everything is read yet; call again later for more"}`
   return {
     output,
-    text: (textOf(tool.mcp.name, output, offered) ?? toJson(output)) + known,
+    text: [textOf(tool.mcp.name, output, offered) ?? toJson(output), ...notes].join("\n") + known,
     ...(fresh_as_of !== undefined && { fresh_as_of }),
   }
 }

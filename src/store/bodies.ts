@@ -1,4 +1,4 @@
-import { numberOfLine, packBlock, unpackBlock } from "./codec.ts"
+import { numberOfLine, packBlock, readBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import type { MessageWrite } from "./store.ts"
 
@@ -11,13 +11,13 @@ export function bodyLine(number: number, { model, usage, parts, effects }: Messa
   return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
 }
 
-/** Every message's body line, by number. */
+/** Every message's body line, by number; without those of damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
   for (const { data } of db.prepare("select data from body where conversation_id = ?").iterate(id) as Iterable<{
     data: Buffer
   }>) {
-    for (const line of unpackBlock(data)) lines.set(numberOfLine(line), line)
+    for (const line of readBlock(data) ?? []) lines.set(numberOfLine(line), line)
   }
   return lines
 }

@@ -7,9 +7,10 @@ import {
   type SourceId,
   type Title,
 } from "../core/conversation.ts"
+import { DexError } from "../core/error.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
 import type { Usage } from "../core/usage.ts"
-import { lineOfMessage, numberOfLine, unpackBlock } from "./codec.ts"
+import { lineOfMessage, numberOfLine, readBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import { FLAG } from "./flags.ts"
 import type {
@@ -42,6 +43,9 @@ const LISTED = `where (@source is null or c.source = @source)
   and (ifnull(p.private, 0) = 0 or p.path = @inside)`
 
 type Raw = Record<string, string | number | null>
+
+/** Told of every conversation of which something could not be read. */
+export type OnDamage = (ref: Ref) => void
 
 export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
   const rows = db
@@ -80,13 +84,32 @@ export function knownContainers(db: Db, source: SourceId): Map<string, string> {
   return new Map(rows.map((row) => [row.path, row.stamp]))
 }
 
-export function rawLines(db: Db, source: SourceId, unitKey: string, kind: "live" | "left"): string[] {
-  const rows = db
+export function rawLines(
+  db: Db,
+  source: SourceId,
+  unitKey: string,
+  kind: "live" | "left",
+  onlyWhole: boolean,
+): string[] {
+  const blocks = db
     .prepare(
       "select r.data from raw r join unit u on u.id = r.unit_id where u.source = ? and u.key = ? and r.kind = ? order by r.seq",
     )
-    .all(source, unitKey, kind === "live" ? 0 : 1) as { data: Buffer }[]
-  return rows.flatMap((row) => unpackBlock(row.data))
+    .pluck()
+    .all(source, unitKey, kind === "live" ? 0 : 1) as Buffer[]
+  return blocks.flatMap((data) => {
+    const lines = readBlock(data)
+    if (!lines && !onlyWhole) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
+    return lines ?? []
+  })
+}
+
+export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
+  const blocks = db
+    .prepare("select r.data from raw r join unit u on u.id = r.unit_id where u.source = ? and u.key = ?")
+    .pluck()
+    .all(source, unitKey) as Buffer[]
+  return blocks.every((data) => readBlock(data) !== undefined)
 }
 
 export function revision(db: Db, historyId: string): string {
@@ -195,7 +218,8 @@ type MessageRow = {
 }
 type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"]; effects?: Effect[] }
 
-export function messages(db: Db, ref: Ref, numbers?: number[]): StoredMessage[] {
+/** What cannot be read is left out, and said by `onDamage`. */
+export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
   const id = db
     .prepare("select id from conversation where source = ? and native_id = ?")
     .pluck()
@@ -205,13 +229,12 @@ export function messages(db: Db, ref: Ref, numbers?: number[]): StoredMessage[] 
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
-    const data = db
-      .prepare("select data from body where conversation_id = ? and chunk = ?")
-      .pluck()
-      .get(id, chunk) as Buffer
-    for (const [row, line] of linesOf(data, members)) {
-      found.push({ position: row.position ?? row.number, message: toMessage(row, JSON.parse(line) as Body) })
-    }
+    const data = db.prepare("select data from body where conversation_id = ? and chunk = ?").pluck().get(id, chunk) as
+      | Buffer
+      | undefined
+    const read = data === undefined ? [] : bodiesOf(data, members)
+    if (read.length < members.length) onDamage(ref)
+    for (const [row, body] of read) found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
   return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
 }
@@ -224,18 +247,25 @@ function chosenRows(db: Db, id: number, numbers: number[]): MessageRow[] {
   return [...new Set(numbers)].flatMap((number) => (row.get(id, number) as MessageRow | undefined) ?? [])
 }
 
-/** Each row with its body. A few are looked up one by one; many are decoded at once. */
-function linesOf(data: Buffer, rows: MessageRow[]): [MessageRow, string][] {
-  const [row] = rows
-  if (row && rows.length === 1) {
-    const line = lineOfMessage(data, row.number)
-    return line === undefined ? [] : [[row, line]]
-  }
-  const byNumber = new Map(rows.map((one) => [one.number, one]))
-  return unpackBlock(data).flatMap((line) => {
-    const one = byNumber.get(numberOfLine(line))
-    return one ? [[one, line] as [MessageRow, string]] : []
+/** Each row with its body, as far as it can be read. A few are looked up one by one; many are decoded at once. */
+function bodiesOf(data: Buffer, rows: MessageRow[]): [MessageRow, Body][] {
+  const byNumber = new Map(rows.map((row) => [row.number, row]))
+  const [first] = rows
+  const lines = first && rows.length === 1 ? [lineOfMessage(data, first.number) ?? ""] : (readBlock(data) ?? [])
+  return lines.flatMap((line) => {
+    const row = byNumber.get(numberOfLine(line))
+    const body = row && parsedBody(line)
+    return body ? [[row, body] as [MessageRow, Body]] : []
   })
+}
+
+/** Blocks of before they had checksums can be wrong without a word. */
+function parsedBody(line: string): Body | undefined {
+  try {
+    return JSON.parse(line) as Body
+  } catch {
+    return undefined
+  }
 }
 
 function toMessage(row: MessageRow, body: Body): StoredMessage {
@@ -297,7 +327,7 @@ export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
     .all(ref.source, ref.id, limit) as string[]
 }
 
-export function commandsOf(db: Db, ref: Ref): CommandRow[] {
+export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
   const numbers = db
     .prepare(
       `select distinct m.number from command m join conversation c on c.id = m.conversation_id
@@ -305,7 +335,7 @@ export function commandsOf(db: Db, ref: Ref): CommandRow[] {
     )
     .pluck()
     .all(ref.source, ref.id) as number[]
-  return messages(db, ref, numbers).flatMap(({ number, effects }) =>
+  return messages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command") return []
       const { command, exit_status, failed, error } = effect

@@ -1,3 +1,4 @@
+import { formatRef, type Ref } from "../core/ref.ts"
 import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
@@ -15,6 +16,8 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
       throw explained(error, path)
     }
   }
+  const met = new Map<string, Ref>()
+  const onDamage = (ref: Ref) => void met.set(formatRef(ref), { source: ref.source, id: ref.id })
   return {
     id: async () => historyId,
     knownUnits: (source) => ask(() => read.knownUnits(db, source)),
@@ -26,7 +29,9 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
           "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
         inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
       }),
-    rawLines: (source, key, kind) => ask(() => read.rawLines(db, source, key, kind)),
+    rawLines: (source, key, kind, { onlyWhole = false } = {}) =>
+      ask(() => read.rawLines(db, source, key, kind, onlyWhole)),
+    hasWholeRecords: (source, key) => ask(() => read.hasWholeRecords(db, source, key)),
     writeUnit: async (write) => {
       const { writeUnit } = await import("./write-unit.ts")
       return ask(() => writeUnit(db, write))
@@ -54,13 +59,13 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
     resolve: (query) => ask(() => read.resolve(db, query)),
     conversation: (ref) => ask(() => read.conversation(db, ref)),
     list: (filter) => ask(() => read.list(db, filter)),
-    messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers)),
+    messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers, onDamage)),
     versions: (ref) => ask(() => read.versions(db, ref)),
     touching: (file) => ask(() => read.touching(db, file)),
     usingModel: (model) => ask(() => read.usingModel(db, model)),
     filesOf: (ref) => ask(() => read.filesOf(db, ref)),
     editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
-    commandsOf: (ref) => ask(() => read.commandsOf(db, ref)),
+    commandsOf: (ref) => ask(() => read.commandsOf(db, ref, onDamage)),
     madeIn: (ref) => ask(() => read.madeIn(db, ref)),
     commits: (filter) => ask(() => read.commits(db, filter)),
     work: (refs) => ask(() => read.work(db, refs)),
@@ -111,6 +116,11 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
         const sql = "insert or replace into meta (key, value) values ('sync_progress', ?)"
         inTransaction(db, () => db.prepare(sql).run(JSON.stringify(progress)))
       }),
+    takeDamaged: async () => {
+      const refs = [...met.values()]
+      met.clear()
+      return refs
+    },
     check: () => ask(() => problemsOf(db)),
     checkpoint: () => ask(() => void db.pragma("wal_checkpoint(truncate)")),
     close: () => db.close(),

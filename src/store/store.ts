@@ -16,8 +16,18 @@ export type Store = {
   knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
   knownContainers(source: SourceId): Promise<Map<string, string>>
   saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
-  /** The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. */
-  rawLines(source: SourceId, unitKey: string, kind: "live" | "left"): Promise<string[]>
+  /**
+   * The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
+   * DexError `damaged` where some cannot be read, unless only those are wanted that can.
+   */
+  rawLines(
+    source: SourceId,
+    unitKey: string,
+    kind: "live" | "left",
+    options?: { onlyWhole?: boolean },
+  ): Promise<string[]>
+  /** True where every kept record of the unit can be read. */
+  hasWholeRecords(source: SourceId, unitKey: string): Promise<boolean>
   writeUnit(write: UnitWrite): Promise<WriteResult>
   /** The source no longer has these units. What was kept of them stays. Returns how many were not archived before. */
   archiveUnits(source: SourceId, keys: string[]): Promise<number>
@@ -33,7 +43,7 @@ export type Store = {
   resolve(query: RefQuery): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
   list(filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> }>
-  /** In order of position. `numbers` picks some of them. */
+  /** In order of position, without what is damaged. `numbers` picks some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
   /** Which messages there are and the version of each: a message with a known version need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
@@ -81,6 +91,8 @@ export type Store = {
   progress(): Promise<Progress | undefined>
   saveProgress(progress: Progress): Promise<void>
 
+  /** The conversations of which something could not be read since this was last asked. */
+  takeDamaged(): Promise<Ref[]>
   /** Problems found in the file itself; empty when it is sound. */
   check(): Promise<string[]>
   /** Brings the write-ahead log back into the file. */
@@ -129,6 +141,8 @@ export type UnitWrite = {
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
   /** False when the unit was only parsed again: its source may be long gone. */
   seen: boolean
+  /** True when some of its kept records were damaged: what is stored and not told now is kept. */
+  partial?: boolean
   cursor: string
   connector_version: number
   redaction_version: number

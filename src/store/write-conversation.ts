@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import { bodyLine, loadLines, saveBodies } from "./bodies.ts"
+import { bodyLine, loadLines, type Placed, saveBodies } from "./bodies.ts"
 import { copiedIn, flagCopies } from "./copies.ts"
 import type { Db } from "./database.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
@@ -43,10 +43,12 @@ export function saveConversation(
 
   const added = numbered.filter((message) => !message.old)
   const kept = new Set(numbered.map((message) => message.old))
-  const gone = [...old.values()].filter((row) => !kept.has(row))
+  const untold = [...old.values()].filter((row) => !kept.has(row))
+  const gone = write.partial ? [] : untold
   const changed = numbered.filter((message) => message.old && message.old.line !== message.line)
   const moved = numbered.filter((message) => message.old && rowDiffers(message))
-  if (added.length > 0 || gone.length > 0 || changed.length > 0) saveBodies(db, id, numbered, gone)
+  if (added.length > 0 || gone.length > 0 || changed.length > 0)
+    saveBodies(db, id, [...numbered, ...(write.partial ? readable(untold) : [])], gone)
   for (const row of gone) deleteMessage(db, id, row.number)
   const touched = new Set([...added, ...changed, ...moved])
   const version = touched.size > 0 ? nextChange(db) : 0
@@ -73,6 +75,11 @@ export function saveConversation(
     existing.facts !== factsKey(facts)
   if (isChanged) updateConversation(db, id, facts)
   return { id, changed: isChanged, added: added.length, fresh: [...touched].map(toStored) }
+}
+
+/** What stays in its chunk as it is. */
+function readable(rows: OldRow[]): Placed[] {
+  return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
 
 function toStored({ number, flags, message }: Numbered): StoredMessage {

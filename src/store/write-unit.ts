@@ -1,4 +1,4 @@
-import { type Block, packBlock, unpackBlock } from "./codec.ts"
+import { type Block, packBlock, readBlock, unpackBlock } from "./codec.ts"
 import { type Db, inTransaction } from "./database.ts"
 import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
@@ -35,7 +35,7 @@ export function writeUnit(db: Db, write: UnitWrite): WriteResult {
       if (saved.fresh.length > 0)
         result.fresh.push({ ref: { source: write.source, id: conversation.id }, messages: saved.fresh })
     }
-    for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
+    if (!write.partial) for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
     return result
   })
 }
@@ -114,8 +114,9 @@ function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void 
   )
   let seq = last ? last.seq + 1 : 0
   let [first, ...rest] = blocks
-  if (last && first && last.bytes < SMALL_BLOCK_BYTES) {
-    first = packBlock([...unpackBlock(last.data), ...unpackBlock(first.data)])
+  const before = last && last.bytes < SMALL_BLOCK_BYTES ? readBlock(last.data) : undefined
+  if (last && first && before) {
+    first = packBlock([...before, ...unpackBlock(first.data)])
     seq = last.seq
   }
   for (const block of [first!, ...rest]) insert.run(unitId, kind, seq++, block.lines, block.bytes, block.data)
