@@ -3,7 +3,7 @@ import { homedir } from "node:os"
 import { dexHome } from "../config/home.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
-import { dropDamage } from "../store/damage-list.ts"
+import { damageFile, dropDamage } from "../store/damage-list.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
@@ -69,7 +69,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       clearListings(home.dir)
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
-      dropDamage(home.damaged, refs)
+      dropDamage(damageFile(home.dir), refs)
       if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)
     },
     close: () => {

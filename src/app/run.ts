@@ -40,11 +40,11 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
 
 /** Says what was met, and leaves a note for the next sync, which repairs it. */
 async function damageNotes(dex: Dex): Promise<string[]> {
-  const refs = await dex.takeDamaged().catch(() => []) // a history that cannot be opened: whoever asked was told
-  if (refs.length === 0) return []
-  const { noteDamage } = await import("../store/damage-list.ts")
-  noteDamage(dex.home.damaged, refs)
-  return [damageNote(refs)]
+  const names = await dex.takeDamaged().catch(() => []) // a history that cannot be opened: whoever asked was told
+  if (names.length === 0) return []
+  const { damageFile, noteDamage } = await import("../store/damage-list.ts")
+  noteDamage(damageFile(dex.home.dir), names)
+  return [damageNote(names)]
 }
 
 /** Where the very thing that was asked for is damaged, that is why it failed. */

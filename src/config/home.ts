@@ -10,8 +10,6 @@ export type Home = {
   knowledge: string
   suggest: string
   lock: string
-  /** Names what commands found damaged. */
-  damaged: string
   traces: string
   config: string
 }
@@ -32,7 +30,6 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     knowledge: join(dir, "knowledge.db"),
     suggest: join(dir, "suggest.db"),
     lock: join(dir, "sync.lock"),
-    damaged: join(dir, "damaged"),
     traces: join(dir, "traces"),
     config: join(dir, "config.json"),
   }

@@ -1,8 +1,9 @@
 import { type Connector, isUnreadable, type Machine, type Unit } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
-import { messageOf } from "../core/error.ts"
+import { isDexError, messageOf } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
+import { damageFile, dropDamage, notedDamage } from "../store/damage-list.ts"
 import { tryLock } from "../store/lock.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/store.ts"
@@ -53,6 +54,10 @@ export type SyncReport = {
   bytes: number
   duration_ms: number
   unreadable: (UnreadableFile & { source: SourceId })[]
+  /** Conversations that were damaged in the history and are whole again. */
+  restored: Ref[]
+  /** Conversations of which something is damaged and could not be restored. */
+  damaged: Ref[]
   /** What became of the vectors, where an embedder is set. */
   embedding?: EmbedReport
 }
@@ -66,6 +71,8 @@ const INDEX_EVERY_MS = 1_500
 const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAY_AGAIN_MS = 3_600_000
+/** A history that an older dex wrote gets its checksums over several syncs, this long each. */
+const SEAL_MS = 2_000
 
 /**
  * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
@@ -86,14 +93,18 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
     bytes: 0,
     duration_ms: 0,
     unreadable: [],
+    restored: [],
+    damaged: [],
   }
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
   try {
+    const noted = await healNoted(deps)
     const plan = await makePlan(deps, options, report)
     if (options.mostBytes !== undefined && bytesOf(plan) > options.mostBytes)
       return { largestUnitBytes: largestOf(plan), archived: report.archived }
     await carryOut(deps, plan, options, report)
+    await sayHealed(deps, noted, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
       deps.store,
@@ -102,6 +113,7 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
     report.complete &&= followed.complete
     if (options.redactAgain || (followed.complete && (await deps.index.isPurgeDue(deps.store))))
       await deps.index.purge(deps.store)
+    await deps.store.seal(Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS))
     if (report.read > 0 || followed.indexed > 0) {
       await deps.store.checkpoint()
       deps.index.checkpoint()
@@ -111,6 +123,22 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
   }
   report.duration_ms = Date.now() - started
   return report
+}
+
+/** What commands found damaged is restored, or marked so that this sync reads it again. */
+async function healNoted({ store, home }: SyncDeps): Promise<Ref[]> {
+  const noted = notedDamage(damageFile(home.dir))
+  await store.heal(noted)
+  return noted
+}
+
+/** Takes what was tried off the list: whoever meets it again, damaged still, notes it again. */
+async function sayHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
+  if (noted.length === 0 || !report.complete) return
+  report.damaged = (await store.injuries(noted)).map(({ ref }) => ref)
+  const still = new Set(report.damaged.map(formatRef))
+  report.restored = noted.filter((ref) => !still.has(formatRef(ref)))
+  dropDamage(damageFile(home.dir), noted)
 }
 
 /** A database that was read whole need not be opened again until it changes. */
@@ -232,10 +260,10 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
     say("reading")
     for await (const { job, result } of readAll(reader, plan.jobs)) {
       left--
-      if (result instanceof Error)
-        report.unreadable.push({ source: job.connector.source, path: job.unit.path, reason: result.message })
+      const written = result instanceof Error ? result : await writeOrHeal(store, result)
+      if (written instanceof Error)
+        report.unreadable.push({ source: job.connector.source, path: job.unit.path, reason: written.message })
       else {
-        const written = await store.writeUnit(result)
         recent.add(written.fresh)
         report.read++
         report.changed += written.changed
@@ -266,6 +294,22 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
     })
   } finally {
     await reader.close()
+  }
+}
+
+/** Where what is stored is damaged, it is healed first; where that does not help either, the others go on without it. */
+async function writeOrHeal(store: Store, write: UnitWrite): Promise<WriteResult | Error> {
+  try {
+    return await store.writeUnit(write)
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "corrupt") throw error
+  }
+  try {
+    await store.heal(write.conversations.map(({ id }) => ({ source: write.source, id })))
+    return await store.writeUnit(write)
+  } catch (error) {
+    if (isDexError(error) && error.code === "corrupt") return error
+    throw error
   }
 }
 

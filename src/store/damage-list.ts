@@ -1,4 +1,5 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { formatRef, isSource, type Ref } from "../core/ref.ts"
 
 // The conversations that commands found damaged while they read, one ref a line. Not in the database: whoever reads
@@ -6,9 +7,14 @@ import { formatRef, isSource, type Ref } from "../core/ref.ts"
 
 const MOST_NOTED = 10_000
 
-export function noteDamage(file: string, refs: readonly Ref[]): void {
+export function damageFile(dexDir: string): string {
+  return join(dexDir, "damaged")
+}
+
+/** Of these names, those that are refs. Everything else is looked at by every sync anyway. */
+export function noteDamage(file: string, names: readonly string[]): void {
   const known = new Set(notedDamage(file).map(formatRef))
-  const fresh = refs.map(formatRef).filter((ref) => !known.has(ref))
+  const fresh = names.filter((name) => refOf(name) && !known.has(name))
   if (fresh.length === 0 || known.size > MOST_NOTED) return
   try {
     appendFileSync(file, fresh.map((ref) => `${ref}\n`).join(""), { mode: 0o600 })

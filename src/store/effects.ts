@@ -1,6 +1,7 @@
 import { isAbsolute, relative } from "node:path"
 import type { Effect } from "../core/conversation.ts"
 import type { Db } from "./database.ts"
+import { rowSum } from "./sums.ts"
 
 export function saveEffects(
   db: Db,
@@ -33,24 +34,20 @@ function saveEffect(
     case "file": {
       const inside = project === undefined ? undefined : pathInside(project, effect.path)
       const fileId = fileIdOf(db, inside === undefined ? null : projectId, inside ?? effect.path)
+      const written = isAbsolute(effect.path) || inside === undefined ? null : effect.path
+      const values = [id, number, fileId, effect.action, written, effect.added ?? null, effect.removed ?? null]
       db.prepare(
-        `insert into touch (conversation_id, number, file_id, action, written, added, removed) values (?, ?, ?, ?, ?, ?, ?)
+        `insert into touch (conversation_id, number, file_id, action, written, added, removed, sum) values (?, ?, ?, ?, ?, ?, ?, ?)
          on conflict do update set added = ifnull(added, 0) + ifnull(excluded.added, 0), removed = ifnull(removed, 0) + ifnull(excluded.removed, 0)`,
-      ).run(
-        id,
-        number,
-        fileId,
-        effect.action,
-        isAbsolute(effect.path) || inside === undefined ? null : effect.path,
-        effect.added ?? null,
-        effect.removed ?? null,
-      )
+      ).run(...values, rowSum("touch", values))
       return
     }
     case "command": {
       const failed = effect.failed === undefined ? null : Number(effect.failed)
-      const sql = "insert into command (conversation_id, number, seq, exit_status, failed) values (?, ?, ?, ?, ?)"
-      db.prepare(sql).run(id, number, seq, effect.exit_status ?? null, failed)
+      const values = [id, number, seq, effect.exit_status ?? null, failed]
+      const sql =
+        "insert into command (conversation_id, number, seq, exit_status, failed, sum) values (?, ?, ?, ?, ?, ?)"
+      db.prepare(sql).run(...values, rowSum("command", values))
       return
     }
     case "commit":

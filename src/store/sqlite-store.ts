@@ -1,12 +1,17 @@
-import { formatRef, type Ref } from "../core/ref.ts"
-import { type Db, explained, inTransaction, openDatabase } from "./database.ts"
+import { formatRef } from "../core/ref.ts"
+import { beforeFirstWrite, type Db, explained, inTransaction, openDatabase } from "./database.ts"
+import { keepSums } from "./keep-sums.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
+import { damagedIds, type OnDamage } from "./sound.ts"
 import type { Progress, Store } from "./store.ts"
+import { knowSums } from "./sums.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
 export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}): Store {
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
+  knowSums(db)
+  beforeFirstWrite(db, () => keepSums(db))
   const historyId = identity(db)
   // SQLite answers at once; the promises are for the stores that cannot.
   const ask = async <T>(work: () => T): Promise<T> => {
@@ -16,8 +21,9 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
       throw explained(error, path)
     }
   }
-  const met = new Map<string, Ref>()
-  const onDamage = (ref: Ref) => void met.set(formatRef(ref), { source: ref.source, id: ref.id })
+  const met = new Set<string>()
+  const onDamage: OnDamage = (what) =>
+    void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
   return {
     id: async () => historyId,
     knownUnits: (source) => ask(() => read.knownUnits(db, source)),
@@ -53,29 +59,29 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
-    sourceReport: () => ask(() => read.sourceReport(db)),
+    sourceReport: () => ask(() => read.sourceReport(db, onDamage)),
     revision: () => ask(() => read.revision(db, historyId)),
     changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
-    resolve: (query) => ask(() => read.resolve(db, query)),
-    conversation: (ref) => ask(() => read.conversation(db, ref)),
-    list: (filter) => ask(() => read.list(db, filter)),
+    resolve: (query) => ask(() => read.resolve(db, query, onDamage)),
+    conversation: (ref) => ask(() => read.conversation(db, ref, onDamage)),
+    list: (filter) => ask(() => read.list(db, filter, onDamage)),
     messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers, onDamage)),
     versions: (ref) => ask(() => read.versions(db, ref)),
     touching: (file) => ask(() => read.touching(db, file)),
     usingModel: (model) => ask(() => read.usingModel(db, model)),
-    filesOf: (ref) => ask(() => read.filesOf(db, ref)),
+    filesOf: (ref) => ask(() => read.filesOf(db, ref, onDamage)),
     editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
     commandsOf: (ref) => ask(() => read.commandsOf(db, ref, onDamage)),
-    madeIn: (ref) => ask(() => read.madeIn(db, ref)),
-    commits: (filter) => ask(() => read.commits(db, filter)),
-    work: (refs) => ask(() => read.work(db, refs)),
+    madeIn: (ref) => ask(() => read.madeIn(db, ref, onDamage)),
+    commits: (filter) => ask(() => read.commits(db, filter, onDamage)),
+    work: (refs) => ask(() => read.work(db, refs, onDamage)),
     around: async (ref, before, after) => {
       const { around } = await import("./around.ts")
       return ask(() => around(db, ref, before, after))
     },
-    stats: () => ask(() => read.stats(db)),
-    collections: () => ask(() => read.collections(db)),
-    documentsIn: (name) => ask(() => read.documentsIn(db, name)),
+    stats: () => ask(() => read.stats(db, onDamage)),
+    collections: () => ask(() => read.collections(db, onDamage)),
+    documentsIn: (name) => ask(() => read.documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
       const { saveCollection } = await import("./collections.ts")
       return ask(() => saveCollection(db, collection))
@@ -88,8 +94,8 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
       const { removeDocuments } = await import("./collections.ts")
       return ask(() => removeDocuments(db, keys))
     },
-    projects: () => ask(() => read.projects(db)),
-    busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit)),
+    projects: () => ask(() => read.projects(db, onDamage)),
+    busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit, onDamage)),
     setPrivate: (project, isPrivate) =>
       ask(() => {
         const sql = "update project set private = ? where path = ?"
@@ -97,29 +103,49 @@ export function openStore(path: string, { cacheKb }: { cacheKb?: number } = {}):
       }),
     family: async (refs) => {
       const { family } = await import("./forget.ts")
-      return ask(() => family(db, refs))
+      const { mendRows } = await import("./mend.ts")
+      return ask(() => {
+        // Whose subagent or fork a damaged row is, nobody knows.
+        if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
+        return family(db, refs)
+      })
     },
     forget: async (refs) => {
       const { forget } = await import("./forget.ts")
-      return ask(() => forget(db, refs))
+      const { mendRows } = await import("./mend.ts")
+      return ask(() => {
+        // What tells where every copy is must be right.
+        inTransaction(db, () => [mendRows(db, "claim"), mendRows(db, "unit")])
+        return forget(db, refs)
+      })
     },
     forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
-    progress: () =>
-      ask(() => {
-        const value = db.prepare("select value from meta where key = 'sync_progress'").pluck().get() as
-          | string
-          | undefined
-        return value === undefined ? undefined : (JSON.parse(value) as Progress)
-      }),
+    progress: () => ask(() => read.metaJson<Progress>(db, "sync_progress")),
     saveProgress: (progress) =>
       ask(() => {
         const sql = "insert or replace into meta (key, value) values ('sync_progress', ?)"
         inTransaction(db, () => db.prepare(sql).run(JSON.stringify(progress)))
       }),
     takeDamaged: async () => {
-      const refs = [...met.values()]
+      const names = [...met]
       met.clear()
-      return refs
+      return names
+    },
+    injuries: async (refs) => {
+      const { injuriesOf } = await import("./inspect.ts")
+      return ask(() => injuriesOf(db, refs))
+    },
+    heal: async (refs, { everywhere = false } = {}) => {
+      const { heal } = await import("./heal.ts")
+      return ask(() => heal(db, refs, everywhere))
+    },
+    seal: async (deadline) => {
+      const { seal } = await import("./seal.ts")
+      return ask(() => seal(db, deadline))
+    },
+    inspect: async () => {
+      const { inspect } = await import("./inspect.ts")
+      return ask(() => inspect(db))
     },
     check: () => ask(() => problemsOf(db)),
     checkpoint: () => ask(() => void db.pragma("wal_checkpoint(truncate)")),

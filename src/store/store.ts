@@ -2,6 +2,8 @@ import type { Conversation, Effect, Kind, Message, Role, SourceId, Title } from 
 import type { Ref, RefQuery } from "../core/ref.ts"
 import type { Usage } from "../core/usage.ts"
 import type { Block } from "./codec.ts"
+import type { Healing } from "./heal.ts"
+import type { Injury, Inspection } from "./inspect.ts"
 
 /**
  * Keeps conversations. SQLite today, PostgreSQL for a team later: one contract suite describes both, and nothing above
@@ -91,9 +93,17 @@ export type Store = {
   progress(): Promise<Progress | undefined>
   saveProgress(progress: Progress): Promise<void>
 
-  /** The conversations of which something could not be read since this was last asked. */
-  takeDamaged(): Promise<Ref[]>
-  /** Problems found in the file itself; empty when it is sound. */
+  /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
+  takeDamaged(): Promise<string[]>
+  /** What of these is damaged, and what would restore it. */
+  injuries(refs: Ref[]): Promise<Injury[]>
+  /** Restores what it can of these, or, `everywhere`, of everything; what is to be read again is marked for the next sync. */
+  heal(refs: Ref[], options?: { everywhere?: boolean }): Promise<Healing>
+  /** Gives checksums to what an older dex wrote, until the deadline. */
+  seal(deadline: number): Promise<void>
+  /** Reads everything there is, and says what is not what was written. */
+  inspect(): Promise<Inspection>
+  /** Problems found in the file itself; empty when there are none. */
   check(): Promise<string[]>
   /** Brings the write-ahead log back into the file. */
   checkpoint(): Promise<void>

@@ -6,9 +6,22 @@ import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
+import { makeReady } from "./heal.ts"
+import { HELD, readHeld } from "./held.ts"
+import { despiteIndexes } from "./mend.ts"
+import type { Stored } from "./sound.ts"
 import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
+import { isSound, rowSum } from "./sums.ts"
 
-type Existing = { id: number; unit_id: number; authority: number; last_number: number; facts: string }
+type Existing = {
+  id: number
+  unit_id: number
+  authority: number
+  last_number: number
+  held: string | null
+  facts: string
+  damaged: boolean
+}
 
 export type Row = {
   number: number
@@ -20,8 +33,8 @@ export type Row = {
   at: number | null
 }
 
-/** A stored message with its body, to see whether it changed. */
-export type OldRow = Row & { line: string }
+/** A stored message with its body, to see whether it changed; `damaged` where its row cannot be relied on. */
+export type OldRow = Row & { line: string; damaged?: boolean }
 
 /** Undefined when another unit with a better claim already tells this conversation. */
 export function saveConversation(
@@ -36,16 +49,17 @@ export function saveConversation(
 
   const projectId =
     conversation.project === undefined ? null : projectIdOf(db, conversation.project, conversation.git_remote)
-  const old = existing ? loadMessages(db, existing.id) : new Map<string, OldRow>()
+  const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
   const takenOver = existing !== undefined && existing.unit_id !== unitId
-  const numbered = numberMessages(conversation.messages, old, existing?.last_number ?? 0)
+  const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
+  const numbered = numberMessages(conversation.messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
 
   const added = numbered.filter((message) => !message.old)
   const kept = new Set(numbered.map((message) => message.old))
   const untold = [...old.values()].filter((row) => !kept.has(row))
   const gone = write.partial ? [] : untold
-  const changed = numbered.filter((message) => message.old && message.old.line !== message.line)
+  const changed = numbered.filter(({ old, line }) => old && (old.line !== line || old.damaged))
   const moved = numbered.filter((message) => message.old && rowDiffers(message))
   if (added.length > 0 || gone.length > 0 || changed.length > 0)
     saveBodies(db, id, [...numbered, ...(write.partial ? readable(untold) : [])], gone)
@@ -55,7 +69,7 @@ export function saveConversation(
   for (const message of touched) saveMessage(db, id, message, version)
   for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, conversation.project)
 
-  const lastNumber = numbered.reduce((last, message) => Math.max(last, message.number), existing?.last_number ?? 0)
+  const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), last)
   const copies = flagCopies(db, write.source, id, added)
   const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
@@ -72,8 +86,10 @@ export function saveConversation(
     takenOver ||
     added.length + gone.length + changed.length + moved.length > 0 ||
     copies !== undefined ||
+    existing.damaged ||
     existing.facts !== factsKey(facts)
-  if (isChanged) updateConversation(db, id, facts)
+  if (existing?.damaged) despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
+  else if (isChanged) updateConversation(db, id, facts)
   return { id, changed: isChanged, added: added.length, fresh: [...touched].map(toStored) }
 }
 
@@ -98,14 +114,13 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
 }
 
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
-  const row = db
-    .prepare(
-      `select id, unit_id, authority, last_number, project_id, kind, title, title_from, cwds, git_branch, git_commit,
-         agent_version, parent_id, parent_call_id, fork_of, resume_of, started_at, ended_at, models, usage
-       from conversation where source = ? and native_id = ?`,
-    )
-    .get(source, nativeId) as (Existing & Record<string, unknown>) | undefined
-  return row && { ...row, facts: factsKey(row) }
+  const find = db.prepare("select * from conversation where source = ? and native_id = ?")
+  let row = find.get(source, nativeId) as (Existing & Stored) | undefined
+  if (row && !isSound("conversation", row)) {
+    makeReady(db, row.id)
+    row = find.get(source, nativeId) as typeof row
+  }
+  return row && { ...row, facts: factsKey(row), damaged: !isSound("conversation", row) }
 }
 
 /** A better authority wins; among equals one that is still there, then the one written last, then the smaller key. */
@@ -134,9 +149,12 @@ export type Numbered = {
 /** A native record keeps the number it was given; what is found late is numbered after the last. */
 function numberMessages(messages: MessageWrite[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
   let next = lastNumber + 1
+  // Of a damaged row not even the key is known for sure: what it says tells which message it is.
+  const damaged = [...old.values()].filter((row) => row.damaged)
   return messages.map((message, index) => {
     const key = hashKey(message.key)
-    const row = old.get(key.toString("latin1"))
+    const row =
+      old.get(key.toString("latin1")) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
     const number = row?.number ?? next++
     const numbered: Numbered = {
       number,
@@ -144,7 +162,7 @@ function numberMessages(messages: MessageWrite[], old: Map<string, OldRow>, last
       message,
       key,
       flags: flagsOf(message) | (row ? row.flags & FLAG.copied : 0),
-      chunk: row?.chunk ?? -1,
+      chunk: row && !row.damaged ? row.chunk : -1,
       line: bodyLine(number, message),
     }
     if (row) numbered.old = row
@@ -161,6 +179,7 @@ function flagsOf(message: MessageWrite): number {
 
 function rowDiffers({ old, message, position, number, flags }: Numbered): boolean {
   return (
+    old!.damaged === true ||
     old!.role !== message.role ||
     old!.flags !== flags ||
     old!.at !== (message.at ?? null) ||
@@ -174,12 +193,26 @@ function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
 
-function loadMessages(db: Db, id: number): Map<string, OldRow> {
+function loadMessages(db: Db, { id, held }: Existing): Map<string, OldRow> {
+  const rows = readMessages(db, id)
+  const isWhole = held === null || readHeld(held).message === rows.length
+  if (isWhole && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
+  makeReady(db, id)
+  return byKey(readMessages(db, id))
+}
+
+function readMessages(db: Db, id: number): OldRow[] {
   const lines = loadLines(db, id)
-  const rows = db
-    .prepare("select number, position, chunk, key, role, flags, at from message where conversation_id = ?")
-    .all(id) as Row[]
-  return new Map(rows.map((row) => [row.key.toString("latin1"), { ...row, line: lines.get(row.number) ?? "" }]))
+  const rows = db.prepare("select * from message where conversation_id = ?").all(id) as (Row & Stored)[]
+  return rows.map((row) => ({
+    ...row,
+    line: lines.get(row.number) ?? "",
+    ...(!isSound("message", row) && { damaged: true }),
+  }))
+}
+
+function byKey(rows: OldRow[]): Map<string, OldRow> {
+  return new Map(rows.map((row) => [row.key.toString("latin1"), row]))
 }
 
 function saveMessage(
@@ -188,9 +221,11 @@ function saveMessage(
   { number, position, chunk, key, flags, message }: Numbered,
   version: number,
 ): void {
+  const at = message.at ?? null
+  const values = [id, number, position === number ? null : position, chunk, key, message.role, flags, at, version]
   db.prepare(
-    "insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-  ).run(id, number, position === number ? null : position, chunk, key, message.role, flags, message.at ?? null, version)
+    "insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version, sum) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  ).run(...values, rowSum("message", values))
 }
 
 function deleteMessage(db: Db, id: number, number: number): void {
@@ -221,16 +256,20 @@ function existingFork(db: Db, id: number): string | undefined {
   return (db.prepare("select fork_of from conversation where id = ?").pluck().get(id) as string | null) ?? undefined
 }
 
-function updateConversation(db: Db, id: number, facts: Facts): void {
+/** A row that was damaged gets its name again too; then all of it is as it was written just now. */
+function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): void {
   db.prepare(
     `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
        title_from = @title_from, cwds = @cwds, git_branch = @git_branch, git_commit = @git_commit, agent_version = @agent_version,
        parent_id = @parent_id, parent_call_id = @parent_call_id, fork_of = @fork_of, resume_of = @resume_of,
        started_at = @started_at, ended_at = @ended_at, models = @models, usage = @usage, message_count = @message_count,
-       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes
+       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${HELD}
      where id = @id`,
   ).run({ ...facts, id })
   refreshCounts(db, id)
+  if (source === undefined) return
+  const sql = "update conversation set source = ?, native_id = ?, sum = null where id = ?"
+  db.prepare(sql).run(source, nativeId, id)
 }
 
 export function conversationsOf(db: Db, unitId: number): number[] {

@@ -30,8 +30,8 @@ export type Dex = {
   hasSuggestions(): boolean
   /** What was suggested and what is subscribed to. Its file is made when the first is kept. */
   suggestions(): Promise<Suggestions>
-  /** The conversations that could not be read whole since this was last asked. */
-  takeDamaged(): Promise<Ref[]>
+  /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
+  takeDamaged(): Promise<string[]>
   syncDeps(): Promise<SyncDeps>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void

@@ -58,6 +58,8 @@ export type SyncOutput = {
   bytes: number
   duration_ms: number
   unreadable: { source: string; path: string; reason: string }[]
+  restored: string[]
+  damaged: string[]
   embedding?: Embedding
 }
 
@@ -96,6 +98,12 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
     notes.push(`Unreadable: ${shortPath(file.path, home)} (${safeLine(file.reason)})`)
   if (output.unreadable.length > 5)
     notes.push(`… and ${output.unreadable.length - 5} more unreadable. \`dex sources\` lists them.`)
+  if (output.restored.length > 0)
+    notes.push(`Restored what was damaged in history.db: ${output.restored.map(safeLine).join(", ")}.`)
+  if (output.damaged.length > 0)
+    notes.push(
+      `Damaged in history.db: ${output.damaged.map(safeLine).join(", ")}. \`dex doctor\` shows what is lost and what to do.`,
+    )
   if (output.embedding) notes.push(...embeddingNotes(output.embedding))
   return { lines, notes }
 }
