@@ -10,6 +10,7 @@ export type TableSql = {
   /** For each column its type and its bytes, then the checksum. */
   cells: string
   replace: string
+  insert: string
   /** Gives so many rows without a checksum theirs. */
   seal: string
   sealOf: string
@@ -56,6 +57,11 @@ function sqlOf(table: Summed): TableSql {
       [...columns, "sum"].map((name) => [name, "= ?"].join(" ")).join(", "),
       "where",
       where,
+    ].join(" "),
+    insert: [
+      "insert or ignore into",
+      table,
+      ["(", [...columns, "sum"].join(", "), ") values (", [...columns, "sum"].map(() => "?").join(", "), ")"].join(""),
     ].join(" "),
     seal: [seal, "limit ?"].join(" "),
     sealOf: [seal, "and", first].join(" "),

@@ -198,7 +198,17 @@ function loadMessages(db: Db, { id, held }: Existing): Map<string, OldRow> {
   const isWhole = held === null || readHeld(held).message === rows.length
   if (isWhole && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
   makeReady(db, id)
-  return byKey(readMessages(db, id))
+  const mended = readMessages(db, id)
+  return byKey([...mended, ...withoutRow(db, id, mended)])
+}
+
+/** Messages whose text is there and whose row is gone: the text tells their number. */
+function withoutRow(db: Db, id: number, rows: OldRow[]): OldRow[] {
+  const known = new Set(rows.map(({ number }) => number))
+  const none = { position: null, chunk: -1, role: "", flags: 0, at: null, damaged: true }
+  return [...loadLines(db, id)]
+    .filter(([number]) => !known.has(number))
+    .map(([number, line]) => ({ ...none, number, line, key: Buffer.from(`without a row ${number}`) }))
 }
 
 function readMessages(db: Db, id: number): OldRow[] {

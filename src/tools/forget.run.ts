@@ -3,6 +3,7 @@ import { basename, join, resolve } from "node:path"
 import { chatFolderOf } from "../connectors/dex-chat.ts"
 import { DexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
+import { removeDamaged } from "../store/damaged-files.ts"
 import type { Store } from "../store/store.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
@@ -26,6 +27,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   await dex.clearCopies(refs, projects)
   await store.forget(refs)
   removeChats(dex, refs)
+  removeDamaged(dex.home.history) // a damaged history that a repair kept holds it too
   await dex.clearCopies(refs, projects)
   const index = await dex.index()
   if (index) {

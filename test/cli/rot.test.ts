@@ -1,6 +1,7 @@
-import { rmSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { openSqlite } from "../../src/store/engine.ts"
 import { dex } from "../support/dex.ts"
 import { flipBit, loseSector, rotBodies, rotRecords } from "../support/rot.ts"
 import { synced } from "../support/synced.ts"
@@ -96,3 +97,73 @@ describe("damaged raw records", () => {
     expect(await shown(home)).toEqual(before)
   })
 })
+
+describe("dex doctor --repair", () => {
+  const all = ["search mutex", "list --all", `show ${AUTH}`, `show ${SIDEBAR}`, "stats", "sources"]
+  const answers = async (home: string) =>
+    Promise.all(all.map(async (line) => (await dex(home, line.split(" "))).stdout.replace(/\n.*(?:disk|size).*/g, "")))
+
+  test("recovers everything from a file that SQLite cannot read, and keeps the damaged one", async () => {
+    const home = await synced()
+    await dex(home, ["forget", `claude_code:33333333-3333-4333-8333-333333333333`, "--yes"])
+    const before = await answers(home)
+    for (const page of brokenPages(home)) {
+      const { stdout, code } = await dex(home, ["doctor"])
+      expect([page, code, stdout]).toEqual([
+        page,
+        1,
+        expect.stringMatching(/history.db is damaged[\s\S]*dex doctor --repair/),
+      ])
+      const run = await dex(home, ["doctor", "--repair"])
+      expect([page, run.code, run.stderr]).toEqual([
+        page,
+        0,
+        expect.stringMatching(/The damaged one was kept: .*history\.damaged-/),
+      ])
+      expect([page, await answers(home)]).toEqual([page, before])
+    }
+    expect(
+      readdirSync(join(home, ".dex")).filter((file) => file.startsWith("history.damaged-")).length,
+    ).toBeGreaterThan(0)
+    await dex(home, ["forget", AUTH, "--yes"])
+    expect(readdirSync(join(home, ".dex")).filter((file) => file.startsWith("history.damaged-"))).toEqual([])
+  })
+
+  test("recovers what is not on the damaged page when the agents' files are gone", async () => {
+    const home = await synced()
+    rmSync(join(home, ".claude"), { recursive: true })
+    await dex(home, ["sync"])
+    const before = await answers(home)
+    for (const page of brokenPages(home)) {
+      expect([page, (await dex(home, ["doctor", "--repair"])).code]).toEqual([page, 0])
+      expect([page, await answers(home)]).toEqual([page, before])
+    }
+  })
+
+  test("says that nothing was damaged where nothing was", async () => {
+    const home = await synced()
+    expect(await dex(home, ["doctor", "--repair"])).toMatchObject({ code: 0, stderr: "\nNothing was damaged.\n" })
+  })
+})
+
+/** Breaks one page of the file after the other: its header, and roots of trees. Each is to be repaired before the next. */
+function* brokenPages(home: string): Generator<string> {
+  for (const [table, what, at, bits] of [
+    ["", "the header of the file", 3, 0xff],
+    ["message", "the kind of the page", 0, 8],
+    ["conversation", "the kind of the page", 0, 8],
+    ["unit", "where its first row is", 9, 0xff],
+    ["raw", "how many rows it has", 4, 2],
+    ["body", "where its first row is", 9, 1],
+  ] as const) {
+    const path = join(home, ".dex", "history.db")
+    const db = openSqlite(path)
+    db.pragma("wal_checkpoint(truncate)")
+    const root = db.prepare("select rootpage from sqlite_master where name = ?").pluck().get(table) ?? 1
+    db.close()
+    const bytes = readFileSync(path)
+    bytes[((root as number) - 1) * 4096 + at]! ^= bits
+    writeFileSync(path, bytes)
+    yield `${table} ${what}`
+  }
+}

@@ -163,7 +163,10 @@ function countLines(label: string, counts: Record<string, number>): string[] {
   return [`  ${label}: ${shown.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
 }
 
-type DoctorOutput = { checks: { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }[] }
+type DoctorOutput = {
+  repaired?: { kept_as?: string; rows?: number; restored: string[]; damaged: string[] }
+  checks: { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }[]
+}
 
 export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): Printed {
   const marks = {
@@ -177,7 +180,16 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
     if (check.mend) lines.push(`         → ${paint(terminal, "cyan", check.mend)}`)
     return lines
   })
-  return { lines }
+  return { lines, ...(output.repaired && { notes: repairNotes(output.repaired) }) }
+}
+
+function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOutput["repaired"]>): string[] {
+  const notes: string[] = []
+  if (kept_as !== undefined)
+    notes.push(`Made a new history.db of ${many(rows ?? 0, "row")}. The damaged one was kept: ${safeLine(kept_as)}`)
+  if (restored.length > 0) notes.push(`Restored: ${restored.map(safeLine).join(", ")}.`)
+  if (damaged.length > 0) notes.push(`Could not be restored whole: ${damaged.map(safeLine).join(", ")}.`)
+  return notes.length > 0 ? notes : ["Nothing was damaged."]
 }
 
 type ForgetOutput = { forgotten: string[]; count: number; asked?: boolean }
