@@ -3,6 +3,7 @@ import { homedir } from "node:os"
 import { dexHome } from "../config/home.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
+import { damageFile, dropDamage } from "../store/damage-list.ts"
 import type { Knowledge } from "../store/knowledge.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
@@ -57,6 +58,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     index: async () => (existsSync(home.index) ? openIndex() : undefined),
     hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
+    takeDamaged: async () => (store ? (await store).takeDamaged() : []),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/finish-forgetting.ts")
       await finishForgetting(home, 0)
@@ -73,6 +75,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       clearScratch(home)
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
+      dropDamage(damageFile(home.dir), refs)
       if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)
     },
     redactCopies: async () => {

@@ -1,8 +1,10 @@
 import { join } from "node:path"
 import { loadSettings } from "../config/load.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import { visibleIn } from "../render/visible.ts"
 import type { Dex } from "../tools/context.ts"
+import { damageNote } from "../tools/damage-note.ts"
 import { isTraced, observe } from "../tools/observe.ts"
 import { appendTrace } from "../trace/append.ts"
 
@@ -11,6 +13,8 @@ export type Answer = {
   output: unknown
   /** How many such signs were taken out. */
   removed: number
+  /** What is damaged and was left out, and what to do about it. */
+  notes: string[]
   /** Writes the trace. For after the answer is out: nobody waits for it, and it never fails. */
   record(): Promise<void>
 }
@@ -21,8 +25,11 @@ export type Answer = {
  */
 export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Promise<Answer> {
   if (!isTraced(tool)) {
-    const output = await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
-    return { ...visibleIn(output), record: async () => {} }
+    const run = (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
+    const output = await run.catch(async (error: unknown) => {
+      throw withDamage(error, await damageNotes(dex))
+    })
+    return { ...visibleIn(output), notes: await damageNotes(dex), record: async () => {} }
   }
   const { ended, trace } = await observe(tool, dex, input)
   const record = async () => {
@@ -32,9 +39,26 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
       // A full disk or a read-only home: the answer stands without its trace.
     }
   }
-  if ("output" in ended) return { ...visibleIn(ended.output), record }
+  const notes = await damageNotes(dex)
+  if ("output" in ended) return { ...visibleIn(ended.output), notes, record }
   await record()
-  throw ended.error
+  throw withDamage(ended.error, notes)
+}
+
+/** Says what was met, and leaves a note for the next sync, which repairs it. */
+async function damageNotes(dex: Dex): Promise<string[]> {
+  const names = await dex.takeDamaged().catch(() => []) // a history that cannot be opened: whoever asked was told
+  if (names.length === 0) return []
+  const { damageFile, noteDamage } = await import("../store/damage-list.ts")
+  noteDamage(damageFile(dex.home.dir), names)
+  return [damageNote(names)]
+}
+
+/** Where the very thing that was asked for is damaged, that is why it failed. */
+function withDamage(error: unknown, notes: string[]): unknown {
+  return isDexError(error) && notes.length > 0
+    ? new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
+    : error
 }
 
 function tracesAreOn(dex: Dex): boolean {

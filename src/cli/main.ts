@@ -93,6 +93,7 @@ async function runCommand(tool: Tool<never>, input: unknown, json: boolean): Pro
     const confirmed = await confirmIfNeeded(tool, input, answer.output, dex, json)
     if (json) write(`${toJson(tool.name === "sync" ? { event: "done", ...(confirmed as object) } : confirmed)}\n`)
     else await print(tool.name, confirmed, input, dex)
+    for (const note of answer.notes) process.stderr.write(errorText(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     return tool.found === undefined || tool.found(confirmed as never) ? 0 : 1
   } finally {

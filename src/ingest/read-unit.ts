@@ -2,6 +2,7 @@ import { isAbsolute, join, relative } from "node:path"
 import { crc32 } from "node:zlib"
 import type { Connector, Cursor, RawRecord, Unit } from "../connectors/connector.ts"
 import type { Conversation } from "../core/conversation.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import { type Block, packLines } from "../store/codec.ts"
 import { syncScratch } from "../store/scratch.ts"
 import type { ConversationWrite, KnownUnit, MessageWrite, Store, UnitWrite } from "../store/store.ts"
@@ -16,6 +17,8 @@ export type ReadContext = {
   projectOf: (cwd: string) => string
   dexDir: string
   store: Pick<Store, "knownUnit" | "rawLines" | "forgottenAmong">
+  /** Some of its kept records are damaged: go by the others. */
+  onlyWhole?: boolean
 }
 
 /** What is to be stored of a unit: what is new in its source, or (`replay`) what its kept records say today. */
@@ -26,7 +29,14 @@ export async function takeUnit(
   context: ReadContext,
 ): Promise<UnitWrite> {
   const known = await context.store.knownUnit(connector.source, unit.key)
-  return replay && known ? replayUnit(connector, unit, known, context) : readUnit(connector, unit, known, context)
+  if (replay && known) return replayUnit(connector, unit, known, context)
+  try {
+    return await readUnit(connector, unit, known, context)
+  } catch (error) {
+    if (!known || !isDexError(error) || error.code !== "damaged") throw error
+    // The source is here, so all of it is read, as another connector would; what is still whole says what it left.
+    return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyWhole: true })
+  }
 }
 
 /**
@@ -72,6 +82,7 @@ async function readUnit(
       modifiedAt: unit.modifiedAt,
     },
     seen: true,
+    ...(context.onlyWhole && { partial: true }),
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
@@ -134,7 +145,15 @@ async function parsedLines(
   unitKey: string,
   kind: "live" | "left",
 ): Promise<RawRecord[]> {
-  return (await context.store.rawLines(connector.source, unitKey, kind)).map((line) => JSON.parse(line) as RawRecord)
+  const { store, onlyWhole = false } = context
+  return (await store.rawLines(connector.source, unitKey, kind, { onlyWhole })).flatMap((line) => {
+    try {
+      return [JSON.parse(line) as RawRecord]
+    } catch (cause) {
+      if (onlyWhole) return []
+      throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`, { cause })
+    }
+  })
 }
 
 function redactAll(

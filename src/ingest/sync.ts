@@ -1,9 +1,10 @@
 import { sep } from "node:path"
 import { type Connector, isUnreadable, type Machine, type Seen, type Unit } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
-import { messageOf } from "../core/error.ts"
+import { isDexError, messageOf } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
+import { damageFile, dropDamage, notedDamage } from "../store/damage-list.ts"
 import { tryLock } from "../store/lock.ts"
 import { removeLeftovers, removeSyncScratch, syncScratch } from "../store/scratch.ts"
 import type { SearchIndex } from "../store/search-index.ts"
@@ -57,6 +58,10 @@ export type SyncReport = {
   bytes: number
   duration_ms: number
   unreadable: (UnreadableFile & { source: SourceId })[]
+  /** Conversations that were damaged in the history and are whole again. */
+  restored: Ref[]
+  /** Conversations of which something is damaged and could not be restored. */
+  damaged: Ref[]
   /** What became of the vectors, where an embedder is set. */
   embedding?: EmbedReport
 }
@@ -71,6 +76,8 @@ const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAY_AGAIN_MS = 3_600_000
 const TRY_AGAIN_MS = 24 * 3_600_000
+/** A history that an older dex wrote gets its checksums over several syncs, this long each. */
+const SEAL_MS = 2_000
 
 /**
  * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
@@ -91,18 +98,22 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
     bytes: 0,
     duration_ms: 0,
     unreadable: [],
+    restored: [],
+    damaged: [],
   }
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
   let isHandedOn = false
   try {
     removeLeftovers(deps.home.dir)
+    const noted = await healNoted(deps)
     const plan = await makePlan(deps, options, report)
     if (options.mostBytes !== undefined && bytesOf(plan) > options.mostBytes) {
       isHandedOn = true
       return { largestUnitBytes: largestOf(plan), archived: report.archived }
     }
     await carryOut(deps, plan, options, report)
+    await sayHealed(deps, noted, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
       deps.store,
@@ -111,6 +122,7 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
     report.complete &&= followed.complete
     if (options.redactAgain || (followed.complete && (await deps.index.isPurgeDue(deps.store))))
       await deps.index.purge(deps.store)
+    await deps.store.seal(Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS))
     if (report.read > 0 || followed.indexed > 0) {
       await deps.store.checkpoint()
       deps.index.checkpoint()
@@ -122,6 +134,22 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
   }
   report.duration_ms = Date.now() - started
   return report
+}
+
+/** What commands found damaged is restored, or marked so that this sync reads it again. */
+async function healNoted({ store, home }: SyncDeps): Promise<Ref[]> {
+  const noted = notedDamage(damageFile(home.dir))
+  await store.heal(noted)
+  return noted
+}
+
+/** Takes what was tried off the list: whoever meets it again, damaged still, notes it again. */
+async function sayHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
+  if (noted.length === 0 || !report.complete) return
+  report.damaged = (await store.injuries(noted)).map(({ ref }) => ref)
+  const still = new Set(report.damaged.map(formatRef))
+  report.restored = noted.filter((ref) => !still.has(formatRef(ref)))
+  dropDamage(damageFile(home.dir), noted)
 }
 
 /** A database that was read whole need not be opened again until it changes. */
@@ -273,10 +301,10 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
   )
 }
 
-/** A unit whose source is gone, to be parsed again; undefined where its records are not kept either. */
+/** A unit whose source is gone, to be parsed again; undefined where its records are not kept either, or not whole. */
 async function keptUnit(store: Store, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
-  if (!known || known.raw_withheld) return undefined
+  if (!known || known.raw_withheld || !(await store.hasWholeRecords(source, key))) return undefined
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 
@@ -307,13 +335,13 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
     for await (const { job, result } of readAll(reader, plan.jobs)) {
       left--
       waiting.delete(job.unit)
-      if (result instanceof Error) {
+      const written = result instanceof Error ? result : await writeOrHeal(store, result)
+      if (written instanceof Error) {
         const { stamp } = job.unit
-        const mark = result instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
-        const reason = redactText(result.message)
+        const mark = written instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
+        const reason = redactText(written.message)
         report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
       } else {
-        const written = await store.writeUnit(result)
         recent.add(written.fresh)
         left += readAgain(plan, waiting, job, written.again)
         report.read++
@@ -357,6 +385,22 @@ function readAgain(plan: Plan, waiting: Set<NamedUnit>, { connector }: Job, keys
     plan.jobs.push({ connector, unit, replay: false })
   }
   return done.length
+}
+
+/** Where what is stored is damaged, it is healed first; where that does not help either, the others go on without it. */
+async function writeOrHeal(store: Store, write: UnitWrite): Promise<WriteResult | Error> {
+  try {
+    return await store.writeUnit(write)
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "corrupt") throw error
+  }
+  try {
+    await store.heal(write.conversations.map(({ id }) => ({ source: write.source, id })))
+    return await store.writeUnit(write)
+  } catch (error) {
+    if (isDexError(error) && error.code === "corrupt") return error
+    throw error
+  }
 }
 
 /** So that nobody is told that the history is old. Not at every sync: one with nothing to do should write nothing. */

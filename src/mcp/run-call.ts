@@ -50,13 +50,15 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const { output, removed, record } = await runTool(tool as never, forOneCall(dex, signal, _meta, fresh), filled.ok)
-    setImmediate(() => void record())
-    return told(tool, output, removed, asOf)
+    const ran = await runTool(tool as never, forOneCall(dex, signal, _meta, fresh), filled.ok)
+    setImmediate(() => void ran.record())
+    return told(tool, ran, asOf)
   })
 }
 
-function told(tool: Offered, output: unknown, removed: number, asOf: number | undefined): Told {
+type Ran = { output: unknown; removed: number; notes: string[] }
+
+function told(tool: Offered, { output, removed, notes }: Ran, asOf: number | undefined): Told {
   const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
   const known =
     tool.name === "guide"
@@ -67,7 +69,7 @@ function told(tool: Offered, output: unknown, removed: number, asOf: number | un
     removed === 0 ? "" : `\nnote: ${removed} invisible ${removed === 1 ? "character was" : "characters were"} removed`
   return {
     output,
-    text: (textOf(tool.mcp.name, output, offered) ?? toJson(output)) + hidden + known,
+    text: [textOf(tool.mcp.name, output, offered) ?? toJson(output), ...notes].join("\n") + hidden + known,
     ...(fresh_as_of !== undefined && { fresh_as_of }),
   }
 }

@@ -1,6 +1,7 @@
-import { numberOfLine, packBlock, unpackBlock } from "./codec.ts"
+import { numberOfLine, packBlock, readBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import type { MessageWrite } from "./store.ts"
+import { rowSum } from "./sums.ts"
 
 const CHUNK_CHARS = 128 << 10
 
@@ -11,13 +12,13 @@ export function bodyLine(number: number, { model, usage, parts, effects }: Messa
   return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
 }
 
-/** Every message's body line, by number. */
+/** Every message's body line, by number; without those of damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
   for (const { data } of db.prepare("select data from body where conversation_id = ?").iterate(id) as Iterable<{
     data: Buffer
   }>) {
-    for (const line of unpackBlock(data)) lines.set(numberOfLine(line), line)
+    for (const line of readBlock(data) ?? []) lines.set(numberOfLine(line), line)
   }
   return lines
 }
@@ -46,12 +47,14 @@ export function saveBodies(db: Db, id: number, messages: Placed[], gone: { chunk
     if (members) members.push(message)
     else byChunk.set(chunk, [message])
   }
-  const save = db.prepare("insert or replace into body (conversation_id, chunk, data) values (?, ?, ?)")
+  const save = db.prepare("insert or replace into body (conversation_id, chunk, data, sum) values (?, ?, ?, ?)")
   for (const number of dirty) {
     const members = byChunk.get(number)
     if (!members || members.length === 0)
       db.prepare("delete from body where conversation_id = ? and chunk = ?").run(id, number)
-    else
-      save.run(id, number, packBlock(members.sort((a, b) => a.number - b.number).map((message) => message.line)).data)
+    else {
+      const { data } = packBlock(members.sort((a, b) => a.number - b.number).map((message) => message.line))
+      save.run(id, number, data, rowSum("body", [id, number, data]))
+    }
   }
 }

@@ -86,6 +86,11 @@ export function isHeld(error: unknown): boolean {
 
 /** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */
 export function inTransaction<T>(db: Db, work: () => T): T {
+  const prepare = beforeWriting.get(db)
+  if (prepare) {
+    beforeWriting.delete(db)
+    prepare()
+  }
   return db.transaction(work).immediate()
 }
 
@@ -105,6 +110,13 @@ export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   } finally {
     db.pragma(`busy_timeout = ${usual}`)
   }
+}
+
+const beforeWriting = new WeakMap<Db, () => void>()
+
+/** What a connection needs in order to write, made when it first does: most only read. */
+export function beforeFirstWrite(db: Db, prepare: () => void): void {
+  beforeWriting.set(db, prepare)
 }
 
 function connect(path: string, busyMs: number): Db {
@@ -205,7 +217,7 @@ export function explained(error: unknown, path: string): Error {
       `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and run \`dex sync\` again.`,
     )
   }
-  if (code === "SQLITE_CORRUPT" || code === "SQLITE_NOTADB") {
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
     return say("corrupt", `${path} is damaged (${messageOf(error)}). Run \`dex doctor\` to see what can be saved.`)
   }
   if (

@@ -2,6 +2,7 @@ import { isAbsolute, relative } from "node:path"
 import type { Effect } from "../core/conversation.ts"
 import { spelledBelow } from "../core/path-key.ts"
 import type { Db } from "./database.ts"
+import { rowSum } from "./sums.ts"
 
 export function saveEffects(
   db: Db,
@@ -38,24 +39,20 @@ function saveEffect(
         .map((folder) => pathInside(folder, effect.path, platform))
         .find((path) => path !== undefined)
       const fileId = fileIdOf(db, inside === undefined ? null : projectId, inside ?? effect.path)
+      const written = isAbsolute(effect.path) || inside === undefined ? null : effect.path
+      const values = [id, number, fileId, effect.action, written, effect.added ?? null, effect.removed ?? null]
       db.prepare(
-        `insert into touch (conversation_id, number, file_id, action, written, added, removed) values (?, ?, ?, ?, ?, ?, ?)
+        `insert into touch (conversation_id, number, file_id, action, written, added, removed, sum) values (?, ?, ?, ?, ?, ?, ?, ?)
          on conflict do update set added = ifnull(added, 0) + ifnull(excluded.added, 0), removed = ifnull(removed, 0) + ifnull(excluded.removed, 0)`,
-      ).run(
-        id,
-        number,
-        fileId,
-        effect.action,
-        isAbsolute(effect.path) || inside === undefined ? null : effect.path,
-        effect.added ?? null,
-        effect.removed ?? null,
-      )
+      ).run(...values, rowSum("touch", values))
       return
     }
     case "command": {
       const failed = effect.failed === undefined ? null : Number(effect.failed)
-      const sql = "insert into command (conversation_id, number, seq, exit_status, failed) values (?, ?, ?, ?, ?)"
-      db.prepare(sql).run(id, number, seq, effect.exit_status ?? null, failed)
+      const values = [id, number, seq, effect.exit_status ?? null, failed]
+      const sql =
+        "insert into command (conversation_id, number, seq, exit_status, failed, sum) values (?, ?, ?, ?, ?, ?)"
+      db.prepare(sql).run(...values, rowSum("command", values))
       return
     }
     case "commit":

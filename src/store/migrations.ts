@@ -180,4 +180,22 @@ export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
     create table project_path (path text primary key, project_id integer not null) without rowid;
     `,
   ],
+  [
+    "005-checksums",
+    `
+    -- A checksum of the row's other values (sums.ts). Null in rows that an older dex wrote, until a sync gives them one.
+    ${["meta", "project", "project_path", "unit", "container", "raw", "conversation", "message", "body", "claim", "file", "touch", "command", "made", "deletion", "tombstone", "collection"].map((table) => `alter table ${table} add column sum integer;`).join("\n    ")}
+
+    -- How many rows a conversation has in message, body, touch, command and made, and a unit in raw: a row whose key was
+    -- damaged is found nowhere. Null while some of them have no checksum.
+    alter table conversation add column held text;
+    alter table unit add column blocks integer;
+    create index conversation_unsealed on conversation (id) where held is null;
+    create index unit_unsealed on unit (id) where blocks is null;
+
+    -- What cannot be made again from anything else is there twice, on pages of its own.
+    create index tombstone_copy on tombstone (hash);
+    create index meta_copy on meta (key, value);
+    `,
+  ],
 ]

@@ -8,12 +8,16 @@ import {
   type SourceId,
   type Title,
 } from "../core/conversation.ts"
+import { DexError } from "../core/error.ts"
 import { foldPath, isFolding } from "../core/path-key.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
 import type { Usage } from "../core/usage.ts"
-import { lineOfMessage, numberOfLine, unpackBlock } from "./codec.ts"
+import { lineOfMessage, numberOfLine, readBlock } from "./codec.ts"
+import { correctedRow } from "./correct.ts"
 import type { Db } from "./database.ts"
 import { FLAG } from "./flags.ts"
+import { readHeld } from "./held.ts"
+import { asWritten, damagedIds, nameOf, type OnDamage, parsed, type Stored } from "./sound.ts"
 import { spellingsOf } from "./spellings.ts"
 import type {
   Changes,
@@ -34,10 +38,17 @@ import type {
   UnreadableFile,
   Work,
 } from "./store.ts"
+import type { Row } from "./sums.ts"
+import { sound } from "./table-sql.ts"
 
-const ROW = `select c.*, p.path as project, ifnull(p.private, 0) as private, u.path as unit_path, u.state as unit_state,
-  case when c.message_count = 0 then (select count(*) from message m where m.conversation_id = c.id) else 0 end as superseded_count
-  from conversation c join unit u on u.id = c.unit_id left join project p on p.id = c.project_id`
+const SOUND_MADE = sound("t", "made")
+const SOUND_TOUCH = sound("t", "touch")
+const SOUND_MESSAGE = sound("m", "message")
+
+const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
+  left join project p on p.id = c.project_id`
+
+const NOT_DAMAGED = "(@damaged = '[]' or c.id not in (select value from json_each(@damaged)))"
 
 const LISTED = `where (@source is null or c.source = @source)
   and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path in (select value from json_each(@in_project)))
@@ -45,7 +56,7 @@ const LISTED = `where (@source is null or c.source = @source)
   and (@from is null or c.ended_at >= @from) and (@to is null or c.started_at <= @to)
   and (c.kind = 'document') = (@collection is not null)
   and (@collection is null or substr(c.native_id, 1, length(@collection) + 1) = @collection || '/')
-  and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside)))`
+  and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside))) and ${NOT_DAMAGED}`
 
 type Raw = Record<string, string | number | null>
 
@@ -69,13 +80,13 @@ export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
 }
 
 export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | undefined {
-  const row = db
-    .prepare(
-      `select key, path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld
-       from unit where source = ? and key = ?`,
-    )
-    .get(source, key) as (Omit<KnownUnit, "raw_withheld"> & { raw_withheld: number }) | undefined
-  return row && { ...row, raw_withheld: row.raw_withheld === 1 }
+  const stored = db.prepare("select * from unit where source = ? and key = ?").get(source, key) as Stored | undefined
+  if (!stored) return undefined
+  const { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld } =
+    // Where the row itself is damaged, nothing it says of how far it was read can be relied on.
+    asWritten(db, "unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
+  const mark = { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state }
+  return { key, ...(mark as Omit<KnownUnit, "key" | "raw_withheld">), raw_withheld: raw_withheld === 1 }
 }
 
 export function knownContainers(db: Db, source: SourceId): Map<string, string> {
@@ -86,13 +97,32 @@ export function knownContainers(db: Db, source: SourceId): Map<string, string> {
   return new Map(rows.map((row) => [row.path, row.stamp]))
 }
 
-export function rawLines(db: Db, source: SourceId, unitKey: string, kind: "live" | "left"): string[] {
-  const rows = db
+export function rawLines(
+  db: Db,
+  source: SourceId,
+  unitKey: string,
+  kind: "live" | "left",
+  onlyWhole: boolean,
+): string[] {
+  const blocks = db
     .prepare(
       "select r.data from raw r join unit u on u.id = r.unit_id where u.source = ? and u.key = ? and r.kind = ? order by r.seq",
     )
-    .all(source, unitKey, kind === "live" ? 0 : 1) as { data: Buffer }[]
-  return rows.flatMap((row) => unpackBlock(row.data))
+    .pluck()
+    .all(source, unitKey, kind === "live" ? 0 : 1) as Buffer[]
+  return blocks.flatMap((data) => {
+    const lines = readBlock(data)
+    if (!lines && !onlyWhole) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
+    return lines ?? []
+  })
+}
+
+export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
+  const blocks = db
+    .prepare("select r.data from raw r join unit u on u.id = r.unit_id where u.source = ? and u.key = ?")
+    .pluck()
+    .all(source, unitKey) as Buffer[]
+  return blocks.every((data) => readBlock(data) !== undefined)
 }
 
 export function revision(db: Db, historyId: string): string {
@@ -100,7 +130,19 @@ export function revision(db: Db, historyId: string): string {
 }
 
 function latestChange(db: Db): number {
-  return Number(db.prepare("select value from meta where key = 'change_seq'").pluck().get() ?? 0)
+  return Number(metaValue(db, "change_seq") ?? 0)
+}
+
+/** Undefined where it was never written, or is damaged. */
+export function metaValue(db: Db, key: string): string | undefined {
+  const row = db.prepare("select key, value, sum from meta where key = ?").get(key) as Stored | undefined
+  return row && (asWritten(db, "meta", row, () => {})?.value as string | undefined)
+}
+
+/** As `metaValue`, of what was written as JSON. */
+export function metaJson<T>(db: Db, key: string): T | undefined {
+  const value = metaValue(db, key)
+  return value === undefined ? undefined : (parsed(value) as T | undefined)
 }
 
 /** What changed after a token. Deletions are changes too; a token from another history, or the future, means rebuild. */
@@ -135,30 +177,30 @@ export function changes(db: Db, historyId: string, after: string | undefined, li
 }
 
 /** Conversations whose id is, or begins with, what was typed. An exact id is never ambiguous. */
-export function resolve(db: Db, query: RefQuery): ConversationRow[] {
+export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
   const sources = query.source === undefined ? SOURCES : [query.source]
-  const exact = db.prepare(`${ROW} where c.source = ? and c.native_id = ?`)
-  const found = sources.flatMap((source) => exact.all(source, query.prefix) as Raw[])
-  if (found.length > 0) return found.map(toRow)
-  const prefixed = db.prepare(`${ROW} where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10`)
-  return sources
-    .flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`) as Raw[])
-    .map(toRow)
+  const exact = db.prepare(`${ROW} where c.source = ? and c.native_id = ?`).expand()
+  const found = sources.flatMap((source) => exact.all(source, query.prefix) as Joined[])
+  if (found.length > 0) return toRows(db, found, onDamage)
+  const prefixed = db.prepare(`${ROW} where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10`).expand()
+  const begun = sources.flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`) as Joined[])
+  return toRows(db, begun, onDamage)
 }
 
-export function conversation(db: Db, ref: Ref): ConversationRow | undefined {
-  const row = db.prepare(`${ROW} where c.source = ? and c.native_id = ?`).get(ref.source, ref.id) as Raw | undefined
-  return row && toRow(row)
+export function conversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
+  const sql = `${ROW} where c.source = ? and c.native_id = ?`
+  return toRows(db, db.prepare(sql).expand().all(ref.source, ref.id) as Joined[], onDamage)[0]
 }
 
 function spellingsAsJson(db: Db, project: string | undefined, platform: NodeJS.Platform): string | null {
   return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))
 }
 
-/** Newest first; of two that ended together the smaller id first. */
+/** Newest first; of two that ended together the smaller id first. Without those whose row is damaged. */
 export function list(
   db: Db,
   filter: ListFilter,
+  onDamage: OnDamage,
   platform = process.platform,
 ): { rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> } {
   const values = {
@@ -171,6 +213,7 @@ export function list(
     of_source: filter.conversation?.source ?? null,
     of_id: filter.conversation?.id ?? null,
     collection: filter.collection ?? null,
+    damaged: damagedIds(db, onDamage),
   }
   const counts = db
     .prepare(
@@ -183,14 +226,15 @@ export function list(
       `${ROW} ${LISTED} and (@kinds is null or instr(@kinds, ',' || c.kind || ',') > 0)
        order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
     )
+    .expand()
     .all({
       ...values,
       kinds: filter.kinds ? `,${filter.kinds.join(",")},` : null,
       limit: filter.limit,
       offset: filter.offset,
-    }) as Raw[]
+    }) as Joined[]
   return {
-    rows: rows.map(toRow),
+    rows: toRows(db, rows, onDamage),
     total: counts.filter(({ kind }) => shown(kind)).reduce((sum, { n }) => sum + n, 0),
     left_out: Object.fromEntries(counts.filter(({ kind }) => !shown(kind)).map(({ kind, n }) => [kind, n])),
   }
@@ -204,48 +248,55 @@ type MessageRow = {
   flags: number
   at: number | null
 }
+type StoredRow = MessageRow & Stored
 type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"]; effects?: Effect[] }
 
-export function messages(db: Db, ref: Ref, numbers?: number[]): StoredMessage[] {
-  const id = db
-    .prepare("select id from conversation where source = ? and native_id = ?")
-    .pluck()
-    .get(ref.source, ref.id) as number | undefined
-  if (id === undefined) return []
-  const rows = numbers ? chosenRows(db, id, numbers) : (db.prepare(MESSAGE_ROWS).all(id) as MessageRow[])
+/** What cannot be read is left out, and said by `onDamage`. */
+export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
+  const owner = db
+    .prepare("select id, held from conversation where source = ? and native_id = ?")
+    .get(ref.source, ref.id) as { id: number; held: string | null } | undefined
+  if (owner === undefined) return []
+  const { id, held } = owner
+  const stored = numbers ? chosenRows(db, id, numbers) : (db.prepare(MESSAGE_ROWS).all(id) as StoredRow[])
+  if (!numbers && held !== null && readHeld(held).message !== stored.length) onDamage(ref)
+  const rows = stored.flatMap(
+    (row) => (asWritten(db, "message", row, () => onDamage(ref)) as MessageRow | undefined) ?? [],
+  )
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
-    const data = db
-      .prepare("select data from body where conversation_id = ? and chunk = ?")
-      .pluck()
-      .get(id, chunk) as Buffer
-    for (const [row, line] of linesOf(data, members)) {
-      found.push({ position: row.position ?? row.number, message: toMessage(row, JSON.parse(line) as Body) })
+    const data = db.prepare("select data from body where conversation_id = ? and chunk = ?").pluck().get(id, chunk) as
+      | Buffer
+      | undefined
+    let read = data === undefined ? [] : bodiesOf(data, members)
+    if (read.length < members.length) {
+      onDamage(ref)
+      const corrected = correctedRow(db, "body", [id, chunk])
+      if (corrected) read = bodiesOf(corrected.data as Buffer, members)
     }
+    for (const [row, body] of read) found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
   return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
 }
 
-const MESSAGE_ROWS = "select number, position, chunk, role, flags, at from message where conversation_id = ?"
+const MESSAGE_ROWS = "select * from message where conversation_id = ?"
 const MESSAGE_ROW = `${MESSAGE_ROWS} and number = ?`
 
-function chosenRows(db: Db, id: number, numbers: number[]): MessageRow[] {
+function chosenRows(db: Db, id: number, numbers: number[]): StoredRow[] {
   const row = db.prepare(MESSAGE_ROW)
-  return [...new Set(numbers)].flatMap((number) => (row.get(id, number) as MessageRow | undefined) ?? [])
+  return [...new Set(numbers)].flatMap((number) => (row.get(id, number) as StoredRow | undefined) ?? [])
 }
 
-/** Each row with its body. A few are looked up one by one; many are decoded at once. */
-function linesOf(data: Buffer, rows: MessageRow[]): [MessageRow, string][] {
-  const [row] = rows
-  if (row && rows.length === 1) {
-    const line = lineOfMessage(data, row.number)
-    return line === undefined ? [] : [[row, line]]
-  }
-  const byNumber = new Map(rows.map((one) => [one.number, one]))
-  return unpackBlock(data).flatMap((line) => {
-    const one = byNumber.get(numberOfLine(line))
-    return one ? [[one, line] as [MessageRow, string]] : []
+/** Each row with its body, as far as it can be read. A few are looked up one by one; many are decoded at once. */
+function bodiesOf(data: Buffer, rows: MessageRow[]): [MessageRow, Body][] {
+  const byNumber = new Map(rows.map((row) => [row.number, row]))
+  const [first] = rows
+  const lines = first && rows.length === 1 ? [lineOfMessage(data, first.number) ?? ""] : (readBlock(data) ?? [])
+  return lines.flatMap((line) => {
+    const row = byNumber.get(numberOfLine(line))
+    const body = row && (parsed(line) as Body | undefined)
+    return body ? [[row, body] as [MessageRow, Body]] : []
   })
 }
 
@@ -301,14 +352,25 @@ export function usingModel(db: Db, model: string): Ref[] {
   return db.prepare(sql).all(model.toLowerCase()) as Ref[]
 }
 
-export function filesOf(db: Db, ref: Ref): string[] {
-  return db
+/** The files it edited first, then the others, each by its first mention. */
+export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
+  const rows = db
     .prepare(
-      `select f.path from touch t join file f on f.id = t.file_id join conversation c on c.id = t.conversation_id
-       where c.source = ? and c.native_id = ? group by f.id order by max(t.action = 'edited') desc, min(t.number)`,
+      `select t.*, f.* from touch t join file f on f.id = t.file_id join conversation c on c.id = t.conversation_id
+       where c.source = ? and c.native_id = ? order by t.number`,
     )
-    .pluck()
-    .all(ref.source, ref.id) as string[]
+    .expand()
+    .all(ref.source, ref.id) as { touch: Stored; file: Stored }[]
+  const files = new Map<string, boolean>()
+  for (const row of rows) {
+    const touch = asWritten(db, "touch", row.touch, () => onDamage(ref))
+    const file = asWritten(db, "file", row.file, () => onDamage(ref))
+    if (!touch || !file) continue
+    const path = file.path as string
+    files.set(path, touch.action === "edited" || files.get(path) === true)
+  }
+  const named = [...files]
+  return [...named.filter(([, edited]) => edited), ...named.filter(([, edited]) => !edited)].map(([path]) => path)
 }
 
 export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
@@ -321,7 +383,7 @@ export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
     .all(ref.source, ref.id, limit) as string[]
 }
 
-export function commandsOf(db: Db, ref: Ref): CommandRow[] {
+export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
   const numbers = db
     .prepare(
       `select distinct m.number from command m join conversation c on c.id = m.conversation_id
@@ -329,7 +391,7 @@ export function commandsOf(db: Db, ref: Ref): CommandRow[] {
     )
     .pluck()
     .all(ref.source, ref.id) as number[]
-  return messages(db, ref, numbers).flatMap(({ number, effects }) =>
+  return messages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command") return []
       const { command, exit_status, failed, error } = effect
@@ -346,19 +408,24 @@ export function commandsOf(db: Db, ref: Ref): CommandRow[] {
   )
 }
 
-export function madeIn(db: Db, ref: Ref): MadeRow[] {
+export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
   const rows = db
     .prepare(
-      `select m.number, m.kind, m.name, m.subject, m.branch from made m join conversation c on c.id = m.conversation_id
-       where c.source = ? and c.native_id = ? order by m.number`,
+      "select m.* from made m join conversation c on c.id = m.conversation_id where c.source = ? and c.native_id = ? order by m.number",
     )
-    .all(ref.source, ref.id) as Raw[]
-  return rows.map((row) => present(row) as MadeRow)
+    .all(ref.source, ref.id) as Stored[]
+  return rows.flatMap((stored) => {
+    const row = asWritten(db, "made", stored, () => onDamage(ref))
+    if (!row) return []
+    const { number, kind, name, subject, branch } = row
+    return [present({ number, kind, name, subject, branch }) as MadeRow]
+  })
 }
 
 export function commits(
   db: Db,
   { limit, inside }: { limit: number; inside?: string },
+  onDamage: OnDamage,
   platform = process.platform,
 ): CommitRow[] {
   const rows = db
@@ -367,9 +434,15 @@ export function commits(
        from made t join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
        join conversation c on c.id = t.conversation_id left join project p on p.id = c.project_id
        where t.kind = 'commit' and t.subject is not null and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside)))
+         and ${SOUND_MADE} and ${NOT_DAMAGED}
        order by m.at desc nulls last, c.native_id, t.number, t.name limit @limit`,
     )
-    .all({ limit, inside: spellingsAsJson(db, inside, platform), uncounted: FLAG.superseded | FLAG.copied }) as (Ref & {
+    .all({
+      limit,
+      inside: spellingsAsJson(db, inside, platform),
+      uncounted: FLAG.superseded | FLAG.copied,
+      damaged: damagedIds(db, onDamage),
+    }) as (Ref & {
     number: number
     hash: string
     subject: string
@@ -383,115 +456,146 @@ export function commits(
   }))
 }
 
-const COUNTED = `join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
+const COUNTED = `join message m on m.conversation_id = t.conversation_id and m.number = t.number
   where t.conversation_id = @id`
 
-export function work(db: Db, refs: Ref[]): Work[] {
+export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
   const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
   const edits = db.prepare(
-    `select ifnull(sum(t.added), 0) as lines_added, ifnull(sum(t.removed), 0) as lines_removed, count(distinct t.file_id) as files
-     from touch t ${COUNTED} and t.action = 'edited'`,
+    `with row as materialized (select t.added, t.removed, t.file_id, t.action, m.flags, ${SOUND_TOUCH} and ${SOUND_MESSAGE} as sound
+       from touch t ${COUNTED})
+     select ifnull(sum(added), 0) as lines_added, ifnull(sum(removed), 0) as lines_removed, count(distinct file_id) as files,
+       (select count(*) from row where not sound) as damaged from row where sound and action = 'edited' and not flags & @uncounted`,
   )
-  const commits = db.prepare(`select count(distinct t.name) from made t ${COUNTED} and t.kind = 'commit'`).pluck()
+  const commits = db.prepare(
+    `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and ${SOUND_MESSAGE} as sound from made t ${COUNTED})
+     select count(distinct name) as commits, (select count(*) from row where not sound) as damaged from row
+     where sound and kind = 'commit' and not flags & @uncounted`,
+  )
   const uncounted = FLAG.superseded | FLAG.copied
   return refs.map((ref) => {
     const values = { id: idOf.get(ref.source, ref.id) ?? null, uncounted }
-    return { ...(edits.get(values) as Omit<Work, "commits">), commits: commits.get(values) as number }
+    const { damaged, ...edited } = edits.get(values) as Omit<Work, "commits"> & { damaged: number }
+    const made = commits.get(values) as { commits: number; damaged: number }
+    if (damaged + made.damaged > 0) onDamage(ref)
+    return { ...edited, commits: made.commits }
   })
 }
 
-export function collections(db: Db): Collection[] {
-  const rows = db.prepare("select * from collection order by name").all() as Raw[]
-  return rows.map((row) => ({ ...present(row), problems: JSON.parse(row.problems as string) }) as Collection)
+export function collections(db: Db, onDamage: OnDamage): Collection[] {
+  const rows = db.prepare("select * from collection order by name").all() as Stored[]
+  return rows.flatMap((stored) => {
+    const row = asWritten(db, "collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
+    if (!row) return []
+    const { sum: _, problems, ...rest } = row
+    return [{ ...present(rest), problems: parsed(problems as string) ?? [] } as Collection]
+  })
 }
 
-export function documentsIn(db: Db, name: string) {
+export function documentsIn(db: Db, name: string, onDamage: OnDamage) {
   return db
     .prepare(
       `select count(*) as documents, ifnull(sum(message_count), 0) as sections, ifnull(sum(estimated_tokens), 0) as estimated_tokens
-       from conversation where source = 'docs' and native_id >= ? || '/' and native_id < ? || '0'`,
+       from conversation c where source = 'docs' and native_id >= @name || '/' and native_id < @name || '0' and ${NOT_DAMAGED}`,
     )
-    .get(name, name) as { documents: number; sections: number; estimated_tokens: number }
-}
-
-export function projects(db: Db): ProjectRow[] {
-  return (db.prepare("select path, private from project order by path").all() as Raw[]).map(toProject)
-}
-
-export function busiestProjects(db: Db, limit: number): ProjectRow[] {
-  const rows = db
-    .prepare(
-      `select p.path, p.private from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document')
-       group by p.id order by count(*) desc, p.path limit ?`,
-    )
-    .all(limit) as Raw[]
-  return rows.map(toProject)
-}
-
-function toProject(row: Raw): ProjectRow {
-  return { path: row.path as string, private: row.private === 1 }
-}
-
-export function stats(db: Db): Stats {
-  const total = db
-    .prepare(
-      `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
-         ifnull(sum(text_bytes), 0) as text_bytes, min(started_at) as earliest, max(ended_at) as latest from conversation where kind <> 'document'`,
-    )
-    .get() as Raw
-  const counts = (sql: string) =>
-    Object.fromEntries((db.prepare(sql).raw().all() as [string, number][]).map(([name, n]) => [name, n]))
-  return {
-    ...(present(total) as Omit<Stats, "sources" | "kinds">),
-    sources: counts(
-      "select source, count(*) from conversation where kind <> 'document' group by source order by count(*) desc",
-    ),
-    kinds: counts(
-      "select kind, count(*) from conversation where kind <> 'document' group by kind order by count(*) desc",
-    ),
+    .get({ name, damaged: damagedIds(db, onDamage) }) as {
+    documents: number
+    sections: number
+    estimated_tokens: number
   }
 }
 
-export function projectIdentities(db: Db): ProjectIdentity[] {
-  const rows = db.prepare("select path, private, git_remote, root_commit from project order by path").all() as Raw[]
-  return rows.map((row) => ({ ...(present(row) as ProjectIdentity), private: row.private === 1 }))
+export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
+  return toProjects(db, db.prepare("select * from project order by path").all() as Stored[], onDamage)
+}
+
+export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): ProjectRow[] {
+  const rows = db
+    .prepare(
+      `select p.* from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document')
+       where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
+    )
+    .all({ limit, damaged: damagedIds(db, onDamage) }) as Stored[]
+  return toProjects(db, rows, onDamage)
+}
+
+/** One that is damaged is left out; its conversations are then known to nobody. */
+function toProjects(db: Db, rows: Stored[], onDamage: OnDamage): ProjectRow[] {
+  return wholeProjects(db, rows, onDamage).map((row) => ({ path: row.path as string, private: row.private === 1 }))
+}
+
+function wholeProjects(db: Db, rows: Stored[], onDamage: OnDamage): Row[] {
+  return rows
+    .map((stored) => asWritten(db, "project", stored, () => onDamage("the list of projects")))
+    .filter((row) => row !== undefined)
+}
+
+export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[] {
+  const rows = db.prepare("select * from project order by path").all() as Stored[]
+  return wholeProjects(db, rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
+    ...(present({ path, git_remote, root_commit } as Raw) as Omit<ProjectIdentity, "private">),
+    private: hidden === 1,
+  }))
+}
+
+export function stats(db: Db, onDamage: OnDamage): Stats {
+  const damaged = damagedIds(db, onDamage)
+  const total = db
+    .prepare(
+      `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
+         ifnull(sum(text_bytes), 0) as text_bytes, min(started_at) as earliest, max(ended_at) as latest
+       from conversation c where kind <> 'document' and ${NOT_DAMAGED}`,
+    )
+    .get({ damaged }) as Raw
+  const counts = (column: "source" | "kind") =>
+    Object.fromEntries(
+      db
+        .prepare(
+          `select ${column}, count(*) from conversation c where kind <> 'document' and ${NOT_DAMAGED} group by ${column} order by count(*) desc`,
+        )
+        .raw()
+        .all({ damaged }) as [string, number][],
+    )
+  return {
+    ...(present(total) as Omit<Stats, "sources" | "kinds">),
+    sources: counts("source"),
+    kinds: counts("kind"),
+  }
 }
 
 export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
-  const files = db.prepare("select value from meta where key = 'unreadable:' || ?").pluck().get(source)
-  return JSON.parse((files as string | undefined) ?? "[]")
+  return metaJson<UnreadableFile[]>(db, `unreadable:${source}`) ?? []
 }
 
-export function sourceReport(db: Db): SourceReport[] {
+export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
+  const damaged = damagedIds(db, onDamage)
   return SOURCES.filter((source) => source !== "docs").flatMap((source) => {
-    const units = db.prepare("select state, skipped, unknown, redactions from unit where source = ?").all(source) as {
-      state: string
-      skipped: string
-      unknown: string
-      redactions: string
-    }[]
+    const stored = db.prepare("select * from unit where source = ?").all(source) as Stored[]
+    const units = stored
+      .map((row) => asWritten(db, "unit", row, () => onDamage(`the record of ${source} files`)))
+      .filter((row) => row !== undefined)
     const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
-    if (units.length === 0 && unreadableFiles.length === 0) return []
+    if (stored.length === 0 && unreadableFiles.length === 0) return []
     const held = db
       .prepare(
-        "select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(ended_at) as last_at from conversation where source = ?",
+        `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(ended_at) as last_at
+         from conversation c where source = @source and ${NOT_DAMAGED}`,
       )
-      .get(source) as Raw
+      .get({ source, damaged }) as Raw
     const skipped = createCounts()
     const unknown = createCounts()
     const redactions = createCounts()
+    const counts = (text: unknown) => Object.entries((parsed(text as string) ?? {}) as Record<string, number>)
     for (const unit of units) {
-      for (const { reason } of JSON.parse(unit.skipped) as { reason: string }[]) skipped.add(reason)
-      for (const [type, n] of Object.entries(JSON.parse(unit.unknown) as Record<string, number>)) unknown.add(type, n)
-      for (const [rule, n] of Object.entries(JSON.parse(unit.redactions) as Record<string, number>))
-        redactions.add(rule, n)
+      for (const { reason } of (parsed(unit.skipped as string) ?? []) as { reason: string }[]) skipped.add(reason)
+      for (const [type, n] of counts(unit.unknown)) unknown.add(type, n)
+      for (const [rule, n] of counts(unit.redactions)) redactions.add(rule, n)
     }
-    const archived = units.filter((unit) => unit.state === "archived").length
     return [
       {
         source,
-        units: units.length,
-        archived,
+        units: stored.length,
+        archived: units.filter((unit) => unit.state === "archived").length,
         ...(present(held) as { conversations: number; messages: number }),
         skipped: skipped.all(),
         unknown: unknown.all(),
@@ -502,30 +606,57 @@ export function sourceReport(db: Db): SourceReport[] {
   })
 }
 
-function toRow(row: Raw): ConversationRow {
+/** A conversation with its project and unit, each as stored; all null where there is none. */
+type Joined = { conversation: Stored; project: Stored; unit: Stored }
+
+/** Without those of which the row is damaged, or their project's: nobody knows whether that is private. */
+function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
+  return rows.flatMap((stored) => {
+    const meet = () => onDamage(nameOf(db, stored.conversation))
+    const row = asWritten(db, "conversation", stored.conversation, meet)
+    const project = stored.project.id === null ? {} : asWritten(db, "project", stored.project, meet)
+    const unit = stored.unit.id === null ? {} : (asWritten(db, "unit", stored.unit, meet) ?? {})
+    const told = row && project && toRow(row, project, unit, supersededIn(db, row))
+    if (row && project && !told) meet()
+    return told ?? []
+  })
+}
+
+/** How many messages can still be read where none is in the agent's file any more. */
+function supersededIn(db: Db, { id, message_count }: Row): number {
+  if (message_count !== 0) return 0
+  return db.prepare("select count(*) from message where conversation_id = ?").pluck().get(id) as number
+}
+
+/** Undefined where a row of before there were checksums says what it cannot say. */
+function toRow(row: Row, project: Partial<Row>, unit: Partial<Row>, superseded: number): ConversationRow | undefined {
+  const cwds = parsed(row.cwds as string)
+  const models = parsed(row.models as string)
+  const usage = row.usage === null ? null : parsed(row.usage as string)
+  if (cwds === undefined || models === undefined || usage === undefined) return undefined
   const parent = row.parent_id === null ? undefined : present({ id: row.parent_id, call_id: row.parent_call_id })
   return present({
     ref: { source: row.source as SourceId, id: row.native_id as string },
     kind: row.kind,
     title: row.title === null ? null : ({ text: row.title, from: row.title_from } as Title),
-    project: row.project,
-    private: row.private === 1,
-    cwds: JSON.parse(row.cwds as string),
+    project: project.path ?? null,
+    private: project.private === 1,
+    cwds,
     git_branch: row.git_branch,
     agent_version: row.agent_version,
     parent: parent ?? null,
     fork_of: row.fork_of,
     started_at: row.started_at,
     ended_at: row.ended_at,
-    models: JSON.parse(row.models as string),
-    usage: row.usage === null ? null : JSON.parse(row.usage as string),
-    message_count: row.message_count || row.superseded_count,
-    superseded: row.message_count === 0 && (row.superseded_count as number) > 0,
+    models,
+    usage,
+    message_count: row.message_count || superseded,
+    superseded: superseded > 0,
     copied_count: row.copied_count,
     estimated_tokens: row.estimated_tokens,
     text_bytes: row.text_bytes,
-    path: row.unit_path,
-    archived: row.unit_state === "archived",
+    path: unit.path ?? "",
+    archived: unit.state === "archived",
   }) as ConversationRow
 }
 

@@ -1,8 +1,12 @@
-import { type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
+import { formatRef } from "../core/ref.ts"
+import { beforeFirstWrite, type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
+import { keepSums } from "./keep-sums.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
+import { damagedIds, type OnDamage } from "./sound.ts"
 import { joinPrivacy, spellingsOf } from "./spellings.ts"
 import type { Progress, Store } from "./store.ts"
+import { knowSums } from "./sums.ts"
 import { forgottenAmong } from "./tombstones.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
@@ -11,6 +15,8 @@ export function openStore(
   { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
 ): Store {
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
+  knowSums(db)
+  beforeFirstWrite(db, () => keepSums(db))
   joinPrivacy(db, platform)
   const historyId = identity(db)
   // SQLite answers at once; the promises are for the stores that cannot.
@@ -21,6 +27,9 @@ export function openStore(
       throw explained(error, path)
     }
   }
+  const met = new Set<string>()
+  const onDamage: OnDamage = (what) =>
+    void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
   return {
     id: async () => historyId,
     knownUnits: (source) => ask(() => read.knownUnits(db, source)),
@@ -32,7 +41,9 @@ export function openStore(
           "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
         inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
       }),
-    rawLines: (source, key, kind) => ask(() => read.rawLines(db, source, key, kind)),
+    rawLines: (source, key, kind, { onlyWhole = false } = {}) =>
+      ask(() => read.rawLines(db, source, key, kind, onlyWhole)),
+    hasWholeRecords: (source, key) => ask(() => read.hasWholeRecords(db, source, key)),
     writeUnit: async (write) => {
       const { writeUnit } = await import("./write-unit.ts")
       return ask(() => writeUnit(db, write, platform))
@@ -66,29 +77,29 @@ export function openStore(
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
     unreadable: (source) => ask(() => read.unreadable(db, source)),
-    sourceReport: () => ask(() => read.sourceReport(db)),
+    sourceReport: () => ask(() => read.sourceReport(db, onDamage)),
     revision: () => ask(() => read.revision(db, historyId)),
     changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
-    resolve: (query) => ask(() => read.resolve(db, query)),
-    conversation: (ref) => ask(() => read.conversation(db, ref)),
-    list: (filter) => ask(() => read.list(db, filter, platform)),
-    messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers)),
+    resolve: (query) => ask(() => read.resolve(db, query, onDamage)),
+    conversation: (ref) => ask(() => read.conversation(db, ref, onDamage)),
+    list: (filter) => ask(() => read.list(db, filter, onDamage, platform)),
+    messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers, onDamage)),
     versions: (ref) => ask(() => read.versions(db, ref)),
     touching: (file) => ask(() => read.touching(db, file, platform)),
     usingModel: (model) => ask(() => read.usingModel(db, model)),
-    filesOf: (ref) => ask(() => read.filesOf(db, ref)),
+    filesOf: (ref) => ask(() => read.filesOf(db, ref, onDamage)),
     editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
-    commandsOf: (ref) => ask(() => read.commandsOf(db, ref)),
-    madeIn: (ref) => ask(() => read.madeIn(db, ref)),
-    commits: (filter) => ask(() => read.commits(db, filter, platform)),
-    work: (refs) => ask(() => read.work(db, refs)),
+    commandsOf: (ref) => ask(() => read.commandsOf(db, ref, onDamage)),
+    madeIn: (ref) => ask(() => read.madeIn(db, ref, onDamage)),
+    commits: (filter) => ask(() => read.commits(db, filter, onDamage, platform)),
+    work: (refs) => ask(() => read.work(db, refs, onDamage)),
     around: async (ref, before, after) => {
       const { around } = await import("./around.ts")
       return ask(() => around(db, ref, before, after))
     },
-    stats: () => ask(() => read.stats(db)),
-    collections: () => ask(() => read.collections(db)),
-    documentsIn: (name) => ask(() => read.documentsIn(db, name)),
+    stats: () => ask(() => read.stats(db, onDamage)),
+    collections: () => ask(() => read.collections(db, onDamage)),
+    documentsIn: (name) => ask(() => read.documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
       const { saveCollection } = await import("./collections.ts")
       return ask(() => saveCollection(db, collection))
@@ -101,9 +112,9 @@ export function openStore(
       const { removeDocuments } = await import("./collections.ts")
       return ask(() => removeDocuments(db, keys))
     },
-    projects: () => ask(() => read.projects(db)),
-    busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit)),
-    projectIdentities: () => ask(() => read.projectIdentities(db)),
+    projects: () => ask(() => read.projects(db, onDamage)),
+    busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit, onDamage)),
+    projectIdentities: () => ask(() => read.projectIdentities(db, onDamage)),
     saveProjectIdentity: (path, { git_remote, root_commit }) =>
       ask(() => {
         const sql =
@@ -135,26 +146,51 @@ export function openStore(
       }),
     family: async (refs) => {
       const { family } = await import("./forget.ts")
-      return ask(() => family(db, refs))
+      const { mendRows } = await import("./mend.ts")
+      return ask(() => {
+        // Whose subagent or fork a damaged row is, nobody knows.
+        if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
+        return family(db, refs)
+      })
     },
     forget: async (refs, ownerOf) => {
       const { forget } = await import("./forget.ts")
-      return ask(() => forget(db, refs, ownerOf))
+      const { mendRows } = await import("./mend.ts")
+      return ask(() => {
+        // What tells where every copy is must be right.
+        inTransaction(db, () => [mendRows(db, "claim"), mendRows(db, "unit")])
+        return forget(db, refs, ownerOf)
+      })
     },
     forgottenAmong: (source, ids) => ask(() => forgottenAmong(db, source, ids)),
     forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
-    progress: () =>
-      ask(() => {
-        const value = db.prepare("select value from meta where key = 'sync_progress'").pluck().get() as
-          | string
-          | undefined
-        return value === undefined ? undefined : (JSON.parse(value) as Progress)
-      }),
+    progress: () => ask(() => read.metaJson<Progress>(db, "sync_progress")),
     saveProgress: (progress) =>
       ask(() => {
         const sql = "insert or replace into meta (key, value) values ('sync_progress', ?)"
         inTransaction(db, () => db.prepare(sql).run(JSON.stringify(progress)))
       }),
+    takeDamaged: async () => {
+      const names = [...met]
+      met.clear()
+      return names
+    },
+    injuries: async (refs) => {
+      const { injuriesOf } = await import("./inspect.ts")
+      return ask(() => injuriesOf(db, refs))
+    },
+    heal: async (refs, { everywhere = false } = {}) => {
+      const { heal } = await import("./heal.ts")
+      return ask(() => heal(db, refs, everywhere))
+    },
+    seal: async (deadline) => {
+      const { seal } = await import("./seal.ts")
+      return ask(() => seal(db, deadline))
+    },
+    inspect: async () => {
+      const { inspect } = await import("./inspect.ts")
+      return ask(() => inspect(db))
+    },
     check: () => ask(() => problemsOf(db)),
     checkpoint: () => ask(() => void emptyLog(db)),
     close: () => db.close(),

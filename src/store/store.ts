@@ -3,6 +3,8 @@ import type { Ref, RefQuery } from "../core/ref.ts"
 import type { Usage } from "../core/usage.ts"
 import type { BackupContent } from "./backup.ts"
 import type { Block } from "./codec.ts"
+import type { Healing } from "./heal.ts"
+import type { Injury, Inspection } from "./inspect.ts"
 
 /**
  * Keeps conversations. SQLite today, PostgreSQL for a team later: one contract suite describes both, and nothing above
@@ -17,8 +19,18 @@ export type Store = {
   knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
   knownContainers(source: SourceId): Promise<Map<string, string>>
   saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
-  /** The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. */
-  rawLines(source: SourceId, unitKey: string, kind: "live" | "left"): Promise<string[]>
+  /**
+   * The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
+   * DexError `damaged` where some cannot be read, unless only those are wanted that can.
+   */
+  rawLines(
+    source: SourceId,
+    unitKey: string,
+    kind: "live" | "left",
+    options?: { onlyWhole?: boolean },
+  ): Promise<string[]>
+  /** True where every kept record of the unit can be read. */
+  hasWholeRecords(source: SourceId, unitKey: string): Promise<boolean>
   writeUnit(write: UnitWrite): Promise<WriteResult>
   /**
    * The source no longer has these units. What was kept of them stays. `archived` says how many were not archived before;
@@ -40,7 +52,7 @@ export type Store = {
   resolve(query: RefQuery): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
   list(filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> }>
-  /** In order of position. `numbers` picks some of them. */
+  /** In order of position, without what is damaged. `numbers` picks some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
   /** Which messages there are and the version of each: a message with a known version need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
@@ -102,7 +114,17 @@ export type Store = {
   progress(): Promise<Progress | undefined>
   saveProgress(progress: Progress): Promise<void>
 
-  /** Problems found in the file itself; empty when it is sound. */
+  /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
+  takeDamaged(): Promise<string[]>
+  /** What of these is damaged, and what would restore it. */
+  injuries(refs: Ref[]): Promise<Injury[]>
+  /** Restores what it can of these, or, `everywhere`, of everything; what is to be read again is marked for the next sync. */
+  heal(refs: Ref[], options?: { everywhere?: boolean }): Promise<Healing>
+  /** Gives checksums to what an older dex wrote, until the deadline. */
+  seal(deadline: number): Promise<void>
+  /** Reads everything there is, and says what is not what was written. */
+  inspect(): Promise<Inspection>
+  /** Problems found in the file itself; empty when there are none. */
   check(): Promise<string[]>
   /** Brings the write-ahead log back into the file. */
   checkpoint(): Promise<void>
@@ -155,6 +177,8 @@ export type UnitWrite = {
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
   /** False when the unit was only parsed again: its source may be long gone. */
   seen: boolean
+  /** True when some of its kept records were damaged: what is stored and not told now is kept. */
+  partial?: boolean
   cursor: string
   connector_version: number
   redaction_version: number

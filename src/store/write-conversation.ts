@@ -1,17 +1,32 @@
 import { hash } from "node:crypto"
 import type { Role } from "../core/conversation.ts"
-import { bodyLine, loadLines, saveBodies } from "./bodies.ts"
+import { bodyLine, loadLines, type Placed, saveBodies } from "./bodies.ts"
 import { copiedIn, flagCopies } from "./copies.ts"
 import type { Db } from "./database.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
+import { makeReady } from "./heal.ts"
+import { HELD, readHeld } from "./held.ts"
+import { despiteIndexes } from "./mend.ts"
 import { mergeMessages, nameOf, type Teller } from "./merge.ts"
+import { projectPathsOf } from "./project-paths.ts"
+import type { Stored } from "./sound.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
+import { isSound, rowSum } from "./sums.ts"
 
-type Existing = { id: number; unit_id: number; authority: number; last_number: number; facts: string; row: Facts }
+type Existing = {
+  id: number
+  unit_id: number
+  authority: number
+  last_number: number
+  held: string | null
+  facts: string
+  damaged: boolean
+  row: Facts
+}
 
 export type Row = {
   number: number
@@ -25,8 +40,8 @@ export type Row = {
   unit_id: number | null
 }
 
-/** A stored message with its body, to see whether it changed, and the unit that told it. */
-export type OldRow = Row & { line: string; by: number }
+/** A stored message with its body, to see whether it changed, and the unit that told it; `damaged` where its row cannot be relied on. */
+export type OldRow = Row & { line: string; by: number; damaged?: boolean }
 
 /**
  * Stores what a unit says of a conversation. What other units of the same authority told stays: the conversation is all
@@ -61,17 +76,22 @@ export function saveConversation(
     message,
     by: unitId,
   }))
-  const stays = existing && conversation.authority === existing.authority ? keptOf(old, told, unitId, write) : []
+  const isShared = existing !== undefined && conversation.authority === existing.authority
+  const stays = isShared ? keptOf(old, told, unitId, write) : []
   const messages = stays.length > 0 ? mergeMessages(told, stays) : told
-  const numbered = numberMessages(messages, old, existing?.last_number ?? 0)
+  const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
+  const numbered = numberMessages(messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
 
   const added = numbered.filter((message) => !message.old)
   const kept = new Set(numbered.map((message) => message.old))
-  const gone = [...old.values()].filter((row) => !kept.has(row))
-  const changed = numbered.filter((message) => message.old && message.old.line !== message.line)
+  const untold = [...old.values()].filter((row) => !kept.has(row))
+  // What another unit told and cannot be read just now stays for whoever heals it.
+  const gone = write.partial ? [] : untold.filter((row) => row.by === unitId || !isShared)
+  const changed = numbered.filter(({ old, line }) => old && (old.line !== line || old.damaged))
   const moved = numbered.filter((message) => message.old && rowDiffers(message))
-  if (added.length > 0 || gone.length > 0 || changed.length > 0) saveBodies(db, id, numbered, gone)
+  if (added.length > 0 || gone.length > 0 || changed.length > 0)
+    saveBodies(db, id, [...numbered, ...readable(untold.filter((row) => !gone.includes(row)))], gone)
   for (const row of gone) deleteMessage(db, id, row.number)
   const touched = new Set([...added, ...changed, ...moved])
   const version = touched.size > 0 ? nextChange(db) : 0
@@ -79,7 +99,7 @@ export function saveConversation(
   const folders = projectId === null ? [] : projectPathsOf(db, projectId)
   for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, folders, platform)
 
-  const lastNumber = numbered.reduce((last, message) => Math.max(last, message.number), existing?.last_number ?? 0)
+  const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), last)
   const copies = flagCopies(db, write.source, id, added)
   const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
@@ -98,13 +118,20 @@ export function saveConversation(
     takenOver ||
     added.length + gone.length + changed.length + moved.length > 0 ||
     copies !== undefined ||
+    existing.damaged ||
     existing.facts !== factsKey(facts)
-  if (isChanged) updateConversation(db, id, facts)
+  if (existing?.damaged) despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
+  else if (isChanged) updateConversation(db, id, facts)
   const saysLess = [...changed, ...moved].some(isLess)
   const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
   const isNew = ({ message }: Numbered) => !message.superseded
   const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
   return { id, changed: isChanged, added: newHere, fresh: [...touched].map(toStored), again }
+}
+
+/** What stays in its chunk as it is. */
+function readable(rows: OldRow[]): Placed[] {
+  return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
 
 function toStored({ number, flags, message }: Numbered): StoredMessage {
@@ -123,14 +150,13 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
 }
 
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
-  const row = db
-    .prepare(
-      `select id, unit_id, authority, last_number, project_id, kind, title, title_from, cwds, git_branch, git_commit,
-         agent_version, parent_id, parent_call_id, fork_of, resume_of, started_at, ended_at, models, usage
-       from conversation where source = ? and native_id = ?`,
-    )
-    .get(source, nativeId) as (Existing & Facts) | undefined
-  return row && { ...row, facts: factsKey(row), row }
+  const find = db.prepare("select * from conversation where source = ? and native_id = ?")
+  let row = find.get(source, nativeId) as (Existing & Stored) | undefined
+  if (row && !isSound("conversation", row)) {
+    makeReady(db, row.id)
+    row = find.get(source, nativeId) as typeof row
+  }
+  return row && { ...row, facts: factsKey(row), damaged: !isSound("conversation", row), row: row as unknown as Facts }
 }
 
 /**
@@ -140,9 +166,9 @@ function findConversation(db: Db, source: string, nativeId: string): Existing | 
 function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write: UnitWrite): Teller[] {
   const now = new Set(told.map(nameOf))
   const rows = [...old.values()]
-  const others = rows.filter((row) => row.by !== unitId)
-  const keepsOwn = others.length > 0 || !write.tellsAll
-  const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(nameOf(row))) : []
+  const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
+  const keepsOwn = !write.partial && (others.length > 0 || !write.tellsAll)
+  const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(nameOf(row)) && row.line !== "") : []
   const kept = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
   return kept.sort((a, b) => a.position - b.position)
 }
@@ -230,8 +256,10 @@ export type Numbered = {
 /** A native record keeps the number it was given; what is found late is numbered after the last. */
 function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
   let next = lastNumber + 1
+  // Of a damaged row not even the key is known for sure: what it says tells which message it is.
+  const damaged = [...old.values()].filter((row) => row.damaged)
   return messages.map(({ key, message, by }, index) => {
-    const row = old.get(nameOf({ key }))
+    const row = old.get(nameOf({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
     const number = row?.number ?? (lastNumber === 0 ? message.stored?.number : undefined) ?? next++
     const numbered: Numbered = {
       number,
@@ -239,7 +267,7 @@ function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber
       message,
       key,
       flags: flagsOf(message) | (row ? row.flags & FLAG.copied : 0),
-      chunk: row?.chunk ?? -1,
+      chunk: row && !row.damaged ? row.chunk : -1,
       by,
       line: bodyLine(number, message),
     }
@@ -257,6 +285,7 @@ function flagsOf(message: MessageWrite): number {
 
 function rowDiffers({ old, message, position, number, flags, by }: Numbered): boolean {
   return (
+    old!.damaged === true ||
     old!.by !== by ||
     old!.role !== message.role ||
     old!.flags !== flags ||
@@ -271,14 +300,46 @@ function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
 
-function loadMessages(db: Db, { id, unit_id }: Existing): Map<string, OldRow> {
+function loadMessages(db: Db, { id, held, unit_id }: Existing): Map<string, OldRow> {
+  const rows = readMessages(db, id, unit_id)
+  const isWhole = held === null || readHeld(held).message === rows.length
+  if (isWhole && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
+  makeReady(db, id)
+  const mended = readMessages(db, id, unit_id)
+  return byKey([...mended, ...withoutRow(db, id, mended, unit_id)])
+}
+
+/** Messages whose text is there and whose row is gone: the text tells their number. */
+function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
+  const known = new Set(rows.map(({ number }) => number))
+  const none = {
+    position: null,
+    chunk: -1,
+    role: "system" as const,
+    flags: 0,
+    at: null,
+    unit_id: null,
+    by,
+    damaged: true,
+  }
+  return [...loadLines(db, id)]
+    .filter(([number]) => !known.has(number))
+    .map(([number, line]) => ({ ...none, number, line, key: Buffer.from(`without a row ${number}`) }))
+}
+
+function readMessages(db: Db, id: number, owner: number): OldRow[] {
   const lines = loadLines(db, id)
-  const rows = db
-    .prepare("select number, position, chunk, key, role, flags, at, unit_id from message where conversation_id = ?")
-    .all(id) as Row[]
-  return new Map(
-    rows.map((row) => [nameOf(row), { ...row, by: row.unit_id ?? unit_id, line: lines.get(row.number) ?? "" }]),
-  )
+  const rows = db.prepare("select * from message where conversation_id = ?").all(id) as (Row & Stored)[]
+  return rows.map((row) => ({
+    ...row,
+    by: row.unit_id ?? owner,
+    line: lines.get(row.number) ?? "",
+    ...(!isSound("message", row) && { damaged: true, by: owner }),
+  }))
+}
+
+function byKey(rows: OldRow[]): Map<string, OldRow> {
+  return new Map(rows.map((row) => [nameOf(row), row]))
 }
 
 function saveMessage(
@@ -288,21 +349,13 @@ function saveMessage(
   version: number,
   owner: number,
 ): void {
+  const at = message.at ?? null
+  const place = position === number ? null : position
+  const values = [id, number, place, chunk, key, message.role, flags, at, version, by === owner ? null : by]
   db.prepare(
-    `insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version, unit_id)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  ).run(
-    id,
-    number,
-    position === number ? null : position,
-    chunk,
-    key,
-    message.role,
-    flags,
-    message.at ?? null,
-    version,
-    by === owner ? null : by,
-  )
+    `insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version, unit_id, sum)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(...values, rowSum("message", values))
 }
 
 function deleteMessage(db: Db, id: number, number: number): void {
@@ -327,14 +380,6 @@ function handOver(db: Db, id: number, from: number, to: number): void {
   db.prepare("update message set unit_id = null where conversation_id = ? and unit_id = ?").run(id, to)
 }
 
-/** Where the project is now, and where else it was. */
-function projectPathsOf(db: Db, id: number): string[] {
-  return db
-    .prepare("select path from project where id = @id union all select path from project_path where project_id = @id")
-    .pluck()
-    .all({ id }) as string[]
-}
-
 export function addProjectPath(db: Db, path: string, project: string): void {
   const id = projectIdOf(db, project, undefined)
   db.prepare("insert or replace into project_path (path, project_id) values (?, ?)").run(path, id)
@@ -354,16 +399,20 @@ function existingFork(db: Db, id: number): string | undefined {
   return (db.prepare("select fork_of from conversation where id = ?").pluck().get(id) as string | null) ?? undefined
 }
 
-function updateConversation(db: Db, id: number, facts: Facts): void {
+/** A row that was damaged gets its name again too; then all of it is as it was written just now. */
+function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): void {
   db.prepare(
     `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
        title_from = @title_from, cwds = @cwds, git_branch = @git_branch, git_commit = @git_commit, agent_version = @agent_version,
        parent_id = @parent_id, parent_call_id = @parent_call_id, fork_of = @fork_of, resume_of = @resume_of,
        started_at = @started_at, ended_at = @ended_at, models = @models, usage = @usage, message_count = @message_count,
-       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes
+       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${HELD}
      where id = @id`,
   ).run({ ...facts, id })
   refreshCounts(db, id)
+  if (source === undefined) return
+  const sql = "update conversation set source = ?, native_id = ?, sum = null where id = ?"
+  db.prepare(sql).run(source, nativeId, id)
 }
 
 /** The conversations that this unit alone tells. */

@@ -1,6 +1,8 @@
-import { type Block, packBlock, unpackBlock } from "./codec.ts"
+import { type Block, packBlock, readBlock, unpackBlock } from "./codec.ts"
 import { type Db, inTransaction } from "./database.ts"
+import { BLOCKS } from "./held.ts"
 import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
+import { rowSum } from "./sums.ts"
 import { isForgotten } from "./tombstones.ts"
 import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
 
@@ -24,6 +26,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
     saveClaims(db, unitId, known)
     if (forgotten > 0) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
+    db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id: unitId })
     const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], again: [] }
     const told = new Set<number>()
     for (const conversation of known) {
@@ -39,7 +42,8 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
     // Kept with the rest: a sync that is stopped here leaves it to the next one.
     for (const key of result.again)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
-    if (write.dropsUntold) for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
+    if (write.dropsUntold && !write.partial)
+      for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
     return result
   })
 }
@@ -57,7 +61,7 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
          born_at = min(born_at, excluded.born_at), modified_at = excluded.modified_at,
          connector_version = excluded.connector_version, redaction_version = excluded.redaction_version,
          state = ifnull(@state, state), raw_withheld = excluded.raw_withheld, skipped = excluded.skipped,
-         unknown = excluded.unknown, redactions = excluded.redactions
+         unknown = excluded.unknown, redactions = excluded.redactions, sum = null
        returning id`,
     )
     .pluck()
@@ -120,15 +124,19 @@ function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void 
     .prepare("select seq, bytes, data from raw where unit_id = ? and kind = ? order by seq desc limit 1")
     .get(unitId, kind) as { seq: number; bytes: number; data: Buffer } | undefined
   const insert = db.prepare(
-    "insert or replace into raw (unit_id, kind, seq, records, bytes, data) values (?, ?, ?, ?, ?, ?)",
+    "insert or replace into raw (unit_id, kind, seq, records, bytes, data, sum) values (?, ?, ?, ?, ?, ?, ?)",
   )
   let seq = last ? last.seq + 1 : 0
   let [first, ...rest] = blocks
-  if (last && first && last.bytes < SMALL_BLOCK_BYTES) {
-    first = packBlock([...unpackBlock(last.data), ...unpackBlock(first.data)])
+  const before = last && last.bytes < SMALL_BLOCK_BYTES ? readBlock(last.data) : undefined
+  if (last && first && before) {
+    first = packBlock([...before, ...unpackBlock(first.data)])
     seq = last.seq
   }
-  for (const block of [first!, ...rest]) insert.run(unitId, kind, seq++, block.lines, block.bytes, block.data)
+  for (const { lines, bytes, data } of [first!, ...rest]) {
+    const values = [unitId, kind, seq++, lines, bytes, data]
+    insert.run(...values, rowSum("raw", values))
+  }
 }
 
 function deleteRaw(db: Db, unitId: number): void {

@@ -35,6 +35,8 @@ export type Dex = {
   suggestions(): Promise<Suggestions>
   /** Brings the facts up to date somewhere else, and says what is not known yet. Absent: whoever asks for them does it. */
   learnBehind?: (also: AlsoRead) => Promise<string[]>
+  /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
+  takeDamaged(): Promise<string[]>
   syncDeps(): Promise<SyncDeps>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void

@@ -5,10 +5,16 @@ import { llmSettings } from "../config/servers.ts"
 import { isoDate } from "../core/dates.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import { grouped } from "../core/format.ts"
+import { formatRef } from "../core/ref.ts"
 import { readText } from "../files/read-file.ts"
+import { damageFile, noteDamage } from "../store/damage-list.ts"
+import { keptDamaged } from "../store/damaged-files.ts"
+import type { Injury } from "../store/inspect.ts"
 import { tryLock } from "../store/lock.ts"
 import { openIndex } from "../store/search-index.ts"
+import type { Store } from "../store/store.ts"
 import type { Dex } from "./context.ts"
+import type { Repaired } from "./repair.run.ts"
 import { sizeOf } from "./stats.run.ts"
 
 type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
@@ -16,12 +22,16 @@ type Check = { name: string; status: "ok" | "note" | "problem"; message: string;
 const CLAUDE_KEEPS_DAYS = 30
 const MODEL_WAITS_MS = 20_000
 
-/** Every check runs, whatever the others found; none of them changes anything. */
-export async function run(dex: Dex): Promise<{ ok: boolean; checks: Check[] }> {
+/** Every check runs, whatever the others found; none of them changes anything. What is to be repaired is before. */
+export async function run(
+  dex: Dex,
+  input: { repair?: boolean } = {},
+): Promise<{ ok: boolean; repaired?: Repaired; checks: Check[] }> {
+  const repaired = input.repair ? await (await import("./repair.run.ts")).repair(dex) : undefined
   const checks: Check[] = [runtime(dex)]
   for (const check of [home, history, index, suggesting, syncing, sources, retention, model])
     checks.push(...(await settle(check, dex)))
-  return { ok: checks.every((check) => check.status !== "problem"), checks }
+  return { ok: checks.every((check) => check.status !== "problem"), ...(repaired && { repaired }), checks }
 }
 
 async function settle(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
@@ -82,34 +92,90 @@ function isOpen(path: string): boolean {
 
 async function history(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
+  const kept = keptDamaged(dex.home.history).map(
+    (file): Check => ({
+      name: "history",
+      status: "note",
+      message: `A damaged history.db was kept as ${file} (${megabytes(sizeOf(file))}) when it was repaired. Delete it when you no longer need it; \`dex forget\` deletes it too.`,
+      mend: `rm ${file}`,
+    }),
+  )
+  return [...(await stored(dex)), ...kept]
+}
+
+async function stored(dex: Dex): Promise<Check[]> {
   try {
-    const problems = await (await dex.store()).check()
-    if (problems.length === 0) {
-      const { conversations, messages } = await (await dex.store()).stats()
-      return [
-        {
-          name: "history",
-          status: "ok",
-          message: `${grouped(conversations)} conversations, ${grouped(messages)} messages; the file is sound`,
-        },
-      ]
-    }
-    return [damaged(dex, problems.slice(0, 3).join("; "))]
+    const store = await dex.store()
+    const problems = await store.check()
+    if (problems.length > 0) return [broken(problems.slice(0, 3).join("; "))]
+    return await contents(dex, store)
   } catch (error) {
     if (isDexError(error) && error.code !== "corrupt")
       return [{ name: "history", status: "problem", message: error.message }]
-    return [damaged(dex, messageOf(error))]
+    return [broken(messageOf(error))]
   }
 }
 
-/** The old file stays: what agents have deleted since may still be read out of it. */
-function damaged(dex: Dex, what: string): Check {
+/** SQLite itself cannot read all of it. */
+function broken(what: string): Check {
   return {
     name: "history",
     status: "problem",
-    message: `history.db is damaged (${what}). Move it aside and sync: all that your agents still have is read again. Keep the old file: it may hold conversations that exist nowhere else.`,
-    mend: `mv ${dex.home.history} ${dex.home.history}.damaged && dex sync`,
+    message: `history.db is damaged (${what}). Repairing it makes a new file of everything that can still be read, keeps the damaged one beside it, and reads again what your agents still have.`,
+    mend: REPAIR,
   }
+}
+
+const REPAIR = "dex doctor --repair"
+const MOST_NAMED = 20
+
+/** Every row and every block is read. What is damaged is noted for the next sync, too. */
+async function contents(dex: Dex, store: Store): Promise<Check[]> {
+  const name = "history"
+  const { conversations, messages } = await store.stats()
+  const { conversations: injured, others, unsealed } = await store.inspect()
+  noteDamage(
+    damageFile(dex.home.dir),
+    injured.map(({ ref }) => formatRef(ref)),
+  )
+  const checks: Check[] = injured.slice(0, MOST_NAMED).map((injury) => ({ name, status: "problem", ...told(injury) }))
+  if (injured.length > MOST_NAMED)
+    checks.push({
+      name,
+      status: "problem",
+      message: `${grouped(injured.length - MOST_NAMED)} more conversations are damaged.`,
+      mend: REPAIR,
+    })
+  if (others.length > 0)
+    checks.push({ name, status: "problem", message: `Damaged besides: ${others.join("; ")}.`, mend: REPAIR })
+  if (checks.length === 0)
+    checks.push({
+      name,
+      status: "ok",
+      message: `${grouped(conversations)} conversations, ${grouped(messages)} messages; every row and block was read`,
+    })
+  if (unsealed > 0)
+    checks.push({
+      name,
+      status: "note",
+      message: `${grouped(unsealed)} conversations have no checksums yet, so damage in them may go unnoticed. Every sync adds some.`,
+      mend: "dex sync",
+    })
+  return checks
+}
+
+function told({ ref, what, restores }: Injury): Pick<Check, "message" | "mend"> {
+  const damaged = `${formatRef(ref)} is damaged: ${what.join(", ")}.`
+  if (restores === "nothing")
+    return {
+      message: `${damaged} The agent's own file and the raw records cannot replace it: this is lost. Everything else of the conversation can be read.`,
+    }
+  const from = {
+    bits: "A single bit flipped, and its checksum tells which",
+    source: "The agent's own file is still there",
+    records: "Its raw records are whole",
+  }
+  return { message: `${damaged} ${from[restores]}: nothing is lost.`, mend: "dex sync" }
 }
 
 async function index(dex: Dex): Promise<Check[]> {

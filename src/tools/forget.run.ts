@@ -6,6 +6,7 @@ import { listed } from "../core/format.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { nativeKey } from "../ingest/unit-names.ts"
+import { removeDamaged } from "../store/damaged-files.ts"
 import type { Store } from "../store/store.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
@@ -36,6 +37,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
   await store.forget(refs, (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key)))
   removeChats(dex, refs)
+  removeDamaged(dex.home.history) // a damaged history that a repair kept holds it too
   await dex.clearCopies(refs, projects)
   const index = await dex.index()
   if (index) {

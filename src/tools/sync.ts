@@ -1,3 +1,4 @@
+import { formatRef } from "../core/ref.ts"
 import { flag, integer, list, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
@@ -31,6 +32,8 @@ export const sync = defineTool({
     bytes: integer("Bytes of source that were looked at."),
     duration_ms: integer(),
     unreadable: list(object({ source: text(), path: text(), reason: text() })),
+    restored: list(text(), "Refs of conversations that were damaged in the history and are whole again."),
+    damaged: list(text(), "Refs of conversations of which something is damaged and could not be restored."),
     embedding: optional(embeddingShape),
     documents: optional(object({ changed: integer(), removed: integer() }, "Where there are collections.")),
   }),
@@ -39,13 +42,15 @@ export const sync = defineTool({
     const { syncWithThreads } = await import("../ingest/sync-thread.ts")
     const { embedderOf } = await import("./embedder.ts")
     const embed = embedderOf(dex)
-    const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+    const synced = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       ...(input.redact_again && { redactAgain: true }),
       ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
       ...(dex.onProgress && { onProgress: dex.onProgress }),
       ...(dex.signal && { signal: dex.signal }),
       ...(embed && { embed }),
     })
+    const { restored, damaged } = synced
+    const report = { ...synced, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && dex.knows()) {
       const { learnedOf } = await import("./learned.ts")

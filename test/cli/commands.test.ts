@@ -393,7 +393,7 @@ describe("dex doctor, stats and sources", () => {
     const run = await dex(home, ["doctor"])
     expect(run.code).toBe(1)
     expect(run.stdout).toMatch(/problem +history: history.db is damaged/)
-    expect(run.stdout).toMatch(/mv .*history.db .*history.db.damaged && dex sync/)
+    expect(run.stdout).toMatch(/→ dex doctor --repair/)
   })
 
   test("counts what is kept", async () => {

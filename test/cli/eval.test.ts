@@ -142,7 +142,7 @@ describe("dex eval --mine", () => {
   test("removes its folder when it fails", async () => {
     const home = await synced((dir) => committing(dir, 12, () => []))
     const db = openSqlite(join(home, ".dex", "history.db"))
-    db.exec("update body set data = x'00' where conversation_id = 7")
+    db.exec("drop table touch")
     db.close()
     expect((await measured(home)).code).toBe(2)
     expect(temporary(home)).toEqual([])

@@ -58,6 +58,8 @@ export type SyncOutput = {
   bytes: number
   duration_ms: number
   unreadable: { source: string; path: string; reason: string }[]
+  restored: string[]
+  damaged: string[]
   embedding?: Embedding
 }
 
@@ -96,6 +98,12 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
     notes.push(`Unreadable: ${shortPath(file.path, home)} (${safeLine(file.reason)})`)
   if (output.unreadable.length > 5)
     notes.push(`… and ${output.unreadable.length - 5} more unreadable. \`dex sources\` lists them.`)
+  if (output.restored.length > 0)
+    notes.push(`Restored what was damaged in history.db: ${output.restored.map(safeLine).join(", ")}.`)
+  if (output.damaged.length > 0)
+    notes.push(
+      `Damaged in history.db: ${output.damaged.map(safeLine).join(", ")}. \`dex doctor\` shows what is lost and what to do.`,
+    )
   if (output.embedding) notes.push(...embeddingNotes(output.embedding))
   return { lines, notes }
 }
@@ -155,7 +163,10 @@ function countLines(label: string, counts: Record<string, number>): string[] {
   return [`  ${label}: ${shown.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
 }
 
-type DoctorOutput = { checks: { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }[] }
+type DoctorOutput = {
+  repaired?: { kept_as?: string; rows?: number; restored: string[]; damaged: string[] }
+  checks: { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }[]
+}
 
 export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): Printed {
   const marks = {
@@ -169,7 +180,16 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
     if (check.mend) lines.push(`         → ${paint(terminal, "cyan", check.mend)}`)
     return lines
   })
-  return { lines }
+  return { lines, ...(output.repaired && { notes: repairNotes(output.repaired) }) }
+}
+
+function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOutput["repaired"]>): string[] {
+  const notes: string[] = []
+  if (kept_as !== undefined)
+    notes.push(`Made a new history.db of ${many(rows ?? 0, "row")}. The damaged one was kept: ${safeLine(kept_as)}`)
+  if (restored.length > 0) notes.push(`Restored: ${restored.map(safeLine).join(", ")}.`)
+  if (damaged.length > 0) notes.push(`Could not be restored whole: ${damaged.map(safeLine).join(", ")}.`)
+  return notes.length > 0 ? notes : ["Nothing was damaged."]
 }
 
 type ForgetOutput = { forgotten: string[]; count: number; asked?: boolean; pinned?: string[] }

@@ -1,0 +1,24 @@
+/**
+ * How many rows a conversation has, and how many blocks a unit's records take: a row whose key is damaged is found
+ * nowhere, and only its absence tells. Unknown (null) while one of them has no checksum yet.
+ */
+const TABLES = ["message", "body", "touch", "command", "made"] as const
+
+const counted = (table: string) => ["(select count(*) from", table, "where conversation_id = @id)"].join(" ")
+const unsealed = (table: string) =>
+  ["exists (select 1 from", table, "where conversation_id = @id and sum is null)"].join(" ")
+
+const UNSEALED = TABLES.map(unsealed).join(" or ")
+const COUNTS = TABLES.map(counted).join(" || ' ' || ")
+
+export const HELD = `case when ${UNSEALED} then null else ${COUNTS} end`
+
+export const BLOCKS = `case when exists (select 1 from raw where unit_id = @id and sum is null) then null
+  else (select count(*) from raw where unit_id = @id) end`
+
+export type Held = Record<(typeof TABLES)[number], number>
+
+export function readHeld(held: string): Held {
+  const counts = held.split(" ").map(Number)
+  return Object.fromEntries(TABLES.map((table, i) => [table, counts[i]])) as Held
+}

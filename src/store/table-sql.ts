@@ -1,0 +1,120 @@
+import { COLUMNS, KEYS, type Summed } from "./sums.ts"
+
+// The statements that every table with checksums needs, made of the names in `COLUMNS` and of nothing else.
+
+export type TableSql = {
+  /** The keys of rows that are not what was written: all of them, or those that begin with a given key. */
+  unsound: string
+  unsoundOf: string
+  byKey: string
+  /** For each column its type and its bytes, then the checksum. */
+  cells: string
+  replace: string
+  insert: string
+  /** Gives so many rows without a checksum theirs. */
+  seal: string
+  sealOf: string
+  countOf: string
+  deleteOf: string
+  triggers: string
+}
+
+const made = new Map<Summed, TableSql>()
+
+export function tableSql(table: Summed): TableSql {
+  const sql = made.get(table) ?? sqlOf(table)
+  made.set(table, sql)
+  return sql
+}
+
+/** True for a row that is what was written, or of which nothing is known. */
+export function sound(alias: string, table: Summed): string {
+  return ["(", alias, ".sum is null or ", alias, ".sum = ", sumOf(table, `${alias}.`), ")"].join("")
+}
+
+function sumOf(table: Summed, prefix = ""): string {
+  const columns = COLUMNS[table].map((name) => prefix + name)
+  return ["row_sum('", table, "', ", columns.join(", "), ")"].join("")
+}
+
+function sqlOf(table: Summed): TableSql {
+  const columns: readonly string[] = COLUMNS[table]
+  const key = columns.slice(0, KEYS[table])
+  const first = [key[0], "= ?"].join(" ")
+  const where = key.map((name) => [name, "= ?"].join(" ")).join(" and ")
+  const unsound = ["select", key.join(", "), "from", table, "as t where not", sound("t", table)].join(" ")
+  const cells = columns.map((name) => ["typeof(", name, "), cast(", name, " as blob)"].join(""))
+  const seal = ["update", table, "set sum =", sumOf(table), "where sum is null"].join(" ")
+  return {
+    unsound,
+    unsoundOf: [unsound, "and", first].join(" "),
+    byKey: ["select * from", table, "where", where].join(" "),
+    cells: ["select", cells.join(", "), ", sum from", table, "where", where].join(" "),
+    replace: [
+      "update",
+      table,
+      "set",
+      [...columns, "sum"].map((name) => [name, "= ?"].join(" ")).join(", "),
+      "where",
+      where,
+    ].join(" "),
+    insert: [
+      "insert or ignore into",
+      table,
+      ["(", [...columns, "sum"].join(", "), ") values (", [...columns, "sum"].map(() => "?").join(", "), ")"].join(""),
+    ].join(" "),
+    seal: [seal, "limit ?"].join(" "),
+    sealOf: [seal, "and", first].join(" "),
+    countOf: ["select count(*) from", table, "where", first].join(" "),
+    deleteOf: ["delete from", table, "where", first].join(" "),
+    triggers: [...sumTriggers(table, key), ...countTriggers(table)].join(";"),
+  }
+}
+
+function sumTriggers(table: Summed, key: readonly string[]): string[] {
+  const same = key.map((name) => [name, " = new.", name].join("")).join(" and ")
+  const update = ["update", table, "set sum =", sumOf(table, "new."), "where", same]
+  return [
+    [
+      `create temp trigger sum_new_${table} after insert on`,
+      table,
+      "when new.sum is null begin",
+      ...update,
+      "; end",
+    ].join(" "),
+    [
+      `create temp trigger sum_changed_${table} after update on`,
+      table,
+      "when new.sum is old.sum or new.sum is null begin",
+      ...update,
+      "and (new.sum is null or old.sum is",
+      sumOf(table, "old."),
+      "); end",
+    ].join(" "),
+  ]
+}
+
+/** What counts the rows of a table, and where. */
+const COUNTED: Partial<Record<Summed, [owner: string, column: string]>> = {
+  raw: ["unit", "blocks"],
+  message: ["conversation", "held"],
+  body: ["conversation", "held"],
+  touch: ["conversation", "held"],
+  command: ["conversation", "held"],
+  made: ["conversation", "held"],
+}
+
+function countTriggers(table: Summed): string[] {
+  const [owner, column] = COUNTED[table] ?? []
+  if (owner === undefined || column === undefined) return []
+  const forget = ["update", owner, "set", column, "= null where id =", `old.${COLUMNS[table][0]}`, "and", column]
+  return [
+    [
+      `create temp trigger forget_count_${table} after delete on`,
+      table,
+      "for each row begin",
+      ...forget,
+      "is not null; end",
+    ].join(" "),
+  ]
+}

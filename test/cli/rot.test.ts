@@ -1,0 +1,169 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { openSqlite } from "../../src/store/engine.ts"
+import { dex } from "../support/dex.ts"
+import { flipBit, loseSector, rotBodies, rotRecords } from "../support/rot.ts"
+import { synced } from "../support/synced.ts"
+
+const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
+const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
+const READING = [
+  ["search", "mutex"],
+  ["show", AUTH],
+  ["timeline", AUTH],
+  ["scan", AUTH],
+  ["handover", AUTH],
+  ["reindex"],
+]
+
+const shown = async (home: string, ref = AUTH) => (await dex(home, ["show", ref])).stdout
+
+describe("a damaged block of messages", () => {
+  test("leaves out what cannot be read, says so, and stops no command", async () => {
+    const home = await synced()
+    rotBodies(home, AUTH, loseSector)
+    for (const args of READING) {
+      const run = await dex(home, args)
+      expect([args, run.stderr]).toEqual([args, expect.stringContaining(AUTH)])
+      expect(run.stderr).toMatch(/history\.db is damaged in places.*`dex sync` restores what it can/)
+      expect(run.stdout).not.toMatch(/mutex/)
+    }
+    expect((await dex(home, ["list"])).stdout).toMatch(/Refresh token race/)
+    expect((await dex(home, ["show", SIDEBAR])).stderr).not.toMatch(/damaged/)
+    expect((await dex(home, ["search", "flickers"])).stdout).toMatch(/sidebar/i)
+  })
+
+  test("with a single flipped bit is read as it was written, and the flipped bit is reported", async () => {
+    const home = await synced()
+    const before = await Promise.all(READING.map((args) => dex(home, args)))
+    rotBodies(home, AUTH, flipBit)
+    for (const [i, args] of READING.entries()) {
+      const run = await dex(home, args)
+      if (args[0] !== "reindex") expect([args, run.stdout]).toEqual([args, before[i]!.stdout])
+      expect(run).toMatchObject({ code: 0, stderr: expect.stringContaining(AUTH) })
+    }
+    expect((await dex(home, ["sync"])).stderr).toMatch(`Restored what was damaged in history.db: ${AUTH}`)
+    expect(await dex(home, ["show", AUTH])).toEqual(before[1])
+  })
+
+  test("is restored by the next sync from the agent's file", async () => {
+    const home = await synced()
+    const before = await shown(home)
+    rotBodies(home, AUTH, loseSector)
+    rotRecords(home, AUTH, loseSector)
+    expect(await shown(home)).not.toEqual(before)
+    expect((await dex(home, ["sync"])).stderr).toMatch(`Restored what was damaged in history.db: ${AUTH}`)
+    expect(await dex(home, ["show", AUTH])).toMatchObject({
+      stdout: before,
+      stderr: expect.not.stringMatching(/damaged/),
+    })
+    expect((await dex(home, ["doctor", "--json"])).stdout).not.toMatch(/damaged/)
+  })
+
+  test("is restored from its raw records when the agent has deleted its file", async () => {
+    const home = await synced()
+    rmSync(join(home, ".claude"), { recursive: true })
+    await dex(home, ["sync"])
+    const before = await shown(home)
+    rotBodies(home, AUTH, loseSector)
+    await shown(home)
+    expect((await dex(home, ["sync"])).stderr).toMatch(`Restored what was damaged in history.db: ${AUTH}`)
+    expect(await shown(home)).toEqual(before)
+  })
+
+  test("is kept as it is where neither is left, and everything else goes on", async () => {
+    const home = await synced()
+    rmSync(join(home, ".claude"), { recursive: true })
+    await dex(home, ["sync"])
+    rotBodies(home, AUTH, loseSector)
+    rotRecords(home, AUTH, loseSector)
+    await shown(home)
+    const run = await dex(home, ["sync"])
+    expect(run).toMatchObject({ code: 0, stderr: expect.stringMatching(`Damaged in history.db: ${AUTH}`) })
+    expect((await dex(home, ["list"])).stdout).toMatch(/Refresh token race/)
+    expect((await dex(home, ["search", "flickers"])).stdout).toMatch(/sidebar/i)
+  })
+})
+
+describe("damaged raw records", () => {
+  test("are made again from the agent's file, and the messages stay", async () => {
+    const home = await synced()
+    const before = await shown(home)
+    rotRecords(home, AUTH, loseSector)
+    expect(await shown(home)).toEqual(before)
+    await dex(home, ["doctor"])
+    expect((await dex(home, ["sync"])).stderr).toMatch(`Restored what was damaged in history.db: ${AUTH}`)
+    expect(await shown(home)).toEqual(before)
+  })
+})
+
+describe("dex doctor --repair", () => {
+  const all = ["search mutex", "list --all", `show ${AUTH}`, `show ${SIDEBAR}`, "stats", "sources"]
+  const answers = async (home: string) =>
+    Promise.all(all.map(async (line) => (await dex(home, line.split(" "))).stdout.replace(/\n.*(?:disk|size).*/g, "")))
+
+  test("recovers everything from a file that SQLite cannot read, and keeps the damaged one", async () => {
+    const home = await synced()
+    await dex(home, ["forget", `claude_code:33333333-3333-4333-8333-333333333333`, "--yes"])
+    const before = await answers(home)
+    for (const page of brokenPages(home)) {
+      const { stdout, code } = await dex(home, ["doctor"])
+      expect([page, code, stdout]).toEqual([
+        page,
+        1,
+        expect.stringMatching(/history.db is damaged[\s\S]*dex doctor --repair/),
+      ])
+      const run = await dex(home, ["doctor", "--repair"])
+      expect([page, run.code, run.stderr]).toEqual([
+        page,
+        0,
+        expect.stringMatching(/The damaged one was kept: .*history\.damaged-/),
+      ])
+      expect([page, await answers(home)]).toEqual([page, before])
+    }
+    expect(
+      readdirSync(join(home, ".dex")).filter((file) => file.startsWith("history.damaged-")).length,
+    ).toBeGreaterThan(0)
+    await dex(home, ["forget", AUTH, "--yes"])
+    expect(readdirSync(join(home, ".dex")).filter((file) => file.startsWith("history.damaged-"))).toEqual([])
+  })
+
+  test("recovers what is not on the damaged page when the agents' files are gone", async () => {
+    const home = await synced()
+    rmSync(join(home, ".claude"), { recursive: true })
+    await dex(home, ["sync"])
+    const before = await answers(home)
+    for (const page of brokenPages(home)) {
+      expect([page, (await dex(home, ["doctor", "--repair"])).code]).toEqual([page, 0])
+      expect([page, await answers(home)]).toEqual([page, before])
+    }
+  })
+
+  test("says that nothing was damaged where nothing was", async () => {
+    const home = await synced()
+    expect(await dex(home, ["doctor", "--repair"])).toMatchObject({ code: 0, stderr: "\nNothing was damaged.\n" })
+  })
+})
+
+/** Breaks one page of the file after the other: its header, and roots of trees. Each is to be repaired before the next. */
+function* brokenPages(home: string): Generator<string> {
+  for (const [table, what, at, bits] of [
+    ["", "the header of the file", 3, 0xff],
+    ["message", "the kind of the page", 0, 8],
+    ["conversation", "the kind of the page", 0, 8],
+    ["unit", "where its first row is", 9, 0xff],
+    ["raw", "how many rows it has", 4, 2],
+    ["body", "where its first row is", 9, 1],
+  ] as const) {
+    const path = join(home, ".dex", "history.db")
+    const db = openSqlite(path)
+    db.pragma("wal_checkpoint(truncate)")
+    const root = db.prepare("select rootpage from sqlite_master where name = ?").pluck().get(table) ?? 1
+    db.close()
+    const bytes = readFileSync(path)
+    bytes[((root as number) - 1) * 4096 + at]! ^= bits
+    writeFileSync(path, bytes)
+    yield `${table} ${what}`
+  }
+}

@@ -1,0 +1,22 @@
+import { renameSync } from "node:fs"
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib"
+import { openDatabase, removeDatabase } from "../../src/store/database.ts"
+import { HISTORY_MIGRATIONS } from "../../src/store/migrations.ts"
+
+/** Makes a history what version 0.1.0 would have written: its schema, and nothing with a checksum. */
+export function makeOld(path: string): void {
+  const old = openDatabase(`${path}.old`, HISTORY_MIGRATIONS.slice(0, 2))
+  old.function("unchecked", (data) => zstdCompressSync(zstdDecompressSync(data as Buffer)))
+  old.prepare("attach database ? as now").run(path)
+  const tables = old.prepare("select name from main.sqlite_master where type = 'table'").pluck().all() as string[]
+  for (const table of tables) {
+    const columns = (old.pragma(`main.table_info(${table})`) as { name: string }[]).map(({ name }) => name)
+    const values = columns.map((name) => (name === "data" ? "unchecked(data)" : name))
+    old.exec(`insert into main.${table} (${columns.join(", ")}) select ${values.join(", ")} from now.${table}`)
+  }
+  old.exec("detach database now")
+  old.pragma("journal_mode = delete")
+  old.close()
+  removeDatabase(path)
+  renameSync(`${path}.old`, path)
+}
