@@ -22,7 +22,7 @@ export type Healing = {
 
 const PARTS = ["message", "body", "touch", "command", "made"] as const
 /** Few rows, and whatever depends on them would go wrong for everything. */
-const SMALL: Summed[] = ["meta", "tombstone", "project", "collection"]
+const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collection"]
 
 /**
  * Restores what it can of these conversations: a single wrong bit from the checksum, files and commands from the

@@ -161,6 +161,7 @@ export function hasSoundRecords(db: Db, unit: Stored): boolean {
 const OTHERS: [table: Summed, one: string, more: string][] = [
   ["meta", "setting of the history", "settings of the history"],
   ["project", "project", "projects"],
+  ["project_path", "folder of a project elsewhere", "folders of projects elsewhere"],
   ["unit", "file's record", "files' records"],
   ["container", "database's record", "databases' records"],
   ["claim", "note of where a conversation is", "notes of where conversations are"],
