@@ -31,7 +31,6 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.stderr.write(`dex: The output could not be written: ${why}\n`)
   process.exit(2)
 })
-process.stderr.on("error", () => {}) // what is said beside an answer must not cost the answer
 
 /** A person who tries it is told what it is for. An agent is not, whatever it left out: it would take in what is printed. */
 function isPersons(words: string[]): boolean {
@@ -41,6 +40,7 @@ function isPersons(words: string[]): boolean {
 
 if (process.argv[2] === "--version") process.stdout.write(`dex ${VERSION}\n`)
 else {
+  process.stderr.on("error", () => {}) // what is said beside an answer must not cost the answer
   const { main } = await import("./main.ts")
   process.exitCode = await main(process.argv.slice(2))
 }
