@@ -55,6 +55,8 @@ export type SyncReport = {
   changed: number
   added_messages: number
   archived: number
+  /** Of those read, how many only because this dex keeps more of them than the one that read them before. */
+  read_again: number
   bytes: number
   duration_ms: number
   unreadable: (UnreadableFile & { source: SourceId })[]
@@ -95,6 +97,7 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
     changed: 0,
     added_messages: 0,
     archived: 0,
+    read_again: 0,
     bytes: 0,
     duration_ms: 0,
     unreadable: [],
@@ -210,8 +213,13 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
     for (const unit of present.values()) {
       if (!inherits.has(unit.key) && !isWorkFor(known.get(unit.key), unit, connector, options)) continue
       const failed = tooLarge.get(storedPath(unit))
-      if (failed && failed.stamp === unit.stamp) unreadable.push(failed)
-      else plan.jobs.push({ connector, unit, replay: false })
+      if (failed && failed.stamp === unit.stamp) {
+        unreadable.push(failed)
+        continue
+      }
+      plan.jobs.push({ connector, unit, replay: false })
+      const before = known.get(unit.key)
+      if (before?.stamp === unit.stamp && before.connector_version !== connector.version) report.read_again++
     }
     report.unreadable.push(...unreadable.map((file) => ({ source, ...file })))
     plan.found += present.size + [...known.values()].filter((unit) => skippedContainers.has(unit.path)).length

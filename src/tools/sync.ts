@@ -29,6 +29,7 @@ export const sync = defineTool({
     changed: integer(),
     added_messages: integer(),
     archived: integer("Conversations whose files are gone since last time; they are kept."),
+    read_again: integer("Of those read, how many only because this dex keeps more of them than the one before."),
     bytes: integer("Bytes of source that were looked at."),
     duration_ms: integer(),
     unreadable: list(object({ source: text(), path: text(), reason: text() })),

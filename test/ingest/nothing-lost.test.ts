@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
 import { MAX_VALUES } from "../../src/connectors/thinned.ts"
 import { openReader, TooLarge } from "../../src/ingest/reader.ts"
+import { openSqlite } from "../../src/store/engine.ts"
 import { openIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
 import { dex } from "../support/dex.ts"
@@ -387,4 +388,21 @@ describe("two files of one session", () => {
     expect((await store.conversation(REF))?.archived).toBe(false)
     store.close()
   })
+})
+
+test("what an older dex read is read again once, in one line, and nothing is new or lost", async () => {
+  const home = tempDir()
+  claudeSession(home, {
+    id: SESSION,
+    start: "2026-11-03T10:00:00Z",
+    turns: [{ user: "zebrafinch" }, { assistant: "x" }],
+  })
+  await sync(home)
+  const db = openSqlite(join(home, ".dex", "history.db"))
+  db.exec("update unit set connector_version = 2, sum = null")
+  db.close()
+  expect(await found(home, "zebrafinch")).toBe(1)
+  expect(await sync(home)).toMatch(/Read 1 conversation of 1: 0 new messages.*1 conversation read again, once/s)
+  expect(await sync(home)).toMatch(/Nothing new/)
+  expect(await words(home)).toEqual(["zebrafinch", "x"])
 })

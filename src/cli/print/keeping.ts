@@ -55,6 +55,7 @@ export type SyncOutput = {
   read: number
   added_messages: number
   archived: number
+  read_again: number
   bytes: number
   duration_ms: number
   unreadable: { source: string; path: string; reason: string }[]
@@ -93,6 +94,10 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
   const notes: string[] = []
   if (output.archived > 0)
     notes.push(`${many(output.archived, "conversation")} gone from the agents' own folders; kept here.`)
+  if (output.read_again > 0)
+    notes.push(
+      `${many(output.read_again, "conversation")} read again, once: this dex keeps more of them than the one before (what answers cost, for one).`,
+    )
   if (!output.complete) notes.push("Not everything is read yet. `dex sync` goes on where this one stopped.")
   for (const file of output.unreadable.slice(0, 5))
     notes.push(`Unreadable: ${shortPath(file.path, home)} (${safeLine(file.reason)})`)
