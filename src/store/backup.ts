@@ -10,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
-import { DexError } from "../core/error.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import { unpackBlock } from "./codec.ts"
 import { type Db, explained } from "./database.ts"
 import { openSqlite } from "./engine.ts"
@@ -88,7 +88,7 @@ export function verifyBackup(path: string): BackupContent {
       blocks,
     }
   } catch (error) {
-    if (error instanceof DexError) throw error
+    if (isDexError(error)) throw error
     throw new DexError(
       "not_a_history",
       `${path} is not a history of dex, or it is damaged (${(error as Error).message}).`,

@@ -86,11 +86,10 @@ export function isHeld(error: unknown): boolean {
 
 /** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */
 export function inTransaction<T>(db: Db, work: () => T): T {
-  const prepare = beforeWriting.get(db)
-  if (prepare) {
-    beforeWriting.delete(db)
-    prepare()
-  }
+  const waiting = db as WaitingDb
+  const prepare = waiting[BEFORE_WRITING]
+  waiting[BEFORE_WRITING] = undefined
+  prepare?.()
   return db.transaction(work).immediate()
 }
 
@@ -112,11 +111,13 @@ export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   }
 }
 
-const beforeWriting = new WeakMap<Db, () => void>()
+/** On the connection itself: the program is bundled in pieces, and each piece has a copy of this module. */
+const BEFORE_WRITING = Symbol.for("dex.before-writing")
+type WaitingDb = Db & { [BEFORE_WRITING]?: (() => void) | undefined }
 
 /** What a connection needs in order to write, made when it first does: most only read. */
 export function beforeFirstWrite(db: Db, prepare: () => void): void {
-  beforeWriting.set(db, prepare)
+  ;(db as WaitingDb)[BEFORE_WRITING] = prepare
 }
 
 function connect(path: string, busyMs: number): Db {

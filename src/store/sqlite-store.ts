@@ -122,7 +122,7 @@ export function openStore(
         inTransaction(db, () => db.prepare(sql).run(git_remote ?? null, root_commit ?? null, path))
       }),
     addProjectPath: async (path, project) => {
-      const { addProjectPath } = await import("./write-conversation.ts")
+      const { addProjectPath } = await import("./project-paths.ts")
       return ask(() => inTransaction(db, () => addProjectPath(db, path, project)))
     },
     importFrom: async (other, onProgress) => {

@@ -11,7 +11,7 @@ import { makeReady } from "./heal.ts"
 import { HELD, readHeld } from "./held.ts"
 import { despiteIndexes } from "./mend.ts"
 import { mergeMessages, nameOf, type Teller } from "./merge.ts"
-import { projectPathsOf } from "./project-paths.ts"
+import { projectIdOf, projectPathsOf } from "./project-paths.ts"
 import type { Stored } from "./sound.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
@@ -363,26 +363,10 @@ function deleteMessage(db: Db, id: number, number: number): void {
   deleteEffects(db, id, number)
 }
 
-function projectIdOf(db: Db, path: string, remote: string | undefined): number {
-  const elsewhere = db.prepare("select project_id from project_path where path = ?").pluck().get(path)
-  if (elsewhere !== undefined) return elsewhere as number
-  return db
-    .prepare(
-      "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",
-    )
-    .pluck()
-    .get(path, remote ?? null) as number
-}
-
 /** A message whose unit is not named is told by the conversation's own, which is another one from now on. */
 function handOver(db: Db, id: number, from: number, to: number): void {
   db.prepare("update message set unit_id = ? where conversation_id = ? and unit_id is null").run(from, id)
   db.prepare("update message set unit_id = null where conversation_id = ? and unit_id = ?").run(id, to)
-}
-
-export function addProjectPath(db: Db, path: string, project: string): void {
-  const id = projectIdOf(db, project, undefined)
-  db.prepare("insert or replace into project_path (path, project_id) values (?, ?)").run(path, id)
 }
 
 function insertConversation(db: Db, source: string, nativeId: string, unitId: number, authority: number): number {
