@@ -36,11 +36,12 @@ export function isWrap(text: string, newline: number): boolean {
   const width = newline - lineStart(text, newline)
   if (width < MIN_WIDTH || width > MAX_WIDTH) return false
   if (WIDTHS.has(width)) return true
-  // Lists have lines of one width too.
-  if (!looksRandom(text.slice(newline - 20, newline) + text.slice(newline + 1, newline + 21), 24)) return false
   const before = newline - width - 1
-  if (before > 0 && before - lineStart(text, before) === width) return true
-  return text[newline + 1 + width] === "\n" && !text.slice(newline + 1, newline + 1 + width).includes("\n")
+  const isLikeBefore = before > 0 && before - lineStart(text, before) === width
+  const isLikeNext = () => text.indexOf("\n", newline + 1) === newline + 1 + width
+  if (!isLikeBefore && !isLikeNext()) return false
+  // Lists have lines of one width too.
+  return looksRandom(text.slice(newline - 20, newline) + text.slice(newline + 1, newline + 21), 24)
 }
 
 function lineStart(text: string, end: number): number {

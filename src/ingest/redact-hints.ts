@@ -79,12 +79,30 @@ function code3(three: string): number {
 
 const NONE: readonly number[] = []
 
+const PRIVATE_BIT = 512
+const ADDRESS_BIT = 1024
+const SHORT_FLAG_BIT = 2048
+
+/** For texts without names: most are, and none of them needs an answer of its own. */
+const NAMELESS = Array.from({ length: 1 << 7 }, (_, bits) => toHints(bits << 5, NONE, NONE))
+
+function toHints(seen: number, names: readonly number[], slashes: readonly number[]): Hints {
+  return {
+    names,
+    slashes,
+    privates: (seen & PRIVATE_BIT) !== 0,
+    addresses: (seen & ADDRESS_BIT) !== 0,
+    shortFlags: (seen & SHORT_FLAG_BIT) !== 0,
+    ampersands: (seen & AMPERSAND_BIT) !== 0,
+    percents: (seen & PERCENT_BIT) !== 0,
+    brackets: (seen & BRACKET_BIT) !== 0,
+    wide: (seen & WIDE_BIT) !== 0,
+  }
+}
+
 export function hintsOf(text: string): Hints {
   let names = NONE as number[]
   let slashes = NONE as number[]
-  let privates = false
-  let addresses = false
-  let shortFlags = false
   let seen = 0
   let three = 0
   const length = text.length
@@ -101,21 +119,11 @@ export function hintsOf(text: string): Hints {
     } else if (meaning === SPACED_SLASH) {
       if (slashes === NONE) slashes = []
       slashes.push(i - 1)
-    } else if (meaning === PRIVATE) privates = true
-    else if (meaning === ADDRESS) addresses = true
-    else if (meaning === SHORT_FLAG || isUserFlag(text, i + 1)) shortFlags = true
+    } else if (meaning === PRIVATE) seen |= PRIVATE_BIT
+    else if (meaning === ADDRESS) seen |= ADDRESS_BIT
+    else if (meaning === SHORT_FLAG || isUserFlag(text, i + 1)) seen |= SHORT_FLAG_BIT
   }
-  return {
-    names,
-    slashes,
-    privates,
-    addresses,
-    shortFlags,
-    ampersands: (seen & AMPERSAND_BIT) !== 0,
-    percents: (seen & PERCENT_BIT) !== 0,
-    brackets: (seen & BRACKET_BIT) !== 0,
-    wide: (seen & WIDE_BIT) !== 0,
-  }
+  return names === NONE && slashes === NONE ? NAMELESS[seen >> 5]! : toHints(seen, names, slashes)
 }
 
 /** Whether one of the words goes on behind its first three letters. */

@@ -24,9 +24,9 @@ const CAPITAL = 8
 for (const c of PIECE)
   pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? SMALL : /[A-Z]/.test(c) ? CAPITAL : OTHER
 
-/** By their first three characters, of 7 bits each. */
+/** By their first three characters, of which six bits each are enough: a key is compared before it counts. */
 const keysByStart = groupByStart(TOKEN_RULES)
-const isStart = new Uint8Array(1 << 21)
+const isStart = new Uint8Array(1 << 18)
 for (const start of keysByStart.keys()) isStart[start] = 1
 
 /**
@@ -35,7 +35,7 @@ for (const start of keysByStart.keys()) isStart[start] = 1
  */
 export function findTokens(text: string, spans: Span[], known = false): readonly number[] {
   const length = text.length
-  const seen = { decoded: 0 }
+  let seen: { decoded: number } | undefined
   let wraps: number[] = NO_WRAPS
   for (let start = nextRun(text, 0); start !== -1; ) {
     if (text.charCodeAt(start - 1) === NEWLINE) wraps = addWrap(text, start - 1, wraps)
@@ -65,9 +65,10 @@ export function findTokens(text: string, spans: Span[], known = false): readonly
         }
       }
       kinds |= kind
-      three = ((three << 7) | code) & 0x1fffff
+      three = ((three << 6) | (code & 63)) & 0x3ffff
       if (isStart[three] === 0) continue
       if (stop < end) stop = pieceEnd(text, end)
+      seen ??= { decoded: 0 }
       const span = matchRules(text, end - 2, stop, keysByStart.get(three)!, seen)
       if (!span) continue
       if (span.rule !== SHOWN) spans.push(span)
@@ -381,12 +382,14 @@ function searchAwsSecret(text: string, from: number, spans: Span[]): void {
 /** `encoded` where the key is a form of the mark in base64. */
 type Key = { key: string; rule: TokenRule; encoded?: Base64Form["before"] }
 
-/** The keys by their first three characters. */
 function groupByStart(rules: TokenRule[]): Map<number, Key[]> {
   const groups = new Map<number, Key[]>()
   const add = (one: Key) => {
-    const start = (one.key.charCodeAt(0) << 14) | (one.key.charCodeAt(1) << 7) | one.key.charCodeAt(2)
-    groups.set(start, [...(groups.get(start) ?? []), one])
+    const [a, b, c] = [0, 1, 2].map((at) => one.key.charCodeAt(at) & 63) as [number, number, number]
+    const start = (a << 12) | (b << 6) | c
+    const group = groups.get(start)
+    if (group) group.push(one)
+    else groups.set(start, [one])
   }
   for (const rule of rules) {
     for (const key of rule.keys.split(" ")) {

@@ -44,7 +44,7 @@ function redact(text: string, key: string | undefined, redactions: Record<string
 
 /** In order, not overlapping. Also what is only seen once colours and invisible characters are taken away. */
 function findSpans(text: string, key: string | undefined): Span[] {
-  if (text.length <= MAX_PLAIN && PLAIN.test(text)) {
+  if (isPlain(text)) {
     const whole = ofField(text, key)
     return whole ? [whole] : NOTHING
   }
@@ -85,8 +85,15 @@ function scan(text: string, key: string | undefined, found: Span[]): { hints: Hi
 }
 
 /** Most strings of a record: an id, a time, a word. Only the field's name can make one a secret. */
-const PLAIN = /^(?:[\w./-]{1,19}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]{8,15}Z)$/
-const MAX_PLAIN = 36
+function isPlain(text: string): boolean {
+  if (text.length < 20) return PLAIN_WORD.test(text)
+  if (text.length === 24) return text[10] === "T" && PLAIN_TIME.test(text)
+  return text.length === 36 && text[23] === "-" && PLAIN_ID.test(text)
+}
+
+const PLAIN_WORD = /^[\w./-]+$/
+const PLAIN_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
+const PLAIN_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** The whole text, where it stands under a name that makes it a secret. */
 function ofField(text: string, key: string | undefined): Span | undefined {
@@ -197,13 +204,15 @@ function redactObject(object: RawRecord, redactions: Record<string, number>): Ra
       const clean = redactValue(value, named !== undefined && key === "value" ? named : key, redactions)
       if (clean !== value) set(object, key, clean)
     }
-    if (key.length >= MIN_KEY && redact(key, KEY, undefined) !== key) renamed = true
+    if (key.length >= MIN_KEY && !PLAIN_KEY.test(key) && redact(key, KEY, undefined) !== key) renamed = true
   }
   return renamed ? withCleanKeys(object, redactions) : object
 }
 
 /** Shorter keys are field names; the shortest token is 20 characters long. */
 const MIN_KEY = 16
+/** As programs name their fields. */
+const PLAIN_KEY = /^[A-Za-z_]{1,36}$/
 /** A key is judged like an id: many objects are kept by one. */
 const KEY = "id"
 

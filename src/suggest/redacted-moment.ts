@@ -10,7 +10,8 @@ const NAMES = ["file", "branch", "symbol"] as const
 export async function withRedactedNames(moment: Moment): Promise<Moment> {
   const names = [...NAMES.map((field) => moment[field] ?? ""), ...(moment.recent_files ?? [])]
   if (!names.some(mayHoldSecret)) return moment
-  const { redactName } = await import("../ingest/redact-name.ts")
+  const { redactText } = await import("../ingest/redact.ts")
+  const redactName = (name: string) => (mayHoldSecret(name) ? redactText(name) : name)
   const clean = { ...moment }
   for (const field of NAMES) if (moment[field] !== undefined) clean[field] = redactName(moment[field])
   if (moment.recent_files) clean.recent_files = moment.recent_files.map(redactName)

@@ -134,8 +134,15 @@ type Typed = Pick<Trace, "args" | "query" | "error">
 function isPlain(value: unknown): boolean {
   if (typeof value === "object" && value !== null) return Object.values(value).every(isPlain)
   if (typeof value !== "string") return true
-  return /^(?:\p{L}{1,20}(?: |$))*$/u.test(value) && !/ (?:is|was) /i.test(value)
+  if (/ (?:is|was) /i.test(value)) return false
+  return (
+    /^(?:\p{L}{1,20}(?: |$))*$/u.test(value) || (/^(?:[\w.-]{1,15}(?: |$))*$/.test(value) && !NAMES_SECRET.test(value))
+  )
 }
+
+/** What stands behind such a word may be a secret, however short. */
+const NAMES_SECRET =
+  /pass|pwd|pw\b|secret|token|key|cred|auth|cookie|jwt|bearer|basic|wort|mdp|clave|senha|login|sshpass|-[pua]\b/i
 
 /** People paste secrets into searches. */
 async function redacted(typed: Typed): Promise<Typed> {

@@ -378,22 +378,32 @@ describe("false redactions", () => {
   const root = fileURLToPath(new URL("../..", import.meta.url))
   const archive = join(root, "..", "shared", "corpus", "claude-code-real.tar.xz")
 
-  test("at most 0.2 per MB of source code, documentation and lockfiles", () => {
-    const files = globSync(join(root, "{package-lock.json,node_modules/**/*.{js,ts,json,md,map}}"))
+  /** What a package's own tests hold is made to be taken for a secret. */
+  const isTest = (file: string) => /\/(?:tests?|__tests__|fixtures|\.[^/]+)\/|\.test\./.test(file)
+
+  test("at most 0.1 per MB of source code, documentation and lockfiles", () => {
+    const roots = [
+      join(root, "{package-lock.json,node_modules/**/*.{js,ts,json,md,map}}"),
+      ...["/usr/lib/python3.*/**/*.py", "/usr/include/**/*.h", "/usr/share/doc/**/*.{txt,html,md}"],
+    ]
     const found: string[] = []
     let bytes = 0
-    for (const file of files) {
-      if (bytes > 20e6) break
-      const stat = statSync(file)
-      if (!stat.isFile() || stat.size > 2e6) continue
-      const text = readFileSync(file, "utf8")
-      bytes += stat.size
-      for (const marker of redactText(text).match(/\[REDACTED:[a-z0-9-]+\]/g) ?? []) found.push(`${file} ${marker}`)
+    for (const pattern of roots) {
+      const until = bytes + 15e6
+      for (const file of globSync(pattern)) {
+        if (bytes > until) break
+        const stat = statSync(file, { throwIfNoEntry: false })
+        if (!stat?.isFile() || stat.size > 2e6 || isTest(file)) continue
+        const text = readFileSync(file, "utf8")
+        bytes += stat.size
+        for (const marker of redactText(text).match(/\[REDACTED:[a-z0-9-]+\]/g) ?? []) found.push(`${file} ${marker}`)
+      }
     }
-    expect(found.length / (bytes / 1e6), found.join("\n")).toBeLessThanOrEqual(0.2)
+    expect(bytes).toBeGreaterThan(15e6)
+    expect(found.length / (bytes / 1e6), found.join("\n")).toBeLessThanOrEqual(0.1)
   })
 
-  test.skipIf(!existsSync(archive))("at most 0.2 per MB of genuine transcripts", () => {
+  test.skipIf(!existsSync(archive))("at most 0.1 per MB of genuine transcripts", () => {
     const dir = tempDir()
     execFileSync("tar", ["-xJf", archive, "-C", dir])
     const found: string[] = []
@@ -410,7 +420,7 @@ describe("false redactions", () => {
       }
     }
     expect(bytes).toBeGreaterThan(40e6)
-    expect(found.length / (bytes / 1e6), found.join("\n")).toBeLessThanOrEqual(0.2)
+    expect(found.length / (bytes / 1e6), found.join("\n")).toBeLessThanOrEqual(0.1)
   })
   if (!existsSync(archive)) console.log("NOT RUN: false redactions on genuine transcripts (no ../shared/corpus)")
 
