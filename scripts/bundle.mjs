@@ -87,6 +87,19 @@ const COLD = [
   "src/tools/trace.run.ts",
   "src/tools/traces.run.ts",
   "src/trace/forget.ts",
+  "src/store/around.ts",
+  "src/store/damage-list.ts",
+  "src/store/heal.ts",
+  "src/store/inspect.ts",
+  "src/store/mend.ts",
+  "src/store/project-paths.ts",
+  "src/store/scratch.ts",
+  "src/store/seal.ts",
+  "src/tools/backup.run.ts",
+  "src/tools/finish-forgetting.ts",
+  "src/tools/import.run.ts",
+  "src/tools/repair.run.ts",
+  "src/tools/restore.run.ts",
 ]
 /** What the first file chooses from, each in one piece. */
 const ENTRIES = { "src/cli/main.ts": "./main.js", "src/hooks/main.ts": "./hook.js" }
