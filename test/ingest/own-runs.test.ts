@@ -5,21 +5,21 @@ import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 
-test("what an agent did that dex itself ran, in dex's own folder, is not the user's history", async () => {
+test("what an agent did that dex itself ran, in the folder of a chat, is not the user's history", async () => {
   const home = await synced((at) => {
-    mkdirSync(join(at, ".dex", "agent"), { recursive: true })
+    mkdirSync(join(at, ".dex", "chat-sessions", "2026-11-12-abc"), { recursive: true })
     const turns = [{ user: "Answer from the zebrafinch passages" }, { assistant: "The zebrafinch answer." }]
-    for (const [n, folder] of ["", "/agent"].entries())
+    for (const [n, folder] of ["", "/work"].entries())
       claudeSession(at, {
         id: `7777777${n}-7777-4777-8777-777777777777`,
-        cwd: join(at, `.dex${folder}`),
+        cwd: join(at, ".dex", "chat-sessions", `2026-11-12-abc${folder}`),
         start: "2026-11-12T10:00:00Z",
         turns,
       })
     // A folder whose name only begins like it is somebody's project.
     claudeSession(at, {
       id: "88888888-8888-4888-8888-888888888888",
-      cwd: join(at, ".dex-theme"),
+      cwd: join(at, ".dex", "chat-sessions-theme"),
       start: "2026-11-12T10:00:00Z",
       turns: [{ user: "Paint the quagga" }],
     })
