@@ -84,7 +84,9 @@ export function verifyBackup(path: string): BackupContent {
     return {
       historyId: one("select value from meta where key = 'history_id'") as string,
       conversations: one("select count(*) from conversation where kind <> 'document'") as number,
-      messages: one("select count(*) from message") as number,
+      messages: one(
+        "select ifnull(sum(message_count - copied_count), 0) from conversation where kind <> 'document'",
+      ) as number,
       blocks,
     }
   } catch (error) {

@@ -30,7 +30,8 @@ export async function run(dex: Dex, input: { file: string }) {
     )
     const { conversations, messages, forgotten } = report
     const made_private = await keepPrivate(store, theirs, projects)
-    await (await dex.index())?.follow(store)
+    const { index } = await dex.syncDeps()
+    await index.follow(store)
     return { file, conversations, messages, forgotten, projects, made_private, duration_ms: Date.now() - started }
   } finally {
     scratch.close()
