@@ -213,7 +213,7 @@ export function list(
     of_source: filter.conversation?.source ?? null,
     of_id: filter.conversation?.id ?? null,
     collection: filter.collection ?? null,
-    damaged: damagedIds(db, onDamage),
+    damaged: "[]", // each row that is shown is looked at; looking at all of them would take longer than listing some
   }
   const counts = db
     .prepare(
@@ -463,14 +463,14 @@ export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
   const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
   const edits = db.prepare(
     `with row as materialized (select t.added, t.removed, t.file_id, t.action, m.flags, ${SOUND_TOUCH} and ${SOUND_MESSAGE} as sound
-       from touch t ${COUNTED})
+       from touch t ${COUNTED} and t.action = 'edited')
      select ifnull(sum(added), 0) as lines_added, ifnull(sum(removed), 0) as lines_removed, count(distinct file_id) as files,
-       (select count(*) from row where not sound) as damaged from row where sound and action = 'edited' and not flags & @uncounted`,
+       (select count(*) from row where not sound) as damaged from row where sound and not flags & @uncounted`,
   )
   const commits = db.prepare(
-    `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and ${SOUND_MESSAGE} as sound from made t ${COUNTED})
+    `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and ${SOUND_MESSAGE} as sound from made t ${COUNTED} and t.kind = 'commit')
      select count(distinct name) as commits, (select count(*) from row where not sound) as damaged from row
-     where sound and kind = 'commit' and not flags & @uncounted`,
+     where sound and not flags & @uncounted`,
   )
   const uncounted = FLAG.superseded | FLAG.copied
   return refs.map((ref) => {
