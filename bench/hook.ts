@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import Database from "better-sqlite3"
+import { KNOWLEDGE_FILE } from "../src/core/formats.ts"
 import { errorLines, errorText } from "../src/suggest/fixes/error-text.ts"
 import { call, put, writer } from "../test/support/claude-code.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
@@ -30,7 +31,7 @@ export function benchHook(folder: string, messages: number): Row[] {
   time([DEX, "sync"], env)
   // What is known is learned when it is first asked for.
   time([DEX, "fix", "anything"], env)
-  const [knowledge, suggestions] = [join(home, ".dex/knowledge.db"), join(home, ".dex/suggest.db")]
+  const [knowledge, suggestions] = [join(home, `.dex/${KNOWLEDGE_FILE}`), join(home, ".dex/suggest.db")]
   const failures = failuresIn(knowledge)
   time([DEX, "mute", "--list"], env)
   const [mine, floor, silent] = [[] as number[], [] as number[], [] as number[]]

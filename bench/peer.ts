@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { INDEX_FILE } from "../src/core/formats.ts"
 import { generateCorpus } from "./corpus.ts"
 import { DEX, median, type Row, sizeOf, time } from "./measure.ts"
 
@@ -35,7 +36,7 @@ export function benchPeer(): Row[] {
     const theirDisk = Number(
       execFileSync("du", ["-sb", join(homes.theirs, ".dex")], { encoding: "utf8" }).split("\t")[0],
     )
-    const myDisk = sizeOf(join(homes.mine, ".dex/history.db"), join(homes.mine, ".dex/index.db"))
+    const myDisk = sizeOf(join(homes.mine, ".dex/history.db"), join(homes.mine, `.dex/${INDEX_FILE}`))
     const what = (thing: string) => `${thing}, 120,000 messages, agentdex 0.4.2 beside it`
     return [
       {

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import Database from "better-sqlite3"
+import { INDEX_FILE } from "../src/core/formats.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { search } from "../src/search/search.ts"
 import { openIndex } from "../src/store/search-index.ts"
@@ -28,7 +29,7 @@ export async function benchSize(folder: string, messages: number): Promise<Row[]
     }
     if (stats.total_messages !== made.messages)
       throw new Error(`${stats.total_messages} of ${made.messages} messages are there`)
-    const disk = sizeOf(join(home, ".dex/history.db"), join(home, ".dex/index.db"))
+    const disk = sizeOf(join(home, ".dex/history.db"), join(home, `.dex/${INDEX_FILE}`))
     rows.push(
       {
         what: `first sync, ${name} messages`,
@@ -64,7 +65,7 @@ export async function benchSize(folder: string, messages: number): Promise<Row[]
 
 /** Ordinary words: each in under 5 % of the messages and in at least one. */
 function coldSearch(home: string, name: string, messages: number): Row[] {
-  const index = join(home, ".dex/index.db")
+  const index = join(home, `.dex/${INDEX_FILE}`)
   const words = ordinaryWords(index, messages)
   const random = generator(3)
   const mine: number[] = []
@@ -127,7 +128,7 @@ function anyOf(words: string[]): string {
 /** One process that asks again and again, as a server does, beside the same words asked of FTS5 alone. */
 export async function warmSearch(home: string, messages: number): Promise<Row[]> {
   const name = messages >= 1e6 ? `${messages / 1e6} M` : `${messages / 1000} k`
-  const path = join(home, ".dex/index.db")
+  const path = join(home, `.dex/${INDEX_FILE}`)
   const db = new Database(path, { readonly: true })
   const bare = db.prepare("select rowid, bm25(words) as score from words where words match ? order by score limit 20")
   const store = openStore(join(home, ".dex/history.db"))

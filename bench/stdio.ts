@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { createDex } from "../src/app/dex.ts"
+import { INDEX_FILE } from "../src/core/formats.ts"
 import { read } from "../src/core/schema.ts"
 import { inputOf, offered } from "../src/mcp/definitions.ts"
 import { generateCorpus, generator } from "./corpus.ts"
@@ -15,7 +16,7 @@ const QUERIES = 120
 export async function benchStdio(folder: string, messages: number): Promise<Row[]> {
   const home = join(folder, String(messages))
   if (!existsSync(join(home, ".dex"))) makeHistory(home, messages)
-  const words = ordinaryWords(join(home, ".dex/index.db"), messages)
+  const words = ordinaryWords(join(home, `.dex/${INDEX_FILE}`), messages)
   const random = generator(8)
   const queries = Array.from({ length: QUERIES }, (_, i) =>
     Array.from({ length: 1 + (i % 4) }, () => words[Math.floor(random() * words.length)]!).join(" "),

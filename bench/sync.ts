@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { INDEX_FILE } from "../src/core/formats.ts"
 import { generateCorpus } from "./corpus.ts"
 import { DEX, median, ROOT, type Row, sizeOf, time, timeWithMemory } from "./measure.ts"
 import { benchLongest } from "./search.ts"
@@ -41,7 +42,7 @@ export function benchGenuine(): Row[] {
       text_bytes: number
       total_messages: number
     }
-    const disk = sizeOf(join(home, ".dex/history.db"), join(home, ".dex/index.db"))
+    const disk = sizeOf(join(home, ".dex/history.db"), join(home, `.dex/${INDEX_FILE}`))
     const again = median(
       Array.from({ length: 5 }, () => time([DEX, "sync"], { HOME: home, CLAUDE_CONFIG_DIR: source }).ms),
     )

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { connectors } from "../src/connectors/index.ts"
+import { INDEX_FILE } from "../src/core/formats.ts"
 import { sync } from "../src/ingest/sync.ts"
 import { openIndex, type SearchIndex } from "../src/store/search-index.ts"
 import { openStore } from "../src/store/sqlite-store.ts"
@@ -38,7 +39,7 @@ export async function openHome(set: EvalSet): Promise<EvalHome> {
     writeFileSync(ready, "")
   }
   const store = openStore(join(dir, ".dex/history.db"))
-  const index = openIndex(join(dir, ".dex/index.db"))
+  const index = openIndex(join(dir, `.dex/${INDEX_FILE}`))
   const names = Array.isArray(set.chats) ? namesOf(set.chats) : undefined
   return {
     dir,
@@ -68,7 +69,7 @@ function fingerprint(set: EvalSet): string {
 async function build(dir: string, claudeDir: string): Promise<void> {
   const home = join(dir, ".dex")
   const store = openStore(join(home, "history.db"))
-  const index = openIndex(join(home, "index.db"))
+  const index = openIndex(join(home, INDEX_FILE))
   const report = await sync({
     store,
     index,

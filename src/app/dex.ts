@@ -3,8 +3,8 @@ import { homedir } from "node:os"
 import { dexHome } from "../config/home.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
-import { damageFile, dropDamage } from "../store/damage-list.ts"
 import type { Knowledge } from "../store/knowledge.ts"
+import { olderKnowledge } from "../store/older-files.ts"
 import type { SearchIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
 import type { Suggestions } from "../store/suggestions.ts"
@@ -32,6 +32,15 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   let index: Promise<SearchIndex> | undefined
   let knowledge: Promise<Knowledge> | undefined
   const openIndex = () => (index ??= import("../store/search-index.ts").then((module) => module.openIndex(home.index)))
+  let asked: SearchIndex | undefined
+  const askIndex = async () => {
+    if (asked && !existsSync(`${home.index}.damaged`)) return asked
+    asked?.close()
+    asked = undefined
+    const found = (await import("../store/search-index.ts")).readIndex(home.index)
+    if (typeof found !== "string") asked = found
+    return found
+  }
   const openStore = () =>
     (store ??= import("../store/sqlite-store.ts").then((module) => module.openStore(home.history)))
   let suggestions: Promise<Suggestions> | undefined
@@ -52,10 +61,15 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     now: () => Date.now(),
     hasHistory: () => existsSync(home.history),
     store: openStore,
-    knows: () => existsSync(home.knowledge),
+    knows: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
     knowledge: () =>
       (knowledge ??= import("../store/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
-    index: async () => (existsSync(home.index) ? openIndex() : undefined),
+    index: async () => {
+      const found = await askIndex()
+      return typeof found === "string" ? undefined : found
+    },
+    indexIsDamaged: async () => (await askIndex()) === "damaged",
+    indexToWrite: async () => (existsSync(home.index) ? openIndex() : undefined),
     hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
@@ -75,6 +89,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       clearScratch(home)
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
+      const { damageFile, dropDamage } = await import("../store/damage-list.ts")
       dropDamage(damageFile(home.dir), refs)
       if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)
     },
@@ -91,6 +106,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       // What could not be opened need not be closed; whoever asked for it was told.
       for (const opening of [store, index, knowledge, suggestions])
         opening?.then((opened) => opened.close()).catch(() => {})
+      asked?.close()
     },
   }
 }

@@ -27,7 +27,7 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
   if (!isTraced(tool)) {
     const run = (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
     const output = await run.catch(async (error: unknown) => {
-      throw withDamage(error, await damageNotes(dex))
+      throw await explainedBy(dex, error)
     })
     return { ...visibleIn(output), notes: await damageNotes(dex), record: async () => {} }
   }
@@ -39,10 +39,9 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
       // A full disk or a read-only home: the answer stands without its trace.
     }
   }
-  const notes = await damageNotes(dex)
-  if ("output" in ended) return { ...visibleIn(ended.output), notes, record }
+  if ("output" in ended) return { ...visibleIn(ended.output), notes: await damageNotes(dex), record }
   await record()
-  throw withDamage(ended.error, notes)
+  throw await explainedBy(dex, ended.error)
 }
 
 /** Says what was met, and leaves a note for the next sync, which repairs it. */
@@ -55,10 +54,19 @@ async function damageNotes(dex: Dex): Promise<string[]> {
 }
 
 /** Where the very thing that was asked for is damaged, that is why it failed. */
-function withDamage(error: unknown, notes: string[]): unknown {
-  return isDexError(error) && notes.length > 0
-    ? new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
-    : error
+async function explainedBy(dex: Dex, error: unknown): Promise<unknown> {
+  const notes = await damageNotes(dex)
+  if (isDexError(error))
+    return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
+  // Of all databases, only what was learned is asked without a guard of its own. It is made again when it is opened next.
+  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(String((error as { code?: unknown } | null)?.code)) || !dex.knows()) return error
+  const { markDamaged } = await import("../store/database.ts")
+  markDamaged(dex.home.knowledge)
+  return new DexError(
+    "corrupt",
+    `${dex.home.knowledge} is damaged. It is only derived and will be made again: run the command once more.`,
+    { cause: error },
+  )
 }
 
 function tracesAreOn(dex: Dex): boolean {

@@ -1,6 +1,7 @@
 import { homedir } from "node:os"
 import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
+import { INDEX_FILE, KNOWLEDGE_FILE } from "../core/formats.ts"
 
 /** Where dex keeps everything. `DEX_HOME` moves it. */
 export type Home = {
@@ -26,8 +27,8 @@ export function dexHome(env: Record<string, string | undefined>): Home {
   return {
     dir,
     history: join(dir, "history.db"),
-    index: join(dir, "index.db"),
-    knowledge: join(dir, "knowledge.db"),
+    index: join(dir, INDEX_FILE),
+    knowledge: join(dir, KNOWLEDGE_FILE),
     suggest: join(dir, "suggest.db"),
     lock: join(dir, "sync.lock"),
     traces: join(dir, "traces"),

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs"
 import type { Settings } from "../config/settings.ts"
 import type { Item, ItemKind, Moment } from "../core/suggestion.ts"
 import { openKnowledge, readKnowledge } from "../store/knowledge.ts"
+import { olderKnowledge } from "../store/older-files.ts"
 import type { Suggestions } from "../store/suggestions.ts"
 import { suggest } from "../suggest/suggest.ts"
 import { FLOOR, WEIGHTS } from "../suggest/weights.ts"
@@ -24,7 +25,7 @@ export type Asked = {
 /** What there is to say at this moment, for this user: nothing where no facts are known yet. */
 export function suggestNow({ knowledge: path, suggestions, settings, moment, transcript, kinds, seen }: Asked): Item[] {
   // Facts are learned from when somebody first asks for them: that is now, and the next sync does it.
-  if (!existsSync(path)) openKnowledge(path).close()
+  if (!existsSync(path) && !existsSync(olderKnowledge(path))) openKnowledge(path).close()
   const knowledge = readKnowledge(path, BUSY_MS)
   if (!knowledge) return []
   try {

@@ -1,3 +1,4 @@
+import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { SearchIndex } from "../store/search-index.ts"
@@ -71,6 +72,8 @@ export type SearchOutcome = {
   degraded: string[]
   /** False while the index has not yet seen all that is in the history. */
   index_is_current: boolean
+  /** True where the index was found damaged, so that the history itself was read. */
+  index_is_damaged: boolean
   /** For a scan: how many conversations were looked at, and how many there are. */
   scanned?: { conversations: number; of: number }
   hidden_private: number
@@ -91,6 +94,7 @@ const NOTHING: SearchOutcome = {
   reranked: false,
   degraded: [],
   index_is_current: true,
+  index_is_damaged: false,
   hidden_private: 0,
 }
 
@@ -99,11 +103,28 @@ export async function search(store: Store, index: SearchIndex | undefined, input
   if (query.terms.length === 0) return NOTHING
   const scope = await scopeOf(store, input)
   if (scope === undefined) return NOTHING
-  if (!index) {
-    const scanned = await scan(store, query, input, scope.filters.conversations)
-    const degraded = input.meaning || input.rerank ? ["Without an index there is no search by meaning."] : []
-    return { ...NOTHING, ...scanned, degraded, index_is_current: false }
+  if (!index) return withoutIndex(store, scope, input, false)
+  try {
+    return await withIndex(store, index, scope, input)
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "index_damaged") throw error
+    return withoutIndex(store, scope, input, true)
   }
+}
+
+async function withoutIndex(
+  store: Store,
+  scope: Scope,
+  input: SearchInput,
+  isDamaged: boolean,
+): Promise<SearchOutcome> {
+  const scanned = await scan(store, input.query, input, scope.filters.conversations)
+  const degraded = input.meaning || input.rerank ? ["Without an index there is no search by meaning."] : []
+  return { ...NOTHING, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }
+}
+
+async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: SearchInput): Promise<SearchOutcome> {
+  const { query } = input
   const lexical = rank(index, query, scope.filters, input.weights)
   const { plan } = lexical
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input)

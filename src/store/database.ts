@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, rmSync } from "node:fs"
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
@@ -41,8 +41,9 @@ export function openDatabase(
   }
 }
 
-/** One that can be made again from others: where it is damaged, or written by a newer dex, that is no loss. */
+/** One that can be made again from others: where it is damaged, that is no loss. */
 export function openDerived(path: string, migrations: readonly [name: string, sql: string][]): Db {
+  if (isMarkedDamaged(path)) removeDatabase(path)
   try {
     return openDatabase(path, migrations)
   } catch (error) {
@@ -50,6 +51,32 @@ export function openDerived(path: string, migrations: readonly [name: string, sq
     removeDatabase(path)
     return openDatabase(path, migrations)
   }
+}
+
+/** A copy in a file of its own, as of now; none where it cannot be read whole, or there is no room. */
+export function copyTo(db: Db, path: string): void {
+  const building = `${path}.building`
+  try {
+    removeDatabase(building)
+    db.prepare("vacuum into ?").run(building)
+    chmodSync(building, 0o600)
+    renameSync(building, path)
+  } catch {
+    removeDatabase(building)
+  }
+}
+
+/** Whoever makes it again next does so from the beginning; until then nobody relies on it. */
+export function markDamaged(path: string): void {
+  try {
+    closeSync(openSync(`${path}.damaged`, "a", 0o600))
+  } catch {
+    // A read-only home: whoever asks next notices it again.
+  }
+}
+
+export function isMarkedDamaged(path: string): boolean {
+  return existsSync(`${path}.damaged`)
 }
 
 /**
@@ -67,7 +94,7 @@ export function openToRead(path: string, migrations: readonly unknown[], busyMs:
 /** Throws a DexError where another process has it open and the system does not let it go (Windows). */
 export function removeDatabase(path: string): void {
   try {
-    for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
+    for (const suffix of ["", "-wal", "-shm", ".damaged"]) rmSync(path + suffix, { force: true })
   } catch (error) {
     if (!isHeld(error)) throw error
     throw new DexError(

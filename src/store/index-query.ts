@@ -1,6 +1,7 @@
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import type { Ref } from "../core/ref.ts"
 import type { Db } from "./database.ts"
+import { checkBlocks } from "./index-blocks.ts"
 import {
   COLUMN_VALUES,
   COLUMNS,
@@ -58,6 +59,7 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
   if (!prepared) return []
   const { match, bounded, values } = prepared
+  checkBlocks(db, match)
   const rows = bounded
     ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...query.weights, ...values })
     : db.prepare(FIND).all({ match, limit: query.limit, highest: values.highest, ...query.weights })
@@ -91,6 +93,7 @@ export function count(db: Db, query: IndexFilter): { total: number; total_is_at_
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, bounded, values } = prepared
+  checkBlocks(db, match)
   const most = COUNT_LIMIT + 1
   const found = (
     bounded

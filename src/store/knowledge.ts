@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs"
 import type { Ref } from "../core/ref.ts"
-import { emptyLog, explained, inTransaction, openDerived, openToRead, removeDatabase } from "./database.ts"
+import { copyTo, emptyLog, explained, inTransaction, openDerived, openToRead, removeDatabase } from "./database.ts"
 import { CODE_SCHEMA } from "./knowledge-code.ts"
 import { DECISIONS_SCHEMA, removeDecisions } from "./knowledge-decisions.ts"
 import { FILES_SCHEMA } from "./knowledge-files.ts"
@@ -9,6 +10,8 @@ import { type Knowledge, projectId } from "./knowledge-rows.ts"
 import { removeTestRuns, TESTS_SCHEMA } from "./knowledge-tests.ts"
 
 export type { Knowledge } from "./knowledge-rows.ts"
+
+import { olderKnowledge } from "./older-files.ts"
 
 const SCHEMA = `
     create table meta (key text primary key, value text not null) without rowid;
@@ -39,11 +42,13 @@ const SCHEMA = `
     ${CODE_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
-const SCHEMA_MARK = markOf(SCHEMA)
+/** Of another schema, KNOWLEDGE_FORMAT is another number. */
+export const SCHEMA_MARK = markOf(SCHEMA)
 const MARK = "select value from meta where key = 'schema'"
 
 /** Where the file was made by a dex that keeps its facts in another form, it is made anew: nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
+  if (!existsSync(path)) adoptOlder(path)
   const db = openDerived(path, MIGRATIONS)
   const mark = db.prepare(MARK).pluck()
   if (mark.get() === undefined)
@@ -53,6 +58,20 @@ export function openKnowledge(path: string): Knowledge {
   removeDatabase(path)
   return openKnowledge(path)
 }
+
+/** What 0.1.0 learned is as good, where it is kept in the same form. */
+function adoptOlder(path: string): void {
+  try {
+    const older = olderKnowledge(path)
+    const old = older === path ? undefined : readKnowledge(older, OLDER_BUSY_MS)
+    if (old) copyTo(old, path)
+    old?.close()
+  } catch {
+    // Damaged: learned again, then.
+  }
+}
+
+const OLDER_BUSY_MS = 2_000
 
 /** Another text, another mark: FNV-1a, since hooks open this file too and have no time for node:crypto. */
 function markOf(text: string): string {

@@ -185,7 +185,10 @@ function inOrder(
 /** What indexes repeat of tables. */
 function takeName(index: string, { cells }: Found, names: Names): void {
   const [a, b, c] = cells.map(cellValue)
-  const keep = (table: Summed, values: Value[]) => names.rest.push({ table, values, sum: rowSum(table, values) })
+  const keep = (table: Summed, known: Value[]) => {
+    const values = COLUMNS[table].map((_, i) => known[i] ?? null)
+    names.rest.push({ table, values, sum: rowSum(table, values) })
+  }
   if (index === "tombstone_copy" && typeof a === "object" && a?.length === 32) keep("tombstone", [a])
   if (index === "meta_copy" && typeof a === "string" && typeof b === "string") keep("meta", [a, b])
   if (index === "claim_unit" && typeof a === "number" && typeof b === "string") keep("claim", [b, a])

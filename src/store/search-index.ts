@@ -1,6 +1,27 @@
 import { existsSync } from "node:fs"
+import { isDexError, messageOf } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
-import { type Db, emptyLog, explained, inTransaction, openDatabase, openDerived, removeDatabase } from "./database.ts"
+import {
+  copyTo,
+  type Db,
+  emptyLog,
+  explained,
+  inTransaction,
+  isMarkedDamaged,
+  openDatabase,
+  openToRead,
+  removeDatabase,
+} from "./database.ts"
+import { codeOf } from "./engine.ts"
+import {
+  BLOCK_SCHEMA,
+  badBlocks,
+  checkBlocks,
+  distrustSums,
+  indexDamage,
+  sumBlocks,
+  watchBlocks,
+} from "./index-blocks.ts"
 import {
   CARD,
   COLUMN_NAMES,
@@ -21,6 +42,7 @@ import {
   prepareFilter,
   sizes,
 } from "./index-query.ts"
+import { olderIndex } from "./older-files.ts"
 import { replaceDatabase } from "./replace-database.ts"
 import type { Change, ConversationRow, Store, StoredMessage } from "./store.ts"
 import type { VectorIndex } from "./vector-index.ts"
@@ -67,7 +89,8 @@ const CARD_FILES = 40
 /** The first document's number. What is found later and is newer goes below it: a smaller number is about newer. */
 const FIRST_ID = 100_000_000
 
-const MIGRATIONS: readonly [string, string][] = [
+/** As many as INDEX_FORMAT says. */
+export const MIGRATIONS: readonly [string, string][] = [
   [
     "001-index",
     `
@@ -83,63 +106,156 @@ const MIGRATIONS: readonly [string, string][] = [
     `,
   ],
   ["002-vectors", VECTOR_SCHEMA],
+  ["003-block-sums", BLOCK_SCHEMA],
 ]
+/** What version 0.1.0 has. */
+const OLDER_MIGRATIONS = MIGRATIONS.slice(0, 2)
 
+/** To write: made where there is none, and made again, when it next follows, where it is damaged. */
 export function openIndex(path: string): SearchIndex {
-  let db = openDerived(path, MIGRATIONS)
-  let vectors: VectorIndex | undefined
-  const guard = <T>(work: () => T): T => {
-    try {
-      return work()
-    } catch (error) {
-      throw explained(error, path)
-    }
+  if (!existsSync(path)) adoptOlder(path)
+  let db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
+  const rebuilt = async (store: Store, options?: FollowOptions) => {
+    db?.close()
+    db = undefined
+    db = await rebuildBeside(path, store, options)
+    return { indexed: 1, complete: true }
   }
-  const isBehind = async (store: Store) => {
-    const { changes, rebuild } = await store.changes(tokenOf(db), 1)
-    return rebuild || changes.length > 0
-  }
+  const index = indexOver(path, () => db ?? unusable(path))
   return {
+    ...index,
     follow: async (store, options) => {
       try {
-        const followed = await followFeed(db, store, options)
-        if (followed !== "rebuild") return followed
-        db.close()
-        db = await rebuildBeside(path, store, options)
-        return { indexed: 0, complete: true }
+        if (!db) return await rebuilt(store, options)
+        const followed = await followFeed(db, store, options).catch((error: unknown) => {
+          if (isDamage(error)) return "rebuild" as const
+          throw error
+        })
+        return followed === "rebuild" ? await rebuilt(store, options) : followed
       } catch (error) {
         throw explained(error, path)
       }
     },
+    isBehind: async (store) => db === undefined || index.isBehind(store),
+    check: () => (db ? index.check() : ["it cannot be opened"]),
+    close: () => db?.close(),
+  }
+}
+
+/** To ask. `none` too while it has followed nothing yet: an empty index knows of no message, and the history of all. */
+export function readIndex(path: string): SearchIndex | "none" | "damaged" {
+  if (!existsSync(path)) return readOlder(path) ?? "none"
+  const db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
+  if (!db) return "damaged"
+  try {
+    if (tokenOf(db) !== undefined) return indexOver(path, () => db)
+    db.close()
+    return readOlder(path) ?? "none"
+  } catch {
+    db.close()
+    return "damaged"
+  }
+}
+
+/** Undefined where the file is damaged, or no index of ours. */
+function openIfWhole(path: string): Db | undefined {
+  try {
+    return openDatabase(path, MIGRATIONS)
+  } catch (error) {
+    if (isDamage(error) || (isDexError(error) && ["corrupt", "newer_schema"].includes(error.code))) return undefined
+    throw error
+  }
+}
+
+/** What SQLite itself cannot do with an index. The history's own damage is a DexError. */
+function isDamage(error: unknown): boolean {
+  return /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH)/.test(codeOf(error))
+}
+
+function unusable(path: string): never {
+  throw indexDamage(`${path} cannot be read`)
+}
+
+/** What 0.1.0 built is as good, without checksums: taken over, so that nobody waits for another. The old file stays. */
+function adoptOlder(path: string): void {
+  const old = openOlder(path)
+  if (old) copyTo(old, path)
+  old?.close()
+}
+
+function readOlder(path: string): SearchIndex | undefined {
+  const old = openOlder(path)
+  return old && indexOver(path, () => old)
+}
+
+const OLDER_BUSY_MS = 2_000
+
+function openOlder(path: string): Db | undefined {
+  const older = olderIndex(path)
+  if (older === path) return undefined
+  try {
+    return openToRead(older, OLDER_MIGRATIONS, OLDER_BUSY_MS)
+  } catch {
+    return undefined // damaged
+  }
+}
+
+/** What can be asked of an index. */
+function indexOver(path: string, current: () => Db): SearchIndex {
+  let vectors: VectorIndex | undefined
+  const guard = <T>(work: (db: Db) => T): T => {
+    try {
+      return work(current())
+    } catch (error) {
+      throw isDamage(error) ? indexDamage(messageOf(error)) : explained(error, path)
+    }
+  }
+  const asked = <T>(expressions: string[], work: (db: Db) => T) =>
+    guard((db) => {
+      for (const expression of expressions) checkBlocks(db, expression)
+      return work(db)
+    })
+  const isBehind = async (store: Store) => {
+    const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
+    return rebuild || changes.length > 0
+  }
+  return {
+    follow: () => {
+      throw new Error("This index was opened to be asked only")
+    },
     isBehind,
-    find: (query) => guard(() => find(db, query)),
-    holding: (expression, docs) => guard(() => holding(db, expression, docs)),
-    count: (query) => guard(() => count(db, query)),
-    sizes: (expressions) => guard(() => sizes(db, expressions)),
+    find: (query) => guard((db) => find(db, query)),
+    holding: (expression, docs) => asked([expression], (db) => holding(db, expression, docs)),
+    count: (query) => guard((db) => count(db, query)),
+    sizes: (expressions) => asked(expressions, (db) => sizes(db, expressions)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
-      vectors ??= openVectors(
-        () => db,
-        (filter) => prepareFilter(db, filter),
-      )
+      vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
       return vectors
     },
     purge: async (store) => {
       const forgotten = await store.forgotten()
       const behind = await isBehind(store)
-      guard(() => {
+      guard((db) => {
+        watchBlocks(db)
+        distrustSums(db)
         db.exec("insert into words (words) values ('optimize')")
         emptyLog(db)
         db.exec("vacuum")
+        sumBlocks(db)
         // Where somebody still reads the old pages, it is due again.
         const isDone = emptyLog(db)
         if (isDone && !behind) inTransaction(db, () => savePurged(db, forgotten))
       })
     },
-    isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(db),
-    check: () => guard(() => check(db)),
-    checkpoint: () => guard(() => void emptyLog(db)),
-    close: () => db.close(),
+    isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(current()),
+    check: () => guard(check),
+    checkpoint: () =>
+      guard((db) => {
+        sumBlocks(db)
+        emptyLog(db)
+      }),
+    close: () => current().close(),
   }
 }
 
@@ -162,6 +278,7 @@ async function rebuildBeside(path: string, store: Store, options: FollowOptions 
   const db = openDatabase(building, MIGRATIONS)
   await followFeed(db, store, options?.onProgress ? { onProgress: options.onProgress } : {})
   if (existsSync(path)) (await import("./vectors.ts")).carryVectors(db, path)
+  sumBlocks(db)
   db.pragma("journal_mode = delete")
   db.close()
   await replaceDatabase(path, building)
@@ -174,6 +291,7 @@ async function followFeed(
   options: FollowOptions = {},
 ): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
   let indexed = 0
+  watchBlocks(db)
   // What was forgotten before an index began is not in it.
   if (purgedOf(db) === undefined) {
     const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
@@ -185,7 +303,7 @@ async function followFeed(
     if (feed.changes.length > 0) {
       const { deleteVectors } = await import("./vectors.ts")
       const loaded: Loaded[] = []
-      for (const change of feed.changes) loaded.push(await load(db, store, change, options))
+      for (const change of feed.changes) loaded.push(...(await loadIfReadable(db, store, change, options)))
       inTransaction(db, () => {
         // FTS5 writes out what it holds in memory whenever another statement could fail, so its rows go in together.
         const docs = loaded.flatMap((conversation) => indexConversation(db, conversation))
@@ -236,6 +354,16 @@ type Loaded = {
   gone: number[]
   fresh: StoredMessage[]
   versions: Map<number, number>
+}
+
+/** What the history itself cannot read stays in the index as it is: one damaged conversation never keeps out the others. */
+async function loadIfReadable(db: Db, store: Store, change: Change, options: FollowOptions): Promise<Loaded[]> {
+  try {
+    return [await load(db, store, change, options)]
+  } catch (error) {
+    if (isDexError(error) && error.code === "corrupt") return []
+    throw error
+  }
 }
 
 /** What of a changed conversation the index has not seen: only those messages are read. */
@@ -364,6 +492,8 @@ function check(db: Db): string[] {
   } catch (error) {
     found.push(`full text: ${(error as Error).message}`)
   }
+  const bad = badBlocks(db)
+  if (bad > 0) found.push(`${bad} blocks of words are not what was written`)
   const docs = db.prepare("select count(*) from doc").pluck().get() as number
   const rows = db.prepare("select count(*) from words_docsize").pluck().get() as number
   if (docs !== rows) found.push(`${docs} messages are listed but ${rows} are indexed`)

@@ -1,4 +1,4 @@
-import { openSqlite } from "./engine.ts"
+import { looking } from "./tokenizer.ts"
 
 /** About 300 characters of ordinary text. */
 const SNIPPET_WORDS = 44
@@ -20,25 +20,21 @@ export type Look = {
  * memory: what is marked is exactly what matched, stems included.
  */
 export function lookAt(texts: string[], match: string, words: string[]): Look[] {
-  const db = openSqlite(":memory:")
-  try {
-    db.exec("create virtual table t using fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
-    const insert = db.prepare("insert into t (rowid, x) values (?, ?)")
+  return looking((db) => {
+    const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     for (const [i, text] of texts.entries()) insert.run(i + 1, windowOf(withoutMarks(text), words))
     const cut = db.prepare(
-      "select rowid, snippet(t, 0, @mark, @mark, '…', @words) as snippet from t where t match @match",
+      "select rowid, snippet(look, 0, @mark, @mark, '…', @words) as snippet from look where look match @match",
     )
     const found = cut.all({ mark: MARK, words: SNIPPET_WORDS, match }) as { rowid: number; snippet: string }[]
     const byRow = new Map(found.map((row) => [row.rowid, row.snippet]))
-    const having = db.prepare("select rowid from t where t match ?").pluck()
+    const having = db.prepare("select rowid from look where look match ?").pluck()
     const rowsOf = words.map((word) => new Set(having.all(`"${word}"`) as number[]))
     return texts.map((text, i) => ({
       snippet: tidy(byRow.get(i + 1) ?? windowOf(withoutMarks(text), words).slice(0, 300)),
       holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
     }))
-  } finally {
-    db.close()
-  }
+  })
 }
 
 function isBeyondWindow(text: string, word: string): boolean {

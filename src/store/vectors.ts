@@ -176,7 +176,7 @@ export function carryVectors(db: Db, from: string): void {
       db.exec("detach database old")
     }
   } catch (error) {
-    if (!/^SQLITE_(CORRUPT|NOTADB|IOERR)/.test(codeOf(error))) throw error
+    if (!/^SQLITE_(CORRUPT|NOTADB|IOERR|ERROR)/.test(codeOf(error))) throw error
   }
 }
 

@@ -23,8 +23,11 @@ export type Dex = {
   /** False before anything was ever synced. */
   hasHistory(): boolean
   store(): Promise<Store>
-  /** Undefined when there is no index file; a search then reads the history itself. */
+  /** To ask. Undefined when there is none, or a damaged one; a search then reads the history itself. */
   index(): Promise<SearchIndex | undefined>
+  indexIsDamaged(): Promise<boolean>
+  /** To change. Undefined when there is none. */
+  indexToWrite(): Promise<SearchIndex | undefined>
   /** False before anybody asked for a fact: until then none is learned. */
   knows(): boolean
   /** The facts, as far as they were learned. Made where there are none yet. */

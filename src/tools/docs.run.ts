@@ -72,7 +72,7 @@ async function remove(dex: Dex, name: string) {
   const store = await dex.store()
   await knownCollections(dex, [name])
   await store.removeCollection(name)
-  const index = await dex.index()
+  const index = await dex.indexToWrite()
   if (index) {
     await index.follow(store)
     index.checkpoint()

@@ -9,9 +9,10 @@ import { formatRef } from "../core/ref.ts"
 import { readText } from "../files/read-file.ts"
 import { damageFile, noteDamage } from "../store/damage-list.ts"
 import { keptDamaged } from "../store/damaged-files.ts"
+import { markDamaged } from "../store/database.ts"
 import type { Injury } from "../store/inspect.ts"
 import { tryLock } from "../store/lock.ts"
-import { openIndex } from "../store/search-index.ts"
+import { readIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
 import type { Dex } from "./context.ts"
 import type { Repaired } from "./repair.run.ts"
@@ -179,41 +180,34 @@ function told({ ref, what, restores }: Injury): Pick<Check, "message" | "mend"> 
 }
 
 async function index(dex: Dex): Promise<Check[]> {
-  if (!existsSync(dex.home.index))
-    return existsSync(dex.home.history)
-      ? [
-          {
-            name: "index",
-            status: "note",
-            message: "There is no search index. Search works without it, slowly.",
-            mend: "dex reindex",
-          },
-        ]
-      : []
-  const opened = openIndex(dex.home.index)
+  if (!existsSync(dex.home.history)) return []
+  const name = "index"
+  const opened = readIndex(dex.home.index)
+  if (opened === "none")
+    return [
+      { name, status: "note", message: "There is no search index. Search works without it, slowly.", mend: "dex sync" },
+    ]
+  if (opened === "damaged") return [damagedIndex("it cannot be read")]
   try {
-    const problems = opened.check()
-    if (problems.length > 0)
-      return [
-        {
-          name: "index",
-          status: "problem",
-          message: `index.db is damaged (${problems[0]}). Nothing is lost: it is made from the history.`,
-          mend: "dex reindex",
-        },
-      ]
+    const [problem] = opened.check()
+    if (problem !== undefined) {
+      markDamaged(dex.home.index)
+      return [damagedIndex(problem)]
+    }
     if (await opened.isBehind(await dex.store()))
-      return [
-        {
-          name: "index",
-          status: "note",
-          message: "The index has not caught up with the history yet.",
-          mend: "dex sync",
-        },
-      ]
-    return [{ name: "index", status: "ok", message: "sound and current" }]
+      return [{ name, status: "note", message: "The index has not caught up with the history yet.", mend: "dex sync" }]
+    return [{ name, status: "ok", message: "sound and current" }]
   } finally {
     opened.close()
+  }
+}
+
+function damagedIndex(what: string): Check {
+  return {
+    name: "index",
+    status: "problem",
+    message: `The search index is damaged (${what}). Nothing is lost: it is made from the history, and search reads that until then.`,
+    mend: "dex sync",
   }
 }
 

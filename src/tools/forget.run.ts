@@ -7,6 +7,7 @@ import { isSamePath } from "../core/path-key.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { nativeKey } from "../ingest/unit-names.ts"
 import { removeDamaged } from "../store/damaged-files.ts"
+import { removeOtherFormats } from "../store/other-formats.ts"
 import type { Store } from "../store/store.ts"
 import { forgetTraces } from "../trace/forget.ts"
 import type { Dex } from "./context.ts"
@@ -37,9 +38,11 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
   await store.forget(refs, (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key)))
   removeChats(dex, refs)
-  removeDamaged(dex.home.history) // a damaged history that a repair kept holds it too
+  // A damaged history that a repair kept holds it too, and so does what another version of dex derived from it.
+  removeDamaged(dex.home.history)
+  for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file)
   await dex.clearCopies(refs, projects)
-  const index = await dex.index()
+  const index = await dex.indexToWrite()
   if (index) {
     await index.follow(store)
     await index.purge(store)

@@ -2,6 +2,7 @@ import { loadSettings } from "../config/load.ts"
 import { DexError } from "../core/error.ts"
 import { keptId } from "../embed/open-embedder.ts"
 import { tryLock } from "../store/lock.ts"
+import { removeOtherFormats } from "../store/other-formats.ts"
 import type { VectorIndex } from "../store/vector-index.ts"
 import type { Dex } from "./context.ts"
 import { finishForgetting } from "./finish-forgetting.ts"
@@ -11,13 +12,14 @@ const PATIENCE_MS = 1_000
 
 export async function run(dex: Dex) {
   const started = Date.now()
-  const index = await dex.index()
+  const index = await dex.indexToWrite()
   if (!index) throw new DexError("no_index", "There is no search index to tidy. `dex sync` builds one.")
   const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
   try {
     if (locks.includes(undefined))
       throw new DexError("busy", "Another dex is syncing or embedding right now. Try again when it is done.")
     const before = sizeOf(dex.home.index)
+    const others = removeOtherFormats(dex.home.index) + removeOtherFormats(dex.home.knowledge)
     const vectors = await index.vectors()
     const { dropped, note } = dropUnused(dex, vectors)
     const compacted = vectors.compact()
@@ -26,7 +28,7 @@ export async function run(dex: Dex) {
     return {
       dropped,
       compacted,
-      bytes_before: before,
+      bytes_before: before + others,
       bytes_after: sizeOf(dex.home.index),
       duration_ms: Date.now() - started,
       ...(pinned.length > 0 && { pinned }),

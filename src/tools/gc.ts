@@ -9,7 +9,7 @@ export const gc = defineTool({
   output: object({
     dropped: list(object({ embedder: text(), vectors: integer() }), "Vectors of models that are no longer set."),
     compacted: integer("Places of deleted vectors that were given back."),
-    bytes_before: integer("The index on disk."),
+    bytes_before: integer("The index on disk, with what other versions of dex left."),
     bytes_after: integer(),
     duration_ms: integer(),
     pinned: optional(

@@ -23,7 +23,9 @@ export function notesOn(
     notes.push(`Last synced ${Math.floor((now - progress.at) / DAY_MS)} days ago. \`dex sync\` reads what is new.`)
   if (mode === "scan" && scanned)
     notes.push(
-      `There is no index yet: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations were read one by one. \`dex sync\` builds it.`,
+      outcome.index_is_damaged
+        ? `The index is damaged: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations were read one by one instead. \`dex sync\` builds it again.`
+        : `There is no index yet: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations were read one by one. \`dex sync\` builds it.`,
     )
   else if (!outcome.index_is_current)
     notes.push("The index is catching up: the newest messages may be missing. `dex sync` completes it.")

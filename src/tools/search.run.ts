@@ -11,6 +11,7 @@ import { parseQuery, type QueryFilters } from "../search/query.ts"
 import type { Filters } from "../search/scope.ts"
 import { type SearchInput, search } from "../search/search.ts"
 import { fittedOf, weightsOf } from "../search/weights.ts"
+import { markDamaged } from "../store/database.ts"
 import { clipSnippet } from "../store/snippets.ts"
 import type { ConversationRow, StoredMessage } from "../store/store.ts"
 import { knownCollections } from "./collections.ts"
@@ -64,7 +65,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const conversation = await resolveSession(dex, input.session)
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, dex.now()))
-  const outcome = await search(store, await dex.index(), {
+  const found = await search(store, await dex.index(), {
     ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
     ...(conversation && { conversation }),
     among: input.in,
@@ -78,6 +79,10 @@ export async function run(dex: Dex, input: SearchToolInput) {
     limit: input.limit,
     offset: input.offset,
   })
+  // A damaged index that was asked is built again by the next sync, and asked by nobody until then.
+  if (found.index_is_damaged) markDamaged(dex.home.index)
+  const isDamaged = found.index_is_damaged || (found.mode === "scan" && (await dex.indexIsDamaged()))
+  const outcome = { ...found, index_is_damaged: isDamaged }
   dex.trace?.(searchFacts(outcome, input.offset, conversation))
   const notes = notesOn(outcome, query, await store.progress(), dex.now())
   const rows = outcome.hits.map((hit) => ({

@@ -20,7 +20,7 @@ export const stats = defineTool({
     projects: list(text(), "The 20 most active, most active first."),
     avg_tokens_per_conversation: integer("In the stripped format; an estimate."),
     text_bytes: integer("UTF-8 bytes of the redacted text that is kept."),
-    disk_bytes: integer("Bytes of history.db and index.db."),
+    disk_bytes: integer("Bytes of history.db and of the search index."),
     suggestions: optional(
       object({
         suggestions: integer("That were said."),

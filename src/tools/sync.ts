@@ -1,7 +1,11 @@
+import { DAY_MS } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { flag, integer, list, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "./context.ts"
+
+/** What another version of dex derived, and has not written to for so long, is left behind by an upgrade. */
+const UNUSED_MS = 7 * DAY_MS
 
 const embeddingShape = object(
   {
@@ -53,6 +57,10 @@ export const sync = defineTool({
     const { restored, damaged } = synced
     const report = { ...synced, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
+    if (!report.busy && report.complete) {
+      const { removeOtherFormats } = await import("../store/other-formats.ts")
+      for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file, dex.now() - UNUSED_MS)
+    }
     if (!report.busy && dex.knows()) {
       const { learnedOf } = await import("./learned.ts")
       await learnedOf(dex)

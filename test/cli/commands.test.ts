@@ -1,6 +1,7 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
@@ -157,7 +158,7 @@ describe("dex search", () => {
   test("answers without an index, slower, and says so", async () => {
     const home = await synced()
     for (const file of readdirSync(join(home, ".dex")))
-      if (file.startsWith("index.db")) rmSync(join(home, ".dex", file))
+      if (file.startsWith(INDEX_FILE)) rmSync(join(home, ".dex", file))
     const found = await json(home, ["search", "mutex"])
     expect(found).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
     expect((await json(home, ["search", "mutex", "--file", "nowhere.ts"])).results).toEqual([])
@@ -170,7 +171,7 @@ describe("dex search", () => {
   test("gives the same results after the index was deleted and built again", async () => {
     const home = await synced()
     const before = await json(home, ["search", "token"])
-    rmSync(join(home, ".dex", "index.db"))
+    rmSync(join(home, ".dex", INDEX_FILE))
     expect((await dex(home, ["reindex"])).code).toBe(0)
     expect(await json(home, ["search", "token"])).toEqual(before)
   })

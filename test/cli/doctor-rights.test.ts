@@ -2,6 +2,7 @@ import { chmodSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { run } from "../../src/tools/doctor.run.ts"
 import { dex } from "../support/dex.ts"
 import { synced } from "../support/synced.ts"
@@ -23,11 +24,11 @@ test("doctor names every file that others can read, whichever it is", async () =
     message: expect.stringContaining("by you only"),
   })
   await dex(home, ["fix", "token already used"])
-  const file = join(home, ".dex", "knowledge.db")
+  const file = join(home, ".dex", KNOWLEDGE_FILE)
   chmodSync(file, 0o640)
   expect(await homeCheck(home, "linux")).toMatchObject({
     status: "problem",
-    message: expect.stringContaining("can read knowledge.db"),
+    message: expect.stringContaining(`can read ${KNOWLEDGE_FILE}`),
     mend: `chmod go= ${file}`,
   })
 })

@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openSuggestions } from "../../src/store/suggestions.ts"
 import { carve } from "../support/carve.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
@@ -64,7 +65,7 @@ test("nothing of a forgotten conversation can be carved out of any file, nor out
     )
   suggestions.close()
   // Everything can be found before, or finding nothing after would prove nothing.
-  const databases = ["history.db", "index.db", "knowledge.db", "suggest.db"]
+  const databases = ["history.db", INDEX_FILE, KNOWLEDGE_FILE, "suggest.db"]
   const before = carve(folder, ends("lost"))
   for (const name of databases) expect(before).toContain(`${name}: bytes`)
   expect(before).toContain("history.db: frame")
@@ -74,7 +75,7 @@ test("nothing of a forgotten conversation can be carved out of any file, nor out
   expect(carve(folder, ends("lost"))).toEqual([])
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
   expect(carve(folder, ends("lost"))).toEqual([])
-  expect(carve(folder, ends("kept"))).toEqual(expect.arrayContaining(["history.db: frame", "index.db: bytes"]))
+  expect(carve(folder, ends("kept"))).toEqual(expect.arrayContaining(["history.db: frame", `${INDEX_FILE}: bytes`]))
 })
 
 test.each([
@@ -89,7 +90,7 @@ test.each([
     longSession(home, OTHER, "kept")
     for (const args of [["sync"], ["fix", `TypeError: ${canary("lost", 1)} is not a function`]])
       expect(await dex(home, args)).toMatchObject({ code: 0 })
-    const names = ["history.db", "index.db", "knowledge.db"]
+    const names = ["history.db", INDEX_FILE, KNOWLEDGE_FILE]
     const paths = names.map((name) => join(folder, name))
     const reader = await holdOpen(paths, { reading: true })
     const started = performance.now()
@@ -111,7 +112,7 @@ test.each([
     if (form.length > 0) expect(JSON.parse(said.stdout)).toMatchObject({ count: 1, pinned: names })
     else
       expect(said.stderr.replaceAll("\n", " ")).toMatch(
-        /Another program still reads the old pages of history\.db, index\.db and knowledge\.db: .* next `dex sync` or `dex gc`/,
+        /Another program still reads the old pages of history\.db, index-\d\.db and knowledge-\d\.db: .* next `dex sync` or `dex gc`/,
       )
     expect(said.stderr).not.toContain("Gone from")
     expect((await dex(home, ["search", canary("lost", 5)], { DEX_TRACES: "off" })).code).toBe(1)
@@ -127,7 +128,7 @@ test("a sync does not wait for somebody who reads", async () => {
   const home = tempDir()
   longSession(home, SESSION, "lost")
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  await holdOpen([join(home, ".dex", "history.db"), join(home, ".dex", "index.db")], { reading: true })
+  await holdOpen([join(home, ".dex", "history.db"), join(home, ".dex", INDEX_FILE)], { reading: true })
   longSession(home, OTHER, "kept")
   const started = performance.now()
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { addsUp } from "../../src/core/trace.ts"
 import { dex, startDex } from "../support/dex.ts"
 import { closedUrl, type EmbeddingServer, embeddingServer, type Misbehaviour } from "../support/embedding-server.ts"
@@ -339,7 +340,7 @@ describe("dex reindex and dex gc", () => {
 
   test("an index that was deleted comes back, and the next sync embeds it", async () => {
     const { home, env } = await synced()
-    for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `index.db${end}`), { force: true })
+    for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${INDEX_FILE}${end}`), { force: true })
     expect((await done(home, ["sync"], env)).embedding).toMatchObject({ left: 0 })
     expect((await find(home, env)).results[0]?.id).toBe(SIGNED_OUT)
   })

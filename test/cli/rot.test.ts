@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { randomBytes } from "node:crypto"
+import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openSqlite } from "../../src/store/engine.ts"
 import { dex } from "../support/dex.ts"
 import { flipBit, loseSector, rotBodies, rotRecords } from "../support/rot.ts"
@@ -95,6 +97,57 @@ describe("damaged raw records", () => {
     await dex(home, ["doctor"])
     expect((await dex(home, ["sync"])).stderr).toMatch(`Restored what was damaged in history.db: ${AUTH}`)
     expect(await shown(home)).toEqual(before)
+  })
+})
+
+describe("a damaged index", () => {
+  test("is not asked: the history is read, the answer says so, and the next sync builds it again", async () => {
+    const home = await synced()
+    const path = join(home, ".dex", INDEX_FILE)
+    for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true })
+    writeFileSync(path, randomBytes(8192))
+    for (let i = 0; i < 2; i++) {
+      const { stdout } = await dex(home, ["search", "mutex", "--json"])
+      expect(JSON.parse(stdout)).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
+      expect(stdout).toMatch(/The index is damaged: \d of \d conversations were read one by one instead/)
+    }
+    expect((await dex(home, ["doctor"])).stdout).toMatch(/problem +index: The search index is damaged[\s\S]*→ dex sync/)
+    expect((await dex(home, ["sync"])).code).toBe(0)
+    expect(JSON.parse((await dex(home, ["search", "mutex", "--json"])).stdout)).toMatchObject({ mode: "lexical" })
+    expect((await dex(home, ["doctor"])).stdout).toMatch(/ok +index: sound and current/)
+  })
+
+  test("of another version is left alone, until a forget or a gc", async () => {
+    const home = await synced()
+    for (const name of ["index.db", "index-9.db", "knowledge.db"]) writeFileSync(join(home, ".dex", name), "another's")
+    await dex(home, ["sync"])
+    expect((await dex(home, ["search", "mutex"])).code).toBe(0)
+    expect(readdirSync(join(home, ".dex"))).toEqual(expect.arrayContaining(["index.db", "index-9.db", "knowledge.db"]))
+    const longAgo = Date.now() / 1000 - 8 * 86_400
+    utimesSync(join(home, ".dex", "index-9.db"), longAgo, longAgo)
+    await dex(home, ["sync"])
+    expect(readdirSync(join(home, ".dex"))).toEqual(expect.arrayContaining(["index.db", "knowledge.db"]))
+    expect(readdirSync(join(home, ".dex"))).not.toContain("index-9.db")
+    await dex(home, ["gc"])
+    expect(readdirSync(join(home, ".dex")).filter((name) => /^(index|knowledge)\.db/.test(name))).toEqual([])
+  })
+})
+
+describe("damaged knowledge", () => {
+  test("is said, and made again by the next command", async () => {
+    const home = await synced()
+    const before = await dex(home, ["fix", "token already used"])
+    const path = join(home, ".dex", KNOWLEDGE_FILE)
+    const db = openSqlite(path)
+    db.pragma("journal_mode = delete")
+    const root = db.prepare("select rootpage from sqlite_master where name = 'meta'").pluck().get() as number
+    db.close()
+    const bytes = readFileSync(path)
+    bytes.fill(0x5a, (root - 1) * 4096, (root - 1) * 4096 + 64)
+    writeFileSync(path, bytes)
+    const run = await dex(home, ["fix", "token already used"])
+    expect(run.stderr).toMatch(/knowledge-\d\.db is damaged\. It is only derived .* run the command once more/)
+    expect(await dex(home, ["fix", "token already used"])).toEqual(before)
   })
 })
 

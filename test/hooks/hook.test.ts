@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openSqlite } from "../../src/store/engine.ts"
 import { openSuggestions } from "../../src/store/suggestions.ts"
 import { call, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
@@ -210,7 +211,7 @@ test("what is damaged or locked is met with silence, and told in a small file", 
   expect(await hook(own, failed("locked"))).toEqual(SILENT)
   lock.exec("rollback")
   lock.close()
-  writeFileSync(join(own, ".dex", "knowledge.db"), "no database ".repeat(1000))
+  writeFileSync(join(own, ".dex", KNOWLEDGE_FILE), "no database ".repeat(1000))
   expect(await hook(own, failed("damaged"))).toEqual(SILENT)
   const log = join(own, ".dex", "hook.log")
   expect(readFileSync(log, "utf8").split("\n").length).toBeGreaterThan(2)

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { sessionOf } from "../../src/hooks/session.ts"
 import { openKnowledge } from "../../src/store/knowledge.ts"
 import { tempDir } from "../support/temp.ts"
@@ -18,7 +19,7 @@ test("what the session said and what a tool printed are told apart, from the end
     { type: "user", message: { content: [{ type: "tool_result", content: "session.ts" }] } },
   ]
   writeFileSync(transcript, lines.map((line) => JSON.stringify(line)).join("\n"))
-  const knowledge = openKnowledge(join(home, "knowledge.db"))
+  const knowledge = openKnowledge(join(home, KNOWLEDGE_FILE))
   const session = sessionOf(knowledge, { ...moment, prompt: "and prompt.ts" }, transcript, new Set(["k"]))
   const names = ["token.ts", "session.ts", "prompt.ts", "ancient.ts"]
   expect(names.filter(session.named)).toEqual(["token.ts", "prompt.ts"])
@@ -31,7 +32,7 @@ test.skipIf(process.platform === "win32")("a transcript that is none is not wait
   const home = tempDir()
   const pipe = join(home, "pipe")
   execFileSync("mkfifo", [pipe])
-  const knowledge = openKnowledge(join(home, "knowledge.db"))
+  const knowledge = openKnowledge(join(home, KNOWLEDGE_FILE))
   for (const path of [pipe, home, join(home, "missing"), "/dev/zero"])
     expect(sessionOf(knowledge, moment, path, new Set()).named("x")).toBe(false)
   knowledge.close()

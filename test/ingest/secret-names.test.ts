@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { zstdDecompressSync } from "node:zlib"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openSqlite } from "../../src/store/engine.ts"
 import { openKnowledge } from "../../src/store/knowledge.ts"
 import { saveCode } from "../../src/store/knowledge-code.ts"
@@ -66,7 +67,7 @@ afterAll(() => rmSync(home, { recursive: true, force: true }))
 describe("a secret that is a name", () => {
   test("stands in no file of dex", () => {
     const kept = heldIn(join(home, ".dex"))
-    expect(kept.map(({ where }) => where)).toEqual(expect.arrayContaining(["knowledge.db", "suggest.db", "history.db"]))
+    expect(kept.map(({ where }) => where)).toEqual(expect.arrayContaining([KNOWLEDGE_FILE, "suggest.db", "history.db"]))
     const leaks = Object.entries(IN).flatMap(([what, secret]) =>
       kept
         .filter(({ text }) => text.toLowerCase().includes(secret.slice(4, 30).toLowerCase()))
@@ -97,7 +98,7 @@ describe("a secret that is a name", () => {
 
   test("does not make the code be read again when nothing changed", async () => {
     const read = () => {
-      const db = openSqlite(join(home, ".dex", "knowledge.db"), { readonly: true })
+      const db = openSqlite(join(home, ".dex", KNOWLEDGE_FILE), { readonly: true })
       const rows = db.prepare("select id, path from code_file order by path").all()
       db.close()
       return rows
@@ -118,7 +119,7 @@ test("what an older version kept of names goes with --redact-again, from every f
   const leaks = () =>
     heldIn(folder).filter(({ text }) => text.includes(IN.file.slice(4, 30)) || text.includes(IN.branch.slice(4, 30)))
   expect(new Set(leaks().map(({ where }) => where.split(/[ .]/)[0]))).toEqual(
-    new Set(["knowledge", "suggest", "000001", "answer"]),
+    new Set([KNOWLEDGE_FILE.replace(".db", ""), "suggest", "000001", "answer"]),
   )
   expect(await dex(old, ["sync", "--redact-again"])).toMatchObject({ code: 0 })
   expect(leaks().map(({ where }) => where)).toEqual([])
@@ -132,7 +133,7 @@ test("what an older version kept of names goes with --redact-again, from every f
 /** As version 0.1.0 did it. */
 function keepUnredacted(folder: string): void {
   const path = `src/${IN.file}.ts`
-  const knowledge = openKnowledge(join(folder, "knowledge.db"))
+  const knowledge = openKnowledge(join(folder, KNOWLEDGE_FILE))
   const commit = { hash: "a".repeat(40), at: 1, committed_at: 1, subject: "s", body: "", file_count: 1 }
   saveCommits(knowledge, {
     ...{ project: "/code/api", head: "a".repeat(40), shallow: "", read_at: 1, replaces: true, left_out: [], most: 9 },

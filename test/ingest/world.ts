@@ -15,6 +15,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
 import type { Connector } from "../../src/connectors/connector.ts"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { type SyncReport, sync } from "../../src/ingest/sync.ts"
 import { openIndex, type SearchIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
@@ -55,10 +56,10 @@ function openEmpty(dir: string): { store: Store; index: SearchIndex } {
   if (template === undefined) {
     template = mkdtempSync(join(tmpdir(), "dex-template-"))
     openStore(join(template, "history.db")).close()
-    openIndex(join(template, "index.db")).close()
+    openIndex(join(template, INDEX_FILE)).close()
   }
-  for (const file of ["history.db", "index.db"]) copyFileSync(join(template, file), join(dir, file))
-  return { store: openStore(join(dir, "history.db")), index: openIndex(join(dir, "index.db")) }
+  for (const file of ["history.db", INDEX_FILE]) copyFileSync(join(template, file), join(dir, file))
+  return { store: openStore(join(dir, "history.db")), index: openIndex(join(dir, INDEX_FILE)) }
 }
 
 let template: string | undefined
@@ -275,13 +276,13 @@ export class World {
     await this.sync({ deadline: 0 })
     this.close()
     this.#store = openStore(join(this.home, ".dex", "history.db"))
-    this.#index = openIndex(join(this.home, ".dex", "index.db"))
+    this.#index = openIndex(join(this.home, ".dex", INDEX_FILE))
   }
 
   /** The same sources read at once into an empty history. */
   async rebuilt(dir: string): Promise<{ store: Store; index: SearchIndex }> {
     const store = openStore(join(dir, "history.db"))
-    const index = openIndex(join(dir, "index.db"))
+    const index = openIndex(join(dir, INDEX_FILE))
     await sync({
       ...this.#deps(store, index, this.home),
       home: { dir, history: join(dir, "history.db"), lock: join(dir, "lock") },

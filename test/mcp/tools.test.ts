@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
@@ -228,7 +229,7 @@ test("goes on with a new index that took the old one's place", async () => {
   const home = await synced()
   const client = await connect(home)
   expect((await client.call("dex_search", { query: "mutex" })).structuredContent?.total).toBe(1)
-  for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `index.db${end}`), { force: true })
+  for (const end of ["", "-wal", "-shm"]) rmSync(join(home, ".dex", `${INDEX_FILE}${end}`), { force: true })
   claudeSession(home, {
     id: "99999999-1111-4111-8111-111111111111",
     start: "2026-11-12T10:00:00Z",

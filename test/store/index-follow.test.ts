@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
@@ -16,18 +17,18 @@ test("where forgetting was stopped, the next sync takes its words out of every f
   claudeSession(home, { id: other, start, turns: [{ user: "The quokkaword leaks" }] })
   await dex(home, ["sync"])
   const folder = join(home, ".dex")
-  const bytes = () => readFileSync(join(folder, "index.db"), "latin1")
+  const bytes = () => readFileSync(join(folder, INDEX_FILE), "latin1")
   expect(bytes()).toContain("zebrafishword")
   const store = openStore(join(folder, "history.db"))
   await store.forget([{ source: "claude_code", id: one }])
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
   expect(bytes()).not.toContain("zebrafish")
-  const index = openIndex(join(folder, "index.db"))
+  const index = openIndex(join(folder, INDEX_FILE))
   expect(await index.isPurgeDue(store)).toBe(false)
   store.close()
   index.close()
   await dex(home, ["reindex"])
-  const fresh = openIndex(join(folder, "index.db"))
+  const fresh = openIndex(join(folder, INDEX_FILE))
   const again = openStore(join(folder, "history.db"))
   expect(await fresh.isPurgeDue(again)).toBe(false)
   again.close()
@@ -37,7 +38,7 @@ test("where forgetting was stopped, the next sync takes its words out of every f
 test("a conversation that took a forgotten one's number is indexed, and nothing of the other is", async () => {
   const folder = tempDir()
   const store = openStore(join(folder, "history.db"))
-  const index = openIndex(join(folder, "index.db"))
+  const index = openIndex(join(folder, INDEX_FILE))
   onTestFinished(() => {
     store.close()
     index.close()

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import {
   type DecisionFilter,
@@ -160,13 +161,13 @@ test("what was forgotten is in no byte, and reverses nothing any more", async ()
   const left = await decisions(at, "--all")
   expect(left.quotes).toEqual([TO_ENABLED])
   expect(left.found[0]!.superseded_by).toBeUndefined()
-  const knowledge = openKnowledge(join(at, ".dex", "knowledge.db"))
+  const knowledge = openKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
   expect(knowledge.prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
   knowledge.close()
 
   const bytes = () => {
     const dir = join(at, ".dex")
-    const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
+    const files = readdirSync(dir).filter((name) => name.startsWith(KNOWLEDGE_FILE))
     return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
   }
   expect(bytes()).toContain("quokka")
@@ -218,7 +219,7 @@ test("words after a web page's are marked, a person's decision is kept with them
     },
   ])
   await dex(at, ["decisions", "--all"])
-  const knowledge = openKnowledge(join(at, ".dex", "knowledge.db"))
+  const knowledge = openKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
   const filter: DecisionFilter = { project: PROJECT, exactly: true, limit: 10 }
   const own = knownDecisions(knowledge, filter).decisions.map(({ ref, is_own_words }) => [ref, is_own_words])
   expect(own).toEqual([
@@ -283,7 +284,7 @@ test("commits that break something or take it back are told, once each, and go w
 })
 
 test("while it is worked out what was taken back, others can write, and what they write is not passed over", () => {
-  const path = join(tempDir(), "knowledge.db")
+  const path = join(tempDir(), KNOWLEDGE_FILE)
   const [ours, theirs] = [openKnowledge(path), openKnowledge(path)]
   onTestFinished(() => {
     ours.close()

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { createDex } from "../../src/app/dex.ts"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openKnowledge } from "../../src/store/knowledge.ts"
 import { gitProject } from "../../src/store/knowledge-git.ts"
 import { tryLock } from "../../src/store/lock.ts"
@@ -35,7 +36,7 @@ function holdLock(home: string): () => void {
 }
 
 function learnedFrom(home: string): number {
-  const knowledge = openKnowledge(join(home, ".dex", "knowledge.db"))
+  const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
   try {
     return knowledge.prepare("select count(*) from conversation").pluck().get() as number
   } finally {
@@ -103,7 +104,7 @@ test("one that is killed while it learns leaves no lock, and the next one finish
   const child = startDex(home, ["suggest", "--file", "a.ts"])
   const exited = new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)))
   // It saves what it learned a few conversations at a time.
-  while (!existsSync(join(home, ".dex", "knowledge.db")) || learnedFrom(home) === 0)
+  while (!existsSync(join(home, ".dex", KNOWLEDGE_FILE)) || learnedFrom(home) === 0)
     await new Promise((resolve) => setImmediate(resolve))
   expect(tryLock(lockOf(home))).toBeUndefined()
   child.kill("SIGKILL")
@@ -148,7 +149,7 @@ test("forgetting takes the facts out, though another process is learning", async
   await dex(home, ["fix", "token already used"])
   const bytes = () => {
     const dir = join(home, ".dex")
-    const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
+    const files = readdirSync(dir).filter((name) => name.startsWith(KNOWLEDGE_FILE))
     return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
   }
   expect(bytes()).toContain("Refresh token race")

@@ -1,6 +1,7 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { isPurgeDue, openKnowledge, purgeKnowledge, UNNAMED_PROJECTS } from "../../src/store/knowledge.ts"
 import { workedIn } from "../../src/store/knowledge-files.ts"
 import { fixesHolding } from "../../src/store/knowledge-fixes.ts"
@@ -45,12 +46,12 @@ async function home(...sessions: [string, (session: Writer) => void][]): Promise
   return at
 }
 
-const knowledgeOf = (at: string) => openKnowledge(join(at, ".dex", "knowledge.db"))
+const knowledgeOf = (at: string) => openKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
 const storeOf = (at: string) => openStore(join(at, ".dex", "history.db"))
 
 function bytesIn(at: string): string {
   const dir = join(at, ".dex")
-  const files = readdirSync(dir).filter((name) => name.startsWith("knowledge.db"))
+  const files = readdirSync(dir).filter((name) => name.startsWith(KNOWLEDGE_FILE))
   return Buffer.concat(files.map((name) => readFileSync(join(dir, name)))).toString("latin1")
 }
 
@@ -68,7 +69,7 @@ function factsIn(at: string): unknown {
 
 test("nothing is learned before somebody asks, and every sync goes on from then on", async () => {
   const at = await home([SESSION, solved])
-  expect(readdirSync(join(at, ".dex"))).not.toContain("knowledge.db")
+  expect(readdirSync(join(at, ".dex"))).not.toContain(KNOWLEDGE_FILE)
   expect(await dex(at, ["fix", "quokkaword is not a function"])).toMatchObject({ code: 0 })
   const before = factsIn(at)
   expect(before).toMatchObject({ fixes: [{ files: [{ path: "src/token.ts" }] }], worked: [{ path: "src/token.ts" }] })
@@ -91,7 +92,7 @@ test("learned bit by bit is what is learned at once", async () => {
     expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
   }
   const bitByBit = factsIn(at)
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(join(at, ".dex", `knowledge.db${suffix}`), { force: true })
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(join(at, ".dex", `${KNOWLEDGE_FILE}${suffix}`), { force: true })
   await dex(at, ["fix", "x"])
   expect(bitByBit).toEqual(factsIn(at))
   expect(bitByBit).toMatchObject({ fixes: [{ fixed_number: expect.any(Number) }] })
@@ -144,14 +145,14 @@ test("a file is rewritten once for what was forgotten, and not for what was only
   await store.forget([{ source: "claude_code", id: SESSION }])
   await learn(store, knowledge)
   expect(isPurgeDue(knowledge)).toBe(true)
-  purgeKnowledge(knowledge, join(at, ".dex", "knowledge.db"))
+  purgeKnowledge(knowledge, join(at, ".dex", KNOWLEDGE_FILE))
   expect(isPurgeDue(knowledge)).toBe(false)
   store.close()
   knowledge.close()
 })
 
 test("a project that anything is known of is kept when the file is rewritten", () => {
-  const path = join(tempDir(), "knowledge.db")
+  const path = join(tempDir(), KNOWLEDGE_FILE)
   const knowledge = openKnowledge(path)
   onTestFinished(() => void knowledge.close())
   const tables = knowledge

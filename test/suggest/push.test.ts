@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
 import { openKnowledge } from "../../src/store/knowledge.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
@@ -168,7 +169,7 @@ test(`of ${Object.keys(WAYS).length * PER_WAY} passages from strangers, made as 
     }
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
   const store = openStore(join(home, ".dex/history.db"))
-  const knowledge = openKnowledge(join(home, ".dex/knowledge.db"))
+  const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
   expect(await learn(store, knowledge)).toMatchObject({ complete: true })
   const said: string[] = []
   const at = Date.UTC(2026, 0, 2, 12)
@@ -207,7 +208,7 @@ test("in unrelated projects, at fresh files and at small talk, nothing is said, 
   }
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
   const store = openStore(join(home, ".dex/history.db"))
-  const knowledge = openKnowledge(join(home, ".dex/knowledge.db"))
+  const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
   await learn(store, knowledge)
   const at = Date.UTC(2026, 0, 2, 12)
   const here = { at, source: "claude_code" as const, session: "now" }
@@ -257,7 +258,7 @@ test("what files of the project say is told to who asks, and fetched ones decide
   expect(await inProject("docs", "add", "docs")).toMatchObject({ code: 0 })
   expect((await inProject("decisions")).stdout).toContain(`${MARK}record`)
   expect((await inProject("decisions")).stdout).not.toContain(`${MARK}fetched`)
-  const knowledge = openKnowledge(join(home, ".dex/knowledge.db"))
+  const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
   await syncTestReports(knowledge, project)
   const here = { project, at: Date.now() + 1000, source: "claude_code" as const, session: "now" }
   const say = (moment: Pick<Moment, "event" | "file">) =>

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, 
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import { saveTestRuns, type TestRunWrite } from "../../src/store/knowledge-tests.ts"
 import type { StoredMessage } from "../../src/store/store.ts"
@@ -406,7 +407,7 @@ describe("a report", () => {
 
   test("is found, read once, read again when it changed, and forgotten when it is gone; links are not followed", async () => {
     const dir = tempDir()
-    const db = openKnowledge(join(dir, "knowledge.db"))
+    const db = openKnowledge(join(dir, KNOWLEDGE_FILE))
     const project = join(dir, "project")
     const secret = (bit: string) => `ghp_${bit.repeat(9)}`
     const message = `${secret("a1B2")} is wrong${" x".repeat(128)} ${secret("c3D4")}`
@@ -471,7 +472,7 @@ describe("what is failing as last known", () => {
   const direct = { kind: "vitest", script: false }
 
   function leftAfter(runs: Partial<TestRunWrite>[], file?: string): string[] {
-    const db: Knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
+    const db: Knowledge = openKnowledge(join(tempDir(), KNOWLEDGE_FILE))
     const id = renewConversation(db, {
       name: "1",
       ref: { source: "claude_code", id: "c" },
@@ -594,7 +595,7 @@ describe("dex tests", () => {
     const dir = join(home, ".dex")
     const bytes = Buffer.concat(
       readdirSync(dir)
-        .filter((name) => name.startsWith("knowledge.db"))
+        .filter((name) => name.startsWith(KNOWLEDGE_FILE))
         .map((name) => readFileSync(join(dir, name))),
     ).toString("latin1")
     expect(bytes).not.toContain("quokkaword")

@@ -6,6 +6,7 @@ import type { Plugin } from "esbuild"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { generateCorpus, generator } from "../../bench/corpus.ts"
 import { bundle } from "../../scripts/bundle.mjs"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
 import { DEX, startDex } from "../support/dex.ts"
@@ -112,7 +113,7 @@ async function inspect(home: string): Promise<{ stored: number; files: number; w
   const projects = join(home, ".claude", "projects")
   const files = readdirSync(projects, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   const store = openStore(join(home, ".dex", "history.db"))
-  const index = openIndex(join(home, ".dex", "index.db"))
+  const index = openIndex(join(home, ".dex", INDEX_FILE))
   try {
     const problems = [...(await store.check()), ...index.check()]
     if (problems.length > 0) return { stored: 0, files: files.length, wrong: problems.join("; ") }

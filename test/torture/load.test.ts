@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync 
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { type Client, connect } from "../mcp/client.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -127,7 +128,7 @@ async function messagesIn(home: string): Promise<number> {
 function watchWal(home: string): { stop(): number } {
   let largest = 0
   const look = () => {
-    for (const name of ["history.db-wal", "index.db-wal"])
+    for (const name of ["history.db-wal", `${INDEX_FILE}-wal`])
       largest = Math.max(largest, statSync(join(home, ".dex", name), { throwIfNoEntry: false })?.size ?? 0)
   }
   const timer = setInterval(look, 50)

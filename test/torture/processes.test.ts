@@ -1,6 +1,7 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
 import { dex } from "../support/dex.ts"
@@ -29,7 +30,7 @@ test(
       }
       expect((await dex(home, ["sync"])).code).toBe(0)
       const store = openStore(join(home, ".dex", "history.db"))
-      const index = openIndex(join(home, ".dex", "index.db"))
+      const index = openIndex(join(home, ".dex", INDEX_FILE))
       try {
         expect((await store.stats()).messages).toBe(messages)
         expect([...(await store.check()), ...index.check()]).toEqual([])

@@ -16,6 +16,7 @@ import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { generateCorpus, generator } from "../../bench/corpus.ts"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
+import { INDEX_FILE } from "../../src/core/formats.ts"
 import { sync } from "../../src/ingest/sync.ts"
 import { openIndex } from "../../src/store/search-index.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
@@ -68,7 +69,7 @@ async function historyWithLog(): Promise<{ database: string; log: string; units:
   const dex = join(home, ".dex")
   const history = join(dex, "history.db")
   const store = openStore(history)
-  const index = openIndex(join(dex, "index.db"))
+  const index = openIndex(join(dex, INDEX_FILE))
   const kept = join(dir, "kept")
   mkdirSync(kept)
   const order: string[] = []

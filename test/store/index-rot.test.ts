@@ -1,0 +1,175 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { INDEX_FILE, INDEX_FORMAT, KNOWLEDGE_FORMAT } from "../../src/core/formats.ts"
+import { parseQuery } from "../../src/search/query.ts"
+import { search } from "../../src/search/search.ts"
+import { markDamaged, openDatabase, removeDatabase } from "../../src/store/database.ts"
+import { openSqlite } from "../../src/store/engine.ts"
+import { SCHEMA_MARK } from "../../src/store/knowledge.ts"
+import { MIGRATIONS, openIndex, readIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import type { Store } from "../../src/store/store.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+import { tempDir } from "../support/temp.ts"
+
+const WORDS = ["zebrafinch", "narwhal", "quokka", "axolotl", "pangolin", "okapi", "tapir", "dugong", "numbat", "bilby"]
+
+test("every form in which something is derived has a file name of its own", () => {
+  expect(MIGRATIONS.length).toBe(INDEX_FORMAT)
+  // Another schema? Then another KNOWLEDGE_FORMAT, and its mark here.
+  expect({ [KNOWLEDGE_FORMAT]: SCHEMA_MARK }).toEqual({ 1: "b97dc17a2c8f3208" })
+})
+
+test("an index that is damaged, foreign, newer or empty answers like none, and the history is read", async () => {
+  const { dir, store } = await history()
+  const path = join(dir, INDEX_FILE)
+  expect(readIndex(path)).toBe("none")
+  openIndex(path).close()
+  expect(readIndex(path)).toBe("none")
+  for (const [what, make] of [
+    ["damaged", () => writeFileSync(path, Buffer.alloc(8192, 0x5a))],
+    ["foreign", () => openDatabase(path, [["x", "create table meta (a); create table words (b)"]]).close()],
+    ["newer", () => newer(path)],
+    ["marked", () => [openIndex(path).close(), markDamaged(path)]],
+  ] as const) {
+    removeDatabase(path)
+    make()
+    const before = readFileSync(path)
+    expect([what, readIndex(path)]).toEqual([what, "damaged"])
+    if (what === "damaged") expect(readFileSync(path).equals(before)).toBe(true)
+    const index = openIndex(path)
+    await index.follow(store)
+    index.checkpoint()
+    expect([what, await idsOf(store, index, "narwhal")]).toEqual([what, ["c1"]])
+    index.close()
+    const again = readIndex(path)
+    expect([what, typeof again]).toEqual([what, "object"])
+    if (typeof again === "object") again.close()
+  }
+})
+
+test("a search notices a damaged block of its words, reads the history instead, and the next sync builds the index again", async () => {
+  const { dir, store } = await history()
+  const path = join(dir, INDEX_FILE)
+  const index = openIndex(path)
+  await index.follow(store)
+  index.checkpoint()
+  index.close()
+  const db = openSqlite(path)
+  db.unsafeMode(true)
+  const blocks = db.prepare("select id, block from words_data where id > 10 and id < 1 << 52").all() as {
+    id: number
+    block: Buffer
+  }[]
+  for (const { id, block } of blocks) {
+    block[block.length >> 1]! ^= 2
+    db.prepare("update words_data set block = ? where id = ?").run(block, id)
+  }
+  db.close()
+  const read = readIndex(path)
+  if (typeof read === "string") throw new Error(read)
+  const outcome = await search(store, read, { ...ASKED, query: parseQuery("narwhal") })
+  expect(outcome).toMatchObject({ mode: "scan", index_is_damaged: true, total: 1 })
+  expect(read.check().join()).toMatch(/blocks? of words/)
+  read.close()
+  markDamaged(path)
+  const writer = openIndex(path)
+  await writer.follow(store)
+  writer.checkpoint()
+  expect(await idsOf(store, writer, "narwhal")).toEqual(["c1"])
+  expect(writer.check()).toEqual([])
+  writer.close()
+  expect(existsSync(`${path}.damaged`)).toBe(false)
+})
+
+test("no word of a whole index is taken for a damaged one, while it grows, shrinks and is rewritten", async () => {
+  const { dir, store } = await history()
+  const index = openIndex(join(dir, INDEX_FILE))
+  onTestFinished(() => index.close())
+  for (let round = 0; round < 12; round++) {
+    await index.follow(store)
+    if (round % 3 === 2) await index.purge(store)
+    else index.checkpoint()
+    expect(index.check()).toEqual([])
+    for (const word of WORDS) expect([round, word, await modeOf(store, index, word)]).toEqual([round, word, "lexical"])
+    await store.forget([{ source: "claude_code", id: `c${round % WORDS.length}` }])
+    const text = `${WORDS[round % WORDS.length]} ${Array.from({ length: 3000 }, (_, i) => `w${(i * 7919 * (round + 1)) % 9973}`).join(" ")}`
+    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, text)])]))
+  }
+})
+
+test("two that write in turn never leave a wrong checksum", async () => {
+  const { dir, store } = await history()
+  const path = join(dir, INDEX_FILE)
+  const [one, other] = [openIndex(path), openIndex(path)]
+  onTestFinished(() => [one, other].forEach((index) => void index.close()))
+  for (let round = 0; round < 6; round++) {
+    const index = round % 2 === 0 ? one : other
+    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, `${WORDS[round]} again`)])]))
+    await index.follow(store)
+    if (round > 2) index.checkpoint()
+    expect([round, index.check()]).toEqual([round, []])
+    for (const word of WORDS) expect([round, word, await modeOf(store, index, word)]).toEqual([round, word, "lexical"])
+  }
+})
+
+test("what 0.1.0 indexed is asked, and then taken over, and its own file is left alone", async () => {
+  const { dir, store } = await history()
+  const older = join(dir, "index.db")
+  const index = openIndex(older)
+  await index.follow(store)
+  index.close()
+  asOlder(older)
+  const before = readFileSync(older)
+  const read = readIndex(join(dir, INDEX_FILE))
+  if (typeof read === "string") throw new Error(read)
+  expect(await idsOf(store, read, "narwhal")).toEqual(["c1"])
+  read.close()
+  const writer = openIndex(join(dir, INDEX_FILE))
+  expect(await writer.isBehind(store)).toBe(false)
+  expect(await idsOf(store, writer, "narwhal")).toEqual(["c1"])
+  await writer.follow(store)
+  writer.checkpoint()
+  expect(writer.check()).toEqual([])
+  writer.close()
+  expect(readFileSync(older).equals(before)).toBe(true)
+})
+
+const ASKED = { by: "conversation" as const, limit: 10, offset: 0, among: "history" as const }
+
+async function history(): Promise<{ dir: string; store: Store }> {
+  const dir = tempDir()
+  const store = openStore(join(dir, "history.db"))
+  onTestFinished(() => store.close())
+  for (const [i, word] of WORDS.entries())
+    await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [said(`k${i}`, `one ${word} and no other`)])]))
+  return { dir, store }
+}
+
+async function idsOf(store: Store, index: ReturnType<typeof openIndex>, text: string): Promise<string[]> {
+  const { hits, mode } = await search(store, index, { ...ASKED, query: parseQuery(text) })
+  expect(mode).toBe("lexical")
+  return hits.map(({ row }) => row.ref.id)
+}
+
+async function modeOf(store: Store, index: ReturnType<typeof openIndex>, text: string): Promise<string> {
+  return (await search(store, index, { ...ASKED, query: parseQuery(text) })).mode
+}
+
+function newer(path: string): void {
+  openIndex(path).close()
+  const db = openSqlite(path)
+  db.pragma(`user_version = ${INDEX_FORMAT + 1}`)
+  db.pragma("journal_mode = delete")
+  db.close()
+}
+
+/** As the version before had it. */
+function asOlder(path: string): void {
+  const db = openSqlite(path)
+  db.exec("drop table block_sum; delete from meta where key = 'summed'")
+  db.pragma("user_version = 2")
+  db.pragma("journal_mode = delete")
+  db.close()
+}
