@@ -66,12 +66,14 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
     return asked
   }
   const look = () => {
-    looking ??= ask({ type: "look" }).then((answer) => {
+    if (looking) return looking
+    const since = Date.now() // whoever joins a look that is under way gets what it began with
+    lookedAt = since
+    looking = ask({ type: "look" }).then((answer) => {
       looking = undefined
       if (answer.type === "failed") log(`What is new could not be read: ${answer.problem}`)
-      else if (answer.type === "looked" && answer.complete) freshAsOf = lookedAt
+      else if (answer.type === "looked" && answer.complete) freshAsOf = since
     })
-    lookedAt = Date.now()
     return looking
   }
   const learn = (also: AlsoRead) => {
