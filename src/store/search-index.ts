@@ -210,11 +210,16 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw isDamage(error) ? indexDamage(messageOf(error)) : explained(error, path)
     }
   }
+  /** Of one state, whoever writes meanwhile: blocks and checksums of two states would look like damage. */
   const asked = <T>(expressions: string[], work: (db: Db) => T) =>
-    guard((db) => {
-      for (const expression of expressions) checkBlocks(db, expression)
-      return work(db)
-    })
+    guard((db) =>
+      db
+        .transaction(() => {
+          for (const expression of expressions) checkBlocks(db, expression)
+          return work(db)
+        })
+        .deferred(),
+    )
   const isBehind = async (store: Store) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
     return rebuild || changes.length > 0
@@ -224,9 +229,9 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw new Error("This index was opened to be asked only")
     },
     isBehind,
-    find: (query) => guard((db) => find(db, query)),
+    find: (query) => asked([], (db) => find(db, query)),
     holding: (expression, docs) => asked([expression], (db) => holding(db, expression, docs)),
-    count: (query) => guard((db) => count(db, query)),
+    count: (query) => asked([], (db) => count(db, query)),
     sizes: (expressions) => asked(expressions, (db) => sizes(db, expressions)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
@@ -249,7 +254,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       })
     },
     isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(current()),
-    check: () => guard(check),
+    check: () => asked([], check),
     checkpoint: () =>
       guard((db) => {
         sumBlocks(db)

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test } from "vitest"
 import { INDEX_FILE, INDEX_FORMAT, KNOWLEDGE_FORMAT } from "../../src/core/formats.ts"
 import { parseQuery } from "../../src/search/query.ts"
@@ -99,6 +100,21 @@ test("no word of a whole index is taken for a damaged one, while it grows, shrin
   }
 })
 
+test("no word is taken for damaged while parts of the index are being merged", async () => {
+  const { dir, store } = await history()
+  const index = openIndex(join(dir, INDEX_FILE))
+  onTestFinished(() => index.close())
+  const word = (n: number) => `${String.fromCharCode(97 + (n % 26))}${(n * 7919) % 99_991}`
+  for (let round = 0; round < 40; round++) {
+    const text = Array.from({ length: 4000 }, (_, i) => word(round * 4000 + i)).join(" ")
+    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, text)])]))
+    await index.follow(store)
+    index.checkpoint()
+    const asked = Array.from({ length: 300 }, (_, i) => `"${word(i * 997 + round)}"${i % 5 === 0 ? " *" : ""}`)
+    expect(() => index.sizes(asked), `round ${round}`).not.toThrow()
+  }
+})
+
 test("two that write in turn never leave a wrong checksum", async () => {
   const { dir, store } = await history()
   const path = join(dir, INDEX_FILE)
@@ -112,6 +128,31 @@ test("two that write in turn never leave a wrong checksum", async () => {
     expect([round, index.check()]).toEqual([round, []])
     for (const word of WORDS) expect([round, word, await modeOf(store, index, word)]).toEqual([round, word, "lexical"])
   }
+})
+
+test("an index is never taken for damaged because somebody writes to it meanwhile", async () => {
+  const { dir, store } = await history()
+  const path = join(dir, INDEX_FILE)
+  const first = openIndex(path)
+  await first.follow(store)
+  first.checkpoint()
+  first.close()
+  const read = readIndex(path)
+  if (typeof read === "string") throw new Error(read)
+  onTestFinished(() => read.close())
+  const workerData = { history: join(dir, "history.db"), index: path, rounds: 40 }
+  const writer = new Worker(new URL("../support/index-writer.ts", import.meta.url), { workerData })
+  let isWriting = true
+  writer.on("exit", () => {
+    isWriting = false
+  })
+  for (let asked = 0; isWriting; asked++) {
+    // Other words each time: what was just checked is not checked again.
+    read.sizes(Array.from({ length: 40 }, (_, i) => `"w${(asked * 40 + i) % 9973}"`))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(read.check()).toEqual([])
+  expect((await idsOf(store, read, "narwhal")).length).toBe(ASKED.limit)
 })
 
 test("what 0.1.0 indexed is asked, and then taken over, and its own file is left alone", async () => {

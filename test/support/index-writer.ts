@@ -1,0 +1,18 @@
+import { workerData } from "node:worker_threads"
+import { openIndex } from "../../src/store/search-index.ts"
+import { openStore } from "../../src/store/sqlite-store.ts"
+import { conversation, said, unit } from "./conversations.ts"
+
+// A thread of a test: what another process does to an index while this one is asked. Ends when it has written it all.
+
+const { history, index: path, rounds } = workerData as { history: string; index: string; rounds: number }
+const store = openStore(history)
+for (let round = 0; round < rounds; round++) {
+  const text = `narwhal ${Array.from({ length: 400 }, (_, i) => `w${(i * 7919 * (round + 1)) % 9973}`).join(" ")}`
+  await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, text)])]))
+  const index = openIndex(path)
+  await index.follow(store)
+  index.checkpoint()
+  index.close()
+}
+store.close()
