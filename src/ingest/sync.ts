@@ -368,6 +368,8 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
         recent.clear()
         indexedAt = Date.now()
       }
+      // What was read ahead comes without a pause, and a thread that has none does not hear that it should stop.
+      if (options.signal) await new Promise((resolve) => setImmediate(resolve))
       if (options.signal?.aborted || (options.deadline !== undefined && now > options.deadline)) {
         report.complete = left === 0
         break
