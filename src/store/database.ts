@@ -120,6 +120,11 @@ export function inTransaction<T>(db: Db, work: () => T): T {
   return db.transaction(work).immediate()
 }
 
+/** Several reads of one and the same state, whoever writes meanwhile. Nothing may be written here. */
+export function inOneState<T>(db: Db, work: () => T): T {
+  return db.transaction(work).deferred()
+}
+
 /**
  * Brings everything from the log into the file and empties it. False where somebody still reads what it would overwrite:
  * a reader may take its time, and is not waited for as a writer is.

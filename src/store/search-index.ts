@@ -6,6 +6,7 @@ import {
   type Db,
   emptyLog,
   explained,
+  inOneState,
   inTransaction,
   isMarkedDamaged,
   openDatabase,
@@ -210,15 +211,13 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw isDamage(error) ? indexDamage(messageOf(error)) : explained(error, path)
     }
   }
-  /** Of one state, whoever writes meanwhile: blocks and checksums of two states would look like damage. */
+  /** Blocks of one state and checksums of another would look like damage. */
   const asked = <T>(expressions: string[], work: (db: Db) => T) =>
     guard((db) =>
-      db
-        .transaction(() => {
-          for (const expression of expressions) checkBlocks(db, expression)
-          return work(db)
-        })
-        .deferred(),
+      inOneState(db, () => {
+        for (const expression of expressions) checkBlocks(db, expression)
+        return work(db)
+      }),
     )
   const isBehind = async (store: Store) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
