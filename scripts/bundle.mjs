@@ -67,6 +67,7 @@ const COLD = [
   "src/store/other-formats.ts",
   "src/store/seal.ts",
   "src/store/suggestions.ts",
+  "src/store/tombstones.ts",
   "src/store/vector-index.ts",
   "src/store/vectors.ts",
   "src/store/write-unit.ts",

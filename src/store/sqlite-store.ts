@@ -7,7 +7,6 @@ import { damagedIds, type OnDamage } from "./sound.ts"
 import { joinPrivacy, spellingsOf } from "./spellings.ts"
 import type { Progress, Store } from "./store.ts"
 import { knowSums } from "./sums.ts"
-import { forgottenAmong } from "./tombstones.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
 export function openStore(
@@ -162,7 +161,10 @@ export function openStore(
         return forget(db, refs, ownerOf)
       })
     },
-    forgottenAmong: (source, ids) => ask(() => forgottenAmong(db, source, ids)),
+    forgottenAmong: async (source, ids) => {
+      const { forgottenAmong } = await import("./tombstones.ts")
+      return ask(() => forgottenAmong(db, source, ids))
+    },
     forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
     progress: () => ask(() => read.metaJson<Progress>(db, "sync_progress")),
     saveProgress: (progress) =>

@@ -46,6 +46,15 @@ test("dependencies are pinned exactly", () => {
   expect(Object.entries(manifest.dependencies).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([])
 })
 
+test("reading commands start without the modules of Node that take milliseconds to load", () => {
+  for (const file of ["main.js", "hook.js"]) {
+    const loaded = [...readFileSync(join(ROOT, "dist", file), "utf8").matchAll(/\bfrom\s*"node:([^"]+)"/g)]
+    expect(loaded.length).toBeGreaterThan(5)
+    const heavy = ["crypto", "http", "https", "net", "tls", "worker_threads", "readline", "child_process"]
+    expect([file, loaded.map(([, name]) => name!).filter((name) => heavy.includes(name))]).toEqual([file, []])
+  }
+})
+
 test("the packed package holds the program and nothing of the workshop", () => {
   const out = execFileSync(
     process.platform === "win32" ? "npm.cmd" : "npm",
