@@ -84,7 +84,7 @@ export function openStore(
     conversation: (ref) => ask(() => read.conversation(db, ref, onDamage)),
     list: (filter) => ask(() => read.list(db, filter, onDamage, platform)),
     messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers, onDamage)),
-    versions: (ref) => ask(() => read.versions(db, ref)),
+    versions: (ref) => ask(() => read.versions(db, ref, onDamage)),
     touching: (file) => ask(() => read.touching(db, file, platform)),
     usingModel: (model) => ask(() => read.usingModel(db, model)),
     filesOf: (ref) => ask(() => read.filesOf(db, ref, onDamage)),
@@ -210,12 +210,11 @@ function heirsOf(db: Db, unitId: number): string[] {
 }
 
 function identity(db: Db): string {
-  const find = db.prepare("select value from meta where key = 'history_id'").pluck()
-  const known = find.get() as string | undefined
+  const known = read.metaValue(db, "history_id")
   if (known !== undefined) return known
   return inTransaction(db, () => {
     db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
-    return find.get() as string
+    return read.metaValue(db, "history_id")!
   })
 }
 
