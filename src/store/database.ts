@@ -2,6 +2,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSy
 import { dirname } from "node:path"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
+import { damagedHead } from "./file-head.ts"
 
 export type { Db } from "./engine.ts"
 
@@ -21,6 +22,7 @@ export function openDatabase(
   busyMs = BUSY_TIMEOUT_MS,
 ): Db {
   makePrivateFile(path)
+  requireWholeHead(path)
   const db = connect(path, busyMs)
   try {
     requireSafeSqlite(db)
@@ -147,6 +149,17 @@ export function beforeFirstWrite(db: Db, prepare: () => void): void {
   ;(db as WaitingDb)[BEFORE_WRITING] = prepare
 }
 
+function requireWholeHead(path: string): void {
+  const damaged = damagedHead(path)
+  if (damaged !== undefined) throw corrupt(path, `${damaged} changed`)
+}
+
+function corrupt(path: string, what: string, cause?: unknown): DexError {
+  return new DexError("corrupt", `${path} is damaged (${what}). Run \`dex doctor\` to see what can be saved.`, {
+    cause,
+  })
+}
+
 function connect(path: string, busyMs: number): Db {
   try {
     return withStatementCache(openSqlite(path, { timeout: busyMs }))
@@ -206,6 +219,8 @@ function migrate(db: Db, path: string, migrations: readonly [name: string, sql: 
   if (version() === migrations.length) return
   inTransaction(db, () => {
     const done = version()
+    if (isOneBit(done ^ migrations.length) && hasSchemaOf(db, migrations))
+      throw corrupt(path, "its version number changed")
     if (done > migrations.length) {
       throw new DexError(
         "newer_schema",
@@ -215,6 +230,23 @@ function migrate(db: Db, path: string, migrations: readonly [name: string, sql: 
     for (const [, sql] of migrations.slice(done)) db.exec(sql)
     db.pragma(`user_version = ${migrations.length}`)
   })
+}
+
+function isOneBit(difference: number): boolean {
+  return difference !== 0 && (difference & (difference - 1)) === 0
+}
+
+/** Every migration changes the schema: where all of it is there, the version is what this dex wrote. */
+function hasSchemaOf(db: Db, migrations: readonly [name: string, sql: string][]): boolean {
+  const schemaOf = (one: Db) =>
+    JSON.stringify(one.prepare("select type, name, sql from sqlite_schema order by name").all())
+  const fresh = openSqlite(":memory:")
+  try {
+    for (const [, sql] of migrations) fresh.exec(sql)
+    return schemaOf(fresh) === schemaOf(db)
+  } finally {
+    fresh.close()
+  }
 }
 
 /**
@@ -246,7 +278,7 @@ export function explained(error: unknown, path: string): Error {
     )
   }
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
-    return say("corrupt", `${path} is damaged (${messageOf(error)}). Run \`dex doctor\` to see what can be saved.`)
+    return corrupt(path, messageOf(error), error)
   }
   if (
     code === "SQLITE_READONLY" ||

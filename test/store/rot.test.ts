@@ -1,8 +1,12 @@
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { isDexError } from "../../src/core/error.ts"
 import { packBlock, readBlock } from "../../src/store/codec.ts"
 import { type Cell, cellValue, corrected } from "../../src/store/correct.ts"
+import { removeDatabase } from "../../src/store/database.ts"
 import { openSqlite } from "../../src/store/engine.ts"
+import { salvage } from "../../src/store/salvage.ts"
 import { openStore } from "../../src/store/sqlite-store.ts"
 import type { Store } from "../../src/store/store.ts"
 import { COLUMNS, isSound, KEYS, rowSum, SUMMED, type Summed } from "../../src/store/sums.ts"
@@ -130,6 +134,64 @@ test("what an older dex wrote opens as it is, and gets its checksums bit by bit"
   for (const table of SUMMED)
     expect([table, db.prepare(`select count(*) from ${table} where sum is null`).pluck().get()]).toEqual([table, 0])
 })
+
+/** All 800 of them take a minute. */
+const EVERY = process.env.DEX_FLIPS ? 1 : 3
+
+test("a flipped bit in the head of the file changes nothing, or the file is refused as damaged and recovered whole", async () => {
+  const { path, store } = await full()
+  const clean = JSON.stringify({ ...(await everything(store)), id: "" })
+  await store.checkpoint()
+  store.close()
+  const whole = readFileSync(path)
+  const flipped = join(tempDir(), "history.db")
+  const outcomes = { unharmed: 0, refused: 0, wrong: [] as string[] }
+  for (let bit = 0; bit < 100 * 8; bit += EVERY) {
+    const name = `byte ${bit >> 3}, bit ${bit & 7}`
+    const bytes = Buffer.from(whole)
+    bytes[bit >> 3]! ^= 1 << (bit & 7)
+    removeDatabase(flipped)
+    writeFileSync(flipped, bytes)
+    const outcome = await usedAfter(flipped, clean)
+    if (outcome === "refused") {
+      writeFileSync(flipped, bytes) // as it was found, and not as somebody left it who tried to read it
+      const mended = `${flipped}.mended`
+      removeDatabase(mended)
+      salvage(flipped, mended)
+      const again = openStore(mended)
+      if (JSON.stringify({ ...(await everything(again)), id: "" }) !== clean)
+        outcomes.wrong.push(`${name}: not recovered`)
+      again.close()
+      outcomes.refused++
+    } else if (outcome === "unharmed") outcomes.unharmed++
+    else outcomes.wrong.push(`${name}: ${outcome}`)
+  }
+  if (process.env.DEX_FLIPS)
+    console.log(`rot in the head: ${outcomes.unharmed} unharmed, ${outcomes.refused} refused and recovered`)
+  expect(outcomes).toEqual({ unharmed: expect.any(Number), refused: expect.any(Number), wrong: [] })
+  expect(outcomes.refused * EVERY).toBeGreaterThan(200)
+}, 600_000)
+
+/** Reads all of a file, writes to it, and reads it again. */
+async function usedAfter(path: string, clean: string): Promise<string> {
+  const isSame = async (store: Store) => JSON.stringify({ ...(await everything(store)), id: "" }) === clean
+  try {
+    for (const text of ["z".repeat(300_000), "short"]) {
+      const store = openStore(path)
+      try {
+        if ((await store.check()).length > 0) return "refused"
+        if (!(await isSame(store))) return "says something else"
+        await store.saveContainer("gemini_cli", "/home/dev/elsewhere", text)
+        await store.checkpoint()
+      } finally {
+        store.close()
+      }
+    }
+    return "unharmed"
+  } catch (error) {
+    return isDexError(error) && error.code === "corrupt" ? "refused" : `fails otherwise: ${(error as Error).message}`
+  }
+}
 
 /** A history with rows in every table. */
 async function full(): Promise<{ path: string; store: Store }> {

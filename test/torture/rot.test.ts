@@ -42,10 +42,10 @@ const PAGE_FLIPS = Number(process.env.DEX_PAGE_FLIPS ?? 20)
 const INDEX_FLIPS = Number(process.env.DEX_INDEX_FLIPS ?? 30)
 const CLI_FLIPS = Number(process.env.DEX_CLI_FLIPS ?? 3)
 const SEED = Number(process.env.DEX_SEED ?? 1)
-const AT_ONCE = 10
 
 const CORPUS = fileURLToPath(new URL("../../../shared/corpus/claude-code-real.tar.xz", import.meta.url))
 const isGenuine = process.env.DEX_ROT_GENUINE === "1" && existsSync(CORPUS)
+const AT_ONCE = isGenuine ? 40 : 10
 const QUERIES = isGenuine
   ? [
       ...["refresh token race", "git commit hook", "checkpoint session", "strategy manual commit", "worktree"],
@@ -397,16 +397,20 @@ async function sound(): Promise<boolean> {
   }
 }
 
-/** Half of them in blocks, the others over all tables, as many of each. */
+/** Half of them in blocks, the others over all tables; no two of one conversation, so that each is named for itself. */
 function chosenRows(n: number): StoredRow[] {
   const byTable = Map.groupBy(bytes.rows, ({ table }) => table)
-  const chosen = new Set<StoredRow>()
   const tables = [...byTable.keys()]
-  while (chosen.size < n) {
-    const table = random() < 0.5 ? (random() < 0.5 ? "body" : "raw") : pick(tables)
-    chosen.add(pick(byTable.get(table)!))
+  const chosen: StoredRow[] = []
+  const taken = new Set<string>()
+  for (let tries = 0; chosen.length < n && tries < 20 * n; tries++) {
+    const row = pick(byTable.get(random() < 0.5 ? (random() < 0.5 ? "body" : "raw") : pick(tables))!)
+    const names = [...refsOf(row), ...(refsOf(row).length === 0 ? [`${row.table} ${row.owner}`] : [])]
+    if (names.some((name) => taken.has(name))) continue
+    for (const name of names) taken.add(name)
+    chosen.push(row)
   }
-  return [...chosen]
+  return chosen
 }
 
 function flipIn(row: StoredRow): Flip {
