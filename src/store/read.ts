@@ -349,18 +349,15 @@ function toMessage(row: MessageRow, body: Body): StoredMessage {
   }
 }
 
-/** Not looked at one by one: what says something else than it should is noticed by whoever reads the message. */
 export function versions(db: Db, ref: Ref, onDamage: OnDamage): MessageVersion[] {
   const owner = ownerOf(db, ref)
-  if (!owner) return []
-  const sql = "select number, version, flags from message where conversation_id = ? order by number"
-  const stored = db.prepare(sql).all(owner.id) as { number: number; version: number; flags: number }[]
-  const isComplete = owner.held === null || readHeld(owner.held).message === stored.length
-  const rows = isComplete ? stored : (rowsOf(db, "message", owner, () => onDamage(ref)) as typeof stored)
+  const rows = owner ? (rowsOf(db, "message", owner, () => onDamage(ref)) as VersionRow[]) : []
   return rows
-    .sort((a, b) => a.number - b.number)
     .map(({ number, version, flags }) => ({ number, version, copied: (flags & FLAG.copied) !== 0 }))
+    .sort((a, b) => a.number - b.number)
 }
+
+type VersionRow = { number: number; version: number; flags: number }
 
 const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
   left join project p on p.id = f.project_id`

@@ -101,6 +101,21 @@ test("a change in any stored value is noticed, and put right where it is one bit
   }
 })
 
+test("a message whose number is damaged keeps its number", async () => {
+  const { path, store } = await full()
+  const versions = await store.versions(A)
+  for (const bit of [2, 7, 11]) {
+    const db = openSqlite(path)
+    db.prepare("update message set number = ? where key in (select key from message where number = 3)").run(
+      3 ^ (1 << bit),
+    )
+    db.close()
+    expect(await store.versions(A)).toEqual(versions)
+    expect((await store.messages(A)).map(({ number }) => number)).toEqual([1, 2, 3])
+    await store.heal([], { everywhere: true })
+  }
+})
+
 test("a damaged row is not made right by writing to it", async () => {
   const { path, store } = await full()
   const db = openSqlite(path)
