@@ -13,7 +13,7 @@ export type Cell = { type: "integer" | "real" | "text" | "blob"; bytes: Buffer }
 export function correctedRow(db: Db, table: Summed, row: Row): Row | undefined {
   if (typeof row.sum !== "number") return undefined
   const columns: readonly string[] = COLUMNS[table]
-  const values = columns.map((name) => row[name]!)
+  const values = columns.map((name) => row[name] ?? null) // a column that a damaged schema does not name is no column
   const right = corrected(table, values.map(cellOf), row.sum) ?? correctedBytes(db, table, values, row.sum)
   return right && { ...Object.fromEntries(columns.map((name, i) => [name, right[i]!])), sum: rowSum(table, right) }
 }

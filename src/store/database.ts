@@ -236,14 +236,25 @@ function isOneBit(difference: number): boolean {
   return difference !== 0 && (difference & (difference - 1)) === 0
 }
 
+/** As `explained`, where SQLite may not know what it should: a damaged schema may still make sense to it. */
+export function explainedOf(db: Db, migrations: Migrations, error: unknown, path: string): Error {
+  const isUnknown = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
+  return isUnknown && !hasSchemaOf(db, migrations) ? corrupt(path, "its schema changed", error) : explained(error, path)
+}
+
+type Migrations = readonly [name: string, sql: string][]
+
 /** Every migration changes the schema: where all of it is there, the version is what this dex wrote. */
-function hasSchemaOf(db: Db, migrations: readonly [name: string, sql: string][]): boolean {
-  const schemaOf = (one: Db) =>
-    JSON.stringify(one.prepare("select type, name, sql from sqlite_schema order by name").all())
+export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
+  const all = "select type, name, tbl_name, sql from sqlite_schema order by name"
+  // Versions of SQLite may space what they write differently.
+  const schemaOf = (one: Db) => JSON.stringify(one.prepare(all).all()).replace(/(\s|\\[nt])+/g, " ")
   const fresh = openSqlite(":memory:")
   try {
     for (const [, sql] of migrations) fresh.exec(sql)
     return schemaOf(fresh) === schemaOf(db)
+  } catch {
+    return false // it cannot even be read
   } finally {
     fresh.close()
   }

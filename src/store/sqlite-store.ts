@@ -1,5 +1,13 @@
 import { formatRef } from "../core/ref.ts"
-import { beforeFirstWrite, type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
+import {
+  beforeFirstWrite,
+  type Db,
+  emptyLog,
+  explainedOf,
+  hasSchemaOf,
+  inTransaction,
+  openDatabase,
+} from "./database.ts"
 import { keepSums } from "./keep-sums.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
@@ -17,14 +25,13 @@ export function openStore(
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
   knowSums(db)
   beforeFirstWrite(db, () => keepSums(db))
-  joinPrivacy(db, platform)
-  const historyId = identity(db)
+  const historyId = prepared(db, path, platform)
   // SQLite answers at once; the promises are for the stores that cannot.
   const ask = async <T>(work: () => T): Promise<T> => {
     try {
       return work()
     } catch (error) {
-      throw explained(error, path)
+      throw explainedOf(db, HISTORY_MIGRATIONS, error, path)
     }
   }
   const met = new Set<string>()
@@ -209,6 +216,18 @@ function heirsOf(db: Db, unitId: number): string[] {
     .all(unitId) as string[]
 }
 
+/** Returns the history's id. */
+function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
+  try {
+    joinPrivacy(db, platform)
+    return identity(db)
+  } catch (error) {
+    const told = explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    db.close()
+    throw told
+  }
+}
+
 function identity(db: Db): string {
   const known = read.metaValue(db, "history_id")
   if (known !== undefined) return known
@@ -220,5 +239,6 @@ function identity(db: Db): string {
 
 function problemsOf(db: Db): string[] {
   const found = db.prepare("pragma integrity_check(20)").pluck().all() as string[]
-  return found.filter((line) => line !== "ok")
+  const problems = found.filter((line) => line !== "ok")
+  return hasSchemaOf(db, HISTORY_MIGRATIONS) ? problems : ["its schema changed", ...problems]
 }

@@ -14,9 +14,12 @@ export type Place = { at: number; length: number }
 
 export type FileBytes = {
   rows: StoredRow[]
-  /** Bytes that are SQLite's own: of pages, of lists of rows, of rows' heads, of indexes. */
-  structure: Place[]
+  /** Bytes that are SQLite's own, by what they are. */
+  structure: Map<Structure, Place[]>
 }
+
+/** `head`: of the file; `chain`: the number of the page that a row goes on in. */
+export type Structure = "head" | "schema" | "inner page" | "leaf page" | "row head" | "index" | "chain" | "free list"
 
 const PAGE = 4096
 
@@ -29,7 +32,8 @@ export function bytesOf(path: string, tables: readonly string[]): FileBytes {
   db.close()
   const file = readFileSync(path)
   const rows: StoredRow[] = []
-  const structure: Place[] = []
+  const structure = new Map<Structure, Place[]>([["head", [{ at: 0, length: 100 }]]])
+  const later: [kind: Structure, at: number, length: number][] = []
   for (const { name, pageno } of pages) {
     const base = (pageno - 1) * PAGE
     const start = base + (pageno === 1 ? 100 : 0)
@@ -37,19 +41,30 @@ export function bytesOf(path: string, tables: readonly string[]): FileBytes {
     const isInner = kind === 2 || kind === 5
     const count = file.readUInt16BE(start + 3)
     const list = start + (isInner ? 12 : 8)
-    if (pageno === 1) structure.push({ at: 0, length: 100 })
-    structure.push({ at: start, length: list - start + 2 * count })
     const isTable = tables.includes(name)
-    for (let i = 0; i < count && kind !== 5; i++) {
-      const cell = base + file.readUInt16BE(list + 2 * i) + (isInner ? 4 : 0)
-      const row = rowAt(file, cell, kind === 13, name)
+    const isSchema = name === "sqlite_schema"
+    later.push([isSchema ? "schema" : isInner ? "inner page" : "leaf page", start, list - start + 2 * count])
+    for (let i = 0; i < count; i++) {
+      const cell = base + file.readUInt16BE(list + 2 * i)
+      if (isInner) later.push(["inner page", cell, 4])
+      if (kind === 5) continue
+      const begin = cell + (isInner ? 4 : 0)
+      const row = rowAt(file, begin, kind === 13, name)
       if (isTable) rows.push(row.row)
       // What is not a value of a table: how long the row is, its number, the types of its values, indexes.
-      structure.push({ at: cell - (isInner ? 4 : 0), length: row.headEnd - cell + (isInner ? 4 : 0) })
-      if (!isTable) structure.push({ at: row.headEnd, length: Math.max(0, row.localEnd - row.headEnd) })
+      later.push([isSchema ? "schema" : isTable ? "row head" : "index", begin, row.headEnd - begin])
+      if (!isTable) later.push([isSchema ? "schema" : "index", row.headEnd, row.localEnd - row.headEnd])
+      for (const at of row.links) later.push(["chain", at, 4])
     }
   }
-  return { rows, structure: structure.filter(({ length }) => length > 0) }
+  for (let page = file.readUInt32BE(32); page > 0; page = file.readUInt32BE((page - 1) * PAGE))
+    later.push(["free list", (page - 1) * PAGE, 8 + 4 * file.readUInt32BE((page - 1) * PAGE + 4)])
+  for (const [kind, places] of Map.groupBy(later, ([kind]) => kind))
+    structure.set(
+      kind,
+      places.map(([, at, length]) => ({ at, length })).filter(({ length }) => length > 0),
+    )
+  return { rows, structure }
 }
 
 function rowAt(file: Buffer, cell: number, hasRowid: boolean, table: string) {
@@ -66,11 +81,13 @@ function rowAt(file: Buffer, cell: number, hasRowid: boolean, table: string) {
   const rowid = hasRowid ? next() : undefined
   const local = localBytes(length, hasRowid)
   const places: Place[] = [{ at, length: local }]
+  const links: number[] = local < length ? [at + local] : []
   let left = length - local
   for (let page = left > 0 ? file.readUInt32BE(at + local) : 0; left > 0; ) {
     const from = (page - 1) * PAGE
     places.push({ at: from + 4, length: Math.min(left, PAGE - 4) })
     left -= Math.min(left, PAGE - 4)
+    links.push(from)
     page = file.readUInt32BE(from)
   }
   const begin = at
@@ -87,7 +104,7 @@ function rowAt(file: Buffer, cell: number, hasRowid: boolean, table: string) {
     if (column === 0 && rowid === undefined) owner = firstValue(file, type, own)
     offset += size
   }
-  return { row: { table, owner, values }, headEnd: begin + headLength, localEnd: begin + local }
+  return { row: { table, owner, values }, headEnd: begin + headLength, localEnd: begin + local, links }
 }
 
 function firstValue(file: Buffer, type: number, places: Place[]): number | string {

@@ -40,12 +40,13 @@ import { tempDir } from "../support/temp.ts"
 const FLIPS = Number(process.env.DEX_FLIPS ?? 60)
 const PAGE_FLIPS = Number(process.env.DEX_PAGE_FLIPS ?? 20)
 const INDEX_FLIPS = Number(process.env.DEX_INDEX_FLIPS ?? 30)
+const PAGE_COMMANDS = Number(process.env.DEX_PAGE_COMMANDS ?? 6)
 const CLI_FLIPS = Number(process.env.DEX_CLI_FLIPS ?? 3)
 const SEED = Number(process.env.DEX_SEED ?? 1)
 
 const CORPUS = fileURLToPath(new URL("../../../shared/corpus/claude-code-real.tar.xz", import.meta.url))
 const isGenuine = process.env.DEX_ROT_GENUINE === "1" && existsSync(CORPUS)
-const AT_ONCE = isGenuine ? 40 : 10
+const AT_ONCE = isGenuine ? 100 : 10
 const QUERIES = isGenuine
   ? [
       ...["refresh token race", "git commit hook", "checkpoint session", "strategy manual commit", "worktree"],
@@ -111,6 +112,7 @@ test(
         rmSync(join(home, ".dex", "damaged"), { force: true })
       }
       counts.flips += flips.length
+      if (isGenuine) say(`${counts.flips} flips in rows and blocks: ${JSON.stringify(counts).slice(0, 2000)}`)
     }
     const { wrong, failed, unnoticed } = counts
     say(
@@ -125,34 +127,44 @@ test(
 test(
   "flips in SQLite's own pages: named by doctor, and every row is recovered or still in its source",
   async () => {
+    const keep = tempDir()
+    cpSync(join(home, ".dex"), keep, { recursive: true })
     const rows = rowsOf(history)
-    const before = JSON.stringify([...(await shown(home))])
-    const counts = { flips: 0, harmless: 0, whole: 0, from_sources: 0, unnamed: [] as string[], lost: [] as string[] }
+    const before = await kept(home)
+    const counts = { flips: 0, harmless: 0, whole: 0, from_sources: 0, commands: 0 }
+    const unnamed: string[] = []
+    const lost: string[] = []
+    const kinds = [...bytes.structure.keys()]
     for (; counts.flips < PAGE_FLIPS; counts.flips++) {
-      const place = pick(bytes.structure)
-      const where = { at: place.at + Math.floor(random() * place.length), bit: Math.floor(random() * 8) }
-      const name = `byte ${where.at} (page ${Math.floor(where.at / 4096) + 1}), bit ${where.bit}`
+      const kind = kinds[counts.flips % kinds.length]!
+      const places = bytes.structure.get(kind)!
+      const where = { at: byteIn(places, Math.floor(random() * bytesIn(places))), bit: Math.floor(random() * 8) }
+      const name = `${kind}: byte ${where.at} (page ${Math.floor(where.at / 4096) + 1}), bit ${where.bit}`
       flip(history, where.at, where.bit)
-      try {
-        const isNamed = !(await sound())
-        const damaged = copyOf(history)
+      const damaged = copyOf(history)
+      if (await sound()) {
+        if (isSame(rows, history)) counts.harmless++
+        else unnamed.push(name)
+      } else {
         const mended = `${damaged}.mended`
-        removeDatabase(mended)
         salvage(damaged, mended)
-        const missing = missingFrom(rows, rowsOf(mended))
-        if (!isNamed && missing > 0) counts.unnamed.push(name)
-        if (missing === 0) isNamed ? counts.whole++ : counts.harmless++
-        else if (await comesBack(mended, before)) counts.from_sources++
-        else counts.lost.push(`${name}: ${missing} rows`)
-        removeDatabase(damaged)
+        const isWhole = missingFrom(rows, rowsOf(mended)) === 0
+        counts[isWhole ? "whole" : "from_sources"]++
         removeDatabase(mended)
-      } finally {
-        flip(history, where.at, where.bit)
+        // The command itself, also without the sources where the file alone is enough.
+        if (!isWhole || counts.commands < PAGE_COMMANDS * (counts.flips / PAGE_FLIPS)) {
+          const problem = await repairedBy(damaged, isWhole && random() < 0.5, before)
+          if (problem !== undefined) lost.push(`${name}: ${problem}`)
+          counts.commands++
+        }
       }
+      removeDatabase(damaged)
+      rmSync(join(home, ".dex"), { recursive: true })
+      cpSync(keep, join(home, ".dex"), { recursive: true })
+      if (isGenuine) say(`${name}: ${JSON.stringify({ ...counts, unnamed, lost })}`)
     }
-    const { unnamed, lost } = counts
     say(
-      `rot in SQLite's pages: ${counts.flips} flips; ${counts.harmless} changed nothing, ${counts.whole} recovered whole from the file alone, ${counts.from_sources} with what the sources still have; ${unnamed.length} not named, ${lost.length} with a loss`,
+      `rot in SQLite's pages: ${counts.flips} flips; ${counts.harmless} changed nothing, ${counts.whole} recovered whole from the file alone, ${counts.from_sources} with what the sources still have; the command itself ran ${counts.commands} times; ${unnamed.length} not named, ${lost.length} with a loss`,
     )
     expect({ unnamed, lost }).toEqual({ unnamed: [], lost: [] })
   },
@@ -470,18 +482,45 @@ function missingFrom(before: Rows, now: Rows): number {
   return missing
 }
 
-/** Whether a sync from the sources brings back every message that the mended file lacks. */
-async function comesBack(mended: string, before: string): Promise<boolean> {
-  const own = tempDir()
+function isSame(before: Rows, path: string): boolean {
   try {
-    cpSync(home, own, { recursive: true, filter: (from) => !from.includes(`${join(home, ".dex")}/`) })
-    mkdirSync(join(own, ".dex"), { recursive: true })
-    cpSync(mended, join(own, ".dex", "history.db"))
-    const run = await dex(own, ["doctor", "--repair", "--json"])
-    return run.code !== 2 && JSON.stringify([...(await shown(own))]) === before
-  } finally {
-    rmSync(own, { recursive: true, force: true })
+    return missingFrom(before, rowsOf(path)) === 0
+  } catch {
+    return false
   }
+}
+
+/** What `dex doctor --repair` leaves different, with the agents' files there or gone. */
+async function repairedBy(damaged: string, isAlone: boolean, before: string): Promise<string | undefined> {
+  const gone = join(home, "gone")
+  removeDatabase(history)
+  cpSync(damaged, history)
+  if (isAlone) renameSync(join(home, ".claude"), gone)
+  try {
+    const run = await dex(home, ["doctor", "--repair", "--json"])
+    if (run.code === 2) return `dex doctor --repair: ${run.stderr}`
+    const now = await kept(home)
+    if (now !== before) return `not all is back${isAlone ? " without the sources" : ""}: ${difference(before, now)}`
+    return (await sound()) ? undefined : "still damaged"
+  } finally {
+    if (isAlone) renameSync(gone, join(home, ".claude"))
+  }
+}
+
+function difference(before: string, now: string): string {
+  const [a, b] = [JSON.parse(before), JSON.parse(now)] as [unknown[], unknown[]]
+  const at = a.findIndex((one, i) => JSON.stringify(one) !== JSON.stringify(b[i]))
+  return `${JSON.stringify(a[at])?.slice(0, 300)} is now ${JSON.stringify(b[at])?.slice(0, 300)}`
+}
+
+/** All that is to be there after a repair. */
+async function kept(of: string): Promise<string> {
+  const store = openStore(join(of, ".dex", "history.db"))
+  const forgotten = await store.forgotten()
+  const projects = (await store.projects()).map(({ path, private: isPrivate }) => [path, isPrivate])
+  const collections = (await store.collections()).map(({ name, root }) => [name, root])
+  store.close()
+  return JSON.stringify([forgotten, ...projects.sort(), ...collections, ...(await shown(of))])
 }
 
 /** Every message of every conversation, numbers included. */
