@@ -2,7 +2,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSy
 import { dirname } from "node:path"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
-import { damagedHead } from "./file-head.ts"
+import { damagedHead, isOfHead } from "./file-head.ts"
 
 export type { Db } from "./engine.ts"
 
@@ -22,11 +22,11 @@ export function openDatabase(
   busyMs = BUSY_TIMEOUT_MS,
 ): Db {
   makePrivateFile(path)
-  requireWholeHead(path)
   const db = connect(path, busyMs)
   try {
     requireSafeSqlite(db)
     enterWal(db, busyMs)
+    requireWholeHead(db, path)
     // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
     db.pragma("synchronous = normal")
     db.pragma(`cache_size = -${cacheKb}`)
@@ -149,9 +149,9 @@ export function beforeFirstWrite(db: Db, prepare: () => void): void {
   ;(db as WaitingDb)[BEFORE_WRITING] = prepare
 }
 
-function requireWholeHead(path: string): void {
-  const damaged = damagedHead(path)
-  if (damaged !== undefined) throw corrupt(path, `${damaged} changed`)
+function requireWholeHead(db: Db, path: string): void {
+  const damaged = damagedHead(db, path)
+  if (damaged !== undefined) throw corrupt(path, damaged)
 }
 
 function corrupt(path: string, what: string, cause?: unknown): DexError {
@@ -288,7 +288,7 @@ export function explained(error: unknown, path: string): Error {
       `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and run \`dex sync\` again.`,
     )
   }
-  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isOfHead(error, path)) {
     return corrupt(path, messageOf(error), error)
   }
   if (

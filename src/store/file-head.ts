@@ -1,61 +1,39 @@
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs"
+import { accessSync, constants, statSync } from "node:fs"
+import { dirname } from "node:path"
+import { codeOf, type Db } from "./engine.ts"
 
-const HEAD_BYTES = 100
+// SQLite believes the first bytes of its file. What they say is asked of SQLite and never read from the file: closing the
+// file would take away the locks that other connections of this process hold on it.
 
-/** What every database of dex has at these places: a different value is damage, and SQLite would act on it. */
-const FIXED: [at: number, bytes: readonly number[], what: string][] = [
-  [0, [...Buffer.from("SQLite format 3\0")], "its first bytes"],
-  [16, [0x10, 0x00], "its page size"],
-  [20, [0, 64, 32, 32], "how its pages are filled"],
-  [44, [0, 0, 0, 4], "its schema format"],
-  [48, [0, 0, 0, 0, 0, 0, 0, 0], "its cache size or its kind of pages"],
-  [56, [0, 0, 0, 1], "its text encoding"],
-  [64, [0, 0, 0, 0], "its kind of pages"],
-]
-
-/** Zero until the log of a new file was brought into it, and harmless then. */
-const SET_LATER = 44
-
-/**
- * Says which of the file's first bytes are damaged; undefined where none is, or there is nothing in it yet. SQLite believes them:
- * it would read text in another encoding, or cut the file to a length that was never its own.
- */
-export function damagedHead(path: string): string | undefined {
-  const head = readHead(path)
-  if (!head) return undefined
-  const isZero = (at: number, length: number) => head.bytes.subarray(at, at + length).every((byte) => byte === 0)
-  const wrong = FIXED.find(
-    ([at, bytes]) =>
-      bytes.some((byte, i) => head.bytes[at + i] !== byte) && !(at >= SET_LATER && isZero(at, bytes.length)),
-  )
-  if (wrong) return wrong[2]
-  const [writes, reads] = [head.bytes[18]!, head.bytes[19]!]
-  if (writes !== reads || writes < 1 || writes > 2) return "its journal mode"
+/** What is wrong with the head of the file, before SQLite acts on it: it could cut the file, or fill pages that are in use. */
+export function damagedHead(db: Db, path: string): string | undefined {
+  if (db.pragma("encoding", { simple: true }) !== "UTF-8") return "its text encoding changed"
+  if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its kind of pages changed"
   // Somebody may be at work between two looks; damage stays as it is.
-  return hasWrongLength(path, head) && hasWrongLength(path, readHead(path)) ? "its length" : undefined
+  return hasWrongLength(db, path) && hasWrongLength(db, path) ? "its length changed" : undefined
 }
 
-type Head = { bytes: Buffer; size: number }
+/** Of an error that is the file's and not what it says: the head claims what no dex writes. */
+export function isOfHead(error: unknown, path: string): boolean {
+  if (codeOf(error) === "SQLITE_ERROR") return (error as Error).message === "unsupported file format"
+  return codeOf(error) === "SQLITE_READONLY" && isWritable(path)
+}
 
-function readHead(path: string): Head | undefined {
-  let file: number
+/** The number of pages is the file's own where no log has a later one. */
+function hasWrongLength(db: Db, path: string): boolean {
+  const isLogged = () => (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
+  const size = statSync(path, { throwIfNoEntry: false })?.size
+  if (size === undefined || isLogged()) return false
+  const pages = db.pragma("page_count", { simple: true }) as number
+  return pages * (db.pragma("page_size", { simple: true }) as number) !== size && !isLogged()
+}
+
+function isWritable(path: string): boolean {
   try {
-    file = openSync(path, "r")
+    accessSync(path, constants.W_OK)
+    accessSync(dirname(path), constants.W_OK)
+    return true
   } catch {
-    return undefined // whoever opens it says why
+    return false
   }
-  try {
-    const bytes = Buffer.alloc(HEAD_BYTES)
-    const read = readSync(file, bytes, 0, HEAD_BYTES, 0)
-    return read < HEAD_BYTES ? undefined : { bytes, size: fstatSync(file).size }
-  } finally {
-    closeSync(file)
-  }
-}
-
-/** The number of pages counts where it was written with the last change, and no log has a later one. */
-function hasWrongLength(path: string, head: Head | undefined): boolean {
-  if (!head || (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return false
-  const { bytes, size } = head
-  return bytes.readUInt32BE(24) === bytes.readUInt32BE(92) && bytes.readUInt32BE(28) * bytes.readUInt16BE(16) !== size
 }

@@ -183,8 +183,9 @@ test(
     const answers = async () => {
       const index = readIndex(path)
       const found: (string | "damaged")[] = []
-      for (const text of QUERIES) {
-        if (index === "damaged") found.push("damaged")
+      for (const text of QUERIES.slice(0, 10)) {
+        // Whoever meets damage marks the index, and nobody asks it after that.
+        if (index === "damaged" || found.includes("damaged")) found.push("damaged")
         else {
           const input = {
             query: parseQuery(text),
@@ -212,6 +213,7 @@ test(
         if (different.length === 0) counts.same++
         else if (different.every((rows) => rows === "damaged" || rows === "none")) counts.said++
         else counts.wrong.push(`byte ${where.at}, bit ${where.bit}`)
+        if (isGenuine && counts.flips % 50 === 49) say(`flips in the index: ${JSON.stringify(counts)}`)
       } finally {
         flip(path, where.at, where.bit)
         for (const end of ["-wal", "-shm", ".damaged"]) rmSync(path + end, { force: true })
@@ -219,7 +221,7 @@ test(
     }
     store.close()
     say(
-      `rot in the index: ${counts.flips} flips, ${QUERIES.length} searches each; ${counts.same} the same rows, ${counts.said} said to be damaged, ${counts.wrong.length} wrong`,
+      `rot in the index: ${counts.flips} flips, ${clean.length} searches each; ${counts.same} the same rows, ${counts.said} said to be damaged, ${counts.wrong.length} wrong`,
     )
     expect(counts.wrong).toEqual([])
   },
