@@ -30,6 +30,18 @@ const CAMPAIGNS = {
     file: "test/torture/webhooks.test.ts",
     env: { DEX_EVENTS: "5000", DEX_WEBHOOK_KILLS: "100", DEX_SEED: "7" },
   },
+  rot: {
+    file: "test/torture/rot.test.ts",
+    env: {
+      DEX_FLIPS: "2000",
+      DEX_PAGE_FLIPS: "500",
+      DEX_PAGE_COMMANDS: "40",
+      DEX_INDEX_FLIPS: "500",
+      DEX_CLI_FLIPS: "20",
+      DEX_ROT_GENUINE: "1",
+      DEX_SEED: String(Date.now() % 2 ** 31),
+    },
+  },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
 }
 

@@ -125,7 +125,8 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
     report.complete &&= followed.complete
     if (options.redactAgain || (followed.complete && (await deps.index.isPurgeDue(deps.store))))
       await deps.index.purge(deps.store)
-    await deps.store.seal(Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS))
+    const until = Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS)
+    await orIfCorrupt(deps.store.seal(until), undefined)
     if (report.read > 0 || followed.indexed > 0) {
       await deps.store.checkpoint()
       deps.index.checkpoint()
@@ -142,14 +143,25 @@ export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<S
 /** What commands found damaged is restored, or marked so that this sync reads it again. */
 async function healNoted({ store, home }: SyncDeps): Promise<Ref[]> {
   const noted = notedDamage(damageFile(home.dir))
-  await store.heal(noted)
+  await orIfCorrupt(store.heal(noted), undefined)
   return noted
+}
+
+/** Where SQLite's own pages are damaged, one command repairs it (doctor says which), and this sync goes on as far as it can. */
+async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O> {
+  try {
+    return await work
+  } catch (error) {
+    if (isDexError(error) && error.code === "corrupt") return otherwise
+    throw error
+  }
 }
 
 /** Takes what was tried off the list: whoever meets it again, damaged still, notes it again. */
 async function sayHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
   if (noted.length === 0 || !report.complete) return
-  report.damaged = (await store.injuries(noted)).map(({ ref }) => ref)
+  const injuries = await orIfCorrupt(store.injuries(noted), undefined)
+  report.damaged = injuries ? injuries.map(({ ref }) => ref) : noted
   const still = new Set(report.damaged.map(formatRef))
   report.restored = noted.filter((ref) => !still.has(formatRef(ref)))
   dropDamage(damageFile(home.dir), noted)

@@ -1,7 +1,7 @@
 import { numberOfLine, packBlock, readBlock } from "./codec.ts"
 import type { Db } from "./database.ts"
 import type { MessageWrite } from "./store.ts"
-import { rowSum } from "./sums.ts"
+import { isSound, rowSum } from "./sums.ts"
 
 const CHUNK_CHARS = 128 << 10
 
@@ -12,13 +12,16 @@ export function bodyLine(number: number, { model, usage, parts, effects }: Messa
   return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
 }
 
+type Block = { conversation_id: number; chunk: number; data: Buffer; sum: number | null }
+
 /** Every message's body line, by number; without those of damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
-  for (const { data } of db.prepare("select data from body where conversation_id = ?").iterate(id) as Iterable<{
-    data: Buffer
-  }>) {
-    for (const line of readBlock(data) ?? []) lines.set(numberOfLine(line), line)
+  const blocks = db.prepare("select * from body where conversation_id = ?").iterate(id) as Iterable<Block>
+  for (const block of blocks) {
+    // A block whose key is damaged may be another conversation's.
+    if (block.conversation_id !== id || !isSound("body", block)) continue
+    for (const line of readBlock(block.data) ?? []) lines.set(numberOfLine(line), line)
   }
   return lines
 }

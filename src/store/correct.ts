@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib"
 import type { Db } from "./database.ts"
-import { COLUMNS, type Row, rowSum, type Summed, type Value } from "./sums.ts"
+import { COLUMNS, KEYS, type Row, rowSum, type Summed, type Value } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 // A checksum of four bytes also says which bit it is, where just one flipped: of all single bits only that one makes it
@@ -9,19 +9,32 @@ import { tableSql } from "./table-sql.ts"
 /** A value as it stands on disk: text may be no text any more. */
 export type Cell = { type: "integer" | "real" | "text" | "blob"; bytes: Buffer } | { type: "null" }
 
-/** The stored row with its one wrong bit put right; undefined where it is not just one, or there is no such row. */
-export function correctedRow(db: Db, table: Summed, key: readonly Value[]): Row | undefined {
+/** A row with its one wrong bit put right, which may be one of its key; undefined where it is not just one. */
+export function correctedRow(db: Db, table: Summed, row: Row): Row | undefined {
+  if (typeof row.sum !== "number") return undefined
   const columns: readonly string[] = COLUMNS[table]
+  const values = columns.map((name) => row[name] ?? null) // a column that a damaged schema does not name is no column
+  const right = corrected(table, values.map(cellOf), row.sum) ?? correctedBytes(db, table, values, row.sum)
+  return right && { ...Object.fromEntries(columns.map((name, i) => [name, right[i]!])), sum: rowSum(table, right) }
+}
+
+/** As text that is no longer text was read, its bytes are not known: they are looked up once more. */
+function correctedBytes(db: Db, table: Summed, values: Value[], sum: number): Value[] | undefined {
+  if (!values.some((value) => typeof value === "string" && value.includes("\ufffd"))) return undefined
   const stored = db
     .prepare(tableSql(table).cells)
     .raw()
-    .get(...key) as (string | Buffer | number | null)[] | undefined
-  if (!stored) return undefined
-  const sum = stored.pop()
-  if (typeof sum !== "number") return undefined
-  const cells = columns.map((_, i) => ({ type: stored[2 * i], bytes: stored[2 * i + 1] }) as Cell)
-  const values = corrected(table, cells, sum)
-  return values && { ...Object.fromEntries(columns.map((name, i) => [name, values[i]!])), sum: rowSum(table, values) }
+    .get(...values.slice(0, KEYS[table])) as (string | Buffer | number | null)[] | undefined
+  if (stored?.pop() !== sum) return undefined
+  const cells = values.map((_, i) => ({ type: stored[2 * i], bytes: stored[2 * i + 1] }) as Cell)
+  return corrected(table, cells, sum)
+}
+
+function cellOf(value: Value): Cell {
+  if (value === null) return { type: "null" }
+  if (typeof value === "number") return { type: "integer", bytes: Buffer.from(String(value)) }
+  const bytes = Buffer.from(value as Uint8Array)
+  return { type: typeof value === "string" ? "text" : "blob", bytes }
 }
 
 /** The values that the checksum was made of, if they differ from these in at most one bit. */

@@ -2,6 +2,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSy
 import { dirname } from "node:path"
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
+import { damagedHead, isOfHead } from "./file-head.ts"
 
 export type { Db } from "./engine.ts"
 
@@ -25,6 +26,7 @@ export function openDatabase(
   try {
     requireSafeSqlite(db)
     enterWal(db, busyMs)
+    requireWholeHead(db, path)
     // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
     db.pragma("synchronous = normal")
     db.pragma(`cache_size = -${cacheKb}`)
@@ -152,6 +154,17 @@ export function beforeFirstWrite(db: Db, prepare: () => void): void {
   ;(db as WaitingDb)[BEFORE_WRITING] = prepare
 }
 
+function requireWholeHead(db: Db, path: string): void {
+  const damaged = damagedHead(db, path)
+  if (damaged !== undefined) throw corrupt(path, damaged)
+}
+
+function corrupt(path: string, what: string, cause?: unknown): DexError {
+  return new DexError("corrupt", `${path} is damaged (${what}). Run \`dex doctor\` to see what can be saved.`, {
+    cause,
+  })
+}
+
 function connect(path: string, busyMs: number): Db {
   try {
     return withStatementCache(openSqlite(path, { timeout: busyMs }))
@@ -211,6 +224,8 @@ function migrate(db: Db, path: string, migrations: readonly [name: string, sql: 
   if (version() === migrations.length) return
   inTransaction(db, () => {
     const done = version()
+    if (isOneBit(done ^ migrations.length) && hasSchemaOf(db, migrations))
+      throw corrupt(path, "its version number changed")
     if (done > migrations.length) {
       throw new DexError(
         "newer_schema",
@@ -220,6 +235,34 @@ function migrate(db: Db, path: string, migrations: readonly [name: string, sql: 
     for (const [, sql] of migrations.slice(done)) db.exec(sql)
     db.pragma(`user_version = ${migrations.length}`)
   })
+}
+
+function isOneBit(difference: number): boolean {
+  return difference !== 0 && (difference & (difference - 1)) === 0
+}
+
+/** As `explained`, where SQLite may not know what it should: a damaged schema may still make sense to it. */
+export function explainedOf(db: Db, migrations: Migrations, error: unknown, path: string): Error {
+  const isUnknown = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
+  return isUnknown && !hasSchemaOf(db, migrations) ? corrupt(path, "its schema changed", error) : explained(error, path)
+}
+
+type Migrations = readonly [name: string, sql: string][]
+
+/** Every migration changes the schema: where all of it is there, the version is what this dex wrote. */
+export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
+  const all = "select type, name, tbl_name, sql from sqlite_schema order by name"
+  // Versions of SQLite may space what they write differently.
+  const schemaOf = (one: Db) => JSON.stringify(one.prepare(all).all()).replace(/(\s|\\[nt])+/g, " ")
+  const fresh = openSqlite(":memory:")
+  try {
+    for (const [, sql] of migrations) fresh.exec(sql)
+    return schemaOf(fresh) === schemaOf(db)
+  } catch {
+    return false // it cannot even be read
+  } finally {
+    fresh.close()
+  }
 }
 
 /**
@@ -250,8 +293,8 @@ export function explained(error: unknown, path: string): Error {
       `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and run \`dex sync\` again.`,
     )
   }
-  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
-    return say("corrupt", `${path} is damaged (${messageOf(error)}). Run \`dex doctor\` to see what can be saved.`)
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isOfHead(error, path)) {
+    return corrupt(path, messageOf(error), error)
   }
   if (
     code === "SQLITE_READONLY" ||

@@ -33,6 +33,7 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
     for (const table of everywhere ? SUMMED : SMALL) {
       for (const key of mendRows(db, table)) replaceLost(db, table, key)
     }
+    if (everywhere) db.exec("reindex") // an index may be damaged too: it is made of the rows
     const healing: Healing = { restored: [], again: [], lost: [] }
     const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
     for (const { source, id: name } of refs) {

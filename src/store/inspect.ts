@@ -5,7 +5,7 @@ import type { Db } from "./database.ts"
 import { readHeld } from "./held.ts"
 import { unsoundRows } from "./mend.ts"
 import { nameOf, type Stored } from "./sound.ts"
-import { isSound, type Summed, type Value } from "./sums.ts"
+import { isSound, type Row, type Summed, type Value } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 // What of the history is not what was written. Nothing here changes anything.
@@ -30,7 +30,12 @@ export type Inspection = {
   unsealed: number
 }
 
-type Bad = { table: Summed; key: Value[] }
+/** Of what SQLite finds wrong with its file: an index that does not fit its table. */
+export function isOfIndex(problem: string): boolean {
+  return /^(row \d+ (missing from|values differ from)|wrong # of entries in|non-unique entry in) index /.test(problem)
+}
+
+type Bad = { table: Summed; row: Row }
 
 const PARTS = ["message", "body", "touch", "command", "made"] as const
 const HEADS = ["conversation", "project", "unit"]
@@ -39,8 +44,10 @@ const HEADS = ["conversation", "project", "unit"]
 export function inspect(db: Db): Inspection {
   const ids = db.prepare("select id from conversation order by id").pluck().all() as number[]
   const known = new Set<Value>(ids)
-  const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((key) => ({ table, key })))
-  const byOwner = Map.groupBy(bad, ({ key }) => key[0]!)
+  const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((row) => ({ table, row })))
+  // Whose a row is, it may say wrongly itself.
+  const ownerOf = ({ table, row }: Bad) => (correctedRow(db, table, row) ?? row).conversation_id!
+  const byOwner = Map.groupBy(bad, ownerOf)
   const looked = new Map<Value, boolean>()
   const areSound = (unit: Stored) => {
     const sound = looked.get(unit.id!) ?? hasSoundRecords(db, unit)
@@ -48,7 +55,7 @@ export function inspect(db: Db): Inspection {
     return sound
   }
   const conversations = ids.flatMap((id) => inspectConversation(db, id, byOwner.get(id) ?? [], areSound) ?? [])
-  const strays = bad.filter(({ key }) => !known.has(key[0]!)).length
+  const strays = bad.filter((one) => !known.has(ownerOf(one))).length
   return {
     conversations,
     others: [...inspectOthers(db), ...said(strays, "row", "out of place")],
@@ -83,9 +90,9 @@ export function inspectConversation(
   const project = db.prepare("select * from project where id = ?").get(stored.project_id) as Stored | undefined
   const unit = db.prepare("select * from unit where id = ?").get(stored.unit_id) as Stored | undefined
   const rows = [...bad]
-  if (!isSound("conversation", stored)) rows.push({ table: "conversation", key: [id] })
-  if (project && !isSound("project", project)) rows.push({ table: "project", key: [project.id!] })
-  if (unit && !isSound("unit", unit)) rows.push({ table: "unit", key: [unit.id!] })
+  if (!isSound("conversation", stored)) rows.push({ table: "conversation", row: stored })
+  if (project && !isSound("project", project)) rows.push({ table: "project", row: project })
+  if (unit && !isSound("unit", unit)) rows.push({ table: "unit", row: unit })
   const missing = hasMissingRows(db, id)
   const unreadable = unreadableMessages(db, id)
   const badRecords = unit !== undefined && !areSound(unit)
@@ -103,7 +110,7 @@ export function inspectConversation(
 }
 
 function badRowsOf(db: Db, id: number): Bad[] {
-  return PARTS.flatMap((table) => unsoundRows(db, table, id).map((key) => ({ table, key })))
+  return PARTS.flatMap((table) => unsoundRows(db, table, id).map((row) => ({ table, row })))
 }
 
 function messagesNamed(numbers: number[]): string {
@@ -119,8 +126,8 @@ function remedyOf(
   unit: Stored | undefined,
   badRecords: boolean,
 ): Injury["restores"] {
-  const raw = badRecords ? unsoundRows(db, "raw", unit!.id!).map((key) => ({ table: "raw" as const, key })) : []
-  const isOneBit = ({ table, key }: Bad) => correctedRow(db, table, key) !== undefined
+  const raw = badRecords ? unsoundRows(db, "raw", unit!.id!).map((row) => ({ table: "raw" as const, row })) : []
+  const isOneBit = ({ table, row }: Bad) => correctedRow(db, table, row) !== undefined
   const all = [...rows, ...raw]
   if (!missing && all.length > 0 && all.every(isOneBit)) return "bits"
   if (unit?.state === "present") return "source"

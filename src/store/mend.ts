@@ -1,29 +1,32 @@
 import { correctedRow } from "./correct.ts"
 import type { Db } from "./database.ts"
-import { keyOf } from "./sound.ts"
+import { keyOf, type Stored } from "./sound.ts"
 import { COLUMNS, type Row, type Summed, type Value } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
-/** The rows that are not what was written, by their keys as they stand now; of one `owner`, the first value of the key. */
-export function unsoundRows(db: Db, table: Summed, owner?: Value): Value[][] {
+/** The rows that are not what was written; only those of one `owner`, the first value of the key, where it is given. */
+export function unsoundRows(db: Db, table: Summed, owner?: Value): Stored[] {
   const { unsound, unsoundOf } = tableSql(table)
-  const rows = owner === undefined ? db.prepare(unsound).raw().all() : db.prepare(unsoundOf).raw().all(owner)
-  return rows as Value[][]
+  return (owner === undefined ? db.prepare(unsound).all() : db.prepare(unsoundOf).all(owner)) as Stored[]
 }
 
 /** Puts every row right of which a single bit flipped, and returns the keys of those that are damaged in more. */
 export function mendRows(db: Db, table: Summed, owner?: Value): Value[][] {
-  return unsoundRows(db, table, owner).filter((key) => {
-    const right = correctedRow(db, table, key)
-    return !right || !replaceRow(db, table, key, right)
-  })
+  return unsoundRows(db, table, owner)
+    .filter((row) => {
+      const right = correctedRow(db, table, row)
+      return !right || !replaceRow(db, table, row, right)
+    })
+    .map((row) => keyOf(table, row))
 }
 
-/** False where another row already stands where this one belongs. */
-function replaceRow(db: Db, table: Summed, key: Value[], right: Row): boolean {
+/** False where its key leads to another row, or another row stands where it belongs: then the table is out of order. */
+function replaceRow(db: Db, table: Summed, row: Stored, right: Row): boolean {
   const { byKey, replace } = tableSql(table)
-  const moves = JSON.stringify(keyOf(table, right)) !== JSON.stringify(key)
-  if (moves && db.prepare(byKey).get(...keyOf(table, right)) !== undefined) return false
+  const [key, rightKey] = [keyOf(table, row), keyOf(table, right)]
+  const found = db.prepare(byKey).get(...key) as Stored | undefined
+  if (found?.sum !== row.sum) return false
+  if (JSON.stringify(rightKey) !== JSON.stringify(key) && db.prepare(byKey).get(...rightKey) !== undefined) return false
   const values = [...COLUMNS[table], "sum"].map((name) => right[name]!)
   return despiteIndexes(db, () => db.prepare(replace).run(...values, ...key).changes === 1)
 }

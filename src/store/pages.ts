@@ -11,7 +11,10 @@ export type Pages = {
   count: number
   /** The records that a page lists, and whether it is a whole page of a tree: of every kind of it there is just one. */
   records(page: number): { rows: Found[]; isWhole: boolean }
-  /** What could be records of a page, whatever it lists: tries every byte, so most of what it finds is nonsense. */
+  /**
+   * What could be records of a page, whatever it lists: tries every byte, and every other value of a single bit in how a
+   * record begins and where it goes on. Most of what it finds is nonsense.
+   */
   guesses(page: number): Generator<Found>
   /** The pages that an inner page of a tree points to. */
   children(page: number): number[]
@@ -74,14 +77,67 @@ export function openPages(path: string): Pages {
     *guesses(page) {
       const bytes = read(page)
       if (!bytes) return
+      const start = page === 1 ? 100 : 0
       for (const kind of [LEAF_TABLE, LEAF_INDEX]) {
-        for (let at = page === 1 ? 100 : 0; at < size - 4; at++) {
+        for (let at = start; at < size - 4; at++) {
           const found = cellAt(bytes, at, kind, size, read)
           if (found) yield { page, ...found.row }
         }
       }
+      const listed = [LEAF_TABLE, LEAF_INDEX, INNER_INDEX].flatMap((kind) =>
+        listedCells(bytes, start, kind).map((at) => ({ at, kind })),
+      )
+      for (const { at, kind } of listed) {
+        for (const found of withOneBit(bytes, at, kind, size, read)) yield { page, ...found.row }
+      }
     },
   }
+}
+
+/** A row begins with its length, its number and the types of its values. */
+const HEAD_BYTES = 48
+
+/** The row with each bit flipped in turn that is not of a value: of its head, and of the numbers of the pages it goes on in. */
+function* withOneBit(
+  page: Buffer,
+  at: number,
+  kind: number,
+  size: number,
+  read: (page: number) => Buffer | undefined,
+): Generator<NonNullable<ReturnType<typeof cellAt>>> {
+  const tried = function* (bytes: Buffer, from: number, to: number, look: () => ReturnType<typeof cellAt>) {
+    for (let bit = from * 8; bit < Math.min(to, bytes.length) * 8; bit++) {
+      bytes[bit >> 3]! ^= 1 << (bit & 7)
+      const found = look()
+      bytes[bit >> 3]! ^= 1 << (bit & 7)
+      if (found) yield found
+    }
+  }
+  const chain: number[] = []
+  const whole = cellAt(page, at, kind, size, (next) => {
+    chain.push(next)
+    return read(next)
+  })
+  yield* tried(page, at, at + HEAD_BYTES, () => cellAt(page, at, kind, size, read))
+  const end = whole ? at + whole.local : localEnd(page, at, kind, size)
+  yield* tried(page, end - 4, end, () => cellAt(page, at, kind, size, read))
+  for (const link of chain.slice(0, MOST_LINKS)) {
+    const bytes = read(link)
+    if (!bytes) continue
+    yield* tried(bytes, 0, 4, () => cellAt(page, at, kind, size, (next) => (next === link ? bytes : read(next))))
+  }
+}
+
+/** A block of a hundred kilobytes takes twenty-five pages. */
+const MOST_LINKS = 64
+
+/** Where what stands of a row in its own page ends. */
+function localEnd(page: Buffer, start: number, kind: number, size: number): number {
+  const length = varint(page, start)
+  const rowid = length && kind === LEAF_TABLE ? varint(page, start + length.bytes) : undefined
+  if (!length) return start + 4
+  const local = localBytes(length.value, size, kind === LEAF_TABLE)
+  return start + length.bytes + (rowid?.bytes ?? 0) + local + (local < length.value ? 4 : 0)
 }
 
 /** Where the rows of a page begin, as it lists them. */

@@ -8,7 +8,7 @@ import {
   type SourceId,
   type Title,
 } from "../core/conversation.ts"
-import { DexError } from "../core/error.ts"
+import { DexError, isDexError } from "../core/error.ts"
 import { foldPath, isFolding } from "../core/path-key.ts"
 import type { Ref, RefQuery } from "../core/ref.ts"
 import type { Usage } from "../core/usage.ts"
@@ -16,7 +16,7 @@ import { lineOfMessage, numberOfLine, readBlock } from "./codec.ts"
 import { correctedRow } from "./correct.ts"
 import type { Db } from "./database.ts"
 import { FLAG } from "./flags.ts"
-import { readHeld } from "./held.ts"
+import { type Held, readHeld } from "./held.ts"
 import { asWritten, damagedIds, nameOf, type OnDamage, parsed, type Stored } from "./sound.ts"
 import { spellingsOf } from "./spellings.ts"
 import type {
@@ -38,8 +38,9 @@ import type {
   UnreadableFile,
   Work,
 } from "./store.ts"
-import type { Row } from "./sums.ts"
-import { sound } from "./table-sql.ts"
+import { rowsAnywhere } from "./stray-rows.ts"
+import { isSound, type Row, type Value } from "./sums.ts"
+import { sound, tableSql } from "./table-sql.ts"
 
 const SOUND_MADE = sound("t", "made")
 const SOUND_TOUCH = sound("t", "touch")
@@ -104,25 +105,36 @@ export function rawLines(
   kind: "live" | "left",
   onlyWhole: boolean,
 ): string[] {
-  const blocks = db
-    .prepare(
-      "select r.data from raw r join unit u on u.id = r.unit_id where u.source = ? and u.key = ? and r.kind = ? order by r.seq",
-    )
-    .pluck()
-    .all(source, unitKey, kind === "live" ? 0 : 1) as Buffer[]
-  return blocks.flatMap((data) => {
-    const lines = readBlock(data)
+  const unit = db.prepare("select id, blocks from unit where source = ? and key = ?").get(source, unitKey) as
+    | { id: number; blocks: number | null }
+    | undefined
+  if (!unit) return []
+  const blocks = rawBlocks(db, unit, kind === "live" ? 0 : 1)
+  return blocks.flatMap((block) => {
+    const lines = block && readBlock(block.data as Buffer)
     if (!lines && !onlyWhole) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
     return lines ?? []
   })
 }
 
+/** The blocks in order; undefined in place of what is damaged beyond a single bit, or missing. */
+function rawBlocks(db: Db, { id, blocks }: { id: number; blocks: number | null }, kind: number): (Row | undefined)[] {
+  const stored = db.prepare("select * from raw where unit_id = ? and kind = ? order by seq").all(id, kind) as Stored[]
+  const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
+  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isSound("raw", row))) return stored
+  const all = rowsAnywhere(db, "raw", id)
+  const own = all.filter((row) => row.kind === kind).sort((a, b) => (a.seq as number) - (b.seq as number))
+  return all.length < (blocks ?? stored.length) ? [...own, undefined] : own
+}
+
 export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
-  const blocks = db
-    .prepare("select r.data from raw r join unit u on u.id = r.unit_id where u.source = ? and u.key = ?")
-    .pluck()
-    .all(source, unitKey) as Buffer[]
-  return blocks.every((data) => readBlock(data) !== undefined)
+  try {
+    for (const kind of ["live", "left"] as const) rawLines(db, source, unitKey, kind, false)
+    return true
+  } catch (error) {
+    if (isDexError(error) && error.code === "damaged") return false
+    throw error
+  }
 }
 
 export function revision(db: Db, historyId: string): string {
@@ -133,10 +145,12 @@ function latestChange(db: Db): number {
   return Number(metaValue(db, "change_seq") ?? 0)
 }
 
-/** Undefined where it was never written, or is damaged. */
+/** Undefined where it was never written, or is damaged in its table and in the index that repeats it. */
 export function metaValue(db: Db, key: string): string | undefined {
   const row = db.prepare("select key, value, sum from meta where key = ?").get(key) as Stored | undefined
-  return row && (asWritten(db, "meta", row, () => {})?.value as string | undefined)
+  if (row && isSound("meta", row)) return row.value as string
+  const copy = db.prepare("select value from meta indexed by meta_copy where key = ?").pluck().get(key)
+  return (copy as string | undefined) ?? (row && (asWritten(db, "meta", row, () => {})?.value as string | undefined))
 }
 
 /** As `metaValue`, of what was written as JSON. */
@@ -248,44 +262,64 @@ type MessageRow = {
   flags: number
   at: number | null
 }
-type StoredRow = MessageRow & Stored
 type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"]; effects?: Effect[] }
 
 /** What cannot be read is left out, and said by `onDamage`. */
 export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
-  const owner = db
-    .prepare("select id, held from conversation where source = ? and native_id = ?")
-    .get(ref.source, ref.id) as { id: number; held: string | null } | undefined
+  const owner = ownerOf(db, ref)
   if (owner === undefined) return []
-  const { id, held } = owner
-  const stored = numbers ? chosenRows(db, id, numbers) : (db.prepare(MESSAGE_ROWS).all(id) as StoredRow[])
-  if (!numbers && held !== null && readHeld(held).message !== stored.length) onDamage(ref)
-  const rows = stored.flatMap(
-    (row) => (asWritten(db, "message", row, () => onDamage(ref)) as MessageRow | undefined) ?? [],
-  )
+  const { id } = owner
+  const meet = () => onDamage(ref)
+  const rows = (numbers ? chosenRows(db, owner, numbers, meet) : rowsOf(db, "message", owner, meet)) as MessageRow[]
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
-    const data = db.prepare("select data from body where conversation_id = ? and chunk = ?").pluck().get(id, chunk) as
-      | Buffer
-      | undefined
-    let read = data === undefined ? [] : bodiesOf(data, members)
+    const block = db.prepare(BODY_ROW).get(id, chunk) as Stored | undefined
+    const isWhole = block !== undefined && isSound("body", block)
+    let read = isWhole ? bodiesOf(block.data as Buffer, members) : []
     if (read.length < members.length) {
-      onDamage(ref)
-      const corrected = correctedRow(db, "body", [id, chunk])
-      if (corrected) read = bodiesOf(corrected.data as Buffer, members)
+      meet()
+      const right = bodyAnywhere(db, id, chunk, block)
+      if (right) read = bodiesOf(right.data as Buffer, members)
     }
     for (const [row, body] of read) found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
   return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
 }
 
-const MESSAGE_ROWS = "select * from message where conversation_id = ?"
-const MESSAGE_ROW = `${MESSAGE_ROWS} and number = ?`
+const BODY_ROW = "select * from body where conversation_id = ? and chunk = ?"
 
-function chosenRows(db: Db, id: number, numbers: number[]): StoredRow[] {
-  const row = db.prepare(MESSAGE_ROW)
-  return [...new Set(numbers)].flatMap((number) => (row.get(id, number) as StoredRow | undefined) ?? [])
+function bodyAnywhere(db: Db, id: number, chunk: number, block: Stored | undefined): Row | undefined {
+  const right = block && correctedRow(db, "body", block)
+  if (right?.conversation_id === id && right.chunk === chunk) return right
+  return rowsAnywhere(db, "body", id).find((row) => row.chunk === chunk)
+}
+
+type Owner = { id: number; held: string | null }
+
+function ownerOf(db: Db, ref: Ref): Owner | undefined {
+  const sql = "select id, held from conversation where source = ? and native_id = ?"
+  return db.prepare(sql).get(ref.source, ref.id) as Owner | undefined
+}
+
+/** The rows of a conversation as they were written, without those that are damaged beyond that. */
+function rowsOf(db: Db, table: Exclude<keyof Held, "body">, { id, held }: Owner, onDamage: () => void): Row[] {
+  const stored = db.prepare(tableSql(table).allOf).all(id) as Stored[]
+  const isComplete = held === null || readHeld(held)[table] === stored.length
+  if (isComplete && stored.every((row) => row.conversation_id === id && isSound(table, row))) return stored
+  onDamage()
+  const right = stored.map((row) => asWritten(db, table, row, onDamage)).filter((row) => row?.conversation_id === id)
+  return isComplete && right.length === stored.length ? (right as Row[]) : rowsAnywhere(db, table, id)
+}
+
+const MESSAGE_ROW = "select * from message where conversation_id = ? and number = ?"
+
+function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): Row[] {
+  const get = db.prepare(MESSAGE_ROW)
+  const wanted = new Set(numbers)
+  const found = [...wanted].flatMap((number) => (get.get(owner.id, number) as Stored | undefined) ?? [])
+  if (found.length === wanted.size && found.every((row) => isSound("message", row))) return found
+  return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number as number))
 }
 
 /** Each row with its body, as far as it can be read. A few are looked up one by one; many are decoded at once. */
@@ -315,14 +349,15 @@ function toMessage(row: MessageRow, body: Body): StoredMessage {
   }
 }
 
-export function versions(db: Db, ref: Ref): MessageVersion[] {
-  const rows = db
-    .prepare(
-      "select m.number, m.version, m.flags from message m join conversation c on c.id = m.conversation_id where c.source = ? and c.native_id = ? order by m.number",
-    )
-    .all(ref.source, ref.id) as { number: number; version: number; flags: number }[]
-  return rows.map(({ number, version, flags }) => ({ number, version, copied: (flags & FLAG.copied) !== 0 }))
+export function versions(db: Db, ref: Ref, onDamage: OnDamage): MessageVersion[] {
+  const owner = ownerOf(db, ref)
+  const rows = owner ? (rowsOf(db, "message", owner, () => onDamage(ref)) as VersionRow[]) : []
+  return rows
+    .map(({ number, version, flags }) => ({ number, version, copied: (flags & FLAG.copied) !== 0 }))
+    .sort((a, b) => a.number - b.number)
 }
+
+type VersionRow = { number: number; version: number; flags: number }
 
 const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
   left join project p on p.id = f.project_id`
@@ -354,20 +389,23 @@ export function usingModel(db: Db, model: string): Ref[] {
 
 /** The files it edited first, then the others, each by its first mention. */
 export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
-  const rows = db
-    .prepare(
-      `select t.*, f.* from touch t join file f on f.id = t.file_id join conversation c on c.id = t.conversation_id
-       where c.source = ? and c.native_id = ? order by t.number`,
-    )
-    .expand()
-    .all(ref.source, ref.id) as { touch: Stored; file: Stored }[]
+  const owner = ownerOf(db, ref)
+  if (!owner) return []
+  const meet = () => onDamage(ref)
+  const file = db.prepare("select * from file where id = ?")
+  const paths = new Map<Value, string | undefined>()
+  const pathOf = (id: Value) => {
+    if (!paths.has(id)) {
+      const stored = file.get(id) as Stored | undefined
+      paths.set(id, stored && (asWritten(db, "file", stored, meet)?.path as string | undefined))
+    }
+    return paths.get(id)
+  }
   const files = new Map<string, boolean>()
-  for (const row of rows) {
-    const touch = asWritten(db, "touch", row.touch, () => onDamage(ref))
-    const file = asWritten(db, "file", row.file, () => onDamage(ref))
-    if (!touch || !file) continue
-    const path = file.path as string
-    files.set(path, touch.action === "edited" || files.get(path) === true)
+  const touches = rowsOf(db, "touch", owner, meet).sort((a, b) => (a.number as number) - (b.number as number))
+  for (const { file_id, action } of touches) {
+    const path = pathOf(file_id!)
+    if (path !== undefined) files.set(path, action === "edited" || files.get(path) === true)
   }
   const named = [...files]
   return [...named.filter(([, edited]) => edited), ...named.filter(([, edited]) => !edited)].map(([path]) => path)
@@ -409,17 +447,11 @@ export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
 }
 
 export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
-  const rows = db
-    .prepare(
-      "select m.* from made m join conversation c on c.id = m.conversation_id where c.source = ? and c.native_id = ? order by m.number",
-    )
-    .all(ref.source, ref.id) as Stored[]
-  return rows.flatMap((stored) => {
-    const row = asWritten(db, "made", stored, () => onDamage(ref))
-    if (!row) return []
-    const { number, kind, name, subject, branch } = row
-    return [present({ number, kind, name, subject, branch }) as MadeRow]
-  })
+  const owner = ownerOf(db, ref)
+  const rows = owner ? rowsOf(db, "made", owner, () => onDamage(ref)) : []
+  return rows
+    .sort((a, b) => (a.number as number) - (b.number as number))
+    .map(({ number, kind, name, subject, branch }) => present({ number, kind, name, subject, branch }) as MadeRow)
 }
 
 export function commits(
@@ -456,30 +488,58 @@ export function commits(
   }))
 }
 
-const COUNTED = `join message m on m.conversation_id = t.conversation_id and m.number = t.number
+const COUNTED = `left join message m on m.conversation_id = t.conversation_id and m.number = t.number
   where t.conversation_id = @id`
 
 export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
-  const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
+  // What claims to be neither read nor mentioned is looked at: no single bit makes one of those of an edit.
   const edits = db.prepare(
-    `with row as materialized (select t.added, t.removed, t.file_id, t.action, m.flags, ${SOUND_TOUCH} and ${SOUND_MESSAGE} as sound
-       from touch t ${COUNTED} and t.action = 'edited')
+    `with row as materialized (select t.added, t.removed, t.file_id, m.flags, ${SOUND_TOUCH} and m.number is not null and ${SOUND_MESSAGE} as sound
+       from touch t ${COUNTED} and t.action not in ('read', 'mentioned'))
      select ifnull(sum(added), 0) as lines_added, ifnull(sum(removed), 0) as lines_removed, count(distinct file_id) as files,
-       (select count(*) from row where not sound) as damaged from row where sound and not flags & @uncounted`,
+       (select count(*) from row where not sound) as damaged, (select count(*) from touch where conversation_id = @id) as touches
+     from row where not flags & @uncounted`,
   )
   const commits = db.prepare(
-    `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and ${SOUND_MESSAGE} as sound from made t ${COUNTED} and t.kind = 'commit')
-     select count(distinct name) as commits, (select count(*) from row where not sound) as damaged from row
-     where sound and not flags & @uncounted`,
+    `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and m.number is not null and ${SOUND_MESSAGE} as sound from made t ${COUNTED})
+     select count(distinct name) as commits, (select count(*) from row where not sound) as damaged, (select count(*) from row) as rows
+     from row where kind = 'commit' and not flags & @uncounted`,
   )
-  const uncounted = FLAG.superseded | FLAG.copied
   return refs.map((ref) => {
-    const values = { id: idOf.get(ref.source, ref.id) ?? null, uncounted }
-    const { damaged, ...edited } = edits.get(values) as Omit<Work, "commits"> & { damaged: number }
-    const made = commits.get(values) as { commits: number; damaged: number }
-    if (damaged + made.damaged > 0) onDamage(ref)
-    return { ...edited, commits: made.commits }
+    const owner = ownerOf(db, ref)
+    if (!owner) return { lines_added: 0, lines_removed: 0, files: 0, commits: 0 }
+    const values = { id: owner.id, uncounted: UNCOUNTED }
+    const { damaged, touches, ...edited } = edits.get(values) as Edited
+    const made = commits.get(values) as { commits: number; damaged: number; rows: number }
+    const held = owner.held === null ? { touch: touches, made: made.rows } : readHeld(owner.held)
+    const isWhole = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
+    return isWhole ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
   })
+}
+
+type Edited = Omit<Work, "commits"> & { damaged: number; touches: number }
+
+const UNCOUNTED = FLAG.superseded | FLAG.copied
+
+/** The same, from rows that were looked at one by one. */
+function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
+  onDamage()
+  const counted = new Set(
+    rowsOf(db, "message", owner, onDamage)
+      .filter(({ flags }) => ((flags as number) & UNCOUNTED) === 0)
+      .map(({ number }) => number),
+  )
+  const isCounted = ({ number }: Row) => counted.has(number!)
+  const edited = rowsOf(db, "touch", owner, onDamage).filter((row) => row.action === "edited" && isCounted(row))
+  const made = rowsOf(db, "made", owner, onDamage).filter((row) => row.kind === "commit" && isCounted(row))
+  const sum = (name: "added" | "removed") =>
+    edited.reduce((total, row) => total + ((row[name] as number | null) ?? 0), 0)
+  return {
+    lines_added: sum("added"),
+    lines_removed: sum("removed"),
+    files: new Set(edited.map(({ file_id }) => file_id)).size,
+    commits: new Set(made.map(({ name }) => name)).size,
+  }
 }
 
 export function collections(db: Db, onDamage: OnDamage): Collection[] {
@@ -614,10 +674,13 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
     const meet = () => onDamage(nameOf(db, stored.conversation))
     const row = asWritten(db, "conversation", stored.conversation, meet)
-    const project = stored.project.id === null ? {} : asWritten(db, "project", stored.project, meet)
-    const unit = stored.unit.id === null ? {} : (asWritten(db, "unit", stored.unit, meet) ?? {})
-    const told = row && project && toRow(row, project, unit, supersededIn(db, row))
-    if (row && project && !told) meet()
+    if (!row) return []
+    // What was joined to a damaged row may be another's.
+    const joined = row === stored.conversation ? stored : { ...stored, ...relatedTo(db, row) }
+    const project = joined.project.id === null ? {} : asWritten(db, "project", joined.project, meet)
+    const unit = joined.unit.id === null ? {} : (asWritten(db, "unit", joined.unit, meet) ?? {})
+    const told = project && toRow(row, project, unit, supersededIn(db, row))
+    if (project && !told) meet()
     return told ?? []
   })
 }
@@ -626,6 +689,14 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
 function supersededIn(db: Db, { id, message_count }: Row): number {
   if (message_count !== 0) return 0
   return db.prepare("select count(*) from message where conversation_id = ?").pluck().get(id) as number
+}
+
+function relatedTo(db: Db, row: Row): Pick<Joined, "project" | "unit"> {
+  const none = { id: null, sum: null }
+  return {
+    project: (db.prepare("select * from project where id = ?").get(row.project_id) as Stored | undefined) ?? none,
+    unit: (db.prepare("select * from unit where id = ?").get(row.unit_id) as Stored | undefined) ?? none,
+  }
 }
 
 /** Undefined where a row of before there were checksums says what it cannot say. */

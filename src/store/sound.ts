@@ -17,7 +17,7 @@ export type OnDamage = (what: Ref | string) => void
 export function asWritten(db: Db, table: Summed, row: Stored, onDamage: () => void): Row | undefined {
   if (isSound(table, row)) return row
   onDamage()
-  return correctedRow(db, table, keyOf(table, row))
+  return correctedRow(db, table, row)
 }
 
 export function keyOf(table: Summed, row: Row): Value[] {

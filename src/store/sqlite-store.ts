@@ -1,5 +1,13 @@
 import { formatRef } from "../core/ref.ts"
-import { beforeFirstWrite, type Db, emptyLog, explained, inTransaction, openDatabase } from "./database.ts"
+import {
+  beforeFirstWrite,
+  type Db,
+  emptyLog,
+  explainedOf,
+  hasSchemaOf,
+  inTransaction,
+  openDatabase,
+} from "./database.ts"
 import { keepSums } from "./keep-sums.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import * as read from "./read.ts"
@@ -16,14 +24,13 @@ export function openStore(
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
   knowSums(db)
   beforeFirstWrite(db, () => keepSums(db))
-  joinPrivacy(db, platform)
-  const historyId = identity(db)
+  const historyId = prepared(db, path, platform)
   // SQLite answers at once; the promises are for the stores that cannot.
   const ask = async <T>(work: () => T): Promise<T> => {
     try {
       return work()
     } catch (error) {
-      throw explained(error, path)
+      throw explainedOf(db, HISTORY_MIGRATIONS, error, path)
     }
   }
   const met = new Set<string>()
@@ -83,7 +90,7 @@ export function openStore(
     conversation: (ref) => ask(() => read.conversation(db, ref, onDamage)),
     list: (filter) => ask(() => read.list(db, filter, onDamage, platform)),
     messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers, onDamage)),
-    versions: (ref) => ask(() => read.versions(db, ref)),
+    versions: (ref) => ask(() => read.versions(db, ref, onDamage)),
     touching: (file) => ask(() => read.touching(db, file, platform)),
     usingModel: (model) => ask(() => read.usingModel(db, model)),
     filesOf: (ref) => ask(() => read.filesOf(db, ref, onDamage)),
@@ -211,17 +218,29 @@ function heirsOf(db: Db, unitId: number): string[] {
     .all(unitId) as string[]
 }
 
+/** Returns the history's id. */
+function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
+  try {
+    joinPrivacy(db, platform)
+    return identity(db)
+  } catch (error) {
+    const told = explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    db.close()
+    throw told
+  }
+}
+
 function identity(db: Db): string {
-  const find = db.prepare("select value from meta where key = 'history_id'").pluck()
-  const known = find.get() as string | undefined
+  const known = read.metaValue(db, "history_id")
   if (known !== undefined) return known
   return inTransaction(db, () => {
     db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
-    return find.get() as string
+    return read.metaValue(db, "history_id")!
   })
 }
 
 function problemsOf(db: Db): string[] {
   const found = db.prepare("pragma integrity_check(20)").pluck().all() as string[]
-  return found.filter((line) => line !== "ok")
+  const problems = found.filter((line) => line !== "ok")
+  return hasSchemaOf(db, HISTORY_MIGRATIONS) ? problems : ["its schema changed", ...problems]
 }

@@ -1,9 +1,13 @@
 import { createHash, randomBytes } from "node:crypto"
 import type { Db } from "./database.ts"
+import { metaValue } from "./read.ts"
 
 /** What was forgotten must not be read again, and its name must not be told: so only a salted hash of it is kept. */
 export function isForgotten(db: Db, source: string, nativeId: string): boolean {
-  return db.prepare("select 1 from tombstone where hash = ?").get(tombstoneOf(db, source, nativeId)) !== undefined
+  const hash = tombstoneOf(db, source, nativeId)
+  if (db.prepare("select 1 from tombstone where hash = ?").get(hash) !== undefined) return true
+  // The mark itself may be damaged; an index repeats it.
+  return db.prepare("select 1 from tombstone indexed by tombstone_copy where hash = ?").get(hash) !== undefined
 }
 
 export function forgottenAmong(db: Db, source: string, ids: Set<string>): Set<string> {
@@ -16,11 +20,10 @@ export function markForgotten(db: Db, source: string, nativeId: string): void {
 }
 
 function tombstoneOf(db: Db, source: string, nativeId: string): Buffer {
-  const read = db.prepare("select value from meta where key = 'salt'").pluck()
-  let salt = read.get() as string | undefined
+  let salt = metaValue(db, "salt")
   if (salt === undefined) {
     db.prepare("insert or ignore into meta (key, value) values ('salt', ?)").run(randomBytes(16).toString("hex"))
-    salt = read.get() as string
+    salt = metaValue(db, "salt")
   }
   return createHash("sha256").update(`${salt}\n${source}\n${nativeId}`).digest()
 }

@@ -2,7 +2,7 @@ import { type Block, packBlock, readBlock, unpackBlock } from "./codec.ts"
 import { type Db, inTransaction } from "./database.ts"
 import { BLOCKS } from "./held.ts"
 import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
-import { rowSum } from "./sums.ts"
+import { isSound, rowSum } from "./sums.ts"
 import { isForgotten } from "./tombstones.ts"
 import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
 
@@ -121,14 +121,15 @@ function saveRaw(db: Db, unitId: number, raw: UnitWrite["raw"]): void {
 function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void {
   if (blocks.length === 0) return
   const last = db
-    .prepare("select seq, bytes, data from raw where unit_id = ? and kind = ? order by seq desc limit 1")
-    .get(unitId, kind) as { seq: number; bytes: number; data: Buffer } | undefined
+    .prepare("select * from raw where unit_id = ? and kind = ? order by seq desc limit 1")
+    .get(unitId, kind) as { seq: number; bytes: number; data: Buffer; sum: number | null } | undefined
   const insert = db.prepare(
     "insert or replace into raw (unit_id, kind, seq, records, bytes, data, sum) values (?, ?, ?, ?, ?, ?, ?)",
   )
   let seq = last ? last.seq + 1 : 0
   let [first, ...rest] = blocks
-  const before = last && last.bytes < SMALL_BLOCK_BYTES ? readBlock(last.data) : undefined
+  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isSound("raw", last)
+  const before = fillsUp ? readBlock(last.data) : undefined
   if (last && first && before) {
     first = packBlock([...before, ...unpackBlock(first.data)])
     seq = last.seq

@@ -10,7 +10,7 @@ import { readText } from "../files/read-file.ts"
 import { damageFile, noteDamage } from "../store/damage-list.ts"
 import { keptDamaged } from "../store/damaged-files.ts"
 import { markDamaged } from "../store/database.ts"
-import type { Injury } from "../store/inspect.ts"
+import { type Injury, isOfIndex } from "../store/inspect.ts"
 import { tryLock } from "../store/lock.ts"
 import { readIndex } from "../store/search-index.ts"
 import type { Store } from "../store/store.ts"
@@ -108,8 +108,14 @@ async function stored(dex: Dex): Promise<Check[]> {
   try {
     const store = await dex.store()
     const problems = await store.check()
-    if (problems.length > 0) return [broken(problems.slice(0, 3).join("; "))]
-    return await contents(dex, store)
+    const found = await contents(dex, store).catch((error: unknown) => {
+      if (problems.length === 0) throw error
+      return [] // what SQLite found says more
+    })
+    const isNamed = found.some(({ status }) => status === "problem")
+    // An index that does not fit a damaged row says nothing new.
+    if (problems.length === 0 || (isNamed && problems.every(isOfIndex))) return found
+    return [broken(problems.slice(0, 3).join("; ")), ...found.filter(({ status }) => status === "problem")]
   } catch (error) {
     if (isDexError(error) && error.code !== "corrupt")
       return [{ name: "history", status: "problem", message: error.message }]

@@ -4,6 +4,7 @@ import { formatRef } from "../core/ref.ts"
 import { damageFile, noteDamage } from "../store/damage-list.ts"
 import { setAside } from "../store/damaged-files.ts"
 import { removeDatabase } from "../store/database.ts"
+import { isOfIndex } from "../store/inspect.ts"
 import { tryLock } from "../store/lock.ts"
 import { type Salvage, salvage } from "../store/salvage.ts"
 import { openStore } from "../store/sqlite-store.ts"
@@ -24,8 +25,9 @@ export type Repaired = {
 /** Restores what can be restored: in place where SQLite can read the file, else in a new one; then from the sources. */
 export async function repair(dex: Dex): Promise<Repaired> {
   if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
+  const hurt = await injuredBefore(dex)
   const made = await whileNobodySyncs(dex, async () => ((await isReadable(dex.home.history)) ? undefined : renew(dex)))
-  const injured = await healAll(dex)
+  const injured = [...hurt, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../ingest/sync-thread.ts")
   const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
     ...(dex.onProgress && { onProgress: dex.onProgress }),
@@ -49,14 +51,29 @@ async function healAll(dex: Dex): Promise<string[]> {
   }
 }
 
+/** As far as the file can be read. */
+async function injuredBefore(dex: Dex): Promise<string[]> {
+  try {
+    const store = openStore(dex.home.history)
+    return await injuredIn(store).finally(() => store.close())
+  } catch {
+    return [] // then a new file is made of it
+  }
+}
+
 async function injuredIn(store: Store): Promise<string[]> {
   return (await store.inspect()).conversations.map(({ ref }) => formatRef(ref))
 }
 
+/** Also where only indexes are wrong: those are made again. */
 async function isReadable(history: string): Promise<boolean> {
   try {
     const store = openStore(history)
     try {
+      const problems = await store.check()
+      if (problems.length === 0) return true
+      if (!problems.every(isOfIndex)) return false
+      await store.heal([], { everywhere: true })
       return (await store.check()).length === 0
     } finally {
       store.close()
