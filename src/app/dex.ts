@@ -18,6 +18,8 @@ export type DexOptions = {
   onProgress?: (progress: SyncProgress) => void
   onWait?: (text: string) => void
   signal?: AbortSignal
+  /** It runs beside a server's answers: what takes memory is done in another process, little of it too. */
+  staysSmall?: boolean
 }
 
 /** Wires the parts together. Nothing is opened until it is asked for; `close` closes what was. */
@@ -73,6 +75,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
+    ...(options.staysSmall && { staysSmall: true }),
+    learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/finish-forgetting.ts")
       await finishForgetting(home, 0)

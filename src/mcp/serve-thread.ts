@@ -1,7 +1,9 @@
 import { parentPort, workerData } from "node:worker_threads"
+import { doApart } from "../app/apart.ts"
 import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
-import { syncWithThreads } from "../ingest/sync-thread.ts"
+import { sync } from "../ingest/sync.ts"
+import { THREADS_PAY_FROM_BYTES } from "../ingest/threads.ts"
 import { learnNow } from "../tools/learned.ts"
 import type { ThreadAnswer, ThreadOrder, ThreadStart } from "./fresh.ts"
 
@@ -21,12 +23,17 @@ parentPort!.on("message", async (order: ThreadOrder) => {
 })
 
 async function obey(order: Exclude<ThreadOrder, { type: "stop" }>): Promise<ThreadAnswer> {
-  const dex = createDex({ ...start, signal: stop.signal })
+  const dex = createDex({ ...start, signal: stop.signal, staysSmall: true })
   try {
     if (order.type === "learn") return { type: "learned", notes: await learnNow(dex, order.also) }
-    const { complete, busy } = await syncWithThreads(await dex.syncDeps(), dex.home.index, { signal: stop.signal })
-    if (!busy && dex.knows()) await learnNow(dex)
-    return { type: "looked", complete }
+    const little = { mostBytes: THREADS_PAY_FROM_BYTES, signal: stop.signal }
+    const read = await sync(await dex.syncDeps(), little)
+    if ("largestUnitBytes" in read) {
+      const { complete } = await doApart("read", { ...start, signal: stop.signal })
+      return { type: "looked", complete }
+    }
+    if (!read.busy && dex.knows()) await learnNow(dex)
+    return { type: "looked", complete: read.complete }
   } catch (error) {
     return { type: "failed", problem: messageOf(error) }
   } finally {
