@@ -30,6 +30,7 @@ const CAMPAIGNS = {
     file: "test/torture/webhooks.test.ts",
     env: { DEX_EVENTS: "5000", DEX_WEBHOOK_KILLS: "100", DEX_SEED: "7" },
   },
+  hooks: { file: "test/torture/hooks.test.ts", env: { DEX_HOOKS: "100" } },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
 }
 

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs"
+import { existsSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
 import { dexHome } from "../config/home.ts"
 import { createProjectFinder } from "../git/project.ts"
@@ -91,6 +91,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       clearListings(home.dir)
       const { clearScratch } = await import("../store/scratch.ts")
       clearScratch(home)
+      rmSync(home.late, { recursive: true, force: true })
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
       const { damageFile, dropDamage } = await import("../store/damage-list.ts")
@@ -103,6 +104,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { dropTraces } = await import("../trace/forget.ts")
       const hasSecret = (text: string) => redactText(text) !== text
       dropMapped(home.dir, hasSecret)
+      rmSync(home.late, { recursive: true, force: true })
       dropTraces(home.traces, hasSecret)
       if (existsSync(home.suggest)) (await openSuggestions()).redactAgain()
     },
