@@ -250,7 +250,7 @@ function withoutSecrets(moment: Moment, redact: OpenOptions["redact"] = (text) =
     const said = moment[field]
     if (said !== undefined) clean[field] = redact(said).slice(0, LONGEST_TEXT)
   }
-  if (moment.recent_files) clean.recent_files = moment.recent_files.map(redact)
+  if (moment.recent_files) clean.recent_files = moment.recent_files.map((path) => redact(path))
   return clean
 }
 

@@ -130,7 +130,8 @@ async function underLoad(
   const [besides, calls] = await Promise.all([beside(until), askSteadily(clients, known)])
   const largest = wal.stop()
   const cpu = cpuShares(before, cpuTimes(clients))
-  const memory = clients.map(memoryOf).sort((a, b) => a - b)
+  const memory = clients.map((client) => memoryOf(client, "status", "VmHWM")).sort((a, b) => a - b)
+  const own = clients.map((client) => memoryOf(client, "smaps_rollup", "Pss")).sort((a, b) => a - b)
 
   const times = (some: Called[]) => {
     const p = (share: number) => percentile(some, share).toFixed(0)
@@ -140,7 +141,8 @@ async function underLoad(
     [
       `${calls.length} calls in ${SECONDS} s: ${times(calls)}`,
       ...[...Map.groupBy(calls, ({ name }) => name)].map(([name, some]) => `  ${some.length} ${name}: ${times(some)}`),
-      `memory: median ${mb(memory[SERVERS / 2]!)}, largest ${mb(memory.at(-1)!)}; largest log ${mb(largest)}; load average ${loadavg()[0]!.toFixed(1)}; ` +
+      `memory, resident at its largest: median ${mb(memory[SERVERS / 2]!)}, largest ${mb(memory.at(-1)!)}; ` +
+        `proportional at the end: median ${mb(own[SERVERS / 2]!)}, largest ${mb(own.at(-1)!)}; largest log ${mb(largest)}; load average ${loadavg()[0]!.toFixed(1)}; ` +
         (cpu ? `CPU: ${percent(cpu.ours)} ours, ${percent(cpu.others)} of others` : "CPU: not known"),
     ].join("\n"),
   )
@@ -201,7 +203,9 @@ async function callOnce(
   try {
     const result = await client.call(name, JSON.parse(filled))
     if (result.isError) return done(`${name}: ${result.content[0]!.text}`)
-    const told = result.structuredContent as { id?: string; suggestions?: unknown[] }
+    const told = result.structuredContent as { id?: string; suggestions?: unknown[]; notes?: string[] }
+    const forgotten = told.notes?.find((note) => /not remembered/.test(note))
+    if (forgotten !== undefined) return done(`${name}: ${forgotten}`)
     if (name === "context_suggest" && told.suggestions!.length > 0) known.SUGGESTION = told.id!
     return done()
   } catch (error) {
@@ -222,11 +226,11 @@ function percentile(calls: Called[], share: number): number {
   return took[Math.min(took.length - 1, Math.ceil(share * took.length) - 1)]!
 }
 
-/** The most that it ever had in memory; 0 where the system does not tell. */
-function memoryOf({ child }: Client): number {
-  const file = `/proc/${child.pid}/status`
-  if (!existsSync(file)) return 0
-  return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(file, "utf8"))![1]) * 1024
+/** 0 where the system does not tell. */
+function memoryOf({ child }: Client, file: "status" | "smaps_rollup", line: string): number {
+  const path = `/proc/${child.pid}/${file}`
+  if (!existsSync(path)) return 0
+  return Number(new RegExp(`^${line}:\\s+(\\d+) kB`, "m").exec(readFileSync(path, "utf8"))![1]) * 1024
 }
 
 /** There is always something to read. The servers look for it too: whoever has the lock reads. */
