@@ -3,12 +3,14 @@ import { doApart } from "../app/apart.ts"
 import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
 import { sync } from "../ingest/sync.ts"
-import { THREADS_PAY_FROM_BYTES } from "../ingest/threads.ts"
 import { learnNow } from "../tools/learned.ts"
 import type { ThreadAnswer, ThreadOrder, ThreadStart } from "./fresh.ts"
 
 // Reads what is new, and learns from it, while the server answers. Each order opens the databases anew: the index may have
 // been switched.
+
+/** More than this is read in a process that ends: read here, a few megabytes make the server 50 to 90 MB larger for good. */
+const MOST_BYTES_HERE = 256 << 10
 
 const start = workerData as ThreadStart
 const say = (answer: ThreadAnswer) => parentPort!.postMessage(answer)
@@ -26,7 +28,7 @@ async function obey(order: Exclude<ThreadOrder, { type: "stop" }>): Promise<Thre
   const dex = createDex({ ...start, signal: stop.signal, staysSmall: true })
   try {
     if (order.type === "learn") return { type: "learned", notes: await learnNow(dex, order.also) }
-    const little = { mostBytes: THREADS_PAY_FROM_BYTES, signal: stop.signal }
+    const little = { mostBytes: MOST_BYTES_HERE, signal: stop.signal }
     const read = await sync(await dex.syncDeps(), little)
     if ("largestUnitBytes" in read) {
       const { complete } = await doApart("read", { ...start, signal: stop.signal })

@@ -1,8 +1,9 @@
-import { mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { watchMemory } from "../../bench/tree-memory.ts"
+import { connect } from "../mcp/client.ts"
 import { dex, startDex } from "../support/dex.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
@@ -57,6 +58,33 @@ test("docs add of 1,200 documents takes under 300 MB", async () => {
     writeFileSync(join(folder, `${n}.md`), Array.from({ length: 40 }, (_, i) => section(n, i)).join("\n"))
   const peak = await memoryOf(home, ["docs", "add", folder])
   if (peak !== undefined) expect(peak).toBeLessThan(MOST_MB)
+}, 240_000)
+
+/** Of a server, at any moment. */
+const MOST_SERVER_MB = 200
+
+test("a server that reads and learns from 3 MB of new messages again and again stays under 200 MB", async () => {
+  const home = tempDir()
+  generateCorpus(join(home, ".claude"), { messages: 20_000, seed: 9 })
+  expect((await dex(home, ["sync"])).code).toBe(0)
+  const client = await connect(home)
+  const messages = async () => {
+    const { structuredContent } = await client.call("dex_stats")
+    return (structuredContent as { total_messages: number }).total_messages
+  }
+  let expected = await messages()
+  await client.call("context_suggest", { error: "TypeError: refresh is not a function" })
+  for (let round = 0; round < 8; round++) {
+    expected += generateCorpus(join(home, ".claude"), { messages: 3_000, seed: 100 + round }).messages
+    await expect.poll(messages, { timeout: 60_000 }).toBe(expected)
+    await client.call("context_suggest", { error: "TypeError: refresh is not a function" })
+    await client.call("dex_search", { query: "import const return" })
+  }
+  const status = `/proc/${client.child.pid}/status`
+  if (!existsSync(status)) return console.log("NOT ASSERTED: memory; this system does not tell it")
+  const peak = Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(status, "utf8"))![1]) / 1000
+  console.log(`a server: ${peak.toFixed(0)} MB`)
+  expect(peak).toBeLessThan(MOST_SERVER_MB)
 }, 240_000)
 
 const shell = (n: number, i: number) => `# Step ${n}.${i}
