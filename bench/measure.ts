@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { statSync } from "node:fs"
 import { cpus, tmpdir, totalmem } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -10,7 +10,7 @@ export const DEX = join(ROOT, "dist", "dex.js")
 export type Timed = { ms: number; rssMb: number; stdout: string; stderr: string; code: number | null }
 
 /** Runs a process to its end: how long it took, seen from outside. */
-export function time(args: string[], env: Record<string, string> = {}, input?: string): Timed {
+export function time(args: string[], env: Record<string, string> = {}, input?: string, cwd?: string): Timed {
   const started = process.hrtime.bigint()
   const run = spawnSync(process.execPath, args, {
     env: { PATH: process.env.PATH ?? "", NODE_COMPILE_CACHE: join(tmpdir(), "dex-bench-cache"), NO_COLOR: "1", ...env },
@@ -18,26 +18,17 @@ export function time(args: string[], env: Record<string, string> = {}, input?: s
     maxBuffer: 1 << 30,
     stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     ...(input !== undefined && { input }),
+    ...(cwd !== undefined && { cwd }),
   })
   const ms = Number(process.hrtime.bigint() - started) / 1e6
   return { ms, rssMb: 0, stdout: run.stdout, stderr: run.stderr, code: run.status }
 }
 
-/** The same with peak memory, which needs a module of ours in the process: not for timings of a few milliseconds. */
-export function timeWithMemory(args: string[], env: Record<string, string> = {}): Timed {
-  const dir = mkdtempSync(join(tmpdir(), "dex-bench-"))
-  const out = join(dir, "rss")
-  const hook = join(dir, "rss.mjs")
-  writeFileSync(
-    hook,
-    `import { isMainThread } from "node:worker_threads"; import { writeFileSync } from "node:fs"; if (isMainThread) process.on("exit", () => writeFileSync(${JSON.stringify(out)}, String(process.resourceUsage().maxRSS)))`,
-  )
-  try {
-    const run = time(["--import", `file://${hook}`, ...args], env)
-    return { ...run, rssMb: Number(readFileSync(out, "utf8")) / 1024 }
-  } finally {
-    rmSync(dir, { recursive: true, force: true })
-  }
+/** The same with peak memory, the processes that it starts included; looking at it takes time: not for a few milliseconds. */
+export function timeWithMemory(args: string[], env: Record<string, string> = {}, cwd?: string): Timed {
+  const run = time([join(ROOT, "bench/tree-memory.ts"), ...args], env, undefined, cwd)
+  const [, peak, ms] = /peak (\w+) bytes, ([\d.]+) ms\s*$/.exec(run.stderr) ?? []
+  return { ...run, ms: Number(ms), rssMb: Number(peak) / 1e6 }
 }
 
 export function percentile(values: number[], share: number): number {

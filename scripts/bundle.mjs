@@ -13,6 +13,7 @@ const COLD = [
   "src/agent/map.run.ts",
   "src/agent/model.ts",
   "src/agent/rules.run.ts",
+  "src/app/apart.ts",
   "src/cli/ask-key.ts",
   "src/cli/chat.ts",
   "src/cli/completions.ts",
@@ -143,7 +144,9 @@ export async function bundle({ outdir, version, plugins = [] }) {
     entryPoints: {
       "read-thread": "src/ingest/read-thread.ts",
       "store-thread": "src/ingest/store-thread.ts",
-      "code-thread": "src/ingest/code-thread.ts",
+      "code-process": "src/ingest/code-process.ts",
+      "document-process": "src/ingest/document-process.ts",
+      "apart-process": "src/app/apart-process.ts",
       "serve-thread": "src/mcp/serve-thread.ts",
       "reader-process": "src/watch/reader-process.ts",
       "cold/prompts": "@clack/prompts",

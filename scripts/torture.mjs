@@ -42,6 +42,7 @@ const CAMPAIGNS = {
       DEX_SEED: String(Date.now() % 2 ** 31),
     },
   },
+  hooks: { file: "test/torture/hooks.test.ts", env: { DEX_HOOKS: "100" } },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
 }
 

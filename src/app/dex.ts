@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs"
+import { existsSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
 import { dexHome } from "../config/home.ts"
 import { createProjectFinder } from "../git/project.ts"
@@ -18,6 +18,8 @@ export type DexOptions = {
   onProgress?: (progress: SyncProgress) => void
   onWait?: (text: string) => void
   signal?: AbortSignal
+  /** It runs beside a server's answers: what takes memory is done in another process, little of it too. */
+  staysSmall?: boolean
 }
 
 /** Wires the parts together. Nothing is opened until it is asked for; `close` closes what was. */
@@ -73,6 +75,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
+    ...(options.staysSmall && { staysSmall: true }),
+    learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/finish-forgetting.ts")
       await finishForgetting(home, 0)
@@ -87,6 +91,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       clearListings(home.dir)
       const { clearScratch } = await import("../store/scratch.ts")
       clearScratch(home)
+      rmSync(home.late, { recursive: true, force: true })
       const { forgetMapped } = await import("../agent/map/cache.ts")
       forgetMapped(home.dir, refs)
       const { damageFile, dropDamage } = await import("../store/damage-list.ts")
@@ -99,6 +104,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { dropTraces } = await import("../trace/forget.ts")
       const hasSecret = (text: string) => redactText(text) !== text
       dropMapped(home.dir, hasSecret)
+      rmSync(home.late, { recursive: true, force: true })
       dropTraces(home.traces, hasSecret)
       if (existsSync(home.suggest)) (await openSuggestions()).redactAgain()
     },

@@ -21,6 +21,14 @@ const BY_ENDING = new Map<string, LanguageId>(
   Object.entries(LANGUAGES).flatMap(([id, { endings }]) => endings.map((ending) => [ending, id as LanguageId])),
 )
 
+/**
+ * Of these grammars V8's optimising compiler makes one function of hundreds of kilobytes, and takes 0.2 to 2 GB for it. They
+ * run as they were compiled first: shell and PowerShell as fast as ever, C# and C++ half as fast again.
+ */
+const UNOPTIMIZED: ReadonlySet<LanguageId> = new Set(["bash", "powershell", "cpp", "csharp", "ruby"])
+
+export const isUnoptimized = (language: LanguageId): boolean => UNOPTIMIZED.has(language)
+
 /** The language of a file by its ending, or undefined when dex reads no code in it. */
 export function languageOf(path: string): LanguageId | undefined {
   const dot = path.lastIndexOf(".")

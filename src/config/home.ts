@@ -12,6 +12,8 @@ export type Home = {
   suggest: string
   lock: string
   traces: string
+  /** What hooks found when nobody waited any more. `integrations/launcher.ts` says it at the next event. */
+  late: string
   config: string
 }
 
@@ -32,6 +34,7 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     suggest: join(dir, "suggest.db"),
     lock: join(dir, "sync.lock"),
     traces: join(dir, "traces"),
+    late: join(dir, "late"),
     config: join(dir, "config.json"),
   }
 }

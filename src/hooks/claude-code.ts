@@ -1,4 +1,4 @@
-import { type AgentHooks, additionalContext, asker, failureOf, fields, pathOf, promptOf } from "./hook.ts"
+import { type AgentHooks, additionalContext, asker, failureOf, fields, insideJson, pathOf, promptOf } from "./hook.ts"
 
 /** Who wrote a prompt, where that is said; the others are wake-ups and notices. */
 const PEOPLE = new Set(["user", "sdk"])
@@ -37,6 +37,7 @@ export const claudeCode: AgentHooks = {
     }
   },
   answer: additionalContext,
+  piece: insideJson,
 }
 
 /** Claude Code writes how a command ended before what it said. */

@@ -1,5 +1,5 @@
 import { tellsOfError } from "../suggest/fixes/error-text.ts"
-import { type AgentHooks, additionalContext, asker, failureOf, fields, pathOf, promptOf } from "./hook.ts"
+import { type AgentHooks, additionalContext, asker, failureOf, fields, insideJson, pathOf, promptOf } from "./hook.ts"
 
 export const codex: AgentHooks = {
   source: "codex",
@@ -30,6 +30,7 @@ export const codex: AgentHooks = {
     }
   },
   answer: additionalContext,
+  piece: insideJson,
 }
 
 /** The first file that a patch changes. A new file has no past. */

@@ -1,4 +1,4 @@
-import { type AgentHooks, additionalContext, asker, failureOf, fields, pathOf, promptOf } from "./hook.ts"
+import { type AgentHooks, additionalContext, asker, failureOf, fields, insideJson, pathOf, promptOf } from "./hook.ts"
 
 export const geminiCli: AgentHooks = {
   source: "gemini_cli",
@@ -29,6 +29,7 @@ export const geminiCli: AgentHooks = {
     }
   },
   answer: additionalContext,
+  piece: insideJson,
 }
 
 /** Gemini CLI names an exit code only where it is not 0. */

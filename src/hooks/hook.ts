@@ -8,6 +8,8 @@ export type AgentHooks = {
   moment(event: string, input: Input): HookMoment | undefined
   /** What to print, so that the text stands before the model. */
   answer(event: string, text: string): string
+  /** The same for `dex-hook`, which puts several into one answer and names the event: see `integrations/launcher.ts`. */
+  piece(text: string): string
 }
 
 /** The project is found from the folder. */
@@ -62,6 +64,9 @@ export function fields(value: unknown): Input {
 function text(value: unknown, longest: number): string | undefined {
   return typeof value === "string" && value.trim() !== "" && value.length <= longest ? value : undefined
 }
+
+/** What stands in a string of JSON. */
+export const insideJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 /** As Claude Code began it, and Codex and Gemini CLI took it over. */
 export function additionalContext(event: string, text: string, platform = process.platform): string {

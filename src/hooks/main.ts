@@ -8,6 +8,8 @@ import { answerHook } from "./run.ts"
 const HARD_STOP_MS = 250
 /** Agents end a hook after a second. */
 const MOST_MS = 900
+/** Where nobody waits for it. */
+const LATE_MS = 10_000
 /** What an agent sends is small, but for a file that it is about to write. */
 const MOST_INPUT = 4 << 20
 
@@ -22,7 +24,8 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
     }
     process.exit(0)
   }
-  const limit = limitOf(process.env.DEX_HOOK_MS)
+  const late = process.env.DEX_HOOK_LATE
+  const limit = late === undefined ? limitOf(process.env.DEX_HOOK_MS) : LATE_MS
   const stop = () => fail(`stopped after ${limit} ms`)
   setTimeout(stop, Math.max(0, limit - performance.now()))
   process.on("uncaughtException", (error) => fail(messageOf(error)))
@@ -37,11 +40,13 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
       now: Date.now(),
       started,
       left: () => limit - performance.now(),
+      ...(late !== undefined && { late }),
     })
     // Work that cannot be interrupted may have taken longer than the timer was set to.
     if (performance.now() > limit) return stop()
+    if (late !== undefined) (await import("./late.ts")).leave(late, said, Date.now())
     // Node's own stream for it takes longer to make than the text to write.
-    if (said !== "") writeSync(1, said)
+    else if (said !== "") writeSync(1, said)
     process.exit(0)
   } catch (error) {
     return fail(messageOf(error))

@@ -29,4 +29,5 @@ export const opencode: AgentHooks = {
     }
   },
   answer: (_, text) => text,
+  piece: (text) => text,
 }

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs"
-import { resolve } from "node:path"
+import { basename, resolve } from "node:path"
 import { dexHome } from "../config/home.ts"
 import { loadSettings } from "../config/load.ts"
 import { isQuiet, spokenKinds } from "../config/proactive.ts"
@@ -35,17 +35,21 @@ export type HookCall = {
   started: number
   /** How many ms it still waits. */
   left(): number
+  /** Where `dex-hook` looks for what to say: now, or at the session's next event. Absent: it is printed. */
+  late?: string
 }
 
 /** It takes this long at most to note down what is said. What cannot be noted in time is not said, and may be said later. */
 const SAVING_MS = BUSY_MS + 10
 
 /** What to print: an empty text where there is nothing to say. Throws where something fails. */
-export async function answerHook({ source, event, stdin, env, now, started, left }: HookCall): Promise<string> {
+export async function answerHook({ source, event, stdin, env, now, started, left, late }: HookCall): Promise<string> {
   if (isQuiet(env)) return ""
   const agent = Object.hasOwn(AGENT_HOOKS, source) ? AGENT_HOOKS[source as SourceId] : undefined
   const told = agent?.moment(event, inputIn(stdin))
   if (!agent || !told) return ""
+  // A name that somebody put before the session's own.
+  if (late !== undefined && !basename(late).startsWith(`${told.session}.`)) return ""
   const { cwd, transcript, ...about } = told
   const home = dexHome(env)
   if (!existsSync(home.history)) return ""
@@ -84,7 +88,8 @@ export async function answerHook({ source, event, stdin, env, now, started, left
     // Only now: most moments are met with silence.
     redact = (await import("../ingest/redact.ts")).redactText
     if (left() < SAVING_MS) throw new Error(`no time was left to say ${items.length}`)
-    // What could not be kept would be said again at the next moment: so it is not said.
+    // What could not be kept would be said again at the next moment: so it is not said. Nor what another hook of this
+    // session, which was asked before and took long, has said meanwhile.
     const kept = suggestions.save(
       {
         id: newSuggestionId(),
@@ -93,10 +98,11 @@ export async function answerHook({ source, event, stdin, env, now, started, left
         status: would ? "pending" : "shown",
         latency_ms: Date.now() - started,
       },
-      { would },
+      { would, once: true },
     )
     if (!kept.kept) throw new Error(kept.why)
-    return would ? "" : agent.answer(event, contextText(items))
+    if (would) return ""
+    return late === undefined ? agent.answer(event, contextText(items)) : agent.piece(contextText(items))
   } finally {
     suggestions.close()
   }

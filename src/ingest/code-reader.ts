@@ -1,16 +1,37 @@
-import { Worker } from "node:worker_threads"
-import { CODE_VERSION, languageOf } from "../code/languages.ts"
+import { CODE_VERSION, isUnoptimized, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
+import { type Apart, NotStarted, startApart } from "./apart.ts"
 import { type ReadCode, type ReadOrder, readCode } from "./read-code.ts"
 import { redactName } from "./redact-name.ts"
-import { THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 
-/** Reads code files: in this thread when there are few, in a worker while this thread stores when there are many. */
-export type CodeReader = { read(files: ReadOrder[]): Promise<ReadCode[]>; close(): Promise<void> }
-
-export function openCodeReader(project: string, bytes: number, open?: CodeParser): CodeReader {
-  return bytes < THREADS_PAY_FROM_BYTES ? inlineReader(project, open) : threadReader(project)
+/** Reads code files: here when there are few, in a process of its own while this one stores when there are more. */
+export type CodeReader = {
+  /** All of one sort: see `sortOf`. */
+  read(files: ReadOrder[]): Promise<ReadCode[]>
+  close(): Promise<void>
 }
+
+export type CodeReaderOptions = {
+  /** How much there is to read, and of which sorts. */
+  bytes: number
+  sorts: ReadonlySet<CodeSort>
+  /** This process is to stay small: nothing is read in it. */
+  apart?: boolean
+  /** A parser that is open already. */
+  open?: CodeParser
+}
+
+/** Starting a process costs as much as reading about this many bytes, and the parser's memory is given back when it ends. */
+const APART_FROM_BYTES = 128 << 10
+
+export function openCodeReader(project: string, { bytes, sorts, apart, open }: CodeReaderOptions): CodeReader {
+  const isLittle = bytes < APART_FROM_BYTES && !sorts.has("plain") && !apart
+  return open || isLittle ? inlineReader(project, open) : processReader(project)
+}
+
+/** Files of different sorts are read in differently started processes. */
+export type CodeSort = "optimized" | "plain"
+export const sortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
 /** The parser weighs 40 ms and 50 MB: nobody pays for it while no file has changed. */
 function inlineReader(project: string, open?: CodeParser): CodeReader {
@@ -29,78 +50,68 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
   }
 }
 
-export type CodeOrder = { id: number; files: ReadOrder[] }
-export type CodeAnswer = { id: number; read: ReadCode[] } | { id: number; error: string }
-
-const HEAP = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 160 }
+/** Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks. */
+const HEAP = ["--max-semi-space-size=4", "--max-old-space-size=128"]
+const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP, plain: [...HEAP, "--liftoff-only"] }
+/** The parser gives back little of what a large file took: a process that has grown to this is replaced by a new one. */
+const ENOUGH_MEMORY = 150e6
 
 /**
- * A thread that a file breaks, by using up its memory or by a fault in a grammar, is replaced by another one, and the
+ * A process that a file breaks, by using up its memory or by a fault in a grammar, is replaced by another one, and the
  * files under way are read one by one: only the one that breaks it again is passed over.
  */
-function threadReader(project: string): CodeReader {
-  let thread = startThread(project)
-  const readOne = async (file: ReadOrder): Promise<ReadCode> => {
+function processReader(project: string): CodeReader {
+  let current: { sort: CodeSort; reading: Apart<ReadOrder[], ReadCode[]> } | undefined
+  let last: Promise<unknown> = Promise.resolve()
+  let closed = false
+  const stop = async () => {
+    const stopping = current
+    current = undefined
+    await stopping?.reading.stop()
+  }
+  /** What went wrong is not for the files' sake. */
+  const isOurs = (error: unknown) => closed || error instanceof NotStarted
+  const readIn = async (sort: CodeSort, files: ReadOrder[]) => {
+    if (closed) throw new Error("Nothing is read any more")
+    if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()
+    current ??= { sort, reading: startApart("code-process", [project], FLAGS[sort]) }
+    return current.reading.ask(files)
+  }
+  const readOne = async (sort: CodeSort, file: ReadOrder): Promise<ReadCode> => {
     try {
-      return (await thread.read([file]))[0]!
-    } catch {
-      await thread.stop()
-      thread = startThread(project)
+      return (await readIn(sort, [file]))[0]!
+    } catch (error) {
+      if (isOurs(error)) throw error
+      await stop()
       return { type: "read", file: brokenFile(file.path) }
     }
   }
+  const readAll = async (files: ReadOrder[]): Promise<ReadCode[]> => {
+    const sort = sortOf(files[0]!.path)
+    try {
+      return await readIn(sort, files)
+    } catch (error) {
+      if (isOurs(error)) throw error
+      await stop()
+      const read: ReadCode[] = []
+      for (const file of files) read.push(await readOne(sort, file))
+      return read
+    }
+  }
   return {
-    read: async (files) => {
-      const asked = thread
-      try {
-        return await asked.read(files)
-      } catch {
-        if (asked === thread) {
-          await thread.stop()
-          thread = startThread(project)
-        }
-        const read: ReadCode[] = []
-        for (const file of files) read.push(await readOne(file))
-        return read
-      }
+    read: (files) => {
+      const read = last.then(() => readAll(files))
+      last = read.catch(() => {}) // told to whoever asked
+      return read
     },
-    close: () => thread.stop(),
+    close: () => {
+      closed = true
+      return stop()
+    },
   }
 }
 
 function brokenFile(path: string) {
   const nothing = { size: 0, modified_at: 0, lines: 0, definitions: [], imports: [], uses: [] }
   return { ...nothing, path: redactName(path), language: languageOf(path)!, version: CODE_VERSION, skipped: "broken" }
-}
-
-function startThread(project: string): { read(files: ReadOrder[]): Promise<ReadCode[]>; stop(): Promise<void> } {
-  const worker = new Worker(threadFile("code"), { workerData: { project }, resourceLimits: HEAP })
-  const waiting = new Map<number, { resolve: (read: ReadCode[]) => void; reject: (error: Error) => void }>()
-  let next = 0
-  let ended: Error | undefined
-  worker.on("message", (answer: CodeAnswer) => {
-    const asked = waiting.get(answer.id)
-    waiting.delete(answer.id)
-    if ("read" in answer) asked?.resolve(answer.read)
-    else asked?.reject(new Error(answer.error))
-  })
-  const fail = (error: Error) => {
-    ended ??= error
-    for (const { reject } of waiting.values()) reject(error)
-    waiting.clear()
-  }
-  worker.on("error", fail)
-  worker.on("exit", () => fail(new Error("The thread that reads code ended early")))
-  return {
-    read: (files) =>
-      new Promise((resolve, reject) => {
-        if (ended) return reject(ended)
-        const id = next++
-        waiting.set(id, { resolve, reject })
-        worker.postMessage({ id, files } satisfies CodeOrder)
-      }),
-    stop: async () => {
-      await worker.terminate()
-    },
-  }
 }

@@ -17,7 +17,7 @@ import {
 } from "../store/knowledge-code.ts"
 import { useRedaction } from "../store/knowledge-redaction.ts"
 import type { Knowledge } from "../store/knowledge-rows.ts"
-import { openCodeReader } from "./code-reader.ts"
+import { openCodeReader, sortOf } from "./code-reader.ts"
 import { listCodeFiles } from "./project-files.ts"
 import { isSameStamp, type ReadCode, type ReadOrder, smallFile, stampOf } from "./read-code.ts"
 import { redactName } from "./redact-name.ts"
@@ -34,13 +34,21 @@ export type CodeSync = {
   not_listed: number
 }
 
+export type CodeSyncOptions = {
+  signal?: AbortSignal
+  limit?: number
+  onProgress?: (done: number, total: number) => void
+  /** Nothing is parsed in this process. */
+  apart?: boolean
+}
+
 /** What is read and written at once: enough to make a transaction worth it, little enough to hold. */
-const BATCH = { files: 100, bytes: 1 << 20 }
+const BATCH = { files: 50, bytes: 256 << 10 }
 
 /** Brings what is known of a project's code up to date: reads what changed, forgets what is gone. */
 export async function syncProjectCode(
   { knowledge, project }: { knowledge: Knowledge; project: string },
-  options: { signal?: AbortSignal; limit?: number; onProgress?: (done: number, total: number) => void } = {},
+  options: CodeSyncOptions = {},
 ): Promise<CodeSync> {
   useRedaction(knowledge, REDACTION_VERSION)
   const { paths, not_listed } = await listCodeFiles(project, options)
@@ -48,8 +56,8 @@ export async function syncProjectCode(
   const names = paths.map(redactName)
   const here = projectPaths(project, names)
   const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
-  const { batches, bytes } = changedFiles(project, paths, known)
-  const reader = openCodeReader(project, bytes)
+  const { batches, sorts, bytes } = changedFiles(project, paths, known)
+  const reader = openCodeReader(project, { bytes, sorts, ...(options.apart && { apart: true }) })
   let done = paths.length - batches.reduce((sum, batch) => sum + batch.length, 0)
   try {
     // One batch is read while the one before it is stored.
@@ -103,7 +111,7 @@ export async function updateCodeFile(
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, 0, open)
+  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([sortOf(path)]), ...(open && { open }) })
   try {
     const [read] = await reader.read([{ path, ...(known && { known }) }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
@@ -119,21 +127,25 @@ function changedFiles(project: string, paths: string[], known: ReturnType<typeof
   const batches: ReadOrder[][] = []
   let bytes = 0
   let room = 0
-  for (const path of paths) {
-    const stamp = stampOf(project, path)
-    const before = known.get(redactName(path))
-    if (before && stamp && isSameStamp(before, stamp)) continue
-    const size = stamp?.size ?? 0
-    const last = batches.at(-1)
-    if (!last || last.length >= BATCH.files || size > room) {
-      batches.push([])
-      room = BATCH.bytes
+  for (const sort of ["optimized", "plain"] as const) {
+    let batch: ReadOrder[] | undefined
+    for (const path of paths) {
+      if (sortOf(path) !== sort) continue
+      const stamp = stampOf(project, path)
+      const before = known.get(redactName(path))
+      if (before && stamp && isSameStamp(before, stamp)) continue
+      const size = stamp?.size ?? 0
+      if (!batch || batch.length >= BATCH.files || size > room) {
+        batch = []
+        batches.push(batch)
+        room = BATCH.bytes
+      }
+      batch.push({ path, ...(before && { known: before }) })
+      room -= size
+      bytes += size
     }
-    batches.at(-1)!.push({ path, ...(before && { known: before }) })
-    room -= size
-    bytes += size
   }
-  return { batches, bytes }
+  return { batches, sorts: new Set(batches.map((batch) => sortOf(batch[0]!.path))), bytes }
 }
 
 function count(result: CodeSync, read: ReadCode[]): void {

@@ -2,7 +2,7 @@
 export const THREADS_PAY_FROM_BYTES = 4 << 20
 
 /** Source files run as they are in development; the bundle has the threads beside its first file. */
-export function threadFile(name: "read" | "store" | "code"): URL {
+export function threadFile(name: "read" | "store"): URL {
   const development = import.meta.url.endsWith(".ts")
   return new URL(development ? `./${name}-thread.ts` : `../${name}-thread.js`, import.meta.url)
 }

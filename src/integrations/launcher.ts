@@ -1,4 +1,5 @@
 import { realpathSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import type { Bin, WantedFile } from "./agent.ts"
@@ -65,18 +66,88 @@ function homeLines(dexHome: string | undefined): string {
   return dexHome ? `: "\${DEX_HOME:=${dexHome.replace(/["$`\\]/g, "\\$&")}}"\nexport DEX_HOME\n` : ""
 }
 
-/** Where dex is gone, an agent's work goes on: some agents take a hook's failure for a veto. */
+/** With more programs than this waiting for each of a machine's processors, Node does not even start in the time there is. */
+const CROWD = 3
+
+/**
+ * Where dex is gone, an agent's work goes on: some agents take a hook's failure for a veto. Node alone takes longer to start
+ * on a busy machine than an agent should wait. So this program, which starts in a few milliseconds, keeps the time: what Node
+ * finds by then is printed, and what it finds later is said at the session's next event.
+ */
 function hookProgram({ node, script }: Program, dexHome: string | undefined): string {
   return `#!/bin/sh
 # Agents' hooks ask it what dex knows of this moment; mostly it says nothing. Written by \`dex install\`;
 # \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
 node=${quoted(node)}
 script=${quoted(script)}
-${homeLines(dexHome)}case "$DEX_QUIET" in "" | 0 | false) ;; *) script= ;; esac
+unset DEX_HOOK_LATE
+crowd=${CROWD * availableParallelism()}
+${homeLines(dexHome)}dex=\${DEX_HOME:-$HOME/.dex}
+case "$DEX_QUIET" in "" | 0 | false) ;; *) script= ;; esac
 # What was sent is read: an agent must not find its pipe broken.
-if [ ! -f "$script" ]; then cat >/dev/null; exit 0; fi
-if [ ! -x "$node" ]; then node=$(command -v node) || exit 0; fi
-exec "$node" "$script" hook "$@" 2>/dev/null
+if [ ! -f "$script" ] || [ ! -f "$dex/history.db" ]; then cat >/dev/null; exit 0; fi
+if [ ! -x "$node" ]; then node=$(command -v node) || { cat >/dev/null; exit 0; }; fi
+asked=$(cat)
+
+# The session's name, which agents say first, becomes part of a file's name.
+session=$asked
+if [ "\${#session}" -gt 4000 ]; then session=$(printf '%.4000s' "$asked"); fi
+case $session in
+*'"session_id"'*)
+  session=\${session#*'"session_id"'}
+  session=\${session#*\\"}
+  session=\${session%%\\"*}
+  ;;
+*) session= ;;
+esac
+case $session in *[!A-Za-z0-9_-]*) session= ;; esac
+if [ -z "$session" ] || [ "\${#session}" -gt 100 ] || { [ ! -d "$dex/late" ] && ! mkdir -m 700 "$dex/late" 2>/dev/null; }; then
+  printf '%s' "$asked" | "$node" "$script" hook "$@" 2>/dev/null
+  exit 0
+fi
+
+# In a session of its own it is not slowed down by what else was started from here.
+apart=
+if command -v setsid >/dev/null; then apart=setsid; fi
+export DEX_HOOK_LATE="$dex/late/$session.$$"
+{ printf '%s' "$asked" | $apart "$node" "$script" hook "$@"; } >/dev/null 2>&1 &
+asking=$!
+
+# Where it could not be done in time, nobody waits.
+ms=250
+case $DEX_HOOK_MS in
+"" | *[!0-9]* | 0?* | ?????*)
+  if read -r _ _ _ running _ </proc/loadavg && [ "\${running%%/*}" -gt "$crowd" ]; then ms=0; fi
+  ;;
+*) ms=$DEX_HOOK_MS ;;
+esac 2>/dev/null
+if [ "$ms" -gt 900 ]; then ms=900; fi
+ms=$((ms - 50))
+if [ "$ms" -gt 0 ]; then
+  case $ms in ?) ms=00$ms ;; ??) ms=0$ms ;; esac
+  late=
+  trap late=yes USR1
+  { sleep "0.$ms"; kill -USR1 $$; } </dev/null >/dev/null 2>&1 &
+  [ "$late" ] || wait $asking
+  kill $! 2>/dev/null
+fi
+
+case $1 in opencode) between="
+" ;; *) between='\\n' ;; esac
+said=
+for one in "$dex/late/$session".*; do
+  # Another of the session's hooks may take it at the same time.
+  [ -f "$one" ] && mv "$one" "$one~" 2>/dev/null || continue
+  if [ "$(find "$one~" -mmin -10 2>/dev/null)" ]; then said=$said\${said:+$between}$(cat "$one~"); fi
+  rm -f "$one~"
+done
+if [ "$said" ]; then
+  case $1 in
+  opencode) printf '%s' "$said" ;;
+  *) printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"%s"}}' "$2" "$said" ;;
+  esac
+fi
+exit 0
 `
 }
 

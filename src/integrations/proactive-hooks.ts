@@ -5,7 +5,7 @@ import { type HookStart, hookStart } from "./start.ts"
 /** An event at which dex is asked, for some of the agent's tools only where `tools` names them. */
 export type HookEvent = { event: string; tools?: string }
 
-/** Behind dex's own stop after 250 ms; no agent waits longer than this, whatever happens. */
+/** Behind dex's own quarter of a second; no agent waits longer than this, whatever happens. */
 export const HOOK_TIMEOUT_MS = 1_000
 /** PowerShell, which some agents start on Windows before dex, may take most of a second by itself. */
 const SHELL_FACTOR = 3

@@ -21,6 +21,8 @@ export type Freshness = {
 
 /** What was looked for within this time is new enough: a burst of calls looks once. */
 const RECENT_MS = 1_000
+/** There are as many servers as agents at work: what they read must not make them large. */
+const HEAP = { maxYoungGenerationSizeMb: 6 }
 const STILL_LEARNING = "dex is still learning: this is what is known so far. Ask again in a moment."
 
 /** Looks for what is new in a thread of its own, one look at a time, so that answers never wait behind it. */
@@ -34,7 +36,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
   let lookedAt = Number.NEGATIVE_INFINITY
   let freshAsOf: number | undefined
   const startThread = () => {
-    const made = new Worker(threadFile(), { workerData: start, stdout: true, stderr: true })
+    const made = new Worker(threadFile(), { workerData: start, stdout: true, stderr: true, resourceLimits: HEAP })
     // Only JSON-RPC may reach stdout, whatever a thread prints.
     made.stdout.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))
     made.stderr.on("data", (chunk: Buffer) => log(chunk.toString().trimEnd()))

@@ -1,12 +1,16 @@
 import { parentPort, workerData } from "node:worker_threads"
+import { doApart } from "../app/apart.ts"
 import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
-import { syncWithThreads } from "../ingest/sync-thread.ts"
+import { sync } from "../ingest/sync.ts"
 import { learnNow } from "../tools/learned.ts"
 import type { ThreadAnswer, ThreadOrder, ThreadStart } from "./fresh.ts"
 
 // Reads what is new, and learns from it, while the server answers. Each order opens the databases anew: the index may have
 // been switched.
+
+/** More than this is read in a process that ends: read here, a few megabytes make the server 50 to 90 MB larger for good. */
+const MOST_BYTES_HERE = 256 << 10
 
 const start = workerData as ThreadStart
 const say = (answer: ThreadAnswer) => parentPort!.postMessage(answer)
@@ -21,12 +25,17 @@ parentPort!.on("message", async (order: ThreadOrder) => {
 })
 
 async function obey(order: Exclude<ThreadOrder, { type: "stop" }>): Promise<ThreadAnswer> {
-  const dex = createDex({ ...start, signal: stop.signal })
+  const dex = createDex({ ...start, signal: stop.signal, staysSmall: true })
   try {
     if (order.type === "learn") return { type: "learned", notes: await learnNow(dex, order.also) }
-    const { complete, busy } = await syncWithThreads(await dex.syncDeps(), dex.home.index, { signal: stop.signal })
-    if (!busy && dex.knows()) await learnNow(dex)
-    return { type: "looked", complete }
+    const little = { mostBytes: MOST_BYTES_HERE, signal: stop.signal }
+    const read = await sync(await dex.syncDeps(), little)
+    if ("largestUnitBytes" in read) {
+      const { complete } = await doApart("read", { ...start, signal: stop.signal })
+      return { type: "looked", complete }
+    }
+    if (!read.busy && dex.knows()) await learnNow(dex)
+    return { type: "looked", complete: read.complete }
   } catch (error) {
     return { type: "failed", problem: messageOf(error) }
   } finally {

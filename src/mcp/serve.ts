@@ -1,3 +1,4 @@
+import { setFlagsFromString } from "node:v8"
 import type { Server } from "@modelcontextprotocol/server"
 import { serveStdio } from "@modelcontextprotocol/server/stdio"
 import { createDex } from "../app/dex.ts"
@@ -24,6 +25,8 @@ const PARENT_EVERY_MS = 1_000
  * parent dies, with anything still running: a sync that is cut off goes on at the next one, and an orphan helps nobody.
  */
 export function serve({ version, env, cwd }: ServeOptions, create: Create = createServer): Promise<never> {
+  // There are as many servers as agents at work. Left to itself, V8 lets garbage grow by 50 MB before it looks.
+  setFlagsFromString("--optimize-for-size")
   const write = takeStdout()
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))

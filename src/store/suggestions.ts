@@ -35,6 +35,8 @@ export type SuggestionFilter = {
   limit: number
 }
 
+export type SaveOptions = { would?: boolean; subscription?: string; once?: boolean }
+
 /** The history's token, and the newest suggestion. */
 export type Observed = { token: string; seq: number }
 
@@ -46,9 +48,10 @@ export type Mute = { type: "kind" | "project"; name: string; at: number }
  */
 export type Suggestions = {
   /**
-   * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it.
+   * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. With `once`, not
+   * where the session was told of one of its items meanwhile.
    */
-  save(suggestion: Suggestion, how?: { would?: boolean; subscription?: string }): Kept
+  save(suggestion: Suggestion, how?: SaveOptions): Kept
   /** The keys of what this session was told; with `would`, of what it would have been told too. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
   /** Newest first, unless `after` is given. */
@@ -200,12 +203,12 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
   }
 }
 
-function save(
-  db: Db,
-  suggestion: Suggestion,
-  { would = false, subscription }: { would?: boolean; subscription?: string },
-): Kept {
+function save(db: Db, suggestion: Suggestion, { would = false, subscription, once }: SaveOptions): Kept {
   const { id, moment, items, status, latency_ms } = suggestion
+  if (once && moment.source && moment.session) {
+    const told = seen(db, moment.source, moment.session, would)
+    if (items.some(({ key }) => told.has(key))) return { kept: false, why: "The session was told of it meanwhile." }
+  }
   if (subscription !== undefined) {
     const refused = subscriptions.trigger(db, subscription, moment.at)
     if (refused !== undefined) return { kept: false, why: refused }
@@ -247,7 +250,7 @@ function withoutSecrets(moment: Moment, redact: OpenOptions["redact"] = (text) =
     const said = moment[field]
     if (said !== undefined) clean[field] = redact(said).slice(0, LONGEST_TEXT)
   }
-  if (moment.recent_files) clean.recent_files = moment.recent_files.map(redact)
+  if (moment.recent_files) clean.recent_files = moment.recent_files.map((path) => redact(path))
   return clean
 }
 

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { inTransaction } from "../store/database.ts"
 import {
@@ -54,7 +55,10 @@ export async function learn(
       continue
     }
     const facts: Learned[] = []
-    for (const change of await withParents(store, knowledge, feed.changes)) facts.push(await factsOf(store, change))
+    for (const change of await withParents(store, knowledge, feed.changes)) {
+      facts.push(await factsOf(store, change))
+      await setImmediate() // whoever says that it is enough must be heard
+    }
     if (feed.token !== token && !save(knowledge, facts, token, feed.token)) continue
     learned += feed.changes.length
     if (feed.changes.length > 0) options.onProgress?.(learned)

@@ -40,6 +40,10 @@ export type Dex = {
   learnBehind?: (also: AlsoRead) => Promise<string[]>
   /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
   takeDamaged(): Promise<string[]>
+  /** Learns in a process of its own, for who holds the lock. */
+  learnApart(): Promise<{ complete: boolean }>
+  /** Runs beside a server's answers: what takes memory is done in another process, little of it too. */
+  staysSmall?: boolean
   syncDeps(): Promise<SyncDeps>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void

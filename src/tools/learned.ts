@@ -2,7 +2,7 @@ import { optedIn } from "../config/projects.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { REDACTION_VERSION } from "../ingest/redact-version.ts"
 import { hiddenFrom } from "../search/scope.ts"
-import { isPurgeDue, type Knowledge, purgeKnowledge } from "../store/knowledge.ts"
+import { isPurgeDue, type Knowledge, learnedToken, purgeKnowledge } from "../store/knowledge.ts"
 import { keepProjects } from "../store/knowledge-projects.ts"
 import { useRedaction } from "../store/knowledge-redaction.ts"
 import { tryLock } from "../store/lock.ts"
@@ -71,8 +71,20 @@ export async function addAlone<T>({ home }: Pick<Dex, "home">, work: () => Promi
   }
 }
 
-/** What was forgotten is in no byte of the facts afterwards. */
 async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
+  return (await isMuch(dex)) ? dex.learnApart() : learnHere(dex)
+}
+
+/** A few conversations are sooner learned from than a process is started. */
+const FEW = 16
+
+async function isMuch(dex: Dex): Promise<boolean> {
+  const { rebuild, more } = await (await dex.store()).changes(learnedToken(await dex.knowledge()), FEW)
+  return rebuild || more
+}
+
+/** In this process. What was forgotten is in no byte of the facts afterwards. */
+export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   const { learn } = await import("../suggest/learn.ts") // who leaves it to another need not load it

@@ -35,7 +35,8 @@ async function readCode(dex: Dex, knowledge: Knowledge, project: string): Promis
   const onProgress = (done: number, total: number) =>
     dex.onProgress?.({ phase: "learning", done, total, bytes: done, bytesTotal: total })
   try {
-    const { not_listed } = await syncProjectCode({ knowledge, project }, { signal, onProgress })
+    const options = { signal, onProgress, ...(dex.staysSmall && { apart: true }) }
+    const { not_listed } = await syncProjectCode({ knowledge, project }, options)
     return not_listed === 0 ? [] : [`${not_listed} of its code files are beyond what is read of one project.`]
   } catch (error) {
     if (time.aborted) return ["Its code is not read whole yet: the next time goes on, and `dex watch` reads it all."]

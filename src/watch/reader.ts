@@ -14,6 +14,8 @@ export type Reader = {
 
 /** While something happens it is kept; then it ends, and its memory is given back. */
 const IDLE_MS = 20_000
+/** Left to itself, V8 lets new garbage grow to 50 MB and more before it looks. */
+const HEAP = ["--max-semi-space-size=4"]
 
 /** Reads in a process of its own, started when there is something to do. */
 export function createReader(start: ReaderStart, log: (line: string) => void): Reader {
@@ -23,7 +25,7 @@ export function createReader(start: ReaderStart, log: (line: string) => void): R
     const made = fork(processFile(), [start.version], {
       cwd: start.cwd,
       env: start.env as NodeJS.ProcessEnv,
-      execArgv: [],
+      execArgv: HEAP,
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     })
     const gone = () => {

@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { openParser } from "../../src/code/parse.ts"
@@ -247,15 +257,55 @@ test("a secret in a comment is redacted before it is stored", async () => {
   expect(definitionsIn(knowledge, project, "a.ts")[0]!.doc).toMatch(/^Uses \[REDACTED:.*\] to log in\.$/)
 })
 
-test("much code is read in a thread of its own, with the same result", async () => {
+/** Enough of it that another process reads it, in several batches. */
+function much(): Files {
   const words = "// Words that cost little to read, and count as bytes all the same.\n".repeat(1_100)
   const body = "export function f() { g() }\n"
-  const many = Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`src/m${i}.ts`, `${words}${body}// ${i}\n`]))
-  const { knowledge, project, names, sync } = open(many)
-  expect(await sync()).toMatchObject({ files: 70, read: 70, skipped: {} })
+  return Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`src/m${i}.ts`, `${words}${body}// ${i}\n`]))
+}
+
+/** Processes that this one has started and that still run. Linux only. */
+function children(): number[] {
+  return readdirSync("/proc/self/task").flatMap((thread) =>
+    readFileSync(`/proc/self/task/${thread}/children`, "utf8").split(" ").filter(Boolean).map(Number),
+  )
+}
+
+test("much code is read in a process of its own, with the same result, and so is what must not be optimised", async () => {
+  const { knowledge, project, names, sync } = open({
+    ...much(),
+    "run.sh": "go() { :; }\n",
+    "a.c": "int one(void) {}\n",
+  })
+  expect(await sync()).toMatchObject({ files: 72, read: 72, skipped: {} })
   expect(names("src/m69.ts")).toEqual(["f"])
-  expect(codeCounts(knowledge, project)).toMatchObject({ definitions: 70, uses: 70 })
+  expect([names("run.sh"), names("a.c")]).toEqual([["go"], ["one"]])
+  expect(codeCounts(knowledge, project)).toMatchObject({ definitions: 72, uses: 70 })
 }, 120_000)
+
+test.skipIf(!existsSync("/proc/self/task"))(
+  "a process that is killed while it reads code loses nothing, and one that is stopped leaves none behind",
+  async () => {
+    const before = children()
+    const ours = () => children().filter((pid) => !before.includes(pid))
+    const { at, project, names } = open(much())
+    let killed = 0
+    const onProgress = () => {
+      if (killed === 0) for (const pid of ours()) killed += process.kill(pid, "SIGKILL") ? 1 : 0
+    }
+    expect(await syncProjectCode(at, { onProgress })).toMatchObject({ files: 70, read: 70, skipped: {} })
+    expect(killed).toBe(1)
+    expect(names("src/m69.ts")).toEqual(["f"])
+    expect(ours()).toEqual([])
+    write(project, Object.fromEntries(Object.entries(much()).map(([path, text]) => [path, `${text}// again\n`])))
+    const stop = new AbortController()
+    const stopped = syncProjectCode(at, { signal: stop.signal, onProgress: () => stop.abort() })
+    await expect(stopped).rejects.toThrow()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(ours()).toEqual([])
+  },
+  120_000,
+)
 
 /** What another database knows that reads the project now for the first time. */
 async function readAnew(project: string) {

@@ -157,8 +157,14 @@ test("what was typed and printed at the moment is kept without its secrets", () 
   const suggestions = openSuggestions(path, { redact: redactText })
   onTestFinished(() => suggestions.close())
   const key = `AKIA${"Q".repeat(8)}ZXCV2345`
-  const moment = { prompt: `is ${key} right?`, command: `login ${key}`, error: `no such key ${key}` }
-  suggestions.save(suggestionOf("a", { moment }))
+  const moment = {
+    prompt: `is ${key} right?`,
+    command: `login ${key}`,
+    error: `no such key ${key}`,
+    recent_files: ["src/a.ts", `keys/${key}.pem`, "src/password=b.ts"],
+  }
+  expect(suggestions.save(suggestionOf("a", { moment }))).toMatchObject({ kept: true })
+  expect(suggestions.get("a")?.moment.recent_files?.[0]).toBe("src/a.ts")
   expect(suggestions.get("a")?.moment.command).toMatch(/^login \[REDACTED:/)
   const bytes = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), "latin1"))
   expect(bytes.join("")).not.toContain(key)

@@ -28,11 +28,17 @@ export function dex(
   })
 }
 
-export function startDex(home: string, args: string[], program = DEX, env: Record<string, string> = {}): ChildProcess {
+export function startDex(
+  home: string,
+  args: string[],
+  program = DEX,
+  env: Record<string, string> = {},
+  cwd = home,
+): ChildProcess {
   return spawn(process.execPath, [program, ...args], {
     env: environment(home, env),
     stdio: ["ignore", "pipe", "pipe"],
-    cwd: home,
+    cwd,
   })
 }
 

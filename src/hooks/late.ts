@@ -1,0 +1,20 @@
+import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+
+/** After this nobody wants to hear it; `dex-hook` does not say it either. */
+const STALE_MS = 600_000
+
+/** Puts what is to be said where `dex-hook` finds it, whole or not at all, and takes away what nobody has asked for. */
+export function leave(file: string, said: string, now: number): void {
+  const folder = dirname(file)
+  if (said !== "") {
+    const unfinished = join(folder, `.${process.pid}`)
+    writeFileSync(unfinished, said, { mode: 0o600 })
+    renameSync(unfinished, file)
+  }
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name)
+    const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs
+    if (written !== undefined && now - written > STALE_MS) rmSync(path, { force: true })
+  }
+}

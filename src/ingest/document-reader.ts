@@ -1,0 +1,51 @@
+import { type Apart, NotStarted, startApart } from "./apart.ts"
+import type { DocumentOrder, ReadDocument } from "./read-document.ts"
+
+/** Reads documents: here when there are few, in a process of its own while this one stores when there are more. */
+export type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close(): Promise<void> }
+
+/** Starting a process costs as much as reading about this many bytes. */
+const APART_FROM_BYTES = 256 << 10
+/** Left to itself, V8 lets garbage grow to hundreds of megabytes before it looks. A document that needs more gets more. */
+const HEAP = ["--max-semi-space-size=16", "--max-old-space-size=96"]
+const LARGE_HEAP = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
+/** A process that has grown to this is replaced by a new one. */
+const ENOUGH_MEMORY = 200e6
+
+export function openDocumentReader(bytes: number): DocumentReader {
+  return bytes < APART_FROM_BYTES ? inlineReader() : processReader()
+}
+
+function inlineReader(): DocumentReader {
+  return {
+    read: async (order) => (await import("./read-document.ts")).readSections(order),
+    close: async () => {},
+  }
+}
+
+/** A document that breaks the process is tried once more, with room. */
+function processReader(): DocumentReader {
+  let current: Apart<DocumentOrder, ReadDocument> | undefined
+  const stop = async () => {
+    const stopping = current
+    current = undefined
+    await stopping?.stop()
+  }
+  const readIn = async (heap: string[], order: DocumentOrder) => {
+    current ??= startApart("document-process", [], heap)
+    return current.ask(order)
+  }
+  return {
+    read: async (order) => {
+      if (current && current.memory() > ENOUGH_MEMORY) await stop()
+      try {
+        return await readIn(HEAP, order)
+      } catch (error) {
+        if (!current?.hasEnded() || error instanceof NotStarted) throw error
+        await stop()
+        return await readIn(LARGE_HEAP, order).finally(stop)
+      }
+    },
+    close: stop,
+  }
+}

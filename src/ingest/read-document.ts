@@ -1,0 +1,103 @@
+import { hash } from "node:crypto"
+import { join } from "node:path"
+import type { Message } from "../core/conversation.ts"
+import { formatOf, type ParsedDocument, parseDocument } from "../documents/document.ts"
+import { type DocumentFile, readDocument } from "../documents/files.ts"
+import type { Collection, UnitWrite } from "../store/store.ts"
+import { redactRecord } from "./redact.ts"
+import { redactName } from "./redact-name.ts"
+import { REDACTION_VERSION } from "./redact-version.ts"
+
+/** Another way to cut documents: all are read again. */
+export const DOCUMENTS_VERSION = 1
+
+/** A document that may have changed. `hash`: of the content that is stored, where it was read in today's way. */
+export type DocumentOrder = { collection: Collection; file: DocumentFile; hash?: string }
+/** Undefined where the content is what is stored. */
+export type ReadDocument = UnitWrite | undefined
+
+/** What a document says, cut into sections and redacted. Throws where it cannot be read. */
+export async function readSections({ collection, file, hash: known }: DocumentOrder): Promise<ReadDocument> {
+  const text = await readDocument(collection.root, file.path)
+  const content = hash("sha1", text, "hex")
+  return content === known ? undefined : writeOf(collection, file, text, `${stampOf(file)} ${content}`)
+}
+
+export function stampOf({ size, modified_at }: DocumentFile): string {
+  return `${size}-${Math.round(modified_at)}`
+}
+
+async function writeOf(collection: Collection, file: DocumentFile, text: string, stamp: string): Promise<UnitWrite> {
+  // Cut before it is redacted: a secret of several lines becomes one, and the lines must be the file's.
+  const raw = await parseDocument(text, formatOf(file.path) ?? "text")
+  const { record, redactions } = redactRecord({ title: raw.title, sections: raw.sections })
+  const parsed = { ...raw, ...(record as Pick<ParsedDocument, "title" | "sections">) }
+  const key = `${collection.name}/${file.path}`
+  const name = keptName(file.path)
+  const id = `${collection.name}/${name}`
+  const at = Math.round(file.modified_at)
+  const messages = messagesOf(id, parsed, collection)
+  return {
+    source: "docs",
+    unit: { key, path: join(collection.root, file.path), stamp, bornAt: at, modifiedAt: at },
+    seen: true,
+    cursor: "",
+    connector_version: DOCUMENTS_VERSION,
+    redaction_version: REDACTION_VERSION,
+    // The file itself is there to be read again.
+    raw: { mode: "replace", live: [], left: [] },
+    conversations:
+      messages.length === 0
+        ? []
+        : [
+            {
+              id,
+              kind: "document",
+              title: { text: parsed.title || name, from: "person" },
+              cwds: [],
+              started_at: at,
+              ended_at: at,
+              authority: 0,
+              messages,
+              ...(collection.project !== undefined && { project: collection.project }),
+            },
+          ],
+    tellsAll: true,
+    dropsUntold: true,
+    skipped: parsed.problems.map((reason) => ({ reason, where: name })),
+    unknown: {},
+    redactions,
+  }
+}
+
+/** Two documents whose names differ by a secret only are still two. */
+export function keptName(path: string): string {
+  const name = redactName(path)
+  return name === path ? path : `${name}~${hash("sha256", path, "hex").slice(0, 8)}`
+}
+
+function messagesOf(id: string, { sections }: ParsedDocument, { kind }: Collection): Message[] {
+  const headings = sections.map((section) => section.headings.at(-1) ?? "")
+  const times = Map.groupBy(headings, (heading) => heading.toLowerCase())
+  const origin = kind === "git" || kind === "npm" ? ("web" as const) : ("document" as const)
+  return sections
+    .filter((section) => section.text.trim() !== "")
+    .map((section) => {
+      const heading = section.headings.at(-1) ?? ""
+      const isUnique = heading !== "" && times.get(heading.toLowerCase())!.length === 1
+      const { anchor, first_line, last_line } = section
+      const name = isUnique ? heading : anchor
+      return {
+        key: `${id}§${anchor}`,
+        role: "document",
+        parts: [
+          {
+            type: "text",
+            text: section.text,
+            origin,
+            section: { name, anchor, headings: section.headings, first_line, last_line },
+          },
+        ],
+      }
+    })
+}

@@ -1,0 +1,137 @@
+import { spawn } from "node:child_process"
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { beforeAll, expect, test } from "vitest"
+import { openSuggestions } from "../../src/store/suggestions.ts"
+import { dex, type Run } from "../support/dex.ts"
+import { failedWith, homeThatSolved, readsUnknown } from "../support/solved.ts"
+import { itemOf, suggestionOf } from "../support/suggestions.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
+
+const home = sharedTempDir()
+beforeAll(() => homeThatSolved(home, 3))
+
+/** Nobody waits for an answer. */
+const NO_TIME = { DEX_HOOK_MS: "1" }
+const PATIENT = { DEX_HOOK_MS: "900" }
+const FAILED = ["claude_code", "PostToolUseFailure"]
+const READS = ["claude_code", "PreToolUse"]
+
+/** As an agent starts it: its program, in the environment of a desktop. */
+function hook(words: string[], stdin: string, env: Record<string, string>, of = home): Promise<Run> {
+  const child = spawn(join(home, ".dex", "bin", "dex-hook"), words, {
+    env: { PATH: "/usr/bin:/bin", HOME: of, DEX_PROACTIVE_MODE: "speak", ...env },
+    stdio: ["pipe", "pipe", "pipe"],
+  })
+  const said = { stdout: "", stderr: "" }
+  child.stdout.on("data", (text) => {
+    said.stdout += text
+  })
+  child.stderr.on("data", (text) => {
+    said.stderr += text
+  })
+  child.stdin.end(stdin)
+  return new Promise((ended) => child.on("close", (code) => ended({ code, ...said })))
+}
+
+const SILENT = { code: 0, stdout: "", stderr: "" }
+const late = (...of: string[]) => join(home, ".dex", "late", ...of)
+const waiting = (session: string) =>
+  existsSync(late()) ? readdirSync(late()).filter((name) => name.startsWith(`${session}.`)) : []
+
+/** A hook that nobody waited for has found something. */
+async function foundLate(session: string, i: number): Promise<void> {
+  expect(await hook(FAILED, failedWith(session, i), NO_TIME)).toEqual(SILENT)
+  await expect.poll(() => waiting(session), { timeout: 20_000 }).toHaveLength(1)
+}
+
+test("what was found when nobody waited any more is said at the session's next event, once", async () => {
+  await foundLate("one", 0)
+  expect(statSync(late()).mode & 0o077).toBe(0)
+  expect(statSync(late(waiting("one")[0]!)).mode & 0o077).toBe(0)
+  expect(await hook(READS, readsUnknown("other"), PATIENT)).toEqual(SILENT)
+
+  const { code, stdout, stderr } = await hook(READS, readsUnknown("one"), PATIENT)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+  const { hookSpecificOutput } = JSON.parse(stdout)
+  expect(hookSpecificOutput.hookEventName).toBe("PreToolUse")
+  expect(hookSpecificOutput.additionalContext).toMatch(/^<dex-context>\n.*\n- fix: .*token0\.ts.*\n<\/dex-context>$/)
+  expect(hookSpecificOutput.additionalContext).toContain('session.run("\\\\0")')
+
+  expect(waiting("one")).toEqual([])
+  expect(await hook(READS, readsUnknown("one"), PATIENT)).toEqual(SILENT)
+  expect(await hook(FAILED, failedWith("one", 0), PATIENT)).toEqual(SILENT)
+})
+
+test("what is found in time is said at once, together with what was late", async () => {
+  for (let i = 0; i < 40; i++) {
+    const session = `both-${i}`
+    await foundLate(session, 1)
+    const { stdout } = await hook(FAILED, failedWith(session, 2), PATIENT)
+    const said = JSON.parse(stdout).hookSpecificOutput.additionalContext
+    expect(said).toContain("token1.ts")
+    if (said.includes("token2.ts")) return expect(said.match(/<dex-context>/g)).toHaveLength(2)
+  }
+  throw new Error("It was never found in time, 40 times: this machine is too busy.")
+})
+
+test("OpenCode's plugin gets the bare text", async () => {
+  const { session_id, cwd, tool_input, error } = JSON.parse(failedWith("ses_1", 0))
+  const failed = JSON.stringify({ session_id, cwd, tool_name: "bash", tool_input, exit: 1, output: error })
+  const after = ["opencode", "tool.execute.after"]
+  expect(await hook(after, failed, NO_TIME)).toEqual(SILENT)
+  await expect.poll(() => waiting("ses_1"), { timeout: 20_000 }).toHaveLength(1)
+  const { stdout } = await hook(after, JSON.stringify({ session_id, cwd, tool_name: "list" }), PATIENT)
+  expect(stdout).toMatch(/^<dex-context>\n.*not an instruction.*\n- fix: .*token0\.ts.*\n<\/dex-context>$/)
+})
+
+test("after ten minutes it is no longer said", async () => {
+  await foundLate("old", 0)
+  const [name] = waiting("old")
+  const then = Date.now() / 1000 - 11 * 60
+  utimesSync(late(name!), then, then)
+  expect(await hook(READS, readsUnknown("old"), PATIENT)).toEqual(SILENT)
+  expect(waiting("old")).toEqual([])
+
+  await foundLate("gone", 0)
+  utimesSync(late(waiting("gone")[0]!), then, then)
+  await foundLate("here", 0)
+  await expect.poll(() => waiting("gone"), { timeout: 20_000 }).toEqual([])
+})
+
+test("a session's name leads to no other file", async () => {
+  mkdirSync(late(), { recursive: true })
+  writeFileSync(late("private.1"), "SECRET")
+  writeFileSync(join(home, ".dex", "up.1"), "SECRET")
+  for (const session of ["../up", "*", "private*", "pri[v]ate", "a b", "$HOME", "`id`", "", ".", "x".repeat(200)]) {
+    const before = readdirSync(late())
+    const { code, stdout, stderr } = await hook(READS, readsUnknown(session), PATIENT)
+    expect({ code, stdout, stderr }, session).toEqual(SILENT)
+    expect(readdirSync(late()), session).toEqual(before)
+  }
+  expect(readFileSync(late("private.1"), "utf8")).toBe("SECRET")
+})
+
+test("where there is no history, nothing is said and nothing is made", async () => {
+  const empty = tempDir()
+  expect(await hook(FAILED, failedWith("x", 0), PATIENT, empty)).toEqual(SILENT)
+  expect(readdirSync(empty)).toEqual([])
+})
+
+test("dex forget forgets it too", async () => {
+  await foundLate("forgotten", 0)
+  const { code } = await dex(home, ["forget", "claude_code:00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa", "--yes"])
+  expect(code).toBe(0)
+  expect(existsSync(late())).toBe(false)
+})
+
+test("two hooks of a session that find the same say it once", () => {
+  const suggestions = openSuggestions(join(tempDir(), "suggest.db"))
+  const save = (id: string, key: string, session: string) =>
+    suggestions.save(suggestionOf(id, { items: [itemOf({ key })], moment: { session } }), { once: true })
+  expect(save("a".repeat(16), "fix:1", "s1")).toMatchObject({ kept: true })
+  expect(save("b".repeat(16), "fix:1", "s1")).toMatchObject({ kept: false })
+  expect(save("c".repeat(16), "fix:2", "s1")).toMatchObject({ kept: true })
+  expect(save("d".repeat(16), "fix:1", "s2")).toMatchObject({ kept: true })
+  suggestions.close()
+})

@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { loadavg } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { expect, onTestFinished, test } from "vitest"
+import { failedWith, homeThatSolved, readsUnknown } from "../support/solved.ts"
+import { tempDir } from "../support/temp.ts"
+
+/** 10 in CI, 100 by `npm run torture -- hooks`. */
+const THINGS = Number(process.env.DEX_HOOKS ?? 10)
+const BUSY = 16
+/** So many agents are at work. */
+const AGENTS = 5
+/** Between two of its events an agent asks a model, and runs what the model wants. */
+const AGENT_MS = 3_000
+/** Agents end a hook after this time. */
+const LIMIT_MS = 1_000
+
+test.skipIf(process.platform === "win32")(
+  `beside ${BUSY} busy programs hooks end in time, and ${THINGS} things worth saying are said at the event or the next`,
+  async () => {
+    const home = tempDir()
+    await homeThatSolved(home, THINGS)
+    keepBusy()
+    await setTimeout(1_000)
+    const calls: Called[] = []
+    let atOnce = 0
+    let atNext = 0
+    for (let first = 0; first < THINGS; first += AGENTS) {
+      const unsaid: number[] = []
+      for (let i = first; i < Math.min(first + AGENTS, THINGS); i++) {
+        const event = await hook(home, "PostToolUseFailure", failedWith(`session-${i}`, i))
+        calls.push(event)
+        if (event.said.includes(`token${i}.ts`)) atOnce++
+        else unsaid.push(i)
+      }
+      await setTimeout(AGENT_MS)
+      for (const i of unsaid) {
+        const next = await hook(home, "PreToolUse", readsUnknown(`session-${i}`))
+        calls.push(next)
+        if (next.said.includes(`token${i}.ts`)) atNext++
+      }
+    }
+    const took = calls.map(({ ms }) => ms).sort((a, b) => a - b)
+    const p = (share: number) => took[Math.ceil(share * took.length) - 1]!.toFixed(0)
+    console.log(
+      `of ${THINGS} things worth saying ${atOnce} were said at the event, ${atNext} at the next; ` +
+        `${calls.length} hooks: median ${p(0.5)}, p95 ${p(0.95)}, slowest ${p(1)} ms; load average ${loadavg()[0]!.toFixed(1)}`,
+    )
+    expect(calls.filter(({ code }) => code !== 0)).toEqual([])
+    expect(atOnce + atNext).toBeGreaterThanOrEqual(0.8 * THINGS)
+    expect(took.filter((ms) => ms > LIMIT_MS)).toEqual([])
+  },
+  THINGS * 20_000 + 120_000,
+)
+
+/** Each in a session of its own: Linux divides its processors between sessions first, and each is to get as much as a hook. */
+function keepBusy(): void {
+  const busy = Array.from({ length: BUSY }, () =>
+    spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore", detached: true }),
+  )
+  onTestFinished(() => {
+    for (const program of busy) program.kill("SIGKILL")
+  })
+}
+
+type Called = { code: number | null; said: string; ms: number }
+
+function hook(home: string, event: string, stdin: string): Promise<Called> {
+  const started = performance.now()
+  const child: ChildProcess = spawn(join(home, ".dex", "bin", "dex-hook"), ["claude_code", event], {
+    env: { PATH: process.env.PATH, HOME: home, DEX_PROACTIVE_MODE: "speak" },
+    stdio: ["pipe", "pipe", "ignore"],
+  })
+  let said = ""
+  child.stdout!.on("data", (text) => {
+    said += text
+  })
+  child.stdin!.on("error", () => {}) // it ended before it had read everything
+  child.stdin!.end(stdin)
+  return new Promise((ended) => child.on("close", (code) => ended({ code, said, ms: performance.now() - started })))
+}
