@@ -10,7 +10,7 @@ const ALONE = [
   "test/mcp/{lifecycle,http}.test.ts",
   "test/code/parse.test.ts",
   "test/connectors/{claude-code,jsonl}.test.ts",
-  "test/ingest/redact.test.ts",
+  "test/redact/redact.test.ts",
   "test/search/search.test.ts",
   "test/store/suggestions.test.ts",
   "test/suggest/{decisions,fixes,subscriptions,tests}.test.ts",

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { syncProjectGit } from "../src/ingest/project-git.ts"
-import { openKnowledge } from "../src/store/knowledge.ts"
-import { changedTogether, commitsTouching } from "../src/store/knowledge-git.ts"
+import { changedTogether, commitsTouching } from "../src/store/knowledge/git.ts"
+import { openKnowledge } from "../src/store/knowledge/knowledge.ts"
 import type { Row } from "./measure.ts"
 
 const COMMITS = 10_000

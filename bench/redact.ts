@@ -5,9 +5,9 @@ import { globSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { parseObject } from "../src/connectors/record.ts"
-import { redactRecord, redactText } from "../src/ingest/redact.ts"
-import { leakOf, plant } from "../test/ingest/secrets.ts"
+import { parseObject } from "../src/core/record.ts"
+import { redactRecord, redactText } from "../src/redact/redact.ts"
+import { leakOf, plant } from "../test/redact/secrets.ts"
 
 const { values } = parseArgs({
   options: {

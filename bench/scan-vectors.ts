@@ -1,8 +1,8 @@
 // One nearest-neighbour query from a cold process. Prints how long it took from opening the database on.
 // Arguments: the database, the embedder's id, a file with the query as 32-bit floats.
 import { readFileSync } from "node:fs"
-import { openDatabase } from "../src/store/database.ts"
-import { scanVectors } from "../src/store/vectors.ts"
+import { scanVectors } from "../src/store/index/vectors.ts"
+import { openDatabase } from "../src/store/sqlite/database.ts"
 import { MIGRATIONS } from "./vectors-schema.ts"
 
 const [path, embedder, file] = process.argv.slice(2) as [string, string, string]

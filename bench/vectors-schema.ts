@@ -1,4 +1,4 @@
-import { VECTOR_SCHEMA } from "../src/store/vectors.ts"
+import { VECTOR_SCHEMA } from "../src/store/index/vectors.ts"
 
 /** Vectors hang on documents; for a bench of vectors alone their ids are enough. */
 export const MIGRATIONS: readonly [string, string][] = [

@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url"
 import { connectors } from "../src/connectors/index.ts"
 import { INDEX_FILE } from "../src/core/formats.ts"
 import { sync } from "../src/ingest/sync.ts"
-import { openIndex, type SearchIndex } from "../src/store/search-index.ts"
-import { openStore } from "../src/store/sqlite-store.ts"
-import type { Store } from "../src/store/store.ts"
+import { openStore } from "../src/store/history/sqlite-history.ts"
+import type { Store } from "../src/store/history/store.ts"
+import { openIndex, type SearchIndex } from "../src/store/index/search-index.ts"
 import type { Chat, EvalSet } from "./set.ts"
 
 export const CACHE_DIR = process.env.DEX_EVAL_CACHE ?? join(tmpdir(), "dex-eval")

@@ -24,7 +24,7 @@ const CAMPAIGNS = {
     file: "test/mcp/fuzz.test.ts",
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
   },
-  caps: { file: "test/agent/ask.test.ts", env: { DEX_LOOPS: "100" } },
+  caps: { file: "test/answers/ask.test.ts", env: { DEX_LOOPS: "100" } },
   push: { file: "test/suggest/push.test.ts", env: { DEX_PASSAGES: "72" } },
   webhooks: {
     file: "test/torture/webhooks.test.ts",

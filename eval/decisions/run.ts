@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { formatRef } from "../../src/core/ref.ts"
-import type { ConversationRow, StoredMessage } from "../../src/store/store.ts"
+import type { ConversationRow, StoredMessage } from "../../src/store/history/store.ts"
 import { type Decision, decisionsIn } from "../../src/suggest/decisions/decisions.ts"
 import { supersede } from "../../src/suggest/decisions/supersede.ts"
 import { openHome } from "../home.ts"

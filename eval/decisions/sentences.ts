@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { StoredMessage } from "../../src/store/store.ts"
+import type { StoredMessage } from "../../src/store/history/store.ts"
 
 /** A sentence as the labels know it. */
 export function sentenceHash(sentence: string): string {

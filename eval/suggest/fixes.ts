@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Store } from "../../src/store/store.ts"
+import type { Store } from "../../src/store/history/store.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
 import { type FoundFix, findFixes } from "../../src/suggest/fixes/like.ts"
 import { inTime, momentsOf } from "./replay.ts"

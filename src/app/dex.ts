@@ -3,11 +3,11 @@ import { homedir } from "node:os"
 import { dexHome } from "../config/home.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
-import type { Knowledge } from "../store/knowledge.ts"
-import { olderKnowledge } from "../store/older-files.ts"
-import type { SearchIndex } from "../store/search-index.ts"
-import type { Store } from "../store/store.ts"
-import type { Suggestions } from "../store/suggestions.ts"
+import type { Store } from "../store/history/store.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import { olderKnowledge } from "../store/sqlite/older-files.ts"
+import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import type { Dex } from "../tools/context.ts"
 import { clearListings, readListing } from "./listing.ts"
 
@@ -33,21 +33,22 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   let store: Promise<Store> | undefined
   let index: Promise<SearchIndex> | undefined
   let knowledge: Promise<Knowledge> | undefined
-  const openIndex = () => (index ??= import("../store/search-index.ts").then((module) => module.openIndex(home.index)))
+  const openIndex = () =>
+    (index ??= import("../store/index/search-index.ts").then((module) => module.openIndex(home.index)))
   let asked: SearchIndex | undefined
   const askIndex = async () => {
     if (asked && !existsSync(`${home.index}.damaged`)) return asked
     asked?.close()
     asked = undefined
-    const found = (await import("../store/search-index.ts")).readIndex(home.index)
+    const found = (await import("../store/index/search-index.ts")).readIndex(home.index)
     if (typeof found !== "string") asked = found
     return found
   }
   const openStore = () =>
-    (store ??= import("../store/sqlite-store.ts").then((module) => module.openStore(home.history)))
+    (store ??= import("../store/history/sqlite-history.ts").then((module) => module.openStore(home.history)))
   let suggestions: Promise<Suggestions> | undefined
   const openSuggestions = () =>
-    (suggestions ??= Promise.all([import("../store/suggestions.ts"), import("../ingest/redact.ts")]).then(
+    (suggestions ??= Promise.all([import("../store/suggestions/suggestions.ts"), import("../redact/redact.ts")]).then(
       ([store, { redactText }]) => store.openSuggestions(home.suggest, { redact: redactText }),
     ))
   let project: string | undefined
@@ -65,7 +66,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     store: openStore,
     knows: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
     knowledge: () =>
-      (knowledge ??= import("../store/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
+      (knowledge ??= import("../store/knowledge/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
     index: async () => {
       const found = await askIndex()
       return typeof found === "string" ? undefined : found
@@ -89,18 +90,18 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     lastListing: () => readListing(home.dir),
     clearCopies: async (refs, projects) => {
       clearListings(home.dir)
-      const { clearScratch } = await import("../store/scratch.ts")
+      const { clearScratch } = await import("../store/sqlite/scratch.ts")
       clearScratch(home)
       rmSync(home.late, { recursive: true, force: true })
-      const { forgetMapped } = await import("../agent/map/cache.ts")
+      const { forgetMapped } = await import("../answers/map/cache.ts")
       forgetMapped(home.dir, refs)
-      const { damageFile, dropDamage } = await import("../store/damage-list.ts")
+      const { damageFile, dropDamage } = await import("../store/history/rot/damage-list.ts")
       dropDamage(damageFile(home.dir), refs)
       if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)
     },
     redactCopies: async () => {
-      const { redactText } = await import("../ingest/redact.ts")
-      const { dropMapped } = await import("../agent/map/cache.ts")
+      const { redactText } = await import("../redact/redact.ts")
+      const { dropMapped } = await import("../answers/map/cache.ts")
       const { dropTraces } = await import("../trace/forget.ts")
       const hasSecret = (text: string) => redactText(text) !== text
       dropMapped(home.dir, hasSecret)

@@ -48,7 +48,7 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
 async function damageNotes(dex: Dex): Promise<string[]> {
   const names = await dex.takeDamaged().catch(() => []) // a history that cannot be opened: whoever asked was told
   if (names.length === 0) return []
-  const { damageFile, noteDamage } = await import("../store/damage-list.ts")
+  const { damageFile, noteDamage } = await import("../store/history/rot/damage-list.ts")
   noteDamage(damageFile(dex.home.dir), names)
   return [damageNote(names)]
 }
@@ -60,7 +60,7 @@ async function explainedBy(dex: Dex, error: unknown): Promise<unknown> {
     return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
   // Of all databases, only what was learned is asked without a guard of its own. It is made again when it is opened next.
   if (!/^SQLITE_(CORRUPT|NOTADB)/.test(String((error as { code?: unknown } | null)?.code)) || !dex.knows()) return error
-  const { markDamaged } = await import("../store/database.ts")
+  const { markDamaged } = await import("../store/sqlite/database.ts")
   markDamaged(dex.home.knowledge)
   return new DexError(
     "corrupt",

@@ -5,7 +5,7 @@ import { writeSetting } from "../config/write.ts"
 import { hooksChoice } from "../integrations/record.ts"
 import { recordFile } from "../integrations/wiring.ts"
 import { paint, safeLine, type Terminal, wrap } from "../render/terminal.ts"
-import type { KeptSuggestion, Suggestions } from "../store/suggestions.ts"
+import type { KeptSuggestion, Suggestions } from "../store/suggestions/suggestions.ts"
 import { many, when } from "./print/words.ts"
 
 /** So long hooks only note down what they would have said. */

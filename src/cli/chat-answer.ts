@@ -1,6 +1,6 @@
-import { NO_MODEL } from "../agent/ask.run.ts"
-import type { startChat, Turn } from "../agent/chat.run.ts"
-import type { Step } from "../agent/loop.ts"
+import { NO_MODEL } from "../answers/ask.run.ts"
+import type { startChat, Turn } from "../answers/chat.run.ts"
+import type { Step } from "../answers/loop.ts"
 import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf, wrap } from "../render/terminal.ts"
 import { notesOf, printAsk, sourceLines } from "./print/ask.ts"
 

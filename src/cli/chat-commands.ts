@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
-import type { ChatInput, Turn } from "../agent/chat.run.ts"
+import type { ChatInput, Turn } from "../answers/chat.run.ts"
 import { messageOf } from "../core/error.ts"
 import { padEnd, safe, safeLine, terminalOf } from "../render/terminal.ts"
 import { describeCollections } from "../tools/collections.ts"

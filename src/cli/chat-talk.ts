@@ -1,5 +1,5 @@
 import { createInterface, type Interface } from "node:readline"
-import type { ChatInput, Turn } from "../agent/chat.run.ts"
+import type { ChatInput, Turn } from "../answers/chat.run.ts"
 import { isDexError } from "../core/error.ts"
 import { paint, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"

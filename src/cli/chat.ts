@@ -1,4 +1,4 @@
-import { type ChatInput, startChat } from "../agent/chat.run.ts"
+import { type ChatInput, startChat } from "../answers/chat.run.ts"
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
 import { DexError } from "../core/error.ts"

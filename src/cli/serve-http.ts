@@ -12,7 +12,7 @@ import { holdDex } from "../mcp/hold.ts"
 import { endProcess, type ServeOptions, takeStdout } from "../mcp/serve.ts"
 import { createServer } from "../mcp/server.ts"
 import { safe } from "../render/terminal.ts"
-import { openSuggestions } from "../store/suggestions.ts"
+import { openSuggestions } from "../store/suggestions/suggestions.ts"
 import { isPrivate, startDelivering } from "../tools/delivery.ts"
 
 const LAST_LOOK_MS = 600

@@ -1,5 +1,5 @@
-import type { RawRecord } from "./connector.ts"
-import { record, records, string } from "./record.ts"
+import type { RawRecord } from "../core/record.ts"
+import { record, records, string } from "../core/record.ts"
 
 /** One answer of the model. Claude Code writes a record for each of its blocks, all with the same message id. */
 export type Answer = {

@@ -1,5 +1,5 @@
-import type { RawRecord } from "./connector.ts"
-import { isRecord, list, record, string } from "./record.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, record, string } from "../core/record.ts"
 
 /**
  * The uuids of records on branches that the person left: went back to an earlier prompt and typed another one.

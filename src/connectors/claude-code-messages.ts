@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto"
 import type { Effect, Message, Part } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, number, record, records, string, time } from "../core/record.ts"
 import { addUsage, type Usage } from "../core/usage.ts"
 import { type Answer, answersIn } from "./claude-code-answers.ts"
 import { abandonedUuids } from "./claude-code-branches.ts"
 import { onlyQueued, queuedText } from "./claude-code-queue.ts"
 import { imagePart, injectedPart, isInjected, splitRefusal, textOf, userParts } from "./claude-code-text.ts"
 import { type Call, outcomeOf } from "./claude-code-tools.ts"
-import type { RawRecord } from "./connector.ts"
 import { fileEffect, toolOrigin } from "./effects.ts"
-import { isRecord, list, number, record, records, string, time } from "./record.ts"
 
 /** The records of one conversation, in the order of the file. */
 export type Thread = {

@@ -1,10 +1,11 @@
 import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Title } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { record, records, string, time } from "../core/record.ts"
 import { messagesOf, type Thread, type Told } from "./claude-code-messages.ts"
 import { textOf } from "./claude-code-text.ts"
 import type { Call } from "./claude-code-tools.ts"
-import type { Parsed, RawRecord, UnitName } from "./connector.ts"
-import { record, records, string, time } from "./record.ts"
+import type { Parsed, UnitName } from "./connector.ts"
 
 /** A transcript of its own outranks what a parent's progress records repeat of a subagent. */
 const OWN_FILE = 10

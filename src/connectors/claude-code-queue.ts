@@ -1,6 +1,6 @@
+import type { RawRecord } from "../core/record.ts"
+import { record, string, time } from "../core/record.ts"
 import { textOf } from "./claude-code-text.ts"
-import type { RawRecord } from "./connector.ts"
-import { record, string, time } from "./record.ts"
 
 /** A prompt that waited is looked for among this many prompts after it, where several were sent as one. */
 const LOOKAHEAD = 50

@@ -1,12 +1,13 @@
 import { closeSync, lstatSync, readSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, record, string } from "../core/record.ts"
 import { isAbsent } from "../files/look-at.ts"
 import { openFile } from "../files/read-file.ts"
 import { isSubagent } from "./claude-code-subagents.ts"
 import { textOf } from "./claude-code-text.ts"
-import type { RawRecord, Skipped } from "./connector.ts"
-import { isRecord, list, record, string } from "./record.ts"
+import type { Skipped } from "./connector.ts"
 
 // Outputs too big for the transcript stand in files beside it. They are kept as records of their own, so that parsing
 // needs no files.

@@ -1,7 +1,7 @@
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, parseObject, record, records, string } from "../core/record.ts"
 import { textOf } from "./claude-code-text.ts"
-import type { RawRecord } from "./connector.ts"
 import { digestOf, withoutBulk } from "./kept-text.ts"
-import { isRecord, list, parseObject, record, records, string } from "./record.ts"
 
 // What is kept of a Claude Code record. Fields are set to undefined instead of deleted: JSON does not write them, and
 // V8 keeps the objects fast.

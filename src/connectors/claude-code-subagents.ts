@@ -1,9 +1,10 @@
 import { basename, dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import type { RawRecord } from "../core/record.ts"
+import { parseObject, record, records, string } from "../core/record.ts"
 import { isAbsent } from "../files/look-at.ts"
 import { readBytes, readStart } from "../files/read-file.ts"
-import type { RawRecord, Skipped } from "./connector.ts"
-import { parseObject, record, records, string } from "./record.ts"
+import type { Skipped } from "./connector.ts"
 
 const MAX_META_BYTES = 64 << 10
 const MAX_PARENT_BYTES = 256 << 20

@@ -1,7 +1,7 @@
 import { CONTEXT_TAG } from "../core/context-tag.ts"
 import type { Origin, Part } from "../core/conversation.ts"
+import { isRecord, list, record, string } from "../core/record.ts"
 import { splitInjected } from "./injected.ts"
-import { isRecord, list, record, string } from "./record.ts"
 
 // Whose words a user record holds. About half of what stands in the user's turn was not typed by the person.
 

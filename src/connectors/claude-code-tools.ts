@@ -1,7 +1,7 @@
 import type { Effect, Hunk } from "../core/conversation.ts"
-import type { RawRecord } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, number, record, records, string } from "../core/record.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile } from "./effects.ts"
-import { isRecord, list, number, record, records, string } from "./record.ts"
 
 // What Claude Code's tool calls did to the world, told from the call, its result's text and its structured result.
 

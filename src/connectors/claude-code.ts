@@ -1,10 +1,11 @@
 import { basename, join, sep } from "node:path"
+import type { RawRecord } from "../core/record.ts"
 import { parseTranscript } from "./claude-code-parse.ts"
 import { spilledOutputs } from "./claude-code-spilled.ts"
 import { parseLine, strip, wanted } from "./claude-code-strip.ts"
 import { isSubagent, subagentRecord } from "./claude-code-subagents.ts"
 import { parseHistory, promptOwner, stripPrompt } from "./claude-history.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Skipped, Unit, Unreadable, Watched } from "./connector.ts"
+import type { Connector, Cursor, Machine, Reading, Skipped, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, fileAt } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
 

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Message, Part } from "../core/conversation.ts"
-import type { Parsed, RawRecord } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, record, string, time } from "../core/record.ts"
+import type { Parsed } from "./connector.ts"
 import { digestOf, withoutBulk } from "./kept-text.ts"
-import { isRecord, record, string, time } from "./record.ts"
 
 // Claude Code's log of prompts, all projects in one file. It outlives the transcripts, which are deleted after a month:
 // of a conversation that is gone it still has what the person said.

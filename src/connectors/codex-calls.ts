@@ -1,6 +1,7 @@
 import type { Effect, Hunk, Message, Part } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, number, parseObject, record, records, string } from "../core/record.ts"
 import { parsePatch, patchIn } from "./apply-patch.ts"
-import type { RawRecord } from "./connector.ts"
 import {
   commandEffect,
   commitEffects,
@@ -10,7 +11,6 @@ import {
   hunksOfDiff,
   toolOrigin,
 } from "./effects.ts"
-import { isRecord, list, number, parseObject, record, records, string } from "./record.ts"
 
 type Result = Extract<Part, { type: "tool_result" }>
 

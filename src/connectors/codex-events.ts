@@ -1,11 +1,11 @@
 import type { Part } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { list, number, record, records, string } from "../core/record.ts"
 import { addUsage } from "../core/usage.ts"
 import { commandOf, readsOf } from "./codex-calls.ts"
 import { contentParts, textPart, thinking, usageOf, usageSince } from "./codex-parts.ts"
 import { splitPrompt } from "./codex-prompt.ts"
 import { add, callOf, count, type Rollout, speakerOf, wasSaid } from "./codex-rollout.ts"
-import type { RawRecord } from "./connector.ts"
-import { list, number, record, records, string } from "./record.ts"
 
 /** Told by response items as well, or of the harness and not of the conversation. */
 const QUIET = new Set([

@@ -1,4 +1,6 @@
 import type { Part } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { list, parseObject, record, records, string } from "../core/record.ts"
 import { describeCall, outputOf } from "./codex-calls.ts"
 import {
   allInjected,
@@ -12,8 +14,6 @@ import {
 } from "./codex-parts.ts"
 import { splitPrompt, splitRequest } from "./codex-prompt.ts"
 import { add, addCwd, callOf, count, type Rollout, speakerOf } from "./codex-rollout.ts"
-import type { RawRecord } from "./connector.ts"
-import { list, parseObject, record, records, string } from "./record.ts"
 
 type ResultPart = Extract<Part, { type: "tool_result" }>
 

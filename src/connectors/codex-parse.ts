@@ -1,12 +1,13 @@
 import type { Conversation, Kind, Title } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, records, string, time } from "../core/record.ts"
 import { addUsage } from "../core/usage.ts"
 import { settleCall } from "./codex-calls.ts"
 import { takeEvent } from "./codex-events.ts"
 import { letterParts, takeItem } from "./codex-items.ts"
 import { textOf, usageOf, withText } from "./codex-parts.ts"
 import { add, addCwd, count, type Draft, idOf, isSubagent, newRollout, type Rollout, wasSaid } from "./codex-rollout.ts"
-import type { Parsed, RawRecord, UnitName } from "./connector.ts"
-import { number, record, records, string, time } from "./record.ts"
+import type { Parsed, UnitName } from "./connector.ts"
 import { firstPrompt } from "./title.ts"
 
 /**

@@ -1,8 +1,8 @@
 import type { Origin, Part } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, records, string } from "../core/record.ts"
 import { combineUsage, type Usage } from "../core/usage.ts"
-import type { RawRecord } from "./connector.ts"
 import type { Run } from "./injected.ts"
-import { number, record, records, string } from "./record.ts"
 
 // How Codex's pieces of content and counts of tokens become ours.
 

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 import type { Message, Origin, Part, Role } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, string } from "../core/record.ts"
 import type { Usage } from "../core/usage.ts"
 import { type Call, newCall } from "./codex-calls.ts"
-import type { RawRecord, UnitName } from "./connector.ts"
-import { number, record, string } from "./record.ts"
+import type { UnitName } from "./connector.ts"
 
 /** What has been read of a rollout so far. */
 export type Rollout = {

@@ -1,6 +1,6 @@
-import type { RawRecord } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, record, records, string } from "../core/record.ts"
 import { digestOf, digestOfDataUri, withoutBulk } from "./kept-text.ts"
-import { isRecord, list, record, records, string } from "./record.ts"
 
 /** The record without what nobody needs twice; undefined where that is all of it. */
 export function stripRecord(raw: RawRecord): RawRecord | undefined {

@@ -2,26 +2,16 @@ import { createHash } from "node:crypto"
 import type { Dirent } from "node:fs"
 import { join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import type { RawRecord } from "../core/record.ts"
+import { parseObject, record, records, string } from "../core/record.ts"
 import { isFolder } from "../files/look-at.ts"
 import { parseRollout } from "./codex-parse.ts"
 import { stripRecord } from "./codex-strip.ts"
-import type {
-  Connector,
-  Cursor,
-  Machine,
-  RawRecord,
-  Reading,
-  Scratch,
-  Seen,
-  Unit,
-  Unreadable,
-  Watched,
-} from "./connector.ts"
+import type { Connector, Cursor, Machine, Reading, Scratch, Seen, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, fileAt, textAt } from "./folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
 import { readJsonFile } from "./json-file.ts"
 import { readJsonl } from "./jsonl.ts"
-import { parseObject, record, records, string } from "./record.ts"
 import { decompressZstd } from "./zstd.ts"
 
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */

@@ -1,4 +1,5 @@
 import type { Conversation, SourceId } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
 
 /**
  * Reads one agent's history. Never writes to it. A bad record is counted, never thrown.
@@ -63,12 +64,6 @@ export type Seen = (containerPath: string, stamp: string) => boolean
  * need it is unreadable.
  */
 export type Scratch = string
-
-/**
- * One record of the source as JSON, without the bulk that nobody needs twice (signatures, copies of whole files, image
- * bytes, progress ticks). Untrusted: every field may be missing or of another type.
- */
-export type RawRecord = Record<string, unknown>
 
 /** Where reading stopped. Plain JSON, stored with the data it describes. */
 export type Cursor = { offset: number; crc: number; [extra: string]: unknown }

@@ -2,14 +2,15 @@ import { createHash } from "node:crypto"
 import { basename, dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "../core/record.ts"
 import { isAbsent } from "../files/look-at.ts"
-import type { Cursor, RawRecord, Reading, Scratch, Skipped, Unit, Unreadable } from "./connector.ts"
+import type { Cursor, Reading, Scratch, Skipped, Unit, Unreadable } from "./connector.ts"
 import { folderNamed } from "./cursor-folder.ts"
 import { workspaceFolder } from "./cursor-ide.ts"
 import { stripTurn } from "./cursor-turns.ts"
 import { entriesOf, fileAt, textAt } from "./folder.ts"
 import { columnsOf, databaseStamp, type ForeignDatabase, withForeignDatabase } from "./foreign-sqlite.ts"
-import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "./record.ts"
 
 const MAX_META_BYTES = 1 << 20
 

@@ -1,10 +1,11 @@
 import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { list, number, parseObject, record, records, string, time } from "../core/record.ts"
 import type { Usage } from "../core/usage.ts"
-import type { Parsed, RawRecord } from "./connector.ts"
+import type { Parsed } from "./connector.ts"
 import { type Call, effectsOf, hunksOf, originOf, outputText } from "./cursor-tools.ts"
 import { fileEffect } from "./effects.ts"
-import { list, number, parseObject, record, records, string, time } from "./record.ts"
 import { firstPrompt } from "./title.ts"
 
 const AUTHORITY = 10

@@ -1,6 +1,6 @@
-import type { RawRecord } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, record, records, string } from "../core/record.ts"
 import { digestOfDataUri, withoutBulk } from "./kept-text.ts"
-import { isRecord, list, record, records, string } from "./record.ts"
 
 // Composers and bubbles carry copies of whole files, of the editor's state and of every request: what says something is
 // named here, the rest is not kept.

@@ -2,8 +2,10 @@ import { statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "../core/record.ts"
 import { isAbsent } from "../files/look-at.ts"
-import type { Cursor, RawRecord, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
+import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
 import { folderOfWorkspace } from "./cursor-folder.ts"
 import { stripBubble, stripComposer } from "./cursor-ide-strip.ts"
 import { entriesOf, textAt } from "./folder.ts"
@@ -14,7 +16,6 @@ import {
   withForeignDatabase,
   withFoundDatabase,
 } from "./foreign-sqlite.ts"
-import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "./record.ts"
 
 // Cursor's editor: one global database of composers and their bubbles, and one database for each workspace, which names
 // the composers of that workspace and, in old versions, holds the chat itself.

@@ -1,8 +1,8 @@
 import type { Effect, Hunk, Origin } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, records, string } from "../core/record.ts"
 import { parsePatch, patchIn } from "./apply-patch.ts"
-import type { RawRecord } from "./connector.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, toolOrigin } from "./effects.ts"
-import { number, record, records, string } from "./record.ts"
 
 // What Cursor's tools do. Their names differ between the editor, the transcripts and the command line.
 

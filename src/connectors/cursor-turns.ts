@@ -1,10 +1,11 @@
 import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../core/conversation.ts"
-import type { Parsed, RawRecord, UnitName } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, number, record, string, time } from "../core/record.ts"
+import type { Parsed, UnitName } from "./connector.ts"
 import { promptParts } from "./cursor-prompt.ts"
 import { type Call, effectsOf, hunksOf, originOf, outputText } from "./cursor-tools.ts"
 import { digestOf, withoutBulk } from "./kept-text.ts"
-import { isRecord, list, number, record, string, time } from "./record.ts"
 import { firstPrompt } from "./title.ts"
 
 // What a turn of Cursor's agent says: a line of a transcript, or a message of the command line's store.

@@ -1,11 +1,12 @@
 import { isAbsolute, join } from "node:path"
-import type { Connector, Machine, RawRecord, Watched } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { string } from "../core/record.ts"
+import type { Connector, Machine, Watched } from "./connector.ts"
 import { discoverCli, readCli } from "./cursor-cli.ts"
 import { discoverIde, readIde } from "./cursor-ide.ts"
 import { parseIde } from "./cursor-ide-parse.ts"
 import { discoverTranscripts, readTranscript } from "./cursor-transcripts.ts"
 import { parseTurns } from "./cursor-turns.ts"
-import { string } from "./record.ts"
 
 /**
  * Cursor keeps three stores that overlap: the editor's databases (the fullest), the command line's, and plain

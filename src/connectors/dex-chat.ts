@@ -1,10 +1,11 @@
 import { join, resolve } from "node:path"
 import { crc32 } from "node:zlib"
 import type { Conversation, Message, Part } from "../core/conversation.ts"
-import type { Connector, Machine, Parsed, RawRecord, Unit, UnitName, Unreadable } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, records, string, time } from "../core/record.ts"
+import type { Connector, Machine, Parsed, Unit, UnitName, Unreadable } from "./connector.ts"
 import { entriesOf, fileAt } from "./folder.ts"
 import { readJsonl } from "./jsonl.ts"
-import { number, record, records, string, time } from "./record.ts"
 import { firstPrompt } from "./title.ts"
 
 /** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */

@@ -1,6 +1,8 @@
 import type { Conversation, Effect, Hunk, Message, Origin, Part, Title } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, number, record, records, string, time } from "../core/record.ts"
 import type { Usage } from "../core/usage.ts"
-import type { Parsed, RawRecord, UnitName } from "./connector.ts"
+import type { Parsed, UnitName } from "./connector.ts"
 import {
   commandEffect,
   commitEffects,
@@ -12,7 +14,6 @@ import {
 } from "./effects.ts"
 import { imagePart, type Prompt, promptOf } from "./gemini-cli-prompt.ts"
 import { splitInjected } from "./injected.ts"
-import { isRecord, list, number, record, records, string, time } from "./record.ts"
 import { firstPrompt } from "./title.ts"
 
 type Session = {

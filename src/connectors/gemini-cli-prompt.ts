@@ -1,8 +1,8 @@
 import { CONTEXT_TAG } from "../core/context-tag.ts"
 import type { Origin, Part } from "../core/conversation.ts"
-import type { RawRecord } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, string } from "../core/record.ts"
 import { type Run, splitInjected } from "./injected.ts"
-import { number, record, string } from "./record.ts"
 
 export type Prompt = { parts: Part[]; isSummary: boolean }
 

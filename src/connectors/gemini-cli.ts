@@ -1,14 +1,15 @@
 import { createHash } from "node:crypto"
 import type { Dirent } from "node:fs"
 import { join } from "node:path"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, parseObject, record, records, string } from "../core/record.ts"
 import { isFolder } from "../files/look-at.ts"
-import type { Connector, Cursor, Machine, RawRecord, Reading, Unit, Unreadable, Watched } from "./connector.ts"
+import type { Connector, Cursor, Machine, Reading, Unit, Unreadable, Watched } from "./connector.ts"
 import { entriesOf, fileAt, textAt } from "./folder.ts"
 import { parseGemini } from "./gemini-cli-parse.ts"
 import { readJsonFile } from "./json-file.ts"
 import { readJsonl } from "./jsonl.ts"
 import { digestOf, withoutBulk } from "./kept-text.ts"
-import { isRecord, parseObject, record, records, string } from "./record.ts"
 
 /** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
 export const geminiCli: Connector = {

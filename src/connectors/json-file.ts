@@ -1,8 +1,9 @@
 import { statSync } from "node:fs"
 import { crc32 } from "node:zlib"
+import type { RawRecord } from "../core/record.ts"
+import { isDeeperThan, MAX_DEPTH, parseObject } from "../core/record.ts"
 import { readBytes } from "../files/read-file.ts"
-import type { Cursor, RawRecord, Reading } from "./connector.ts"
-import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
+import type { Cursor, Reading } from "./connector.ts"
 import { isSettled } from "./settled.ts"
 
 /** A bigger file is counted as skipped: it would have to be held in memory whole. */

@@ -1,8 +1,9 @@
 import { closeSync, readSync } from "node:fs"
 import { crc32 } from "node:zlib"
+import type { RawRecord } from "../core/record.ts"
+import { isDeeperThan, MAX_DEPTH, parseObject } from "../core/record.ts"
 import { openFile } from "../files/read-file.ts"
-import type { Cursor, RawRecord, Reading, Skipped } from "./connector.ts"
-import { isDeeperThan, MAX_DEPTH, parseObject } from "./record.ts"
+import type { Cursor, Reading, Skipped } from "./connector.ts"
 import { recoverRecords } from "./recover.ts"
 import { isSettled } from "./settled.ts"
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { isRecord } from "./record.ts"
+import { isRecord } from "../core/record.ts"
 
 // What is taken out of records before they are kept: long texts are cut, bytes become a description of themselves.
 

@@ -1,8 +1,8 @@
 import type { Message, Origin, Part } from "../core/conversation.ts"
-import type { RawRecord } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, records, string, time } from "../core/record.ts"
 import { commandEffect, commitEffects } from "./effects.ts"
 import { errorText, fileParts, type Told, toolParts, usageIn } from "./opencode-parts.ts"
-import { number, record, records, string, time } from "./record.ts"
 
 /** A row of `session_message`, the table that is to replace `message` and `part`. Undefined where it says nothing. */
 export function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => void): Message | undefined {

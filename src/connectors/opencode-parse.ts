@@ -1,11 +1,12 @@
 import { createCounts } from "../core/by-name.ts"
 import type { Conversation, Effect, Message, Origin, Part, Role } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, string, time } from "../core/record.ts"
 import type { Usage } from "../core/usage.ts"
-import type { Parsed, RawRecord, UnitName } from "./connector.ts"
+import type { Parsed, UnitName } from "./connector.ts"
 import { fileEffect } from "./effects.ts"
 import { eventMessage } from "./opencode-events.ts"
 import { fileParts, type Told, toolParts, usageIn } from "./opencode-parts.ts"
-import { number, record, string, time } from "./record.ts"
 import { firstPrompt } from "./title.ts"
 
 const AUTHORITY = { database: 10, files: 8 }

@@ -1,10 +1,10 @@
 import { fileURLToPath } from "node:url"
 import { CONTEXT_TAG } from "../core/context-tag.ts"
 import type { Effect, Hunk, Origin, Part } from "../core/conversation.ts"
+import type { RawRecord } from "../core/record.ts"
+import { number, record, records, string } from "../core/record.ts"
 import { totalUsage, type Usage } from "../core/usage.ts"
-import type { RawRecord } from "./connector.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "./effects.ts"
-import { number, record, records, string } from "./record.ts"
 
 // What OpenCode's older and newer tables have in common: tool calls, files, token counts.
 

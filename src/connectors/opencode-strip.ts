@@ -1,6 +1,6 @@
-import type { RawRecord } from "./connector.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isRecord, list, record, string } from "../core/record.ts"
 import { digestOfDataUri, withoutBulk } from "./kept-text.ts"
-import { isRecord, list, record, string } from "./record.ts"
 
 /** A row without what nobody needs twice: provider signatures, copies of whole files, editor diagnostics, image bytes. */
 export function stripOpencode(row: RawRecord): RawRecord {

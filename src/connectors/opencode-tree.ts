@@ -1,10 +1,11 @@
 import { basename, dirname, join } from "node:path"
 import { messageOf } from "../core/error.ts"
+import type { RawRecord } from "../core/record.ts"
+import { parseObject, record, records, string } from "../core/record.ts"
 import { isAbsent, lookAt } from "../files/look-at.ts"
 import { readText } from "../files/read-file.ts"
-import type { RawRecord, Skipped, Unit, Unreadable } from "./connector.ts"
+import type { Skipped, Unit, Unreadable } from "./connector.ts"
 import { entriesOf, fileAt } from "./folder.ts"
-import { parseObject, record, records, string } from "./record.ts"
 
 /** One message or one part of it. */
 const MAX_BYTES = 64 << 20

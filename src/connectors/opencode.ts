@@ -2,12 +2,13 @@ import { lstatSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join } from "node:path"
 import { crc32 } from "node:zlib"
 import { messageOf } from "../core/error.ts"
+import type { RawRecord } from "../core/record.ts"
+import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "../core/record.ts"
 import { isAbsent, lookAt } from "../files/look-at.ts"
 import type {
   Connector,
   Cursor,
   Machine,
-  RawRecord,
   Reading,
   Scratch,
   Seen,
@@ -28,7 +29,6 @@ import {
 import { parseOpencode } from "./opencode-parse.ts"
 import { stripOpencode } from "./opencode-strip.ts"
 import { rowsOfTree, sessionsOfTrees } from "./opencode-tree.ts"
-import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "./record.ts"
 
 /**
  * OpenCode. Since 1.2 a database; before that a tree of JSON files, which stays on disk and is not always imported, so

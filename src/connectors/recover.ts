@@ -1,5 +1,5 @@
-import type { RawRecord } from "./connector.ts"
-import { parseObject } from "./record.ts"
+import type { RawRecord } from "../core/record.ts"
+import { parseObject } from "../core/record.ts"
 
 /** Looking for records costs at most this many times the line's length, whatever a hostile line holds. */
 const WORK_PER_CHARACTER = 16

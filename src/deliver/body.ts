@@ -1,9 +1,9 @@
 import { basename } from "node:path"
 import { spelledBelow } from "../core/path-key.ts"
-import { redactText } from "../ingest/redact.ts"
+import { redactText } from "../redact/redact.ts"
 import { toJson } from "../render/json.ts"
 import { visible, visibleIn } from "../render/visible.ts"
-import type { KeptSuggestion } from "../store/suggestions.ts"
+import type { KeptSuggestion } from "../store/suggestions/suggestions.ts"
 
 export const MOST_BODY_BYTES = 20_000
 const LONGEST_TEXT = 2_000

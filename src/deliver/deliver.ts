@@ -1,5 +1,5 @@
-import type { Due, Outcome } from "../store/outbox.ts"
-import type { Suggestions } from "../store/suggestions.ts"
+import type { Due, Outcome } from "../store/suggestions/outbox.ts"
+import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import { type Lookup, targetOf } from "./address.ts"
 import { messageOf } from "./body.ts"
 import { post } from "./post.ts"

@@ -1,6 +1,6 @@
 import { messageOf } from "../core/error.ts"
-import { tryLock } from "../store/lock.ts"
-import type { Suggestions } from "../store/suggestions.ts"
+import { tryLock } from "../store/sqlite/lock.ts"
+import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import type { DeliverParts } from "./deliver.ts"
 
 const LOOK_EVERY_MS = 1_000

@@ -6,7 +6,7 @@ import { isQuiet, spokenKinds } from "../config/proactive.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { type Moment, newSuggestionId } from "../core/suggestion.ts"
 import { checkoutAt, createProjectFinder } from "../git/project.ts"
-import { openSuggestions } from "../store/suggestions.ts"
+import { openSuggestions } from "../store/suggestions/suggestions.ts"
 import { pathBelow } from "../suggest/paths.ts"
 import { withRedactedNames } from "../suggest/redacted-moment.ts"
 import { claudeCode } from "./claude-code.ts"
@@ -86,7 +86,7 @@ export async function answerHook({ source, event, stdin, env, now, started, left
     })
     if (items.length === 0) return ""
     // Only now: most moments are met with silence.
-    redact = (await import("../ingest/redact.ts")).redactText
+    redact = (await import("../redact/redact.ts")).redactText
     if (left() < SAVING_MS) throw new Error(`no time was left to say ${items.length}`)
     // What could not be kept would be said again at the next moment: so it is not said. Nor what another hook of this
     // session, which was asked before and took long, has said meanwhile.

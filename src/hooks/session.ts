@@ -1,8 +1,8 @@
 import { closeSync, readSync } from "node:fs"
 import type { Moment } from "../core/suggestion.ts"
 import { openFile } from "../files/read-file.ts"
-import type { Knowledge } from "../store/knowledge.ts"
-import { workedIn } from "../store/knowledge-files.ts"
+import { workedIn } from "../store/knowledge/files.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Session } from "../suggest/session.ts"
 
 /** What a session said lately is what it knows; reading a long one whole would take longer than an agent waits. */

@@ -1,8 +1,8 @@
 import { CODE_VERSION, isUnoptimized, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
+import { redactName } from "../redact/name.ts"
 import { type Apart, NotStarted, startApart } from "./apart.ts"
 import { type ReadCode, type ReadOrder, readCode } from "./read-code.ts"
-import { redactName } from "./redact-name.ts"
 
 /** Reads code files: here when there are few, in a process of its own while this one stores when there are more. */
 export type CodeReader = {

@@ -1,9 +1,9 @@
 import { messageOf } from "../core/error.ts"
 import { listDocuments } from "../documents/files.ts"
-import type { Collection, Store, UnitMark } from "../store/store.ts"
+import { REDACTION_VERSION } from "../redact/version.ts"
+import type { Collection, Store, UnitMark } from "../store/history/store.ts"
 import { openDocumentReader } from "./document-reader.ts"
 import { DOCUMENTS_VERSION, type DocumentOrder, keptName, stampOf } from "./read-document.ts"
-import { REDACTION_VERSION } from "./redact-version.ts"
 
 export type CollectionReport = {
   name: string

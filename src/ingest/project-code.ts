@@ -3,6 +3,8 @@ import { setImmediate } from "node:timers/promises"
 import { type LanguageId, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { importTarget, type ProjectPaths } from "../code/resolve.ts"
+import { redactName } from "../redact/name.ts"
+import { REDACTION_VERSION } from "../redact/version.ts"
 import {
   type CodeFile,
   codeStamps,
@@ -14,14 +16,12 @@ import {
   restampCode,
   saveCode,
   saveLinkedBy,
-} from "../store/knowledge-code.ts"
-import { useRedaction } from "../store/knowledge-redaction.ts"
-import type { Knowledge } from "../store/knowledge-rows.ts"
+} from "../store/knowledge/code.ts"
+import { useRedaction } from "../store/knowledge/redaction.ts"
+import type { Knowledge } from "../store/knowledge/rows.ts"
 import { openCodeReader, sortOf } from "./code-reader.ts"
 import { listCodeFiles } from "./project-files.ts"
 import { isSameStamp, type ReadCode, type ReadOrder, smallFile, stampOf } from "./read-code.ts"
-import { redactName } from "./redact-name.ts"
-import { REDACTION_VERSION } from "./redact-version.ts"
 
 export type CodeSync = {
   /** Code files of the project, those that are passed over among them. */

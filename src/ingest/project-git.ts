@@ -1,11 +1,11 @@
 import { commitMarks } from "../git/commit-marks.ts"
 import { COMMIT_LIMITS, type Commit, type CommitLimits, onlyNewest, readCommits } from "../git/commits.ts"
-import type { Knowledge } from "../store/knowledge.ts"
-import { type CommitWrite, forgetProjectGit, gitProject, saveCommits } from "../store/knowledge-git.ts"
-import { useRedaction } from "../store/knowledge-redaction.ts"
-import { redactText } from "./redact.ts"
-import { redactName } from "./redact-name.ts"
-import { REDACTION_VERSION } from "./redact-version.ts"
+import { redactName } from "../redact/name.ts"
+import { redactText } from "../redact/redact.ts"
+import { REDACTION_VERSION } from "../redact/version.ts"
+import { type CommitWrite, forgetProjectGit, gitProject, saveCommits } from "../store/knowledge/git.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import { useRedaction } from "../store/knowledge/redaction.ts"
 
 export type GitReport = {
   /** New since last time. */

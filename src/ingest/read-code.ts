@@ -7,9 +7,9 @@ import { bindUses } from "../code/resolve.ts"
 import type { FileFacts } from "../core/code.ts"
 import { lookAt } from "../files/look-at.ts"
 import { readBytes } from "../files/read-file.ts"
-import type { CodeFile, CodeStamp } from "../store/knowledge-code.ts"
-import { redactText } from "./redact.ts"
-import { redactName } from "./redact-name.ts"
+import { redactName } from "../redact/name.ts"
+import { redactText } from "../redact/redact.ts"
+import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 
 /** A file that may have changed since `known`. */
 export type ReadOrder = { path: string; known?: CodeStamp }

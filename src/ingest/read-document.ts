@@ -3,10 +3,10 @@ import { join } from "node:path"
 import type { Message } from "../core/conversation.ts"
 import { formatOf, type ParsedDocument, parseDocument } from "../documents/document.ts"
 import { type DocumentFile, readDocument } from "../documents/files.ts"
-import type { Collection, UnitWrite } from "../store/store.ts"
-import { redactRecord } from "./redact.ts"
-import { redactName } from "./redact-name.ts"
-import { REDACTION_VERSION } from "./redact-version.ts"
+import { redactName } from "../redact/name.ts"
+import { redactRecord } from "../redact/redact.ts"
+import { REDACTION_VERSION } from "../redact/version.ts"
+import type { Collection, UnitWrite } from "../store/history/store.ts"
 
 /** Another way to cut documents: all are read again. */
 export const DOCUMENTS_VERSION = 1

@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads"
 import { connectors } from "../connectors/index.ts"
 import { messageOf } from "../core/error.ts"
 import { createProjectFinder } from "../git/project.ts"
-import { openStore } from "../store/sqlite-store.ts"
+import { openStore } from "../store/history/sqlite-history.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { ReadAnswer, ReadOrder } from "./reader.ts"
 

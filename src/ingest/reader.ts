@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads"
 import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
-import type { UnitWrite } from "../store/store.ts"
+import type { UnitWrite } from "../store/history/store.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"

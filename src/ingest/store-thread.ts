@@ -1,8 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads"
 import { connectors } from "../connectors/index.ts"
 import { isDexError, messageOf } from "../core/error.ts"
-import { openIndex } from "../store/search-index.ts"
-import { openStore } from "../store/sqlite-store.ts"
+import { openStore } from "../store/history/sqlite-history.ts"
+import { openIndex } from "../store/index/search-index.ts"
 import { sync } from "./sync.ts"
 import type { ThreadOrder, ThreadReport } from "./sync-thread.ts"
 

@@ -1,7 +1,7 @@
 import { join, sep } from "node:path"
 import type { Machine } from "../connectors/connector.ts"
 import { DexError } from "../core/error.ts"
-import { redactText } from "../ingest/redact.ts"
+import { redactText } from "../redact/redact.ts"
 import type { AgentName, Bin } from "./agent.ts"
 import { agents, isInstalled, namedAgents } from "./agents.ts"
 import { unifiedDiff } from "./diff.ts"

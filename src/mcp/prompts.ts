@@ -45,7 +45,7 @@ const PROMPTS: readonly Prompt[] = [
 
 /** Our own, and the recipes: those of the package and the user's. */
 async function promptsIn(dexDir: string): Promise<readonly Prompt[]> {
-  const { recipePrompts } = await import("../agent/recipes.ts")
+  const { recipePrompts } = await import("../answers/recipes.ts")
   return [...PROMPTS, ...recipePrompts(dexDir)]
 }
 

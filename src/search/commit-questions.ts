@@ -1,5 +1,5 @@
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { CommitRow, Store } from "../store/store.ts"
+import type { CommitRow, Store } from "../store/history/store.ts"
 
 export type Reach = {
   refs: Set<string>

@@ -1,4 +1,4 @@
-import type { SearchIndex } from "../store/search-index.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
 import type { CommitQuestion } from "./commit-questions.ts"
 import { type Figures, meanOf, placeOf, queryOf, type Searched } from "./measure.ts"
 import { rank } from "./rank.ts"

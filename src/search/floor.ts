@@ -1,4 +1,4 @@
-import type { SearchIndex } from "../store/search-index.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Query } from "./query.ts"
 
 // "Nothing found" beats ten weak hits. How much of a question a message holds is the share of its words that stand

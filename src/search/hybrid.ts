@@ -3,10 +3,10 @@ import { formatRef } from "../core/ref.ts"
 import { embedQuery } from "../embed/embed-query.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { keptId, openEmbedder } from "../embed/open-embedder.ts"
-import type { IndexHit } from "../store/index-query.ts"
-import type { SearchIndex } from "../store/search-index.ts"
-import type { VectorFilter, VectorIndex } from "../store/vector-index.ts"
-import type { VectorStats } from "../store/vectors.ts"
+import type { IndexHit } from "../store/index/query.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
+import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
+import type { VectorStats } from "../store/index/vectors.ts"
 import {
   byScore,
   groupByConversation,

@@ -1,5 +1,5 @@
 import { formatRef } from "../core/ref.ts"
-import type { ConversationRow, Store, StoredMessage } from "../store/store.ts"
+import type { ConversationRow, Store, StoredMessage } from "../store/history/store.ts"
 
 export type Masking = {
   subjects: Iterable<string>

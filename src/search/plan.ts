@@ -1,4 +1,4 @@
-import type { SearchIndex } from "../store/search-index.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Query } from "./query.ts"
 
 /**

@@ -1,7 +1,7 @@
 import { formatRef, type Ref } from "../core/ref.ts"
-import { CARD, type Column } from "../store/index-fields.ts"
-import type { IndexFilter, IndexHit } from "../store/index-query.ts"
-import type { SearchIndex } from "../store/search-index.ts"
+import { CARD, type Column } from "../store/index/fields.ts"
+import type { IndexFilter, IndexHit } from "../store/index/query.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
 import { type Plan, planQuery } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 

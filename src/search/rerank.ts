@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { openReranker, type RerankSettings } from "../embed/rerank.ts"
-import type { Store } from "../store/store.ts"
+import type { Store } from "../store/history/store.ts"
 import type { RankedConversation } from "./rank.ts"
 
 export type Rerank = {

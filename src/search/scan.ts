@@ -1,7 +1,7 @@
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import { lookAt } from "../store/snippets.ts"
-import type { Store, StoredMessage } from "../store/store.ts"
+import type { Store, StoredMessage } from "../store/history/store.ts"
+import { lookAt } from "../store/index/snippets.ts"
 import type { Query } from "./query.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 

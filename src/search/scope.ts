@@ -1,8 +1,8 @@
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { IndexFilter } from "../store/index-query.ts"
-import type { Collection, ProjectRow, Store } from "../store/store.ts"
+import type { Collection, ProjectRow, Store } from "../store/history/store.ts"
+import type { IndexFilter } from "../store/index/query.ts"
 
 /** Where to look. Every filter narrows; together they must all hold. */
 export type Filters = {

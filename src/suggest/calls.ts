@@ -1,4 +1,4 @@
-import type { StoredMessage } from "../store/store.ts"
+import type { StoredMessage } from "../store/history/store.ts"
 
 /** What each call was made with, by its id. */
 export function callsOf(messages: readonly StoredMessage[]): Map<string, string> {

@@ -1,6 +1,9 @@
 import { setImmediate } from "node:timers/promises"
 import { formatRef, type Ref } from "../core/ref.ts"
-import { inTransaction } from "../store/database.ts"
+import type { Change, ConversationRow, Store, StoredMessage } from "../store/history/store.ts"
+import { type KeptDecision, renewReversals, saveDecisions } from "../store/knowledge/decisions.ts"
+import { saveWorked, type WorkedFile } from "../store/knowledge/files.ts"
+import { saveFixes } from "../store/knowledge/fixes.ts"
 import {
   forgetConversations,
   type Knowledge,
@@ -14,19 +17,16 @@ import {
   saveLearnedToken,
   toldOfBy,
   useLearner,
-} from "../store/knowledge.ts"
-import { type KeptDecision, renewReversals, saveDecisions } from "../store/knowledge-decisions.ts"
-import { saveWorked, type WorkedFile } from "../store/knowledge-files.ts"
-import { saveFixes } from "../store/knowledge-fixes.ts"
-import { saveTestRuns, type TestRunWrite } from "../store/knowledge-tests.ts"
-import type { Change, ConversationRow, Store, StoredMessage } from "../store/store.ts"
+} from "../store/knowledge/knowledge.ts"
+import { saveTestRuns, type TestRunWrite } from "../store/knowledge/test-runs.ts"
+import { inTransaction } from "../store/sqlite/database.ts"
 import { decisionsIn, mayDecide } from "./decisions/decisions.ts"
 import { supersede } from "./decisions/supersede.ts"
 import { fixesIn, type Subagent } from "./fixes/fixes.ts"
 import { keptFix } from "./fixes/kept.ts"
 import { pathBelow } from "./paths.ts"
 import { webAt } from "./stranger-words.ts"
-import { testRunsIn } from "./tests/runs.ts"
+import { testRunsIn } from "./test-runs/runs.ts"
 
 /** What is learned differently from this on is learned again from everything. */
 const LEARNER_VERSION = 6

@@ -1,6 +1,6 @@
 import type { Moment } from "../core/suggestion.ts"
-import type { Knowledge } from "../store/knowledge.ts"
-import { fileNamed } from "../store/knowledge-files.ts"
+import { fileNamed } from "../store/knowledge/files.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { errorLines } from "./fixes/error-text.ts"
 
 const LOOKED_AT = 20_000

@@ -1,4 +1,4 @@
-import type { StoredMessage } from "../store/store.ts"
+import type { StoredMessage } from "../store/history/store.ts"
 
 // From when on a conversation may hold words that neither the person nor the agent wrote.
 

@@ -3,7 +3,7 @@ import { resolve } from "node:path"
 import { DexError, isDexError } from "../core/error.ts"
 import { isFolder } from "../files/look-at.ts"
 import { repositoryIdentity } from "../git/identity.ts"
-import { verifyBackup } from "../store/backup.ts"
+import { verifyBackup } from "../store/history/backup.ts"
 import type { Dex } from "./context.ts"
 
 export async function run(dex: Dex, input: { file: string }) {

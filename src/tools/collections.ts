@@ -3,7 +3,7 @@ import { DexError } from "../core/error.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { integer, list, object, optional, text } from "../core/schema.ts"
 import { hiddenFrom } from "../search/scope.ts"
-import type { Collection } from "../store/store.ts"
+import type { Collection } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 
 export const collectionShape = object({

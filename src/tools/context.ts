@@ -3,10 +3,10 @@ import type { Machine } from "../connectors/connector.ts"
 import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
 import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"
-import type { Knowledge } from "../store/knowledge.ts"
-import type { SearchIndex } from "../store/search-index.ts"
-import type { Store } from "../store/store.ts"
-import type { Suggestions } from "../store/suggestions.ts"
+import type { Store } from "../store/history/store.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import type { Suggestions } from "../store/suggestions/suggestions.ts"
 
 /** What is read for the facts beside the conversations: all that a project tells, or only its commits. */
 export type AlsoRead = { project?: string; commits?: string }

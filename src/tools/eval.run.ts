@@ -12,9 +12,9 @@ import { maskedStore } from "../search/masked.ts"
 import { type Answer, ask, figuresOf, intervalOf, isFittedOn, relativesOf, type Searched } from "../search/measure.ts"
 import { hiddenFrom } from "../search/scope.ts"
 import { FITTED_SETTINGS, type Fitted, fittedOf, weightsOf } from "../search/weights.ts"
-import { openScratch } from "../store/scratch.ts"
-import { openIndex } from "../store/search-index.ts"
-import type { CommitRow, Store } from "../store/store.ts"
+import type { CommitRow, Store } from "../store/history/store.ts"
+import { openIndex } from "../store/index/search-index.ts"
+import { openScratch } from "../store/sqlite/scratch.ts"
 import type { Dex } from "./context.ts"
 
 type Input = { mine: boolean; fit: boolean; reset: boolean; limit: number }

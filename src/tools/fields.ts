@@ -2,7 +2,7 @@ import { type Kind, SOURCES } from "../core/conversation.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { choice, flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
-import type { ConversationRow } from "../store/store.ts"
+import type { ConversationRow } from "../store/history/store.ts"
 
 // Fields that several tools share, so that one flag means the same everywhere.
 

@@ -1,12 +1,12 @@
 import { optedIn } from "../config/projects.ts"
 import { isSamePath } from "../core/path-key.ts"
-import { REDACTION_VERSION } from "../ingest/redact-version.ts"
+import { REDACTION_VERSION } from "../redact/version.ts"
 import { hiddenFrom } from "../search/scope.ts"
-import { isPurgeDue, type Knowledge, learnedToken, purgeKnowledge } from "../store/knowledge.ts"
-import { keepProjects } from "../store/knowledge-projects.ts"
-import { useRedaction } from "../store/knowledge-redaction.ts"
-import { tryLock } from "../store/lock.ts"
-import type { Store } from "../store/store.ts"
+import type { Store } from "../store/history/store.ts"
+import { isPurgeDue, type Knowledge, learnedToken, purgeKnowledge } from "../store/knowledge/knowledge.ts"
+import { keepProjects } from "../store/knowledge/projects.ts"
+import { useRedaction } from "../store/knowledge/redaction.ts"
+import { tryLock } from "../store/sqlite/lock.ts"
 import type { AlsoRead, Dex } from "./context.ts"
 
 export type Learned = {

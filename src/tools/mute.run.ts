@@ -3,7 +3,7 @@ import { DexError } from "../core/error.ts"
 import { KINDS } from "../core/suggestion.ts"
 import { isFolder } from "../files/look-at.ts"
 import { createProjectFinder } from "../git/project.ts"
-import type { Suggestions } from "../store/suggestions.ts"
+import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import type { Dex } from "./context.ts"
 import { folderNamed } from "./resolve.ts"
 

@@ -147,7 +147,7 @@ const NAMES_SECRET =
 /** People paste secrets into searches. */
 async function redacted(typed: Typed): Promise<Typed> {
   if (Object.values(typed).every(isPlain)) return typed
-  const { redactRecord } = await import("../ingest/redact.ts")
+  const { redactRecord } = await import("../redact/redact.ts")
   return redactRecord(JSON.parse(JSON.stringify(typed))).record as Typed
 }
 

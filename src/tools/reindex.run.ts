@@ -1,7 +1,7 @@
 import { DexError } from "../core/error.ts"
 import { embedMessages } from "../ingest/embed-messages.ts"
-import { tryLock } from "../store/lock.ts"
-import { openIndex, rebuildIndex } from "../store/search-index.ts"
+import { openIndex, rebuildIndex } from "../store/index/search-index.ts"
+import { tryLock } from "../store/sqlite/lock.ts"
 import type { Dex } from "./context.ts"
 import { embedderOf } from "./embedder.ts"
 

@@ -5,7 +5,7 @@ import { isSamePath } from "../core/path-key.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
 import { isFolder, lookAt } from "../files/look-at.ts"
 import { createProjectFinder } from "../git/project.ts"
-import type { ConversationRow } from "../store/store.ts"
+import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 
 /** The conversation that a person or an agent named: by ref, by a unique prefix, or by its row in the last listing. */

@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
-import { isUnused, takeFiles, verifyBackup } from "../store/backup.ts"
-import { tryLock } from "../store/lock.ts"
+import { isUnused, takeFiles, verifyBackup } from "../store/history/backup.ts"
+import { tryLock } from "../store/sqlite/lock.ts"
 import type { Dex } from "./context.ts"
 
 export async function run(dex: Dex, input: { file: string; replace?: boolean }) {

@@ -1,7 +1,7 @@
 import type { SourceId } from "../core/conversation.ts"
 import { formatRef } from "../core/ref.ts"
 import { isFolder, lookAt } from "../files/look-at.ts"
-import type { ConversationRow } from "../store/store.ts"
+import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 import { resolveRef, whyNoFolder } from "./resolve.ts"
 

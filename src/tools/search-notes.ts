@@ -2,7 +2,7 @@ import { DAY_MS } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
 import type { Query } from "../search/query.ts"
 import type { SearchOutcome } from "../search/search.ts"
-import type { Store } from "../store/store.ts"
+import type { Store } from "../store/history/store.ts"
 
 const STALE_MS = 3 * DAY_MS
 

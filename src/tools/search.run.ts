@@ -11,9 +11,9 @@ import { parseQuery, type QueryFilters } from "../search/query.ts"
 import type { Filters } from "../search/scope.ts"
 import { type SearchInput, search } from "../search/search.ts"
 import { fittedOf, weightsOf } from "../search/weights.ts"
-import { markDamaged } from "../store/database.ts"
-import { clipSnippet } from "../store/snippets.ts"
-import type { ConversationRow, StoredMessage } from "../store/store.ts"
+import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import { clipSnippet } from "../store/index/snippets.ts"
+import { markDamaged } from "../store/sqlite/database.ts"
 import { knownCollections } from "./collections.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf, dateRange } from "./fields.ts"
@@ -153,7 +153,7 @@ async function modelsFor(
   const rerank = settings["search.rerank"]
   if (!byMeaning && !rerank) return {}
   const { embedSettings, rerankSettings } = await import("../config/servers.ts")
-  const { redactRecord } = await import("../ingest/redact.ts")
+  const { redactRecord } = await import("../redact/redact.ts")
   const text = String(redactRecord({ query: asked }).record.query)
   const where = { env: dex.machine.env, home: dex.machine.home }
   return {

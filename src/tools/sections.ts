@@ -1,5 +1,5 @@
 import type { SectionMark } from "../core/conversation.ts"
-import type { StoredMessage } from "../store/store.ts"
+import type { StoredMessage } from "../store/history/store.ts"
 
 /** The section that a document's message is; undefined for a conversation's. */
 export function markOf(message: StoredMessage | undefined): SectionMark | undefined {

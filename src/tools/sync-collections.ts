@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { DexError } from "../core/error.ts"
 import type { CollectionReport } from "../ingest/documents.ts"
-import { tryLock } from "../store/lock.ts"
+import { tryLock } from "../store/sqlite/lock.ts"
 import { knownCollections } from "./collections.ts"
 import type { Dex } from "./context.ts"
 

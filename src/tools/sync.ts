@@ -58,7 +58,7 @@ export const sync = defineTool({
     const report = { ...synced, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && report.complete) {
-      const { removeOtherFormats } = await import("../store/other-formats.ts")
+      const { removeOtherFormats } = await import("../store/sqlite/other-formats.ts")
       for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file, dex.now() - UNUSED_MS)
     }
     if (!report.busy && dex.knows()) {

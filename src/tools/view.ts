@@ -1,5 +1,5 @@
 import { formatRef } from "../core/ref.ts"
-import type { ConversationRow, StoredMessage } from "../store/store.ts"
+import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import { conversationOf } from "./fields.ts"
 
 // What the views of a conversation share when they run: show, scan, read and timeline.

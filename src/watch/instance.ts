@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Home } from "../config/home.ts"
 import { read } from "../core/schema.ts"
-import { tryLock } from "../store/lock.ts"
+import { tryLock } from "../store/sqlite/lock.ts"
 import { stateShape, type WatchState } from "./state.ts"
 
 type Place = Pick<Home, "dir">

@@ -3,7 +3,7 @@ import { messageOf } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
 import type { SyncReport } from "../ingest/sync.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
-import type { Store } from "../store/store.ts"
+import type { Store } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Listeners, ProjectChange } from "./listeners.ts"
 

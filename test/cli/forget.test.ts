@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { openSuggestions } from "../../src/store/suggestions.ts"
+import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { carve } from "../support/carve.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
 import { dex, startDex } from "../support/dex.ts"

@@ -4,7 +4,7 @@ import { runTool } from "../../src/app/run.ts"
 import { readArguments } from "../../src/cli/args.ts"
 import { messageOf } from "../../src/core/error.ts"
 // Before the platform is another: it chooses the native part by it.
-import "../../src/store/engine.ts"
+import "../../src/store/sqlite/engine.ts"
 import { tools } from "../../src/tools/index.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
 import { dex as command } from "../support/dex.ts"

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "no
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { openSqlite } from "../../src/store/engine.ts"
+import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { dex } from "../support/dex.ts"
 import { flipBit, loseSector, rotBodies, rotRecords } from "../support/rot.ts"
 import { synced } from "../support/synced.ts"

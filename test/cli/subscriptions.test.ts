@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { openSuggestions } from "../../src/store/suggestions.ts"
+import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { learn } from "../../src/suggest/feedback/feedback.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { connect } from "../mcp/client.ts"

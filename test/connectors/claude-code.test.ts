@@ -6,8 +6,9 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
 import { parseLine, strip, wanted } from "../../src/connectors/claude-code-strip.ts"
-import { isUnreadable, type RawRecord } from "../../src/connectors/connector.ts"
+import { isUnreadable } from "../../src/connectors/connector.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
+import type { RawRecord } from "../../src/core/record.ts"
 import {
   call,
   conversations,

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
 import { codex } from "../../src/connectors/codex.ts"
-import type { Connector, RawRecord } from "../../src/connectors/connector.ts"
+import type { Connector } from "../../src/connectors/connector.ts"
 import { geminiCli } from "../../src/connectors/gemini-cli.ts"
 import { opencode } from "../../src/connectors/opencode.ts"
+import type { RawRecord } from "../../src/core/record.ts"
 import { contextText } from "../../src/hooks/context-text.ts"
 
 const WORDS = "the marmalade archive"

@@ -16,11 +16,11 @@ import {
   type Cursor,
   isUnreadable,
   type Parsed,
-  type RawRecord,
   type Unit,
   type Watched,
 } from "../../src/connectors/connector.ts"
 import type { Conversation } from "../../src/core/conversation.ts"
+import type { RawRecord } from "../../src/core/record.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 
 /** Old enough that an unterminated last line counts as settled; fixed, so that goldens do not move. */

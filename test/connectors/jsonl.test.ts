@@ -1,9 +1,10 @@
 import { appendFileSync, closeSync, ftruncateSync, openSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import type { Cursor, RawRecord } from "../../src/connectors/connector.ts"
+import type { Cursor } from "../../src/connectors/connector.ts"
 import { type JsonlOptions, readJsonl } from "../../src/connectors/jsonl.ts"
 import { recoverRecords } from "../../src/connectors/recover.ts"
+import type { RawRecord } from "../../src/core/record.ts"
 import { tempDir } from "../support/temp.ts"
 
 const one = { id: "one", text: "first" }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { time } from "../../src/connectors/record.ts"
+import { time } from "../../src/core/record.ts"
 
 test.each([
   ["2026-11-03T09:00:00Z", 1_793_696_400_000],

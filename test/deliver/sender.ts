@@ -1,8 +1,8 @@
 import { writeSync } from "node:fs"
 import { join } from "node:path"
 import { deliverDue } from "../../src/deliver/deliver.ts"
-import { tryLock } from "../../src/store/lock.ts"
-import { openSuggestions } from "../../src/store/suggestions.ts"
+import { tryLock } from "../../src/store/sqlite/lock.ts"
+import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { suggestionOf } from "../support/suggestions.ts"
 
 // A process that makes suggestions and delivers them, until all are delivered; to be killed at any moment. The same one

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { openSuggestions } from "../../src/store/suggestions.ts"
+import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"

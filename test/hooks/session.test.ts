@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { sessionOf } from "../../src/hooks/session.ts"
-import { openKnowledge } from "../../src/store/knowledge.ts"
+import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { tempDir } from "../support/temp.ts"
 
 const moment = { event: "before_edit", project: "/code/api", source: "claude_code", session: "s", at: 1 } as const

@@ -14,8 +14,8 @@ import { dirname, join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { openParser } from "../../src/code/parse.ts"
 import { syncProjectCode, updateCodeFile } from "../../src/ingest/project-code.ts"
-import { openKnowledge } from "../../src/store/knowledge.ts"
-import { codeCounts } from "../../src/store/knowledge-code.ts"
+import { codeCounts } from "../../src/store/knowledge/code.ts"
+import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import {
   definitionAt,
   definitionsIn,
@@ -24,7 +24,7 @@ import {
   importersOf,
   importsIn,
   usesOf,
-} from "../../src/store/knowledge-symbols.ts"
+} from "../../src/store/knowledge/symbols.ts"
 import { processorMs } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 

@@ -2,14 +2,14 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
-import { redactText } from "../../src/ingest/redact.ts"
 import { sync } from "../../src/ingest/sync.ts"
-import { packLines } from "../../src/store/codec.ts"
-import { openIndex } from "../../src/store/search-index.ts"
-import { openStore } from "../../src/store/sqlite-store.ts"
+import { redactText } from "../../src/redact/redact.ts"
+import { packLines } from "../../src/store/history/codec.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import { openIndex } from "../../src/store/index/search-index.ts"
+import { leakOf, type Planted, plant, random } from "../redact/secrets.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
-import { leakOf, type Planted, plant, random } from "./secrets.ts"
 
 /** Only what the rules find can be promised to be gone; what they miss is counted in redact.test.ts. */
 const detected = plant(7, 8).filter(

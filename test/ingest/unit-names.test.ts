@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { openStore } from "../../src/store/sqlite-store.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"

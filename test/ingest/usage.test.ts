@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
 import { SOURCES } from "../../src/core/conversation.ts"
 import { totalUsage, type Usage } from "../../src/core/usage.ts"
-import { openStore } from "../../src/store/sqlite-store.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 

@@ -17,9 +17,9 @@ import { claudeCode } from "../../src/connectors/claude-code.ts"
 import type { Connector } from "../../src/connectors/connector.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { type SyncReport, sync } from "../../src/ingest/sync.ts"
-import { openIndex, type SearchIndex } from "../../src/store/search-index.ts"
-import { openStore } from "../../src/store/sqlite-store.ts"
-import type { Store } from "../../src/store/store.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import type { Store } from "../../src/store/history/store.ts"
+import { openIndex, type SearchIndex } from "../../src/store/index/search-index.ts"
 
 /** What can happen between two syncs. Numbers are taken modulo what there is. */
 export type Step =

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { clipSnippet, MARK } from "../../src/store/snippets.ts"
+import { clipSnippet, MARK } from "../../src/store/index/snippets.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"

@@ -3,7 +3,6 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { syncProjectGit } from "../../src/ingest/project-git.ts"
-import { type Knowledge, openKnowledge } from "../../src/store/knowledge.ts"
 import {
   type CommitWrite,
   changedTogether,
@@ -16,7 +15,8 @@ import {
   newestName,
   saveCommits,
   type TouchWrite,
-} from "../../src/store/knowledge-git.ts"
+} from "../../src/store/knowledge/git.ts"
+import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { commitStream, makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 

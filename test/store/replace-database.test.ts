@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { openDatabase } from "../../src/store/database.ts"
-import { openSqlite } from "../../src/store/engine.ts"
-import { copyInto, replaceDatabase } from "../../src/store/replace-database.ts"
+import { openDatabase } from "../../src/store/sqlite/database.ts"
+import { openSqlite } from "../../src/store/sqlite/engine.ts"
+import { copyInto, replaceDatabase } from "../../src/store/sqlite/replace-database.ts"
 import { tempDir } from "../support/temp.ts"
 
 const SCHEMA: readonly [string, string][] = [["001", "create table word (text text)"]]

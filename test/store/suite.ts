@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import type { Store } from "../../src/store/store.ts"
+import type { Store } from "../../src/store/history/store.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 
 const ref = (id: string) => ({ source: "claude_code" as const, id })

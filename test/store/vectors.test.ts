@@ -2,8 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { type Db, openDatabase } from "../../src/store/database.ts"
-import { createHamming } from "../../src/store/hamming.ts"
+import { createHamming } from "../../src/store/index/hamming.ts"
 import {
   checkVectors,
   compactVectors,
@@ -17,7 +16,8 @@ import {
   scanVectors,
   VECTOR_SCHEMA,
   vectorStats,
-} from "../../src/store/vectors.ts"
+} from "../../src/store/index/vectors.ts"
+import { type Db, openDatabase } from "../../src/store/sqlite/database.ts"
 import { hashedVector } from "../support/embedding-server.ts"
 import { tempDir } from "../support/temp.ts"
 

@@ -3,14 +3,14 @@ import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge.ts"
 import {
   type DecisionFilter,
   knownDecisions,
   type MadeDecision,
   renewReversals,
   saveDecisions,
-} from "../../src/store/knowledge-decisions.ts"
+} from "../../src/store/knowledge/decisions.ts"
+import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge/knowledge.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"

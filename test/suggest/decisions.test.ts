@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
-import type { StoredMessage } from "../../src/store/store.ts"
+import type { StoredMessage } from "../../src/store/history/store.ts"
 import { decidedIn, isDecision } from "../../src/suggest/decisions/decided.ts"
 import { decisionsIn, decisionsInCommits, mayDecide } from "../../src/suggest/decisions/decisions.ts"
 import { subjectOf } from "../../src/suggest/decisions/subject.ts"

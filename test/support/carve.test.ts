@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { zstdCompressSync } from "node:zlib"
 import { expect, onTestFinished, test } from "vitest"
-import { openSqlite } from "../../src/store/engine.ts"
+import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { carve } from "./carve.ts"
 import { randomWords } from "./random-words.ts"
 import { tempDir } from "./temp.ts"

@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
-import { isUnreadable, type Parsed, type RawRecord, type Unit } from "../../src/connectors/connector.ts"
+import { isUnreadable, type Parsed, type Unit } from "../../src/connectors/connector.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
+import type { RawRecord } from "../../src/core/record.ts"
 
 // Records as Claude Code writes them, for what no recorded session shows.
 

@@ -1,6 +1,6 @@
 import type { Message, SourceId } from "../../src/core/conversation.ts"
-import { packLines } from "../../src/store/codec.ts"
-import type { ConversationWrite, MessageWrite, UnitWrite } from "../../src/store/store.ts"
+import { packLines } from "../../src/store/history/codec.ts"
+import type { ConversationWrite, MessageWrite, UnitWrite } from "../../src/store/history/store.ts"
 
 /** A message as short as a test can say it. Odd keys are a person's, the others the agent's, unless told otherwise. */
 export function said(key: string, text: string, more: Partial<MessageWrite> = {}): MessageWrite {

@@ -1,5 +1,5 @@
 // A process of its own that has databases open: idle|reading <path…>. A line on stdin ends the reading, not the process.
-import { openSqlite } from "../../src/store/engine.ts"
+import { openSqlite } from "../../src/store/sqlite/engine.ts"
 
 const [how, ...paths] = process.argv.slice(2)
 const open = paths.map((path) => {

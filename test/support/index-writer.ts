@@ -1,6 +1,6 @@
 import { workerData } from "node:worker_threads"
-import { openIndex } from "../../src/store/search-index.ts"
-import { openStore } from "../../src/store/sqlite-store.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import { openIndex } from "../../src/store/index/search-index.ts"
 import { conversation, said, unit } from "./conversations.ts"
 
 // A thread of a test: what another process does to an index while this one is asked. Ends when it has written it all.

@@ -1,7 +1,7 @@
 import { renameSync } from "node:fs"
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib"
-import { openDatabase, removeDatabase } from "../../src/store/database.ts"
-import { HISTORY_MIGRATIONS } from "../../src/store/migrations.ts"
+import { HISTORY_MIGRATIONS } from "../../src/store/history/migrations.ts"
+import { openDatabase, removeDatabase } from "../../src/store/sqlite/database.ts"
 
 /** Makes a history what version 0.1.0 would have written: its schema, and nothing with a checksum. */
 export function makeOld(path: string): void {

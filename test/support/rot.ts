@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { type Db, openSqlite } from "../../src/store/engine.ts"
+import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
 
 /** Changes what is stored behind dex's back, as a failing disk does. */
 export function rot(home: string, change: (db: Db) => void): void {

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
-import { openSqlite } from "../../src/store/engine.ts"
+import { openSqlite } from "../../src/store/sqlite/engine.ts"
 
 // Where in a SQLite file each stored value stands, so that a test can flip a bit of just that.
 

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
-import { openStore } from "../../src/store/sqlite-store.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { appendTrace } from "../../src/trace/append.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -121,7 +121,7 @@ test("an answer that was paid for and cannot be kept whole is said to be lost, a
   const home = tempDir()
   const program = `const { openCache } = await import(process.argv[1])
     openCache(process.argv[2]).put("key", { refs: [], value: "x".repeat(5000) })`
-  const cache = join(import.meta.dirname, "../../src/agent/map/cache.ts")
+  const cache = join(import.meta.dirname, "../../src/answers/map/cache.ts")
   const run = withFilesUpTo(512, home, ["--input-type=module", "-e", program, cache, home])
   expect(run.status).toBe(1)
   expect(run.stderr).toMatch(/map cannot be written .*nothing that is paid for could be kept/)

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { generateCorpus, generator } from "../../bench/corpus.ts"
 import { bundle } from "../../scripts/bundle.mjs"
 import { INDEX_FILE } from "../../src/core/formats.ts"
-import { openIndex } from "../../src/store/search-index.ts"
-import { openStore } from "../../src/store/sqlite-store.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import { openIndex } from "../../src/store/index/search-index.ts"
 import { DEX, startDex } from "../support/dex.ts"
 
 /** 150 in CI, 1,000 by `npm run torture`. */

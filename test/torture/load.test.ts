@@ -17,7 +17,7 @@ import { expect, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { offered } from "../../src/mcp/definitions.ts"
-import { openSuggestions } from "../../src/store/suggestions.ts"
+import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { type Client, connect } from "../mcp/client.ts"
 import { dex } from "../support/dex.ts"
 import { makeRepository } from "../support/repository.ts"
@@ -69,7 +69,7 @@ test(
     const messages = MESSAGES_PER_SECOND * SECONDS
     generateCorpus(join(home, "later"), { messages, messagesPerConversation: 50, seed: 200 })
     const cwd = ownSources(join(home, "code", "dex"))
-    const files = { FILE: "src/store/lock.ts", OTHER_FILE: "src/suggest/learn.ts" }
+    const files = { FILE: "src/store/sqlite/lock.ts", OTHER_FILE: "src/suggest/learn.ts" }
     const load = await underLoad(home, cwd, files, (until) => keepSyncing(home, until))
     console.log(`${await messagesIn(home)} of ${20_000 + messages} messages read, ${load.beside} syncs`)
     // A process that read for a server ends a moment after it, and leaves the rest to the next sync.

@@ -18,8 +18,8 @@ import { generateCorpus, generator } from "../../bench/corpus.ts"
 import { claudeCode } from "../../src/connectors/claude-code.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { sync } from "../../src/ingest/sync.ts"
-import { openIndex } from "../../src/store/search-index.ts"
-import { openStore } from "../../src/store/sqlite-store.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import { openIndex } from "../../src/store/index/search-index.ts"
 
 /** 200 in CI, 1,000 by `npm run torture`. */
 const CUTS = Number(process.env.DEX_CUTS ?? 200)

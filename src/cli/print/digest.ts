@@ -1,7 +1,7 @@
-import type { ProjectFacts } from "../../agent/digest-facts.ts"
-import { factsPage } from "../../agent/digest-page.ts"
-import { markdownOf } from "../../agent/map/markdown.ts"
-import type { MapOutput } from "../../agent/map-fields.ts"
+import type { ProjectFacts } from "../../answers/digest-facts.ts"
+import { factsPage } from "../../answers/digest-page.ts"
+import { markdownOf } from "../../answers/map/markdown.ts"
+import type { MapOutput } from "../../answers/map-fields.ts"
 import { costLines, printMap } from "./map.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 

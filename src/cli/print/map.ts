@@ -1,5 +1,5 @@
-import { markdownOf } from "../../agent/map/markdown.ts"
-import type { MapOutput } from "../../agent/map-fields.ts"
+import { markdownOf } from "../../answers/map/markdown.ts"
+import type { MapOutput } from "../../answers/map-fields.ts"
 import { formatCount } from "../../core/format.ts"
 import { paint, safeLine } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"

@@ -1,5 +1,5 @@
-import { parseObject, records, string } from "../../connectors/record.ts"
 import type { Part } from "../../core/conversation.ts"
+import { parseObject, records, string } from "../../core/record.ts"
 import { isDecision, isQuestion, ownLines, sentencesOf } from "./decided.ts"
 
 // What a person answered when the agent asked.

@@ -1,7 +1,7 @@
-import { inTransaction } from "../../store/database.ts"
-import type { Knowledge } from "../../store/knowledge.ts"
-import { renewReversals, saveCommitDecisions } from "../../store/knowledge-decisions.ts"
-import { filesOfCommit, gitProject, markedCommits, setDecided } from "../../store/knowledge-git.ts"
+import { renewReversals, saveCommitDecisions } from "../../store/knowledge/decisions.ts"
+import { filesOfCommit, gitProject, markedCommits, setDecided } from "../../store/knowledge/git.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import { inTransaction } from "../../store/sqlite/database.ts"
 import { decisionsInCommits } from "./decisions.ts"
 import { supersede } from "./supersede.ts"
 

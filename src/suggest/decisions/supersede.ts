@@ -1,5 +1,5 @@
 import { commitMarks } from "../../git/commit-marks.ts"
-import type { MadeDecision } from "../../store/knowledge-decisions.ts"
+import type { MadeDecision } from "../../store/knowledge/decisions.ts"
 import { isRetreat } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
 

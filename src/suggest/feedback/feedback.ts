@@ -1,5 +1,5 @@
 import type { Item } from "../../core/suggestion.ts"
-import type { Learn } from "../../store/verdicts.ts"
+import type { Learn } from "../../store/suggestions/verdicts.ts"
 
 // What a verdict teaches: one step of logistic regression on the item's kind and features, within bounds, so that no run
 // of clicks can silence a kind for good or make everything of it appear.

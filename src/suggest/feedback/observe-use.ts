@@ -1,7 +1,7 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
-import type { Changes, Store, StoredMessage } from "../../store/store.ts"
-import type { KeptSuggestion, Suggestions } from "../../store/suggestions.ts"
+import type { Changes, Store, StoredMessage } from "../../store/history/store.ts"
+import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learn } from "./feedback.ts"
 import { type Done, usedItems } from "./implicit.ts"
 

@@ -1,5 +1,5 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { changedTogether, commitsTouching } from "../../store/knowledge-git.ts"
+import { changedTogether, commitsTouching } from "../../store/knowledge/git.ts"
 import { isPlainPath, nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 

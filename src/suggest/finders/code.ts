@@ -5,7 +5,7 @@ import {
   importersOf,
   type SymbolUse,
   usesOf,
-} from "../../store/knowledge-symbols.ts"
+} from "../../store/knowledge/symbols.ts"
 import { nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 

@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { visitsTo, workedIn } from "../../store/knowledge-files.ts"
+import { visitsTo, workedIn } from "../../store/knowledge/files.ts"
 import { isPlainPath, nameOf } from "../paths.ts"
 import type { Finder } from "./finder.ts"
 

@@ -1,5 +1,5 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { type KnownDecision, knownDecisions } from "../../store/knowledge-decisions.ts"
+import { type KnownDecision, knownDecisions } from "../../store/knowledge/decisions.ts"
 import { nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 

@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { nameOf } from "../paths.ts"
-import { type FailingTest, failing } from "../tests/status.ts"
+import { type FailingTest, failing } from "../test-runs/status.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // Tests that failed when they were last seen to run: of this file, or of the project when a session begins.

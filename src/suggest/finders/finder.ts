@@ -1,5 +1,5 @@
 import type { Item, Moment } from "../../core/suggestion.ts"
-import type { Knowledge } from "../../store/knowledge.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Session } from "../session.ts"
 
 /** What could be said; `features` are what its relevance is worked out from. */

@@ -1,9 +1,9 @@
 import { localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { knownDecisions } from "../../store/knowledge-decisions.ts"
-import { newestWork, workedIn } from "../../store/knowledge-files.ts"
+import { knownDecisions } from "../../store/knowledge/decisions.ts"
+import { newestWork, workedIn } from "../../store/knowledge/files.ts"
 import { isPlainPath, nameOf } from "../paths.ts"
-import { failing } from "../tests/status.ts"
+import { failing } from "../test-runs/status.ts"
 import type { Finder } from "./finder.ts"
 
 // What was being worked on in this project when the last conversation ended.

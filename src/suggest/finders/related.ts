@@ -1,6 +1,6 @@
 import { localDay } from "../../core/dates.ts"
 import type { Moment } from "../../core/suggestion.ts"
-import { rootsOnBranch, visitsTo, type Worked, workedIn } from "../../store/knowledge-files.ts"
+import { rootsOnBranch, visitsTo, type Worked, workedIn } from "../../store/knowledge/files.ts"
 import { folderOf, isPlainPath, isTest, nameOf, stemOf } from "../paths.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"

@@ -1,6 +1,6 @@
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
-import type { StoredMessage } from "../../store/store.ts"
+import type { StoredMessage } from "../../store/history/store.ts"
 import { callsOf } from "../calls.ts"
 import { nameOf } from "../paths.ts"
 import { errorLines, normaliseError, placeOf } from "./error-text.ts"

@@ -1,6 +1,6 @@
 import type { Hunk } from "../../core/conversation.ts"
 import { patchText } from "../../render/patch.ts"
-import type { FixedFile, KeptFix } from "../../store/knowledge-fixes.ts"
+import type { FixedFile, KeptFix } from "../../store/knowledge/fixes.ts"
 import { nameOf, pathBelow } from "../paths.ts"
 import { errorText, placeOf, shortened } from "./error-text.ts"
 import type { Edit, Fix } from "./fixes.ts"

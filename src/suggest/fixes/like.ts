@@ -1,6 +1,6 @@
 import { commandParts } from "../../core/command.ts"
-import type { Knowledge } from "../../store/knowledge.ts"
-import { fixesHolding, type KnownFix } from "../../store/knowledge-fixes.ts"
+import { fixesHolding, type KnownFix } from "../../store/knowledge/fixes.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "./error-text.ts"
 import { mayBeMended } from "./fixes.ts"
 

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { type Item, type Moment, newSuggestionId, type Pattern } from "../../core/suggestion.ts"
-import type { Kept, Suggestions } from "../../store/suggestions.ts"
+import type { Kept, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../redacted-moment.ts"
 import { matching, type Trigger } from "./matching.ts"
 

@@ -1,0 +1,182 @@
+import { isoDate } from "../core/dates.ts"
+import { collectionOf, parseRef } from "../core/ref.ts"
+import { estimateTokens } from "../core/tokens.ts"
+import type { Model } from "../llm/model.ts"
+import { redactText } from "../redact/redact.ts"
+import { toJson } from "../render/json.ts"
+import type { Dex } from "../tools/context.ts"
+import { type Checked, type Cited, checkAnswer } from "./cited.ts"
+import { confidenceOf, probabilityOf } from "./confidence.ts"
+import { extract } from "./extract.ts"
+import { evidenceOf, type Found, type Library, openLibrary } from "./library.ts"
+import { type Caps, DEFAULT_CAPS, type Run, runLoop, type Step } from "./loop.ts"
+import { olderOnTheSame } from "./older.ts"
+import type { Passage } from "./passages.ts"
+
+export type AskInput = {
+  query: string
+  use_case?: string
+  collections?: string[]
+  no_global?: boolean
+  scope: "all" | "history" | "docs"
+  model?: string
+  max_tokens: number
+}
+
+/** What an answer must know of what was asked. */
+export type Asked = Pick<AskInput, "query" | "max_tokens">
+export type Answer = Awaited<ReturnType<typeof finish>>
+
+/** What to show while it works, and how much it may use. */
+export type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
+
+export const NO_MODEL = "No model is set up, so these are quotes."
+const NOT_FOUND = "Nothing that was found answers this."
+
+export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
+  const library = await openLibrary(dex, {
+    among: input.scope,
+    ...(input.collections && { collections: input.collections }),
+    ...(input.no_global && { noGlobal: true }),
+  })
+  const { found } = await library.search(input.query)
+  const { configuredModel } = await import("./model.ts")
+  const model = configuredModel(dex, input.model === undefined ? {} : { model: input.model })
+  if (!model) return answerFrom(dex, input, library, found, { extractive: true, notes: [NO_MODEL] })
+  const run = await runLoop(model, library, {
+    question: input.query,
+    ...(input.use_case !== undefined && { use_case: input.use_case }),
+    first: found,
+    caps: hooks.caps ?? DEFAULT_CAPS,
+    ...(dex.signal && { signal: dex.signal }),
+    ...(hooks.onStep && { onStep: hooks.onStep }),
+  })
+  return answerOf(dex, input, library, found, model, run, checkedAnswer(run.text, library))
+}
+
+/** What of a model's words holds. */
+export function checkedAnswer(text: string, library: Library): Checked {
+  return checkAnswer(redactText(text.replace(/^\s*NOT FOUND\.?\s*$/m, "").trim()), library.passages.get)
+}
+
+export async function answerOf(
+  dex: Dex,
+  input: Asked,
+  library: Library,
+  found: Found[],
+  model: Pick<Model, "id" | "used">,
+  run: Omit<Run, "text">,
+  checked: Checked,
+) {
+  const used = usedBy(model, run.steps.length)
+  const stopped = run.stopped === undefined ? [] : [`Stopped early: ${run.stopped}.`]
+  const partial = run.stopped !== undefined
+  const dropped = droppedNotes(checked)
+  if (checked.kept.length === 0 && dropped.length === 0 && !partial)
+    return finish(dex, input, library, [], found, { extractive: false, notes: [], used })
+  const notes = [...stopped, ...dropped]
+  if (checked.kept.length > 0)
+    return finish(dex, input, library, checked.kept, found, { extractive: false, partial, notes, used })
+  return answerFrom(dex, input, library, found, {
+    extractive: true,
+    partial,
+    notes: [
+      ...notes,
+      ...(partial ? [] : ["The model's answer could not be shown to stand on what was read; these are quotes."]),
+    ],
+    used,
+  })
+}
+
+export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) {
+  const { input, output, is_estimate } = used()
+  return { model: id, calls, input_tokens: input, output_tokens: output, is_estimate }
+}
+
+/** What there is to say without a model. */
+export async function answerFrom(dex: Dex, input: Asked, library: Library, found: Found[], rest: Rest) {
+  return finish(dex, input, library, await extract(dex, input.query, found), found, rest)
+}
+
+type Rest = {
+  extractive: boolean
+  partial?: boolean
+  notes: string[]
+  used?: { model: string; calls: number; input_tokens: number; output_tokens: number; is_estimate: boolean }
+}
+
+/** As many sentences as the ceiling holds, with their sources. */
+export async function finish(dex: Dex, input: Asked, library: Library, said: Cited[], found: Found[], rest: Rest) {
+  const older = await olderOnTheSame(dex, citedBy(said, library))
+  const build = (kept: number) => {
+    const sentences = said.slice(0, kept)
+    const sources = citedBy(sentences, library)
+    const left = said.length - kept
+    const notes = [
+      ...rest.notes,
+      ...(onlyWeb(sources) ? ["This rests only on text from the web."] : []),
+      ...older
+        .filter(({ n, newer }) => [n, newer].every((one) => sources.some((source) => source.n === one)))
+        .map((one) => one.note),
+      ...(left > 0
+        ? [
+            `${left} more ${rest.extractive ? "quote" : "sentence"}${left === 1 ? "" : "s"} left out to stay within ${input.max_tokens} tokens.`,
+          ]
+        : []),
+    ]
+    const evidence = evidenceOf(found, dex.now())
+    const probability = sentences.length === 0 ? 0 : Number(probabilityOf(evidence).toFixed(2))
+    return {
+      answer: sentences.length === 0 ? NOT_FOUND : sentences.map(({ text }) => text).join(rest.extractive ? "\n" : " "),
+      sources: sources.map(describe),
+      confidence: sentences.length === 0 ? ("none" as const) : confidenceOf(evidence),
+      probability,
+      extractive: rest.extractive,
+      ...(rest.partial && { partial: true }),
+      ...(notes.length > 0 && { note: notes.join(" ") }),
+      ...(rest.used && { used: rest.used }),
+    }
+  }
+  let kept = said.length
+  while (kept > 0 && estimateTokens(`${toJson(build(kept))}\n`) > input.max_tokens) kept--
+  return build(kept)
+}
+
+function citedBy(said: Cited[], library: Library): Passage[] {
+  const numbers = [...new Set(said.flatMap((one) => one.numbers))]
+  return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
+}
+
+function describe({ n, ref, title, origins, at }: Passage) {
+  const query = parseRef(ref)
+  const isDocument = query?.source === "docs"
+  return {
+    n,
+    ref,
+    ...(isDocument && {
+      collection: collectionOf(query.prefix),
+      document: query.prefix.slice(collectionOf(query.prefix).length + 1),
+    }),
+    ...(query?.section !== undefined && { section: query.section }),
+    title: title.length > 60 ? `${title.slice(0, 59)}…` : title,
+    origin: origins.join(", "),
+    ...(at !== undefined && { date: isoDate(at).slice(0, 10) }),
+  }
+}
+
+function onlyWeb(sources: Passage[]): boolean {
+  return sources.length > 0 && sources.every(({ origins }) => origins.every((origin) => origin === "web"))
+}
+
+function droppedNotes({ dropped }: Checked): string[] {
+  const said = {
+    no_source: "without a source",
+    wrong_quote: "with a quotation that is in no source",
+    foreign_link: "with a link that is in no source",
+  }
+  return Object.entries(dropped).flatMap(([reason, count]) =>
+    count > 0
+      ? [`${count} ${count === 1 ? "sentence" : "sentences"} ${said[reason as keyof typeof said]} left out.`]
+      : [],
+  )
+}

@@ -1,0 +1,255 @@
+import { DexError } from "../core/error.ts"
+import { estimateTokens } from "../core/tokens.ts"
+import type { Model, ModelMessage } from "../llm/model.ts"
+import { redactText } from "../redact/redact.ts"
+import type { Dex } from "../tools/context.ts"
+import { type Answer, answerFrom, answerOf, checkedAnswer, finish, NO_MODEL, usedBy } from "./ask.run.ts"
+import { keepChat } from "./chat-keep.ts"
+import { createSentences, type Sentences } from "./chat-sentences.ts"
+import { type Found, openLibrary, type Scope } from "./library.ts"
+import { type Caps, DEFAULT_CAPS, type Run, runLoop, type Step } from "./loop.ts"
+import type { Passage } from "./passages.ts"
+
+export type ChatInput = {
+  query?: string
+  interactive?: boolean
+  use_case?: string
+  collections?: string[]
+  no_global?: boolean
+  model?: string
+  temperature?: number
+  opencode?: boolean
+  verbose?: boolean
+}
+
+export type ChatOptions = {
+  scope: Scope
+  /** Undefined where none is set up: then every answer is quotes. */
+  model: Model | undefined
+  use_case?: string
+  caps?: Caps
+  /** How much of the earlier exchange a question may bring along. */
+  historyTokens?: number
+}
+
+/** What to show while an answer comes. A sentence is shown once it is complete and holds. */
+export type ChatEvents = {
+  onSentence?: (sentence: string) => void
+  onStep?: (step: Step) => void
+  signal?: AbortSignal
+}
+
+export type Turn = Answer & {
+  /** The signal said so. What was shown before stands. */
+  stopped?: true
+  /** How many of the oldest questions and answers the model no longer sees; told when it happens first. */
+  forgot?: number
+}
+
+/** Questions that follow one another. A passage keeps its number through all of them. */
+export type Chat = {
+  ask(question: string, events?: ChatEvents): Promise<Turn>
+  useCase(): string | undefined
+  setUseCase(text: string | undefined): void
+  /** The next question stands alone. */
+  clear(): void
+}
+
+type Exchange = { question: string; answer: string; cited: Passage[] }
+
+const HISTORY_TOKENS = 4_000
+const QUOTES_TOKENS = 600
+/** A model's answer has its own cap; what was shown is not cut afterwards. */
+const NO_CEILING = Number.POSITIVE_INFINITY
+
+export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
+  const library = await openLibrary(dex, options.scope)
+  let useCase = options.use_case
+  let history: Exchange[] = []
+  let hasForgotten = false
+
+  const ask = async (query: string, events: ChatEvents = {}): Promise<Turn> => {
+    const { signal, onStep } = events
+    const { found } = await library.search(query)
+    onStep?.({ call: `search ${query}`, outcome: `${found.length} found` })
+    const nothingYet = (rest: object = {}) =>
+      finish(dex, { query, max_tokens: QUOTES_TOKENS }, library, [], found, { ...STOPPED, ...rest })
+    if (signal?.aborted) return { ...(await nothingYet()), stopped: true }
+    if (!options.model)
+      return answerFrom(dex, { query, max_tokens: QUOTES_TOKENS }, library, found, {
+        extractive: true,
+        notes: [NO_MODEL],
+      })
+    const sentences = createSentences(
+      (text) => checkedAnswer(text, library),
+      (sentence) => events.onSentence?.(sentence),
+    )
+    const forgot = trim()
+    const model = listening(options.model, sentences)
+    const run = await stoppable(signal, (onLoopStep) =>
+      runLoop(model, library, {
+        question: query,
+        first: [...found, ...citedLast(history, found)],
+        caps: options.caps ?? DEFAULT_CAPS,
+        history: history.flatMap(messagesOf),
+        onStep: (step) => {
+          onLoopStep(step)
+          onStep?.(step)
+        },
+        ...(useCase !== undefined && { use_case: useCase }),
+        ...(signal && { signal }),
+      }),
+    )
+    const checked = sentences.checked()
+    const hasAnswer = checked.kept.length > 0
+    const answer =
+      run.byPerson && !hasAnswer
+        ? await nothingYet({ used: usedBy(model, run.steps.length) })
+        : await answerOf(
+            dex,
+            { query, max_tokens: hasAnswer ? NO_CEILING : QUOTES_TOKENS },
+            library,
+            found,
+            model,
+            run,
+            checked,
+          )
+    if (hasAnswer)
+      history.push({
+        question: redactText(query),
+        answer: answer.answer,
+        cited: answer.sources.flatMap(({ n }) => library.passages.get(n) ?? []),
+      })
+    const broke = sentences.breaks() > 0 ? "The connection broke on the way, and the model began again." : undefined
+    return {
+      ...answer,
+      ...(broke && { note: [answer.note, broke].filter(Boolean).join(" ") }),
+      ...(run.byPerson && { stopped: true }),
+      ...(forgot > 0 && { forgot }),
+    }
+  }
+
+  /** Leaves out the oldest until the rest fits. How many, the first time. */
+  const trim = (): number => {
+    const before = history.length
+    while (history.length > 0 && sizeOf(history) > (options.historyTokens ?? HISTORY_TOKENS)) history.shift()
+    const dropped = before - history.length
+    if (dropped === 0 || hasForgotten) return 0
+    hasForgotten = true
+    return dropped
+  }
+
+  return {
+    ask,
+    useCase: () => useCase,
+    setUseCase: (text) => {
+      useCase = text
+    },
+    clear: () => {
+      history = []
+    },
+  }
+}
+
+const STOPPED = { extractive: false, partial: true, notes: ["You stopped it."] }
+
+/** The model, heard sentence by sentence. It counts the tokens of this question alone. */
+function listening(model: Model, sentences: Sentences): Model {
+  const before = model.used()
+  return {
+    id: model.id,
+    async reply(request) {
+      try {
+        const reply = await model.reply({ ...request, onText: sentences.hear, onReset: sentences.restart })
+        sentences.end(reply.calls.length === 0)
+        return reply
+      } catch (error) {
+        sentences.leave()
+        throw error
+      }
+    },
+    used() {
+      const { input, output, requests, is_estimate } = model.used()
+      return {
+        input: input - before.input,
+        output: output - before.output,
+        requests: requests - before.requests,
+        is_estimate,
+      }
+    },
+  }
+}
+
+type Stoppable = Run & { byPerson?: true }
+
+/** When the person stops it, that is how it ended, and nothing is thrown. */
+async function stoppable(
+  signal: AbortSignal | undefined,
+  run: (onStep: (step: Step) => void) => Promise<Run>,
+): Promise<Stoppable> {
+  const steps: Step[] = []
+  try {
+    return await run((step) => steps.push(step))
+  } catch (error) {
+    if (!signal?.aborted) throw error
+    return { text: "", steps, stopped: "you stopped it", byPerson: true }
+  }
+}
+
+/** What the last answer stood on is shown again: "and why?" is about that. */
+function citedLast(history: Exchange[], found: Found[]): Found[] {
+  const known = new Set(found.map(({ passage }) => passage.n))
+  return (history.at(-1)?.cited ?? [])
+    .filter(({ n }) => !known.has(n))
+    .map((passage) => ({ passage, coverage: 0, score: 0 }))
+}
+
+function messagesOf({ question, answer }: Exchange): ModelMessage[] {
+  return [
+    { role: "user", content: question },
+    { role: "assistant", content: answer },
+  ]
+}
+
+function sizeOf(history: Exchange[]): number {
+  return estimateTokens(JSON.stringify(history.flatMap(messagesOf)))
+}
+
+/** One question, as `dex chat "…" --json` asks it. */
+export async function run(dex: Dex, input: ChatInput): Promise<Answer> {
+  if (input.query === undefined)
+    throw new DexError("usage", 'What is the question? dex chat "how do we retry failed webhooks" --json')
+  if (input.opencode) throw new DexError("usage", "OpenCode has no --json here. Leave out --json or --opencode.")
+  const { chat, kept } = await startChat(dex, input)
+  kept.question(input.query)
+  const answer = await chat.ask(input.query, dex.signal ? { signal: dex.signal } : {})
+  kept.answer(answer)
+  return answer
+}
+
+/** A chat with the model that is set up, and where it is kept. */
+export async function startChat(dex: Dex, input: ChatInput) {
+  const { temperature } = input
+  if (temperature !== undefined && (temperature < 0 || temperature > 2))
+    throw new DexError("usage", `--temperature goes from 0 to 2, not ${temperature}.`)
+  const { configuredModel } = await import("./model.ts")
+  const model = configuredModel(dex, {
+    ...(input.model !== undefined && { model: input.model }),
+    ...(temperature !== undefined && { temperature }),
+  })
+  const chat = await openChat(dex, {
+    scope: {
+      among: "all",
+      ...(input.collections && { collections: input.collections }),
+      ...(input.no_global && { noGlobal: true }),
+    },
+    model,
+    ...(input.use_case !== undefined && { use_case: input.use_case }),
+  })
+  const kept = keepChat(dex, {
+    ...(model && { model: model.id }),
+    ...(input.collections && { collections: input.collections }),
+    useCase: chat.useCase,
+  })
+  return { chat, model, kept }
+}

@@ -1,0 +1,126 @@
+import { createHash } from "node:crypto"
+import { isoDate } from "../../core/dates.ts"
+import { messageText } from "../../core/format.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
+import { safe, safeLine } from "../../render/terminal.ts"
+import type { ConversationRow, Store, StoredMessage } from "../../store/history/store.ts"
+
+// A conversation as a model is shown it: every line of what somebody wrote stands behind "| ", so that nothing in it can
+// pass for an instruction, for another message or for the end of the data.
+
+/** The smallest thing that goes into a batch: a message, or a run of lines of one that is long. */
+export type Unit = {
+  number: number
+  /** Not the beginning of its message. */
+  goes_on: boolean
+  chars: number
+  /** Of its text: the same hash, the same text. */
+  hash: string
+}
+
+/** What is known of a conversation while batches are packed: sizes, no text. */
+export type Measured = {
+  ref: Ref
+  at: number
+  head: string
+  units: Unit[]
+  /** How many characters stand before each unit, and after the last. */
+  before: number[]
+}
+
+/** A run of a conversation's units. */
+export type Piece = { ref: Ref; from: number; count: number }
+
+const PROJECT_CHARS = 60
+/** Whatever a reader may take for one. */
+const LINE_END = /[\n\u2028\u2029]/
+
+export async function measure(store: Store, row: ConversationRow, most: number): Promise<Measured> {
+  const head = headOf(row)
+  const texts = await unitTexts(store, row.ref, most - head.length)
+  const units = texts.map(({ number, goes_on, text }) => ({ number, goes_on, chars: text.length, hash: hashOf(text) }))
+  const before = [0]
+  for (const { chars } of units) before.push(before.at(-1)! + chars)
+  return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, head, units, before }
+}
+
+/** How long a piece is when it is shown. */
+export function sizeOf({ head, units, before }: Measured, from: number, count: number): number {
+  const first = units[from]!
+  return head.length + (first.goes_on ? goesOn(first.number).length : 0) + before[from + count]! - before[from]!
+}
+
+export function hashOfPiece({ head, units }: Measured, from: number, count: number): string {
+  return hashOf([head, ...units.slice(from, from + count).map(({ hash }) => hash)].join("\n"))
+}
+
+/** The text of a piece; undefined when the conversation is no longer what was measured. */
+export async function textOf(
+  store: Store,
+  measured: Measured,
+  { from, count }: Piece,
+  most: number,
+): Promise<string | undefined> {
+  const { head, ref, units } = measured
+  const texts = (await unitTexts(store, ref, most - head.length)).slice(from, from + count)
+  const same = texts.length === count && texts.every(({ text }, i) => hashOf(text) === units[from + i]!.hash)
+  if (!same) return undefined
+  return `${head}${texts[0]!.goes_on ? goesOn(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
+}
+
+/** Nothing that changes while a conversation goes on, such as its title: what was mapped once stays the same. */
+function headOf(row: ConversationRow): string {
+  const facts = [
+    formatRef(row.ref),
+    row.started_at === undefined ? undefined : isoDate(row.started_at).slice(0, 10),
+    row.project === undefined ? undefined : `project ${JSON.stringify(safeLine(row.project).slice(-PROJECT_CHARS))}`,
+  ]
+  return `=== ${facts.filter((fact) => fact !== undefined).join(" · ")}\n`
+}
+
+function goesOn(number: number): string {
+  return `#${number} goes on\n`
+}
+
+type UnitText = { number: number; goes_on: boolean; text: string }
+
+async function unitTexts(store: Store, ref: Ref, most: number): Promise<UnitText[]> {
+  const messages = await store.messages(ref)
+  return messages.filter((message) => !message.superseded && !message.copied).flatMap((message) => cut(message, most))
+}
+
+/** At line ends; a line that is longer than a unit may be is broken. */
+function cut(message: StoredMessage, most: number): UnitText[] {
+  const { number, role, parts } = message
+  const said = safe(messageText(message, "stripped")).trimEnd()
+  if (said === "") return []
+  const head = `#${number} ${role}, words of: ${[...new Set(parts.map((part) => part.origin))].join(", ")}\n`
+  const room = Math.max(40, most - Math.max(head.length, goesOn(number).length))
+  const units: UnitText[] = []
+  let text = head
+  for (const line of said.split(LINE_END).flatMap((one) => broken(one, room - 3))) {
+    const shown = `| ${line}\n`
+    if (text.length + shown.length > room + (units.length === 0 ? head.length : 0) && text !== head) {
+      units.push({ number, goes_on: units.length > 0, text })
+      text = ""
+    }
+    text += shown
+  }
+  return [...units, { number, goes_on: units.length > 0, text }]
+}
+
+function broken(line: string, most: number): string[] {
+  if (line.length <= most) return [line]
+  const pieces = []
+  for (let at = 0; at < line.length; ) {
+    const isPair = (line.charCodeAt(at + most - 1) & 0xfc00) === 0xd800
+    const end = at + most - (isPair ? 1 : 0)
+    pieces.push(line.slice(at, end))
+    at = end
+  }
+  return pieces
+}
+
+export function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64url").slice(0, 22)
+}

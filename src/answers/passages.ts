@@ -1,0 +1,77 @@
+import type { Origin } from "../core/conversation.ts"
+import { isoDate } from "../core/dates.ts"
+import { messageText } from "../core/format.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
+import { safe } from "../render/terminal.ts"
+import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import { markOf } from "../tools/sections.ts"
+
+/** A message or a section that was really read, under the number by which an answer may cite it. */
+export type Passage = {
+  n: number
+  ref: string
+  conversation: Ref
+  title: string
+  origins: Origin[]
+  at?: number
+  /** All of it, as it is stored: what a quote is held against. */
+  text: string
+}
+
+/** What was read for one answer. A passage keeps its number however often it is read. */
+export type Passages = {
+  /** Undefined where nothing of it is evidence: text that a hook or dex itself put there never is. */
+  add(row: ConversationRow, message: StoredMessage): Passage | undefined
+  get(n: number): Passage | undefined
+}
+
+export function createPassages(): Passages {
+  const byRef = new Map<string, Passage>()
+  return {
+    add(row, whole) {
+      const message = { ...whole, parts: whole.parts.filter((part) => part.origin !== "injected") }
+      if (message.parts.length === 0) return undefined
+      const section = markOf(message)?.name
+      const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })
+      const known = byRef.get(ref)
+      if (known) return known
+      const at = message.at ?? row.ended_at
+      const passage: Passage = {
+        n: byRef.size + 1,
+        ref,
+        conversation: row.ref,
+        title: row.title?.text ?? "",
+        origins: [...new Set(message.parts.map((part) => part.origin))],
+        text: messageText(message, "full"),
+        ...(at !== undefined && { at }),
+      }
+      byRef.set(ref, passage)
+      return passage
+    },
+    get: (n) => [...byRef.values()][n - 1],
+  }
+}
+
+/** Newest first: of two that disagree, the later one is more likely to hold. */
+export function newestFirst(passages: Passage[]): Passage[] {
+  return [...passages].sort((a, b) => (b.at ?? 0) - (a.at ?? 0) || a.n - b.n)
+}
+
+/**
+ * A passage as a model is shown it: data, with where it comes from before it, and every line of it marked, so that
+ * nothing in it can pass for an instruction or for the end of the passage.
+ */
+export function shownTo(passage: Passage, chars: number): string {
+  const { n, ref, title, origins, at, text } = passage
+  const head = [
+    ref,
+    at === undefined ? undefined : isoDate(at).slice(0, 10),
+    `words of: ${origins.join(", ")}`,
+    JSON.stringify(safe(title).slice(0, 80)),
+  ]
+  const cut = text.length > chars ? `${text.slice(0, chars)}\n(cut: ${text.length - chars} characters more)` : text
+  const lines = safe(cut)
+    .split("\n")
+    .map((line) => `| ${line}`)
+  return [`[${n}] ${head.filter((part) => part !== undefined).join(" · ")}`, ...lines].join("\n")
+}

@@ -1,0 +1,71 @@
+import { thinned } from "./thinned.ts"
+
+// How fields of records that others wrote are read: the value if it has the type, undefined if not.
+
+/** Untrusted: every field may be missing or of another type. */
+export type RawRecord = Record<string, unknown>
+
+export function isRecord(value: unknown): value is RawRecord {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+}
+
+export function parseObject(text: string): RawRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(thinned(text))
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined // a damaged record is data: the caller counts it
+  }
+}
+
+export function string(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined
+}
+
+export function number(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined
+}
+
+export function record(value: unknown): RawRecord | undefined {
+  return isRecord(value) ? value : undefined
+}
+
+export function list(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+export function records(value: unknown): RawRecord[] {
+  return list(value).filter(isRecord)
+}
+
+/** The last moment that a Date can hold: past it, printing one throws. */
+const LATEST_MS = 8.64e15
+
+/** Milliseconds since 1970 from an ISO string, or from a number in seconds or milliseconds. */
+export function time(value: unknown): number | undefined {
+  if (typeof value === "number") {
+    if (!Number.isFinite(value) || value <= 0) return undefined
+    const ms = Math.round(value < 1e11 ? value * 1000 : value)
+    return ms <= LATEST_MS ? ms : undefined
+  }
+  if (typeof value !== "string") return undefined
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? undefined : at
+}
+
+/** JSON.parse takes a million levels, but whatever walks or prints the result overflows at 5,000. */
+export const MAX_DEPTH = 200
+
+export function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false
+  if (levels === 0) return true
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === "object" && isDeeperThan(item, levels - 1)) return true
+    return false
+  }
+  for (const key in value) {
+    const field = (value as RawRecord)[key]
+    if (typeof field === "object" && isDeeperThan(field, levels - 1)) return true
+  }
+  return false
+}

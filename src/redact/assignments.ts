@@ -1,0 +1,337 @@
+import { isCutAt } from "./cut.ts"
+import type { Span } from "./rules.ts"
+import { LATIN_WORDS, latinPassword, SEED_WORDS, seedPhrase } from "./spoken.ts"
+import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./values.ts"
+
+// Secrets that only their name gives away: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, `Authorization: Basic …`,
+// in environment dumps, JSON (also escaped), YAML, TOML, .npmrc, .netrc, connection strings, queries and code.
+
+const WORDS =
+  "pass(?:word|wd|phrase|code)?|pwd|secret|token|key|cred(?:ential)?s?|auth(?:orization)?|cookie|jwt|bearer|basic"
+
+/**
+ * A word of a secret's name, the rest of the name, and what stands between a name and its value: a colon or an equals
+ * sign, `is`, or the space behind a flag, a scheme of the Authorization header or the `password` of .netrc.
+ */
+const NAMED = new RegExp(
+  `(?:${WORDS}|${LATIN_WORDS}|${SEED_WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])]{0,10}[ \\t\\u00a0]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|[ \\t]+(?:is|was|lautet|ist|est|es):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
+  "iy",
+)
+
+/** `names` as `hintsOf` tells them. */
+export function findAssignments(text: string, names: readonly number[], spans: Span[]): void {
+  let next = 0
+  let cookiesEnd = 0
+  let lastName = ""
+  let kind: SecretKind | undefined
+  for (const at of names) {
+    if (at < next) continue
+    NAMED.lastIndex = at
+    const hit = NAMED.exec(text)
+    if (!hit) continue
+    next = NAMED.lastIndex
+    const spoken = seedPhrase(text, hit) ?? latinPassword(text, hit)
+    if (spoken) {
+      spans.push(spoken)
+      next = spoken.end
+      continue
+    }
+    const name = nameAt(text, hit)
+    const fullName = isProse(name.separator) ? nameInProse(text, name) : name.name
+    if (fullName !== lastName) kind = secretKind(fullName)
+    lastName = fullName
+    if (kind === "cookie") {
+      if (name.valueAt < cookiesEnd) continue
+      cookiesEnd = findCookies(text, name.valueAt, spans)
+      continue
+    }
+    const span = isSpaced(name.separator) ? spaced(text, name, kind) : kind && assigned(text, name, kind)
+    if (!span) continue
+    spans.push(span)
+    if (span.end > name.valueAt) next = span.end
+  }
+}
+
+type Name = { name: string; start: number; separator: string; valueAt: number }
+
+function isSpaced(separator: string): boolean {
+  return !/[:=]|%3/.test(separator)
+}
+
+function isProse(separator: string): boolean {
+  return /^[ \t]+(?:is|was|lautet|ist|est|es)/i.test(separator)
+}
+
+export type SecretKind = "password" | "token" | "auth" | "cookie"
+
+/** What a field's or variable's name says about its value. */
+export function secretKind(name: string): SecretKind | undefined {
+  if (name.length > 120 || !SECRET_WORD.test(name)) return undefined
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
+    .replace(/([A-Z])([A-Z][a-z])/g, "$1 $2")
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word !== "")
+  let at = words.length - 1
+  while (at > 0 && AFTER.has(words[at]!.replace(/\d+$/, "")) && !isSecretWord(words, at)) at--
+  const word = words[at]?.replace(/\d+$/, "")
+  if (word === undefined || words.some((w) => NOT_SECRET.has(w))) return undefined
+  if (words.some((w) => COUNTED.has(w)) && !isSecretOf(words, at)) return undefined
+  if (PASSWORD.test(word)) return "password"
+  if (word === "authorization") return "auth"
+  if (word === "auth") return words.length <= 2 ? "auth" : undefined
+  if (word === "cookie") return "cookie"
+  if (TOKEN.test(word)) return "token"
+  if (word === "key" && at > 0 && KEY_OF.has(words[at - 1]!)) return "token"
+  if (word === "key" && /^[A-Z][A-Z0-9_]+_KEY(?:_[A-Z0-9]+)?$/.test(name)) return "token"
+  if ((word === "id" || word === "session") && /session/.test(name.toLowerCase())) return undefined
+  return undefined
+}
+
+/** Whether a value that stands alone under such a name must go. */
+export function isSecretValue(value: string, kind: SecretKind): boolean {
+  if (isMarked(value)) return false
+  if (kind === "password") return isPassword(value, true)
+  if (kind === "auth") return isAuth(value)
+  if (kind === "cookie") return cookieSpans(value, 0, value.length).length > 0
+  return isGenerated(value)
+}
+
+export function ruleFor(kind: SecretKind): string {
+  return { password: "password", token: "secret", auth: "authorization", cookie: "cookie" }[kind]
+}
+
+const SECRET_WORD = /pass|pwd|pw$|secret|token|key|cred|auth|cookie|jwt|bearer|dsn/i
+const PASSWORD =
+  /^pw$|^pass$|password$|passwd$|passwort$|kennwort$|passphrase$|passcode$|pwd$|^(?:db|pg|my|sql|user|root|admin|smtp|mail|ssh|ftp)pass$/
+const TOKEN =
+  /(?:secret|token|apikey|accesskey|secretkey|authkey|privatekey|accountkey|sharedkey|signingkey)s?$|^(?:credentials?|creds?|jwt|bearer|pat)$/
+/** `api_key` is a secret, `cache_key`, `primary_key`, `public_key` are not. */
+const KEY_OF = new Set(
+  "api access secret private auth encryption encrypt signing sign account master service admin ssh deploy app application consumer shared storage jwt hmac aes webhook client server subscription license crypto cipher decryption integration ingest write project role anon functions host function system".split(
+    " ",
+  ),
+)
+/** What may follow the telling word without changing what the value is. */
+const AFTER = new Set(
+  "value prod production dev development staging stage live test base key string data plain raw main primary secondary default old new current backup local id hex b64 base64 env secret token password header".split(
+    " ",
+  ),
+)
+/** Words that make a token something else: a place in a list, a piece of text. `CURSOR_API_KEY` is a secret all the same. */
+const COUNTED = new Set(
+  "page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion".split(
+    " ",
+  ),
+)
+const NOT_SECRET = new Set(
+  "public max min num count limit total usage length size type regex pattern path file url uri endpoint arn name field label prefix suffix expires expiry ttl placeholder hint error message description title count hash digest algorithm checksum fingerprint index keyword keywords column sort primarykey foreign cache partition id_token_hint".split(
+    " ",
+  ),
+)
+
+/** `api key`, `auth token`, `client secret`: said by two words, whatever stands before them. */
+function isSecretOf(words: string[], at: number): boolean {
+  const word = words[at]!
+  if (at === 0) return /^(?:api|auth|access|secret|private)(?:key|token)$/.test(word)
+  if (word === "secret" || PASSWORD.test(word)) return true
+  return KEY_OF.has(words[at - 1]!) && (word === "key" || word === "token")
+}
+
+function isSecretWord(words: string[], at: number): boolean {
+  const word = words[at]!.replace(/\d+$/, "")
+  return PASSWORD.test(word) || TOKEN.test(word) || (word === "key" && at > 0 && KEY_OF.has(words[at - 1]!))
+}
+
+/** The whole name that a word was found in. Escapes (`\nAPI_KEY`) do not belong to it. */
+function nameAt(text: string, hit: RegExpExecArray): Name {
+  const end = hit.index + /^[\w.-]*/.exec(hit[0])![0].length
+  let start = hit.index
+  const floor = Math.max(0, start - 60)
+  while (start > floor && isNameCode(text.charCodeAt(start - 1))) start--
+  if (text[start - 1] === "\\" && "nrt".includes(text[start]!)) start++
+  const valueAt = hit.index + hit[0].length
+  return { name: text.slice(start, end), start, separator: text.slice(end, valueAt), valueAt }
+}
+
+function isNameCode(code: number): boolean {
+  return (
+    (code >= 97 && code <= 122) ||
+    (code >= 65 && code <= 90) ||
+    (code >= 45 && code <= 57 && code !== 47) ||
+    code === 95
+  )
+}
+
+function isMarked(value: string): boolean {
+  return value.includes("[REDACTED")
+}
+
+function assigned(text: string, { name, separator, valueAt }: Name, kind: SecretKind): Span | undefined {
+  if (kind === "auth") return authSpan(text, valueAt)
+  if (name === "PASS" && separator === ":") return undefined // a test's result
+  const environment = isEnvironment(name, separator)
+  const value = valueSpan(text, valueAt, environment)
+  if (!value) return undefined
+  if (!value.quoted && /[([{<]/.test(text[value.end] ?? "")) return undefined
+  return judge(text, value, kind, value.quoted ? /^\\*["']/.test(separator) : environment)
+}
+
+function judge(
+  text: string,
+  value: { start: number; end: number; quoted: boolean },
+  kind: SecretKind,
+  sure: boolean,
+): Span | undefined {
+  const content = text.slice(value.start, value.end)
+  if (isMarked(content)) return undefined
+  const isSecret = kind === "password" ? isPassword(content, sure) : isGenerated(content, value.quoted)
+  if (!isSecret && !(looksRandom(content, 10) && /^[\w+/-]+$/.test(content) && isCutAt(text, value.end)))
+    return undefined
+  const rest = content.length >= MAX_BARE - 2 ? REST : kind === "password" && !value.quoted ? SIGNS : undefined
+  if (rest) rest.lastIndex = value.end
+  return { start: value.start, end: rest?.test(text) ? rest.lastIndex : value.end, rule: ruleFor(kind) }
+}
+
+/** `NAME=value`, as `env` prints it and a shell takes it. */
+function isEnvironment(name: string, separator: string): boolean {
+  return separator === "=" && /^[A-Z][A-Z0-9_]+$/.test(name)
+}
+
+const MAX_VALUE = 1_024
+/** An unquoted value is judged by its beginning; all of it goes. */
+const MAX_BARE = 256
+const NESTED = /[\w.-]{3,40}=(?=[^\s=])/y
+const REST = /[^\s"'`\\,;&|<>(){}[\]]+/y
+/** The rest of a password with a sign in it that often ends a value; where a name follows, it did. */
+const SIGNS = /[&|;<>][^\s"'`\\=]{0,40}?(?=[.,!?)]{0,3}(?:[\s"'`\\]|$))/y
+const BARE = /[^\s"'`\\,;&|<>(){}[\]]{1,256}/y
+const BARE_ENVIRONMENT = /[^\s"'`\\]{1,256}/y
+
+function valueSpan(
+  text: string,
+  from: number,
+  environment: boolean,
+): { start: number; end: number; quoted: boolean } | undefined {
+  let at = from
+  while (at < from + 8 && (text[at] === " " || text[at] === "\t")) at++
+  if (/[bBrRfFuU@$]/.test(text[at] ?? "") && /["']/.test(text[at + 1] ?? "")) at++
+  let quote = at
+  while (quote < at + 8 && text[quote] === "\\") quote++
+  const mark = text[quote]
+  if (mark === '"' || mark === "'" || mark === "`") {
+    const start = quote + 1
+    const end = quotedEnd(text, start, mark)
+    if (end !== -1) return { start, end, quoted: true }
+    BARE_ENVIRONMENT.lastIndex = start
+    const open = BARE_ENVIRONMENT.exec(text)?.[0].replace(/(?:\.{3}|…).*$/, "") ?? ""
+    const isCut = open.length > 0 && (start + open.length === text.length || isCutAt(text, start + open.length))
+    return isCut ? { start, end: start + open.length, quoted: true } : undefined
+  }
+  NESTED.lastIndex = at
+  const nested = NESTED.exec(text)
+  if (nested && SECRET_WORD.test(nested[0])) return undefined // it has a value of its own
+  const bare = environment ? BARE_ENVIRONMENT : BARE
+  bare.lastIndex = at
+  const match = bare.exec(text)
+  if (!match) return undefined
+  return { start: at, end: at + match[0].replace(/[.:!?)…]+$/, "").length, quoted: false }
+}
+
+/** Where a value in quotes ends; -1 where they are not closed on the same line. */
+function quotedEnd(text: string, start: number, mark: string): number {
+  let end = text.slice(start, start + MAX_VALUE + 1).search(mark === '"' ? /["\n]/ : mark === "'" ? /['\n]/ : /[`\n]/)
+  if (end === -1) return -1
+  end += start
+  if (text[end] === "\n") return -1
+  while (end > start && text[end - 1] === "\\") end--
+  return end
+}
+
+/** A flag, a line of .netrc, a scheme of the Authorization header, or a sentence that says what the password is. */
+function spaced(
+  text: string,
+  { name, start, separator, valueAt }: Name,
+  kind: SecretKind | undefined,
+): Span | undefined {
+  if (/^(?:bearer|basic)$/i.test(name)) return schemeSpan(text, valueAt, name.toLowerCase())
+  if (kind !== "password" && kind !== "token") return undefined
+  const prose = isProse(separator)
+  if (!prose && !/^--?[a-z]/i.test(name) && !isNetrc(text, start)) return undefined
+  const value = valueSpan(text, valueAt, false)
+  if (!value || text[value.end] === "(") return undefined
+  return judge(text, value, kind, !prose)
+}
+
+/** "the API key is": a name in prose is written apart. */
+function nameInProse(text: string, { name, start }: Name): string {
+  const before = /(\w{1,20})[ -]$/.exec(text.slice(Math.max(0, start - 24), start))
+  return before ? `${before[1]}_${name}` : name
+}
+
+function isNetrc(text: string, at: number): boolean {
+  return /\b(?:login|machine|account|user)[ \t]+\S+(?:\s|\\[nt])+$/.test(text.slice(Math.max(0, at - 120), at))
+}
+
+const SCHEME_VALUE = /["']?([A-Za-z0-9._~+/=:-]{8,1024})/y
+
+function schemeSpan(text: string, at: number, scheme: string): Span | undefined {
+  SCHEME_VALUE.lastIndex = at
+  const match = SCHEME_VALUE.exec(text)
+  if (!match) return undefined
+  const value = match[1]!
+  const isSecret = scheme === "basic" ? isBasic(value) : !isPlaceholder(value) && looksRandom(value, 16)
+  const start = SCHEME_VALUE.lastIndex - value.length
+  return isSecret ? { start, end: SCHEME_VALUE.lastIndex, rule: "authorization" } : undefined
+}
+
+/** Base64 of `user:password`. */
+function isBasic(value: string): boolean {
+  if (!/^[A-Za-z0-9+/_-]{6,1024}={0,2}$/.test(value)) return false
+  const plain = Buffer.from(value, "base64").toString("utf8")
+  return /^[\x20-\x7e\u00a0-\u{10ffff}]*:[\x20-\x7e\u00a0-\u{10ffff}]{3,}$/u.test(plain) && !plain.includes("\ufffd")
+}
+
+function isAuth(value: string): boolean {
+  const scheme = /^(basic|bearer|token|bot|key|apikey|api-key|digest|negotiate)[ +]/i.exec(value)
+  const rest = scheme ? value.slice(scheme[0].length) : value
+  return isBasic(rest) || isGenerated(rest)
+}
+
+const AUTH_VALUE =
+  /[ \t]{0,4}\\{0,8}["'`]?(?:(?:basic|bearer|token|bot|key|apikey|api-key)[ \t]{1,3})?([A-Za-z0-9._~+/=:-]{8,1024})/iy
+
+function authSpan(text: string, at: number): Span | undefined {
+  AUTH_VALUE.lastIndex = at
+  const match = AUTH_VALUE.exec(text)
+  if (!match || !(isBasic(match[1]!) || isGenerated(match[1]!))) return undefined
+  return { start: AUTH_VALUE.lastIndex - match[1]!.length, end: AUTH_VALUE.lastIndex, rule: "authorization" }
+}
+
+const COOKIE_LINE = /[ \t]{0,4}(?:\\{0,8}["'`])?([\w.~!#$%&*+^|-]{1,80}=[^\n\r"'\\`]{1,4096})/y
+
+/** Returns where the header ends. */
+function findCookies(text: string, at: number, spans: Span[]): number {
+  COOKIE_LINE.lastIndex = at
+  const line = COOKIE_LINE.exec(text)
+  if (!line) return at
+  const end = COOKIE_LINE.lastIndex
+  spans.push(...cookieSpans(text, end - line[1]!.length, end))
+  return end
+}
+
+/** The values of a Cookie or Set-Cookie header that identify somebody. */
+function cookieSpans(text: string, from: number, to: number): Span[] {
+  const spans: Span[] = []
+  const PAIR = /([\w.~!#$%&*+^|-]{1,80})=([^\s;,"'\\]{8,4096})/g
+  const line = text.slice(from, to)
+  for (let pair = PAIR.exec(line); pair; pair = PAIR.exec(line)) {
+    const value = pair[2]!
+    if (isMarked(value) || isPlaceholder(value)) continue
+    if (!looksRandom(value, 16) && !(secretKind(pair[1]!) === "password")) continue
+    const end = from + pair.index + pair[0].length
+    spans.push({ start: end - value.length, end, rule: "cookie" })
+  }
+  return spans
+}

@@ -1,0 +1,169 @@
+import { PRIVATE, PRIVATE_KEY, type Span } from "./rules.ts"
+
+// Secrets that have a beginning and an end: what a person marked as private, and private keys. Both scanners go over
+// the text once, whatever it holds: a lazy regex between two tags is quadratic on repeated tags.
+
+export function findBlocks(text: string, spans: Span[]): void {
+  findPrivate(text, spans)
+  if (text.includes("PRIVATE KEY")) findPem(text, spans)
+  if (text.includes("Private-Lines")) findPutty(text, spans)
+}
+
+const TAG = /(?:<|\\+u003c|&lt;)(\/?)private(?:\s+[\w-]+\s*=[^<>\n]{0,200}|\s*)(?:>|\\+u003e|&gt;)/gi
+
+/** Nested blocks count as one; a block that is never closed goes to the end of the text. */
+function findPrivate(text: string, spans: Span[]): void {
+  let depth = 0
+  let start = 0
+  TAG.lastIndex = 0
+  for (let tag = TAG.exec(text); tag; tag = TAG.exec(text)) {
+    if (isMarkup(text, tag)) continue
+    if (tag[1] === "") {
+      if (depth === 0) start = tag.index
+      depth++
+    } else if (depth > 0) {
+      depth--
+      if (depth === 0) spans.push({ start, end: TAG.lastIndex, rule: PRIVATE })
+    }
+  }
+  if (depth > 0) spans.push({ start, end: text.length, rule: PRIVATE })
+}
+
+/** `B<Private>` and `List<Private>` are code; a person who marks a secret writes the tag apart or in small letters. */
+function isMarkup(text: string, tag: RegExpExecArray): boolean {
+  return tag[0].includes("P") && /[A-Za-z]/.test(text[tag.index - 1] ?? "")
+}
+
+const BEGIN = /-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}?)PRIVATE KEY(?: BLOCK)?-----/g
+const END = /-----END (?:[A-Z0-9]{2,12} ){0,3}?PRIVATE KEY(?: BLOCK)?-----/g
+/** Longest text between the two lines of a key: a PGP key ring can be large. */
+const MAX_KEY = 200_000
+const ONE_BASE64_LINE = /[A-Za-z0-9+/]{32}/
+/** What a key's lines are made of, also inside JSON (`\n`), a diff (`+`), numbered lines and a quoted mail. */
+const KEY_BODY = /(?:[A-Za-z0-9+/=\s\\"',:>|→│.-]){0,20000}/y
+
+function findPem(text: string, spans: Span[]): void {
+  BEGIN.lastIndex = 0
+  END.lastIndex = 0
+  let end = END.exec(text)
+  let last = 0
+  for (let begin = BEGIN.exec(text); begin; begin = BEGIN.exec(text)) {
+    const body = BEGIN.lastIndex
+    while (end && end.index < body) {
+      findKeyEnding(text, last, end, spans)
+      last = END.lastIndex
+      end = END.exec(text)
+    }
+    if (end && end.index - body < MAX_KEY && ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, end.index)))) {
+      spans.push({ start: begin.index, end: END.lastIndex, rule: PRIVATE_KEY })
+      BEGIN.lastIndex = last = END.lastIndex
+      end = END.exec(text)
+    } else if (!end) {
+      KEY_BODY.lastIndex = body
+      KEY_BODY.test(text)
+      const lines = keyLinesEnd(text, body)
+      const stop = lines > body ? lines : Math.max(KEY_BODY.lastIndex, body)
+      if (ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, stop)))) {
+        spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY })
+      }
+      BEGIN.lastIndex = last = stop
+    }
+  }
+  while (end) {
+    findKeyEnding(text, last, end, spans)
+    last = END.lastIndex
+    end = END.exec(text)
+  }
+}
+
+const LINE_BREAK = /\r?\n|(?:\\{1,8}r)?\\{1,8}n/g
+/** A whole line of a key, at least; the last one can be shorter. */
+const MIN_LINE = 40
+/** With whatever stands before the base64. */
+const MAX_LINE = 512
+const MAX_LINES = 4_000
+
+type Word = { start: number; end: number }
+
+/**
+ * The end of a key whose beginning was cut off, as `tail` shows it. Each of its lines ends in base64, whatever stands
+ * before that: a number, a log's time, a mail's quote, or, in the first line, what the text says before it.
+ */
+function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: Span[]): void {
+  const floor = Math.max(from, end.index - 20_000)
+  const before = text.slice(floor, end.index)
+  const words: Word[] = []
+  let at = 0
+  for (const lineBreak of before.matchAll(LINE_BREAK)) {
+    words.push(lastWord(before, at, lineBreak.index))
+    at = lineBreak.index + lineBreak[0].length
+  }
+  const own = lastWord(before, at, before.length)
+  // What stands before the key's last line is a log's prefix, or the end of a key that was never folded.
+  if (own.end - own.start >= MIN_LINE) words.push(own)
+  const key = words.reverse()
+  let lines = 0
+  // The last line of base64 can be short, all others are whole.
+  while (lines < key.length && key[lines]!.end - key[lines]!.start >= (lines === 0 ? 1 : MIN_LINE)) lines++
+  const first = key[lines - 1]
+  if (!first || first.end - first.start < MIN_LINE) return
+  spans.push({ start: floor + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY })
+}
+
+/** Where the lines of a key end that go on here, if any do: each ends in base64. */
+export function keyLinesEnd(text: string, from: number): number {
+  let end = from
+  let prefix = -1
+  let at = from
+  for (let lines = 0; lines < MAX_LINES; lines++) {
+    const line = text.slice(at, at + MAX_LINE)
+    LINE_BREAK.lastIndex = 0
+    const lineBreak = LINE_BREAK.exec(line)
+    const stop = lineBreak?.index ?? line.length
+    const word = lastWord(line, 0, stop)
+    const size = word.end - word.start
+    if (size >= MIN_LINE) {
+      end = at + word.end
+      prefix = word.start
+    } else if (prefix === -1) {
+      if (lines > 8 || !KEY_HEADER.test(line.slice(0, stop))) return end
+    } else {
+      const last = /^[A-Za-z0-9+/]*={0,2}/.exec(line.slice(prefix, stop))?.[0] ?? ""
+      return LAST_LINE.test(last) ? at + prefix + last.length : end
+    }
+    if (!lineBreak) return end
+    at += LINE_BREAK.lastIndex
+  }
+  return end
+}
+
+/** What stands between the first line of a key and its base64. */
+const KEY_HEADER = /^[^A-Za-z]{0,40}$|(?:Proc-Type|DEK-Info|Version|Comment|Hash): /
+/** So short a word could also be the next thing that is said. */
+const LAST_LINE = /=$|^(?=.*\d)(?=.*[A-Z]).{8}/
+
+/** The base64 that a line ends in. */
+function lastWord(text: string, start: number, end: number): Word {
+  const tail = text.slice(Math.max(start, end - 12), end)
+  const stop = end - (/(?:["'`],?;?)?\s*\+?\s*\\*$/.exec(tail.replace(/[A-Za-z0-9/=]\+$/, "=="))?.[0].length ?? 0)
+  let at = stop
+  while (at > start && text[at - 1] === "=" && stop - at < 2) at--
+  while (at > start && isBase64[text.charCodeAt(at - 1)] === 1) at--
+  return { start: at, end: stop }
+}
+
+const isBase64 = new Uint8Array(1 << 16)
+for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") isBase64[c.charCodeAt(0)] = 1
+
+/** A key may be folded at any width, and each break may be a newline, its escape, or code that glues strings. */
+function withoutBreaks(body: string): string {
+  return body.replace(/\\+[nr]|[\s"'+>|→│\\]/g, "")
+}
+
+function findPutty(text: string, spans: Span[]): void {
+  for (const header of text.matchAll(/Private-Lines: \d{1,4}/g)) {
+    const start = header.index + header[0].length
+    const end = keyLinesEnd(text, start)
+    if (end > start) spans.push({ start, end, rule: PRIVATE_KEY })
+  }
+}

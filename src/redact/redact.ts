@@ -1,0 +1,240 @@
+import type { RawRecord } from "../core/record.ts"
+import { findAssignments, isSecretValue, ruleFor, secretKind } from "./assignments.ts"
+import { findBlocks } from "./blocks.ts"
+import { findCommands } from "./commands.ts"
+import { type Hints, hintsOf } from "./hints.ts"
+import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./rules.ts"
+import { findLogins, findWidePasswords } from "./spoken.ts"
+import { findTokens } from "./tokens.ts"
+import { findSignatures, findUrls } from "./urls.ts"
+import { seenView, unwrappedView, type View } from "./view.ts"
+
+/**
+ * Replaces every secret in a text by `[REDACTED:rule]`. `key` is the JSON field or variable name that the text was
+ * found under. Never throws; redacting twice changes nothing.
+ */
+export function redactText(text: string, key?: string): string {
+  return redact(text, key, undefined)
+}
+
+/**
+ * Redacts every string in a record, and every object key that is a secret itself, in place. The depth of the record
+ * must be bounded by the reader. Never throws.
+ */
+export function redactRecord(record: RawRecord): { record: RawRecord; redactions: Record<string, number> } {
+  const redactions: Record<string, number> = {}
+  return { record: redactObject(record, redactions) as RawRecord, redactions }
+}
+
+/** No secret is shorter, and most strings of a record are: types, names, ids. */
+const MIN_TEXT = 6
+/** One pass is enough but for texts made to be awkward; every pass leaves less to redact. */
+const MAX_PASSES = 8
+
+function redact(text: string, key: string | undefined, redactions: Record<string, number> | undefined): string {
+  let result = text
+  for (let pass = 0; pass < MAX_PASSES && result.length >= MIN_TEXT; pass++) {
+    const spans = findSpans(result, key)
+    if (spans.length === 0) break
+    if (redactions) for (const { rule } of spans) redactions[rule] = (redactions[rule] ?? 0) + 1
+    result = replace(result, spans)
+  }
+  return result
+}
+
+/** In order, not overlapping. Also what is only seen once colours and invisible characters are taken away. */
+function findSpans(text: string, key: string | undefined): Span[] {
+  if (isPlain(text)) {
+    const whole = ofField(text, key)
+    return whole ? [whole] : NOTHING
+  }
+  const found: Span[] = []
+  const hints = look(text, key, found)
+  const seen = hints.wide || hints.brackets ? seenView(text, hints.wide) : undefined
+  if (seen) lookThrough(seen, look, key, found)
+  return found.length === 0 ? found : join(withoutMarked(text, found))
+}
+
+/** At the lines as they stand and, where a screen broke them, as they were. */
+function look(text: string, key: string | undefined, found: Span[]): Hints {
+  const { hints, wraps } = scan(text, key, found)
+  if (wraps.length > 0) lookThrough(unwrappedView(text, wraps), scan, key, found)
+  return hints
+}
+
+function lookThrough(view: View, how: typeof look | typeof scan, key: string | undefined, found: Span[]): void {
+  const inView: Span[] = []
+  how(view.text, key, inView)
+  for (const span of inView) found.push(view.inText(span))
+}
+
+/** Each scanner runs only where one pass over the text has seen what it looks for. */
+function scan(text: string, key: string | undefined, found: Span[]): { hints: Hints; wraps: readonly number[] } {
+  const hints = hintsOf(text)
+  if (hints.privates) findBlocks(text, found)
+  const wraps = text.length < 20 ? [] : findTokens(text, found, key !== undefined && ID_FIELD.test(key))
+  if (hints.addresses || (hints.percents && has(text, "%2F%2F"))) findUrls(text, found)
+  if (hints.ampersands) findSignatures(text, found)
+  if (hints.shortFlags) findCommands(text, found)
+  if (hints.names.length > 0) findAssignments(text, hints.names, found)
+  if (hints.slashes.length > 0) findLogins(text, hints.slashes, found)
+  if (hints.wide) findWidePasswords(text, found)
+  const whole = ofField(text, key)
+  if (whole) found.push(whole)
+  return { hints, wraps }
+}
+
+/** Most strings of a record: an id, a time, a word. Only the field's name can make one a secret. */
+function isPlain(text: string): boolean {
+  if (text.length < 20) return PLAIN_WORD.test(text)
+  if (text.length === 24) return text[10] === "T" && PLAIN_TIME.test(text)
+  return text.length === 36 && text[23] === "-" && PLAIN_ID.test(text)
+}
+
+const PLAIN_WORD = /^[\w./-]+$/
+const PLAIN_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
+const PLAIN_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** The whole text, where it stands under a name that makes it a secret. */
+function ofField(text: string, key: string | undefined): Span | undefined {
+  // A key that was a secret itself names a token now, but says nothing about the value under it.
+  const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
+  return kind && isSecretValue(text, kind) ? { start: 0, end: text.length, rule: ruleFor(kind) } : undefined
+}
+
+const NOTHING: Span[] = []
+
+/** Agents tie records together by ids, which are as random as tokens: in such a field only known issuers' marks count. */
+const ID_FIELD = /ids?$/i
+
+const MARKER = /\[REDACTED:([a-z0-9-]{1,40})\]/g
+const RULES = new Set([
+  ...[TOKEN_RULES, EDGE_RULES, RUN_RULES, WEBHOOK_RULES].flatMap((rules) => rules.map((rule) => rule.name)),
+  ...[PRIVATE, PRIVATE_KEY, "aws-secret-key", "url-password", "url-token", "url-signature"],
+  ...["password", "secret", "authorization", "cookie", "token"],
+])
+
+/** What an earlier pass wrote is not a secret; a block that holds it still is one. */
+function withoutMarked(text: string, spans: Span[]): Span[] {
+  if (!has(text, "[REDACTED:")) return spans
+  const markers: Span[] = []
+  for (const match of text.matchAll(MARKER)) {
+    if (RULES.has(match[1]!)) markers.push({ start: match.index, end: match.index + match[0].length, rule: match[1]! })
+  }
+  const sorted = spans.sort((a, b) => a.start - b.start)
+  let next = 0
+  return sorted.filter((span) => {
+    while (next < markers.length && markers[next]!.end <= span.start) next++
+    const marker = markers[next]
+    if (!marker || marker.start >= span.end) return true
+    return span.rule === PRIVATE || span.rule === PRIVATE_KEY
+  })
+}
+
+function join(spans: Span[]): Span[] {
+  const order = new Map(spans.map((span, index) => [span, index]))
+  const sorted = [...spans].sort((a, b) => a.start - b.start || order.get(a)! - order.get(b)!)
+  const joined: (Span & { rank: number })[] = []
+  for (const span of sorted) {
+    const rank = rankOf(span)
+    const last = joined[joined.length - 1]
+    if (!last || span.start >= last.end) joined.push({ ...span, rank })
+    else {
+      if (rank < last.rank) Object.assign(last, { rule: span.rule, rank })
+      last.end = Math.max(last.end, span.end)
+    }
+  }
+  return joined
+}
+
+function rankOf(span: Span): number {
+  if (span.rule === PRIVATE) return 0
+  if (span.rule === PRIVATE_KEY) return 1
+  return NAMELESS.has(span.rule) ? 3 : 2
+}
+
+const NAMELESS = new Set([
+  "token",
+  "password",
+  "secret",
+  "authorization",
+  "cookie",
+  "url-password",
+  "url-token",
+  "url-signature",
+])
+
+function replace(text: string, spans: Span[]): string {
+  const pieces: string[] = []
+  let from = 0
+  for (const { start, end, rule } of spans) {
+    pieces.push(text.slice(from, start), `[REDACTED:${rule}]`)
+    from = end
+  }
+  pieces.push(text.slice(from))
+  return pieces.join("")
+}
+
+function has(text: string, piece: string): boolean {
+  return text.indexOf(piece) !== -1
+}
+
+function redactValue(value: unknown, key: string | undefined, redactions: Record<string, number>): unknown {
+  if (typeof value === "string") return value.length < MIN_TEXT ? value : redact(value, key, redactions)
+  if (typeof value !== "object" || value === null) return value
+  return Array.isArray(value) ? redactList(value, key, redactions) : redactObject(value as RawRecord, redactions)
+}
+
+/** A list of a command's arguments names its secrets one item earlier: `["--password", "…"]`. */
+function redactList(list: unknown[], key: string | undefined, redactions: Record<string, number>): unknown[] {
+  for (let i = 0; i < list.length; i++) {
+    const before = list[i - 1]
+    const flag = typeof before === "string" && before.length < 60 && before.startsWith("-") ? before : undefined
+    list[i] = redactValue(list[i], flag ?? key, redactions)
+  }
+  return list
+}
+
+function redactObject(object: RawRecord, redactions: Record<string, number>): RawRecord {
+  const named = nameInside(object)
+  let renamed = false
+  for (const key in object) {
+    const value = object[key]
+    if (typeof value === "string" || (typeof value === "object" && value !== null)) {
+      const clean = redactValue(value, named !== undefined && key === "value" ? named : key, redactions)
+      if (clean !== value) set(object, key, clean)
+    }
+    if (key.length >= MIN_KEY && !PLAIN_KEY.test(key) && redact(key, KEY, undefined) !== key) renamed = true
+  }
+  return renamed ? withCleanKeys(object, redactions) : object
+}
+
+/** Shorter keys are field names; the shortest token is 20 characters long. */
+const MIN_KEY = 16
+/** As programs name their fields. */
+const PLAIN_KEY = /^[A-Za-z_]{1,36}$/
+/** A key is judged like an id: many objects are kept by one. */
+const KEY = "id"
+
+/** `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment. */
+function nameInside(object: RawRecord): string | undefined {
+  if (typeof object.value !== "string") return undefined
+  const name = object.name ?? object.key ?? object.variable
+  return typeof name === "string" ? name : undefined
+}
+
+function withCleanKeys(object: RawRecord, redactions: Record<string, number>): RawRecord {
+  const clean: RawRecord = {}
+  for (const key of Object.keys(object)) {
+    const plain = redact(key, KEY, redactions)
+    let name = plain
+    for (let n = 2; Object.hasOwn(clean, name); n++) name = `${plain} (${n})`
+    set(clean, name, object[key])
+  }
+  return clean
+}
+
+/** `__proto__` is a key like any other in JSON. */
+function set(object: RawRecord, key: string, value: unknown): void {
+  Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+}

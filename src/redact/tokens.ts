@@ -1,0 +1,403 @@
+import { type Base64Form, base64Forms, decodeAt } from "./base64.ts"
+import { keyLinesEnd } from "./blocks.ts"
+import { isCutAt, isCutBefore, isWrap } from "./cut.ts"
+import { EDGE_RULES, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./rules.ts"
+import { isMixedRandom, unknownToken } from "./unknown.ts"
+import { hasManyCharacters, looksRandom } from "./values.ts"
+
+// Tokens that name their issuer. Every one of them holds a long run of characters of one alphabet, and such runs are
+// rare; so the text is first probed at every 20th character, and only runs are searched for the issuers' marks.
+
+/** Base64 and paths are runs too; what is between two slashes or plus signs is a piece. */
+const MIN_RUN = 20
+const MIN_PIECE = 20
+
+const PIECE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~"
+const isRunCode = new Uint8Array(1 << 16)
+for (const c of `${PIECE}/+`) isRunCode[c.charCodeAt(0)] = 1
+/** 0 ends a piece; the bits say what a piece is made of. */
+const pieceKind = new Uint8Array(1 << 16)
+const OTHER = 1
+const DIGIT = 2
+const SMALL = 4
+const CAPITAL = 8
+for (const c of PIECE)
+  pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? SMALL : /[A-Z]/.test(c) ? CAPITAL : OTHER
+
+/** By their first three characters, of which six bits each are enough: a key is compared before it counts. */
+const keysByStart = groupByStart(TOKEN_RULES)
+const isStart = new Uint8Array(1 << 18)
+for (const start of keysByStart.keys()) isStart[start] = 1
+
+/**
+ * `known` finds the tokens of known issuers only, where ids are expected. Returns the line breaks that a screen's edge
+ * may have made inside a run.
+ */
+export function findTokens(text: string, spans: Span[], known = false): readonly number[] {
+  const length = text.length
+  let seen: { decoded: number } | undefined
+  let wraps: number[] = NO_WRAPS
+  for (let start = nextRun(text, 0); start !== -1; ) {
+    if (text.charCodeAt(start - 1) === NEWLINE) wraps = addWrap(text, start - 1, wraps)
+    let end = start
+    let piece = start
+    let kinds = 0
+    /** Where the letters and digits since the last separator begin, and the most of them in a row so far. */
+    let word = start
+    let longest = 0
+    let runKinds = 0
+    let three = 0
+    let stop = -1
+    for (; end < length; end++) {
+      const code = text.charCodeAt(end)
+      const kind = pieceKind[code]!
+      if (kind <= OTHER) {
+        if (end - word > longest) longest = end - word
+        word = end + 1
+        if (kind === 0) {
+          if (end - piece >= MIN_PIECE) judgePiece(text, piece, end, known ? 0 : kinds, longest, spans)
+          else if (piece <= start + 1 && kinds > CAPITAL && !known) judgeBase64(text, piece, end, spans)
+          if (isRunCode[code] === 0) break
+          piece = end + 1
+          runKinds |= kinds
+          kinds = three = longest = 0
+          continue
+        }
+      }
+      kinds |= kind
+      three = ((three << 6) | (code & 63)) & 0x3ffff
+      if (isStart[three] === 0) continue
+      if (stop < end) stop = pieceEnd(text, end)
+      seen ??= { decoded: 0 }
+      const span = matchRules(text, end - 2, stop, keysByStart.get(three)!, seen)
+      if (!span) continue
+      if (span.rule !== SHOWN) spans.push(span)
+      if (span.rule === AWS_KEY) searchAwsSecret(text, span.end, spans)
+      end = span.end - 1
+      start = piece = word = span.end
+      kinds = runKinds = three = longest = 0
+    }
+    if (end >= length && length - piece >= MIN_PIECE) {
+      judgePiece(text, piece, length, known ? 0 : kinds, Math.max(longest, length - word), spans)
+    }
+    if (((runKinds | kinds) & STREWN) === STREWN && !known) judgeCut(text, start, end, spans)
+    if (text.charCodeAt(end) === NEWLINE) wraps = addWrap(text, end, wraps)
+    start = nextRun(text, end + 1)
+  }
+  return wraps
+}
+
+const NEWLINE = 10
+const NO_WRAPS: number[] = []
+
+function addWrap(text: string, newline: number, wraps: number[]): number[] {
+  const isInside = isRunCode[text.charCodeAt(newline - 1)] === 1 && isRunCode[text.charCodeAt(newline + 1)] === 1
+  if (!isInside || wraps[wraps.length - 1] === newline || matchEnd(PLAIN_WORD, text, newline + 1) !== -1) return wraps
+  if (!isWrap(text, newline)) return wraps
+  if (wraps === NO_WRAPS) return [newline]
+  wraps.push(newline)
+  return wraps
+}
+
+/** A sentence that begins on the next line. */
+const PLAIN_WORD = /(?:[A-Z]?[a-z]*|[A-Z]*)[.,:;]?(?![A-Za-z0-9_+/=~-])/y
+
+/** A run whose mark was cut away: what is left is random and stands beside the cut. */
+function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
+  let start = from
+  while (start < to && text[start] === ".") start++
+  let end = to
+  while (end > start && text[end - 1] === ".") end--
+  if (end - start < MIN_PIECE || end - start > MAX_CUT) return
+  if (!isCutAt(text, to) && !isCutBefore(text, start)) return
+  if (isMixedRandom(text.slice(start, end), MIN_PIECE)) spans.push({ start, end, rule: "token" })
+}
+
+const STREWN = DIGIT | SMALL | CAPITAL
+const MAX_CUT = 4_096
+
+/** A piece without a mark in it: its shape may tell, or what stands before it. */
+function judgePiece(text: string, start: number, end: number, kinds: number, longest: number, spans: Span[]): void {
+  searchEdge(text, start, spans)
+  if ((kinds & MADE) !== MADE) return
+  const enough = (kinds & CAPITAL) !== 0 ? longest >= 14 : longest >= 20 || (longest === 12 && end - start >= 39)
+  const span = enough && unknownToken(text, start, end, runEnd(text, end))
+  if (span) spans.push(span)
+}
+
+/** What a token without a known mark is made of, at least. */
+const MADE = OTHER | DIGIT | SMALL
+
+/** The first piece of base64 can be short, before a slash or a plus sign. */
+function judgeBase64(text: string, start: number, end: number, spans: Span[]): void {
+  const stop = runEnd(text, end)
+  const span = stop - start >= 40 && unknownToken(text, start, end, stop)
+  if (span) spans.push(span)
+}
+
+/** Where the next run begins: of any 20 characters in a row that are not all of the alphabet, the last such tells. */
+function nextRun(text: string, from: number): number {
+  const length = text.length
+  let start = from
+  while (start + MIN_RUN <= length) {
+    let probe = start + MIN_RUN - 1
+    while (probe >= start && isRunCode[text.charCodeAt(probe)] === 1) probe--
+    if (probe < start) return start
+    start = probe + 1
+  }
+  return -1
+}
+
+/** Bounded: a run is asked for once for each of its pieces. */
+function runEnd(text: string, from: number): number {
+  const stop = Math.min(text.length, from + 512)
+  let end = from
+  while (end < stop && isRunCode[text.charCodeAt(end)] === 1) end++
+  return end
+}
+
+function pieceEnd(text: string, from: number): number {
+  let end = from
+  while (end < text.length && pieceKind[text.charCodeAt(end)] !== 0) end++
+  return end
+}
+
+function matchRules(
+  text: string,
+  at: number,
+  runStop: number,
+  begun: Key[],
+  seen: { decoded: number },
+): Span | undefined {
+  const keys = begun.filter(({ key }) => text.startsWith(key, at))
+  if (keys.length === 0) return undefined
+  for (const { key, rule, encoded } of keys) {
+    if (encoded !== undefined) {
+      const span = matchEncoded(text, at, rule, encoded, seen)
+      if (span) return span
+      continue
+    }
+    const start = at - (rule.back ?? 0)
+    if (start < 0 || (rule.boundary && !isBoundary(text, start))) continue
+    const end = matchEnd(rule.token, text, start)
+    if (end === -1) continue
+    const token = text.slice(start, end)
+    if (!hasManyCharacters(token)) return { start, end, rule: SHOWN }
+    if (!isReal(rule, key, token)) continue
+    const whole = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, wholeEnd(text, end))
+    return { start, end: whole, rule: rule.name }
+  }
+  const isFolded = mayFold(text, at, runStop) && foldEnd(text, runStop) !== -1
+  return (isFolded ? matchFolded(text, at, keys) : undefined) ?? matchCut(text, at, runStop, keys)
+}
+
+/** The beginning of a token. Where its mark says little, it must be seen that the rest was cut off. */
+function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span | undefined {
+  if (runStop - at > MAX_PIECE) return undefined
+  let end = runStop
+  while (text[end - 1] === ".") end--
+  for (const { key, rule, encoded } of keys) {
+    if (encoded !== undefined || rule.back || (rule.boundary && !isBoundary(text, at))) continue
+    const isWeak = rule.boundary || rule.random || key.length < 4
+    if (isWeak && !isCutAt(text, runStop)) continue
+    const body = text.slice(at + key.length, end)
+    if (looksRandom(body, isWeak ? 10 : 12, isWeak ? 0.28 : 0.2)) return { start: at, end, rule: rule.name }
+  }
+  return undefined
+}
+
+/** A run is decoded once, however many marks it seems to hold. */
+function matchEncoded(
+  text: string,
+  at: number,
+  rule: TokenRule,
+  before: Base64Form["before"],
+  seen: { decoded: number },
+): Span | undefined {
+  if (at < seen.decoded) return undefined
+  const { start, end, plain } = decodeAt(text, at, before)
+  seen.decoded = end
+  const stop = matchEnd(rule.token, plain, 0)
+  if (stop === -1 || !looksRandom(plain.slice(0, stop), MIN_RUN, 0.12)) return undefined
+  return { start, end: padded(text, end), rule: rule.name }
+}
+
+function padded(text: string, end: number): number {
+  return text[end] !== "=" ? end : text[end + 1] === "=" ? end + 2 : end + 1
+}
+
+/** Not a rule: `xxxx…` after an issuer's mark shows a token's form. Nothing in it is looked at again. */
+const SHOWN = ""
+
+function isReal(rule: TokenRule, key: string, token: string): boolean {
+  if (token.endsWith("EXAMPLE")) return false
+  return !rule.random || looksRandom(token.slice(key.length), 8, 0.12)
+}
+
+function matchEnd(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at
+  return pattern.test(text) ? pattern.lastIndex : -1
+}
+
+/**
+ * The characters of a word do not run on to the left, or what looks like them is an escape (`\n`, `\u0022`, `%3D`) or
+ * a terminal's colour.
+ */
+function isBoundary(text: string, at: number): boolean {
+  if (at === 0) return true
+  if (!/[A-Za-z0-9_]/.test(text[at - 1]!)) return true
+  return /(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|%[0-9A-F]{2}|\[[\d;]{0,12}m|\\x[0-9a-f]{2})$/.test(
+    text.slice(Math.max(0, at - 16), at),
+  )
+}
+
+const REST = /[A-Za-z0-9]+/y
+
+/** What is glued to a token is a part of it: issuers make their tokens longer. */
+function wholeEnd(text: string, end: number): number {
+  return Math.max(end, matchEnd(REST, text, end))
+}
+
+/** What an editor, a diff or grep puts before a line. */
+const LINE_PREFIX = "(?:[ \\t]{0,10}\\d{1,6}(?:\u2192|\\t|: ?| ?\\| ?)|[\\w./-]{1,100}[:-]\\d{1,6}[:-]|[+>|-] ?)?"
+const QUOTE = "(?:\\\\{0,8}[\"'`])"
+const LINE = `(?:\\r?\\n|(?:\\\\{1,8}r)?\\\\{1,8}n)${LINE_PREFIX}[ \\t]{0,40}`
+/** A break inside a token: a line's end, or two strings that are glued together, on one line or two. */
+const FOLD = new RegExp(
+  `\\\\?${LINE}|${QUOTE}[ \\t]{0,4}[+.&\\\\]?[ \\t]{0,4}${LINE}${QUOTE}|${QUOTE}\\s{0,4}\\+?\\s{0,40}${QUOTE}`,
+  "y",
+)
+/** The same over lines which all begin alike, as a log's do. */
+const GLUE = new RegExp(`(?:${QUOTE}[ \\t]{0,4}[+.&]?[ \\t]{0,4})?\\r?\\n`, "y")
+const GLUED = new RegExp(`[ \\t]{0,40}${QUOTE}`, "y")
+
+/** Where a token goes on that is broken here; -1 where it is not. */
+function foldEnd(text: string, at: number): number {
+  const next = matchEnd(GLUE, text, at)
+  const line = next === -1 ? 0 : text.lastIndexOf("\n", at - 1) + 1
+  let same = 0
+  if (next !== -1) while (same < 120 && line + same < at && text[line + same] === text[next + same]) same++
+  while (same > 0 && isRunCode[text.charCodeAt(next + same - 1)] === 1) same--
+  if (same < MIN_ALIKE) return matchEnd(FOLD, text, at)
+  return text.charCodeAt(at) === NEWLINE ? next + same : matchEnd(GLUED, text, next + same)
+}
+
+/** A prefix, and not the same indentation. */
+const MIN_ALIKE = 6
+
+const MAX_PIECES = 12
+const MAX_PIECE = 400
+
+/** The first piece of a folded token ends in a newline or a quote, or in their escapes. */
+function mayFold(text: string, at: number, runStop: number): boolean {
+  const length = runStop - at
+  if (length < 16 || length > MAX_PIECE || !/[\r\n\\"']/.test(text[runStop] ?? "")) return false
+  return looksRandom(text.slice(at + 3, runStop), 8, 0.12)
+}
+
+/** A token that a terminal, a mail or a line of code broke: its pieces are read as one. */
+function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
+  let joined = ""
+  const pieces: { from: number; length: number }[] = []
+  for (let from = at; pieces.length < 4; ) {
+    const end = pieceEnd(text, from)
+    if (end === from || end - from > MAX_PIECE) break
+    pieces.push({ from, length: end - from })
+    joined += text.slice(from, end)
+    const next = foldEnd(text, end)
+    if (next === -1) break
+    from = next
+  }
+  if (pieces.length < 2) return undefined
+  for (const { key, rule, encoded } of keys) {
+    if (encoded !== undefined || rule.back || (rule.boundary && !isBoundary(text, at))) continue
+    const stop = matchEnd(rule.token, joined, 0)
+    if (stop === -1 || !isReal(rule, key, joined.slice(0, stop))) continue
+    if (!looksRandom(joined.slice(0, stop), MIN_PIECE)) continue
+    let left = stop
+    for (const piece of pieces) {
+      if (left <= piece.length) return { start: at, end: piece.from + left, rule: rule.name }
+      left -= piece.length
+    }
+  }
+  return undefined
+}
+
+/** Where a token that matched up to the end of its line goes on in the next ones. */
+function foldedEnd(text: string, stop: number): number {
+  let end = stop
+  for (let piece = 0; piece < MAX_PIECES; piece++) {
+    const next = foldEnd(text, end)
+    if (next === -1) return end
+    const nextEnd = pieceEnd(text, next)
+    if (!isTokenPiece(text.slice(next, nextEnd)) || /[^\s"'\\`,;)]/.test(text[nextEnd] ?? " ")) return end
+    end = nextEnd
+  }
+  return end
+}
+
+/** The last piece can be short; a word of the next line must not be taken for one. */
+function isTokenPiece(piece: string): boolean {
+  return (
+    looksRandom(piece, 16) ||
+    (piece.length >= 4 && /^[A-Za-z0-9_=-]*$/.test(piece) && /\d/.test(piece) && /[A-Za-z]/.test(piece))
+  )
+}
+
+function searchEdge(text: string, start: number, spans: Span[]): void {
+  const mark = start === 0 ? 0 : text.charCodeAt(start - 1)
+  for (const rule of rulesByEdge.get(mark) ?? NO_RULES) {
+    const end = matchEnd(rule.token, text, start)
+    const lead = end === -1 ? undefined : rule.before.exec(text.slice(Math.max(0, start - 40), start))
+    if (!lead || !looksRandom(text.slice(start, end), 16, 0.12)) continue
+    spans.push({ start: start - lead[0].length, end, rule: rule.name })
+  }
+  const escaped = mark === BACKSLASH ? (text[start] === "u" ? 5 : 1) : 0
+  const first = start + (text[start] === "-" ? 1 : escaped)
+  if (isShapeStart[text.charCodeAt(first)] !== 1) return
+  for (const rule of RUN_RULES) {
+    const end = matchEnd(rule.token, text, first)
+    if (end !== -1 && looksRandom(text.slice(first, end), MIN_PIECE)) spans.push({ start: first, end, rule: rule.name })
+  }
+}
+
+const rulesByEdge = Map.groupBy(EDGE_RULES, (rule) => rule.edge.charCodeAt(0))
+const NO_RULES: typeof EDGE_RULES = []
+const BACKSLASH = 92
+const isShapeStart = new Uint8Array(128)
+for (const rule of RUN_RULES) for (const c of rule.first) isShapeStart[c.charCodeAt(0)] = 1
+
+const AWS_KEY = "aws-access-key"
+const AWS_SECRET = /(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])/g
+
+/** The other half of the pair, which has no form of its own, is written next to its id. */
+function searchAwsSecret(text: string, from: number, spans: Span[]): void {
+  const near = text.slice(from, from + 160)
+  for (const match of near.matchAll(AWS_SECRET)) {
+    if (!looksRandom(match[0], 40)) continue
+    spans.push({ start: from + match.index, end: from + match.index + 40, rule: "aws-secret-key" })
+  }
+}
+
+/** `encoded` where the key is a form of the mark in base64. */
+type Key = { key: string; rule: TokenRule; encoded?: Base64Form["before"] }
+
+function groupByStart(rules: TokenRule[]): Map<number, Key[]> {
+  const groups = new Map<number, Key[]>()
+  const add = (one: Key) => {
+    const [a, b, c] = [0, 1, 2].map((at) => one.key.charCodeAt(at) & 63) as [number, number, number]
+    const start = (a << 12) | (b << 6) | c
+    const group = groups.get(start)
+    if (group) group.push(one)
+    else groups.set(start, [one])
+  }
+  for (const rule of rules) {
+    for (const key of rule.keys.split(" ")) {
+      add({ key, rule })
+      if (key.length >= 4 && !rule.back) {
+        for (const { form, before } of base64Forms(key)) add({ key: form, rule, encoded: before })
+      }
+    }
+  }
+  return groups
+}

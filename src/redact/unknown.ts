@@ -1,0 +1,85 @@
+import type { Span } from "./rules.ts"
+import { changesOf, looksRandom } from "./values.ts"
+
+// Tokens of an issuer that no rule names. Most are made alike: a short word or two, a separator, and a long random part.
+// Ids are made like that as well, so the random part must be longer than theirs, or the words must say what it is.
+
+const UNKNOWN = "token"
+const MAX_LENGTH = 512
+
+/**
+ * Judges a piece of a run: letters, digits and `_.~-`. Where slashes and plus signs follow it may be the beginning of
+ * base64, which ends with the run.
+ */
+export function unknownToken(text: string, from: number, end: number, runEnd: number): Span | undefined {
+  const start = from + leadLength(text, from, end)
+  const piece = text.slice(start, Math.min(end, start + MAX_LENGTH))
+  const word = SECRET_WORD.exec(piece)
+  if (word && isTelling(word[2]!.toLowerCase(), piece.slice(word.index + word[0].length))) {
+    return { start: start + word.index + word[1]!.length, end: trimmed(text, end), rule: UNKNOWN }
+  }
+  const prefix = PREFIX.exec(piece)?.[0]
+  if (prefix === undefined || IDS.test(prefix)) return undefined
+  const base64 = runEnd === end ? "" : text.slice(start + prefix.length, Math.min(runEnd, start + MAX_LENGTH))
+  if (isMixedRandom(base64, 40) && !PATH.test(base64)) return { start, end: runEnd, rule: UNKNOWN }
+  return isRandomBody(prefix, piece.slice(prefix.length))
+    ? { start, end: trimmed(text, end), rule: UNKNOWN }
+    : undefined
+}
+
+/** What belongs to the line and not to the piece: a diff's mark, or an escape (`\n`, `\u0022`). */
+function leadLength(text: string, from: number, end: number): number {
+  let at = from
+  if (text[from - 1] === "\\") at += text[from] === "u" ? 5 : 1
+  while (at < end && /[._~-]/.test(text[at]!)) at++
+  return at - from
+}
+
+function trimmed(text: string, end: number): number {
+  let stop = end
+  while (/[._~-]/.test(text[stop - 1]!)) stop--
+  return stop
+}
+
+/** One to three words of one case, each before a separator. */
+const PREFIX = /^(?:(?:[a-z]{1,12}\d{0,2}|[A-Z]{1,12}\d{0,2}|[a-z][a-z0-9]{1,5})[_.-]){1,3}/
+/** What stands before an id, a hash or a key that is meant to be public. */
+const IDS =
+  /(?:^|[_.-])(?:(?:srv)?toolu|msg|req|call|chatcmpl|resp|rs|fc|ws|ig|ci|run|thread|asst|file|batch|ftjob|evt|cus|sub|price|prod|acct|pm|cs|seti|user|usr|org|team|client|sess?|session|prj|dpl|ins|prt|env|agent|trace|span|id|uid|uuid|pk|pub|public|sha|md|blake|hash|digest|etag|rev|commit|blob|node|build|chunk|h|integrity|v)\d{0,3}[_.-]/i
+/** What also stands before a hash. */
+const HASHES = /^(?:tree|pack|layer|image|container|docker|volume|snapshot|backup|cache|tmp|temp|test|cover|diff)_$/
+/** Longer than the ids that services give out: the longest of the usual ones, a KSUID, has 27 characters. */
+const MIN_BODY = 27
+/** A random part is not pieced together from short ones, as versions, dates and names are. */
+const LONG_PIECE = /[A-Za-z0-9]{14}/
+/** Without capitals it could be a hash; those have no word and underscore before them. */
+const SMALL_BODY = /^(?:[0-9a-f]{40}|[0-9a-f]{48}|[0-9a-f]{64}|[a-z0-9]{32,64})$/
+const PATH = /\/[a-z]{3,}(?:\/|$)|\.[a-z]{2,4}(?:\/|$)/
+
+function isRandomBody(prefix: string, body: string): boolean {
+  const whole = body.replace(/[._~-]+$/, "")
+  if (isMixedRandom(whole, MIN_BODY) && LONG_PIECE.test(whole)) return true
+  if (!SMALL_BODY.test(whole) || !/^[a-z]{3,12}_$/.test(prefix) || HASHES.test(prefix)) return false
+  return /\d/.test(whole) && looksRandom(whole, 32, 0.35)
+}
+
+/** A word that says that what follows is a secret. */
+const SECRET_WORD =
+  /(^|[_.-])(sk|rk|ak|tk|tok|key|apikey|api|token|secret|sec|pat|pwd|auth|access|refresh|live|prod|private)[_.-](?=[A-Za-z0-9]{16}|[0-9a-f]{8}-[0-9a-f]{4}-)/i
+/** These also stand before hashes and in the names of machines. */
+const VAGUE = new Set(["key", "api", "auth", "access", "refresh", "prod", "private"])
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])/
+
+function isTelling(word: string, body: string): boolean {
+  const piece = /^[A-Za-z0-9]+/.exec(body)?.[0] ?? ""
+  if (isMixedRandom(piece, 16)) return true
+  if (UUID.test(body)) return word !== "live" && word !== "prod" && word !== "auth" && word !== "access"
+  return !VAGUE.has(word) && /^(?:[0-9a-f]{24,}|[a-z0-9]{20,})$/.test(piece) && looksRandom(piece, 20, 0.35)
+}
+
+/** Small and capital letters and digits, strewn as only a generator strews them. */
+export function isMixedRandom(value: string, minLength: number): boolean {
+  return changesOf(value) >= Math.min(value.length, 128) * 0.32 && looksRandom(value, minLength) && MIXED.test(value)
+}
+
+const MIXED = /(?=(?:[^a-z]*[a-z]){3})(?=(?:[^A-Z]*[A-Z]){3})/

@@ -1,0 +1,85 @@
+import { isCutAt } from "./cut.ts"
+import { type Span, WEBHOOK_RULES } from "./rules.ts"
+import { isPlaceholder, looksRandom } from "./values.ts"
+
+// Passwords inside addresses: `scheme://user:password@host`, and addresses that are passwords themselves.
+
+const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
+const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
+const USER_INFO_ENCODED = /([\w.~-]{0,64})(?:%3A|:)((?:[\w.~!*-]|%(?!40)[0-9A-F]{2}){1,64})(?:%40|@)(?=[\w.-])/iy
+/** A user and the beginning of a password, before the text was cut. */
+const CUT_INFO = /[\w.~%-]{0,64}:([A-Za-z0-9_~!*%+-]{10,256})(?![\w:/@])/y
+const TOKEN_ONLY = /([A-Za-z0-9_-]{16,256})@(?=[\w.-]+)/y
+/** What documentation writes in a password's place. A user's own name is the local database's default. */
+const SHOWN_WORDS =
+  /pass(?:word|wd|phrase|code)?|p[a4]ssw[o0]rd|pwd?|secret|token|xxx*|\*+|x-oauth-basic|\.{2,}|user(?:name)?|admin|root|postgres|mysql|redis|guest|test|example|foo|bar|my|your|db|mongo|rabbitmq|\d{1,5}|api_?key|key|auth|[-_]+/gi
+
+/** Where the token stands in the user's place, this stands in the password's. */
+const SHOWN_PASSWORD = /^(?:x-oauth-basic|x|)$/
+const TOKEN_USER = /^(?=\D{0,20}\d)(?=[^A-Za-z]{0,20}[A-Za-z])[A-Za-z0-9_-]{16,256}$/
+
+export function findUrls(text: string, spans: Span[]): void {
+  SCHEME.lastIndex = 0
+  for (let hit = SCHEME.exec(text); hit; hit = SCHEME.exec(text)) {
+    const at = SCHEME.lastIndex
+    const span = findUserInfo(text, at, hit[0][0] === "%") ?? findWebhook(text, at)
+    if (span) spans.push(span)
+  }
+}
+
+function findUserInfo(text: string, at: number, encoded: boolean): Span | undefined {
+  const pattern = encoded ? USER_INFO_ENCODED : USER_INFO
+  pattern.lastIndex = at
+  const info = pattern.exec(text)
+  if (info) {
+    const user = info[1]!
+    const password = info[2]!
+    if (SHOWN_PASSWORD.test(password) && TOKEN_USER.test(user))
+      return { start: at, end: at + user.length, rule: "url-token" }
+    const end = pattern.lastIndex - (encoded && text.slice(0, pattern.lastIndex).endsWith("%40") ? 3 : 1)
+    if (password === user || password.replace(SHOWN_WORDS, "") === "" || isReference(password)) return undefined
+    return { start: end - password.length, end, rule: "url-password" }
+  }
+  CUT_INFO.lastIndex = at
+  const cut = encoded ? null : CUT_INFO.exec(text)
+  if (cut && isCutAt(text, CUT_INFO.lastIndex) && looksRandom(cut[1]!, 10)) {
+    return { start: CUT_INFO.lastIndex - cut[1]!.length, end: CUT_INFO.lastIndex, rule: "url-password" }
+  }
+  TOKEN_ONLY.lastIndex = at
+  const token = TOKEN_ONLY.exec(text)
+  if (token && looksRandom(token[1]!, 16)) return { start: at, end: at + token[1]!.length, rule: "url-token" }
+  return undefined
+}
+
+/** A password is rarely a variable's name in braces; everything else that is short of a placeholder is one. */
+function isReference(password: string): boolean {
+  return (
+    password.length < 4 || /^[$%{<[#]|[}>\]]$|\$\{|\{\{|%s|%v|\*{3}|x{4}/.test(password) || isPlaceholderWord(password)
+  )
+}
+
+function isPlaceholderWord(password: string): boolean {
+  return password.length < 20 ? isPlaceholder(password) : false
+}
+
+function findWebhook(text: string, at: number): Span | undefined {
+  for (const rule of WEBHOOK_RULES) {
+    rule.url.lastIndex = at
+    const url = rule.url.exec(text)
+    if (!url?.[1]) continue
+    const end = rule.url.lastIndex
+    const shown = /X{6}|x{6}|0{7}|\.\.\.|your/.test(url[1])
+    return shown ? undefined : { start: end - url[1].length, end, rule: rule.name }
+  }
+  return undefined
+}
+
+const SIGNATURE = /(?:[?&;]|amp;)(?:sig|x-(?:amz|goog)-(?:signature|security-token))=([A-Za-z0-9%+/=_.~-]{20,2048})/gi
+
+/** The signature of an address that was given out for a while. */
+export function findSignatures(text: string, spans: Span[]): void {
+  for (const match of text.matchAll(SIGNATURE)) {
+    const end = match.index + match[0].length
+    if (looksRandom(match[1]!, 20)) spans.push({ start: end - match[1]!.length, end, rule: "url-signature" })
+  }
+}

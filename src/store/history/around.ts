@@ -1,0 +1,59 @@
+import type { SourceId } from "../../core/conversation.ts"
+import type { Ref } from "../../core/ref.ts"
+import type { Db } from "../sqlite/database.ts"
+import { FLAG } from "./flags.ts"
+
+type Named = Ref & { number: number }
+type Anchor = { id: number; project_id: number | null; number: number; at: number | null }
+/** `edge`: the time of its message that is nearest to the anchor from outside, as the conversation tells it. */
+type Span = { id: number; source: SourceId; native_id: string; edge: number | null }
+type Found = Named & { at: number; conversation: number }
+
+const SPANS_BEFORE = `select id, source, native_id, ended_at as edge from conversation
+  where (project_id = @project_id or id = @id) and ifnull(started_at, @at) <= @at order by ended_at desc nulls first`
+const SPANS_AFTER = `select id, source, native_id, started_at as edge from conversation
+  where (project_id = @project_id or id = @id) and ifnull(ended_at, @at) >= @at order by started_at nulls first`
+// Of messages with the same time, the older conversation's come first.
+const BEFORE = `select number, at from message where conversation_id = @of and not flags & @uncounted
+  and (at < @at or (at = @at and (conversation_id, number) < (@id, @number))) order by at desc, number desc limit @most`
+const AFTER = `select number, at from message where conversation_id = @of and not flags & @uncounted
+  and (at > @at or (at = @at and (conversation_id, number) > (@id, @number))) order by at, number limit @most`
+
+/** What a project's conversations said just before and after one message, whichever of them it was, in order of time. */
+export function around(db: Db, ref: Named, before: number, after: number): Named[] {
+  const anchor = db
+    .prepare(
+      `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id
+       where c.source = ? and c.native_id = ? and m.number = ?`,
+    )
+    .get(ref.source, ref.id, ref.number) as Anchor | undefined
+  if (anchor === undefined) return []
+  if (anchor.at === null) return [ref]
+  const earlier = nearest(db, anchor, before, { spans: SPANS_BEFORE, messages: BEFORE, direction: -1 })
+  const later = nearest(db, anchor, after, { spans: SPANS_AFTER, messages: AFTER, direction: 1 })
+  return [...earlier.reverse(), ref, ...later].map(({ source, id, number }) => ({ source, id, number }))
+}
+
+/** The nearest first. A conversation is opened only while it could hold something nearer than what was found. */
+function nearest(
+  db: Db,
+  anchor: Anchor,
+  most: number,
+  side: { spans: string; messages: string; direction: 1 | -1 },
+): Found[] {
+  if (most === 0) return []
+  const { id, number, at, project_id } = anchor
+  const messages = db.prepare(side.messages)
+  const uncounted = FLAG.superseded | FLAG.copied
+  const order = (a: Found, b: Found) =>
+    side.direction * (a.at - b.at || a.conversation - b.conversation || a.number - b.number)
+  let found: Found[] = []
+  for (const span of db.prepare(side.spans).all({ id, project_id, at }) as Span[]) {
+    const farthest = found.length === most ? found.at(-1)! : undefined
+    if (farthest && span.edge !== null && side.direction * (span.edge - farthest.at) > 0) break
+    const rows = messages.all({ of: span.id, id, number, at, most, uncounted }) as { number: number; at: number }[]
+    const told = rows.map((row) => ({ ...row, source: span.source, id: span.native_id, conversation: span.id }))
+    found = [...found, ...told].sort(order).slice(0, most)
+  }
+  return found
+}

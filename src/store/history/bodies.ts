@@ -1,0 +1,63 @@
+import type { Db } from "../sqlite/database.ts"
+import { numberOfLine, packBlock, readBlock } from "./codec.ts"
+import { isSound, rowSum } from "./rot/sums.ts"
+import type { MessageWrite } from "./store.ts"
+
+const CHUNK_CHARS = 128 << 10
+
+/** A message with the chunk its body is in; -1 until it is given one. */
+export type Placed = { number: number; line: string; chunk: number; old?: { line: string } }
+
+export function bodyLine(number: number, { model, usage, parts, effects }: MessageWrite): string {
+  return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
+}
+
+type Block = { conversation_id: number; chunk: number; data: Buffer; sum: number | null }
+
+/** Every message's body line, by number; without those of damaged blocks. */
+export function loadLines(db: Db, id: number): Map<number, string> {
+  const lines = new Map<number, string>()
+  const blocks = db.prepare("select * from body where conversation_id = ?").iterate(id) as Iterable<Block>
+  for (const block of blocks) {
+    // A block whose key is damaged may be another conversation's.
+    if (block.conversation_id !== id || !isSound("body", block)) continue
+    for (const line of readBlock(block.data) ?? []) lines.set(numberOfLine(line), line)
+  }
+  return lines
+}
+
+/** Rewrites the chunks that hold something new, changed or gone; new messages go into the last one until it is full. */
+export function saveBodies(db: Db, id: number, messages: Placed[], gone: { chunk: number }[]): void {
+  const byChunk = Map.groupBy(
+    messages.filter((message) => message.chunk >= 0),
+    (message) => message.chunk,
+  )
+  const dirty = new Set(gone.map((row) => row.chunk))
+  for (const message of messages) if (message.old && message.old.line !== message.line) dirty.add(message.chunk)
+
+  const fresh = messages.filter((message) => message.chunk < 0).sort((a, b) => a.number - b.number)
+  let chunk = [...byChunk.keys(), ...dirty].reduce((last, number) => Math.max(last, number), 0)
+  let chars = (byChunk.get(chunk) ?? []).reduce((sum, message) => sum + message.line.length, 0)
+  for (const message of fresh) {
+    if (chars >= CHUNK_CHARS) {
+      chunk++
+      chars = 0
+    }
+    message.chunk = chunk
+    chars += message.line.length
+    dirty.add(chunk)
+    const members = byChunk.get(chunk)
+    if (members) members.push(message)
+    else byChunk.set(chunk, [message])
+  }
+  const save = db.prepare("insert or replace into body (conversation_id, chunk, data, sum) values (?, ?, ?, ?)")
+  for (const number of dirty) {
+    const members = byChunk.get(number)
+    if (!members || members.length === 0)
+      db.prepare("delete from body where conversation_id = ? and chunk = ?").run(id, number)
+    else {
+      const { data } = packBlock(members.sort((a, b) => a.number - b.number).map((message) => message.line))
+      save.run(id, number, data, rowSum("body", [id, number, data]))
+    }
+  }
+}

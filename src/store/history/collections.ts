@@ -1,0 +1,48 @@
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import type { Collection } from "./store.ts"
+import { conversationsOf, deleteConversation } from "./write-conversation.ts"
+
+export function saveCollection(db: Db, collection: Collection): void {
+  inTransaction(db, () =>
+    db
+      .prepare(
+        `insert or replace into collection (name, kind, origin, root, only, project, version, added_at, synced_at, problems)
+         values (@name, @kind, @origin, @root, @only, @project, @version, @added_at, @synced_at, @problems)`,
+      )
+      .run({
+        only: null,
+        project: null,
+        version: null,
+        synced_at: null,
+        ...collection,
+        problems: JSON.stringify(collection.problems),
+      }),
+  )
+}
+
+export function removeCollection(db: Db, name: string): boolean {
+  return inTransaction(db, () => {
+    const units = db
+      .prepare("select id from unit where source = 'docs' and key >= ? and key < ?")
+      .pluck()
+      .all(`${name}/`, `${name}0`) as number[]
+    for (const unit of units) removeUnit(db, unit)
+    return db.prepare("delete from collection where name = ?").run(name).changes > 0
+  })
+}
+
+export function removeDocuments(db: Db, keys: string[]): number {
+  return inTransaction(db, () => {
+    const find = db.prepare("select id from unit where source = 'docs' and key = ?").pluck()
+    const units = keys.flatMap((key) => (find.get(key) as number | undefined) ?? [])
+    for (const unit of units) removeUnit(db, unit)
+    return units.length
+  })
+}
+
+function removeUnit(db: Db, unit: number): void {
+  for (const id of conversationsOf(db, unit)) deleteConversation(db, id)
+  db.prepare("delete from claim where unit_id = ?").run(unit)
+  db.prepare("delete from raw where unit_id = ?").run(unit)
+  db.prepare("delete from unit where id = ?").run(unit)
+}

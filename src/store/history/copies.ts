@@ -1,0 +1,83 @@
+import type { Db } from "../sqlite/database.ts"
+import { loadLines } from "./bodies.ts"
+import { usageText } from "./facts.ts"
+import { refreshCounts } from "./feed.ts"
+import { FLAG } from "./flags.ts"
+import type { MessageWrite } from "./store.ts"
+
+/**
+ * A fork or a resume copies a prefix of another conversation: the same keys in both. The conversation whose file is
+ * older is the original; in the other the messages are marked as copies, so that they are found and counted once.
+ * `uncounted`: how many messages, of either, were counted before and are not any more.
+ */
+export function flagCopies(
+  db: Db,
+  source: string,
+  id: number,
+  added: { key: Buffer; flags: number }[],
+): { forkOf?: string; uncounted: number } | undefined {
+  const twins = new Set<number>()
+  const find = db
+    .prepare(
+      `select m.conversation_id from message m join conversation c on c.id = m.conversation_id
+     where m.key = ? and m.flags & 8 and m.conversation_id <> ? and c.source = ?`,
+    )
+    .pluck()
+  for (const { key, flags } of added) {
+    if (flags & FLAG.prompt) for (const twin of find.all(key, id, source) as number[]) twins.add(twin)
+  }
+  if (twins.size === 0) return undefined
+  let forkOf: { id: string; shared: number } | undefined
+  let uncounted = 0
+  for (const twin of twins) {
+    const [original, copy] = isOlder(db, twin, id) ? [twin, id] : [id, twin]
+    uncounted += db
+      .prepare(
+        "select count(*) from message where conversation_id = ? and not flags & 6 and key in (select key from message where conversation_id = ?)",
+      )
+      .pluck()
+      .get(copy, original) as number
+    const shared = db
+      .prepare(
+        `update message set flags = flags | 4 where conversation_id = ? and key in (select key from message where conversation_id = ?)`,
+      )
+      .run(copy, original).changes
+    if (copy === id) {
+      const nativeId = db.prepare("select native_id from conversation where id = ?").pluck().get(original) as string
+      if (!forkOf || shared > forkOf.shared) forkOf = { id: nativeId, shared }
+    } else {
+      const nativeId = db.prepare("select native_id from conversation where id = ?").pluck().get(id) as string
+      db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(nativeId, twin)
+      refreshUsage(db, twin)
+      refreshCounts(db, twin)
+    }
+  }
+  return { ...(forkOf && { forkOf: forkOf.id }), uncounted }
+}
+
+/** The numbers of the messages that were copied from another conversation. */
+export function copiedIn(db: Db, id: number): Set<number> {
+  return new Set(
+    db.prepare("select number from message where conversation_id = ? and flags & 4").pluck().all(id) as number[],
+  )
+}
+
+/** Only now some of its messages turned out to be copies: their tokens count where they were spent. */
+function refreshUsage(db: Db, id: number): void {
+  const counted = db
+    .prepare("select number from message where conversation_id = ? and not flags & 6 order by number")
+    .pluck()
+    .all(id) as number[]
+  const lines = loadLines(db, id)
+  const bodies = counted.flatMap((number) => lines.get(number) ?? []).map((line) => JSON.parse(line) as MessageWrite)
+  db.prepare("update conversation set usage = ? where id = ?").run(usageText(bodies), id)
+}
+
+function isOlder(db: Db, a: number, b: number): boolean {
+  const born = db.prepare(
+    "select u.born_at, c.native_id from conversation c join unit u on u.id = c.unit_id where c.id = ?",
+  )
+  const first = born.get(a) as { born_at: number; native_id: string }
+  const second = born.get(b) as typeof first
+  return first.born_at === second.born_at ? first.native_id < second.native_id : first.born_at < second.born_at
+}

@@ -1,0 +1,108 @@
+import type { SourceId } from "../../core/conversation.ts"
+import type { Ref } from "../../core/ref.ts"
+import { type Db, emptyLog, inTransaction } from "../sqlite/database.ts"
+import { packBlock, unpackBlock } from "./codec.ts"
+import type { OwnerOf } from "./store.ts"
+import { markForgotten } from "./tombstones.ts"
+import { deleteConversation } from "./write-conversation.ts"
+
+/** The conversations that hold the same words: subagents of these, and forks that copied their messages. */
+export function family(db: Db, refs: Ref[]): Ref[] {
+  const found = new Map(refs.map((ref) => [`${ref.source}:${ref.id}`, ref]))
+  const related = db.prepare(
+    `select source, native_id as id from conversation where source = @source and parent_id = @id
+     union select source, native_id from conversation where source = @source and fork_of = @id and copied_count > 0
+     union select f.source, f.native_id from conversation c join conversation f on f.source = c.source and f.native_id = c.fork_of
+       where c.source = @source and c.native_id = @id and c.copied_count > 0`,
+  )
+  for (const ref of found.values()) {
+    for (const relative of related.all({ source: ref.source, id: ref.id }) as Ref[]) {
+      const name = `${relative.source}:${relative.id}`
+      if (!found.has(name)) found.set(name, relative)
+    }
+  }
+  return [...found.values()]
+}
+
+/**
+ * Takes conversations out of the history for good: rows, bodies, and the raw records of every unit that told of them.
+ * A unit that also tells of others keeps their messages, and their records where each record names its conversation.
+ * Returns how many there were.
+ */
+export function forget(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
+  const count = inTransaction(db, () => {
+    let forgotten = 0
+    withholdRaw(db, refs, ownerOf)
+    for (const { source, id } of refs) {
+      markForgotten(db, source, id)
+      const row = db
+        .prepare("select id from conversation where source = ? and native_id = ?")
+        .pluck()
+        .get(source, id) as number | undefined
+      if (row === undefined) continue
+      deleteConversation(db, row)
+      forgotten++
+    }
+    db.prepare("delete from file where id not in (select file_id from touch)").run()
+    db.prepare(
+      "delete from project where private = 0 and id not in (select project_id from conversation where project_id is not null)",
+    ).run()
+    db.prepare("delete from project_path where project_id not in (select id from project)").run()
+    return forgotten
+  })
+  emptyLog(db)
+  return count
+}
+
+function withholdRaw(db: Db, refs: Ref[], ownerOf: OwnerOf | undefined): void {
+  const claims = db.prepare(
+    "select u.id, u.source, u.key from claim c join unit u on u.id = c.unit_id where u.source = ? and c.native_id = ?",
+  )
+  const units = new Map<number, { source: SourceId; key: string; forgotten: Set<string> }>()
+  for (const ref of refs) {
+    for (const { id, source, key } of claims.all(ref.source, ref.id) as {
+      id: number
+      source: SourceId
+      key: string
+    }[]) {
+      const unit = units.get(id) ?? { source, key, forgotten: new Set() }
+      units.set(id, unit)
+      unit.forgotten.add(ref.id)
+    }
+  }
+  for (const [id, { source, key, forgotten }] of units) {
+    const owner = ownerOf?.(source, key)
+    if (owner) keepOthers(db, id, (line) => !forgotten.has(owner(JSON.parse(line)) ?? ""))
+    else {
+      db.prepare("delete from raw where unit_id = ?").run(id)
+      db.prepare("update unit set raw_withheld = 1 where id = ?").run(id)
+    }
+    db.prepare("update unit set skipped = '[]' where id = ?").run(id)
+    const unclaim = db.prepare("delete from claim where unit_id = ? and native_id = ?")
+    for (const nativeId of forgotten) unclaim.run(id, nativeId)
+  }
+}
+
+function keepOthers(db: Db, unitId: number, isKept: (line: string) => boolean): void {
+  const rows = db.prepare("select kind, seq, data from raw where unit_id = ?").all(unitId) as {
+    kind: number
+    seq: number
+    data: Buffer
+  }[]
+  for (const { kind, seq, data } of rows) {
+    const lines = unpackBlock(data).filter(isKept)
+    if (lines.length === 0) {
+      db.prepare("delete from raw where unit_id = ? and kind = ? and seq = ?").run(unitId, kind, seq)
+      continue
+    }
+    const block = packBlock(lines)
+    db.prepare("update raw set records = ?, bytes = ?, data = ? where unit_id = ? and kind = ? and seq = ?").run(
+      block.lines,
+      block.bytes,
+      block.data,
+      unitId,
+      kind,
+      seq,
+    )
+  }
+}

@@ -1,0 +1,25 @@
+import type { Db } from "../sqlite/database.ts"
+
+/** Where the project is now, and where else it was. */
+export function projectPathsOf(db: Db, id: number): string[] {
+  return db
+    .prepare("select path from project where id = @id union all select path from project_path where project_id = @id")
+    .pluck()
+    .all({ id }) as string[]
+}
+
+export function projectIdOf(db: Db, path: string, remote: string | undefined): number {
+  const elsewhere = db.prepare("select project_id from project_path where path = ?").pluck().get(path)
+  if (elsewhere !== undefined) return elsewhere as number
+  return db
+    .prepare(
+      "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",
+    )
+    .pluck()
+    .get(path, remote ?? null) as number
+}
+
+export function addProjectPath(db: Db, path: string, project: string): void {
+  const id = projectIdOf(db, project, undefined)
+  db.prepare("insert or replace into project_path (path, project_id) values (?, ?)").run(path, id)
+}

@@ -1,0 +1,26 @@
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { isoDate } from "../../../core/dates.ts"
+
+// A database that could not be repaired in place is kept, under a name with the date.
+
+/** Returns the name that it has now. */
+export function setAside(database: string, now: number): string {
+  const at = isoDate(now).slice(0, 19).replaceAll(/[-:]/g, "")
+  const kept = `${database.replace(/\.db$/, "")}.damaged-${at}.db`
+  for (const end of ["", "-wal", "-shm"]) if (existsSync(database + end)) renameSync(database + end, kept + end)
+  return kept
+}
+
+export function keptDamaged(database: string): string[] {
+  const begin = `${basename(database, ".db")}.damaged-`
+  const folder = dirname(database)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((file) => file.startsWith(begin) && file.endsWith(".db"))
+    .map((file) => join(folder, file))
+}
+
+export function removeDamaged(database: string): void {
+  for (const file of keptDamaged(database)) for (const end of ["", "-wal", "-shm"]) rmSync(file + end, { force: true })
+}

@@ -1,0 +1,159 @@
+import { DexError } from "../../../core/error.ts"
+import type { Ref } from "../../../core/ref.ts"
+import { type Db, inTransaction } from "../../sqlite/database.ts"
+import { loadLines } from "../bodies.ts"
+import { saveEffects } from "../effects.ts"
+import { HELD } from "../held.ts"
+import { projectPathsOf } from "../project-paths.ts"
+import { hasMissingRows, hasSoundRecords, type Injury, inspectConversation } from "./inspect.ts"
+import { despiteIndexes, mendRows } from "./mend.ts"
+import { parsed, type Stored } from "./sound.ts"
+import { SUMMED, type Summed, type Value } from "./sums.ts"
+import { tableSql } from "./table-sql.ts"
+
+export type Healing = {
+  /** Damaged until now, and whole again. */
+  restored: Ref[]
+  /** To be whole again after their files, or their raw records, were read again: the next sync does it. */
+  again: Ref[]
+  /** Damaged, with nothing to restore them from. What can be read of them stays. */
+  lost: Injury[]
+}
+
+const PARTS = ["message", "body", "touch", "command", "made"] as const
+/** Few rows, and whatever depends on them would go wrong for everything. */
+const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collection"]
+
+/**
+ * Restores what it can of these conversations: a single wrong bit from the checksum, files and commands from the
+ * messages; whatever else is damaged is marked to be read again. `everywhere` looks at every row of the history.
+ */
+export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing {
+  return inTransaction(db, () => {
+    for (const table of everywhere ? SUMMED : SMALL) {
+      for (const key of mendRows(db, table)) replaceLost(db, table, key)
+    }
+    if (everywhere) db.exec("reindex") // an index may be damaged too: it is made of the rows
+    const healing: Healing = { restored: [], again: [], lost: [] }
+    const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
+    for (const { source, id: name } of refs) {
+      const id = idOf.get(source, name) as number | undefined
+      if (id === undefined) continue // forgotten meanwhile
+      if (!everywhere) {
+        mendConversation(db, id)
+        const unit = db.prepare("select unit_id from conversation where id = ?").pluck().get(id) as number
+        mendRows(db, "unit", unit)
+        mendRows(db, "raw", unit)
+      }
+      let injury = inspectConversation(db, id)
+      if (injury?.what.length === 1 && injury.what[0]!.startsWith("its files")) {
+        renewEffects(db, id)
+        injury = inspectConversation(db, id)
+      }
+      if (!injury) healing.restored.push({ source, id: name })
+      else if (readAgain(db, id)) healing.again.push({ source, id: name })
+      else healing.lost.push(injury)
+    }
+    return healing
+  })
+}
+
+/** Puts right what has a single wrong bit. */
+function mendConversation(db: Db, id: number): void {
+  mendRows(db, "conversation", id)
+  for (const table of PARTS) mendRows(db, table, id)
+  const files = db.prepare("select distinct file_id from touch where conversation_id = ?").pluck().all(id) as number[]
+  for (const file of files) mendRows(db, "file", file)
+  mendRows(
+    db,
+    "project",
+    db.prepare("select project_id from conversation where id = ?").pluck().get(id) as number | null,
+  )
+}
+
+/**
+ * Before a stored conversation is written to: what can be put right is. Throws where rows of it are found nowhere because
+ * the table is out of order, as writing into that would lose more.
+ */
+export function makeReady(db: Db, id: number): void {
+  mendConversation(db, id)
+  if (!hasMissingRows(db, id)) return
+  for (const table of PARTS) {
+    const problem = db.pragma(`quick_check(${table})`, { simple: true })
+    if (problem !== "ok")
+      throw new DexError(
+        "corrupt",
+        `Rows of this conversation in history.db are damaged (${problem}). Run \`dex doctor --repair\`.`,
+      )
+  }
+  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+}
+
+/** What cannot be put right by its checksum, from the copies that indexes are; what is unknown is the safe way. */
+function replaceLost(db: Db, table: Summed, key: Value[]): void {
+  if (table === "tombstone")
+    despiteIndexes(db, () => {
+      db.prepare("insert or ignore into tombstone (hash) select hash from tombstone indexed by tombstone_copy").run()
+      db.prepare("delete from tombstone where hash = ?").run(...key)
+    })
+  if (table === "meta")
+    despiteIndexes(db, () =>
+      db
+        .prepare(
+          "update meta set value = (select value from meta indexed by meta_copy where key = @key), sum = null where key = @key",
+        )
+        .run({ key: key[0] }),
+    )
+  if (table === "project")
+    despiteIndexes(db, () =>
+      db
+        .prepare(
+          `update project set path = (select path from project indexed by sqlite_autoindex_project_1 where id = @id),
+             git_remote = null, private = 1, sum = null where id = @id`,
+        )
+        .run({ id: key[0] }),
+    )
+  // Followers must not rely on a feed of which a part is gone: under another name they begin anew.
+  if (table === "deletion") {
+    db.prepare("delete from deletion where change_seq = ?").run(...key)
+    db.prepare("update meta set value = ? where key = 'history_id'").run(globalThis.crypto.randomUUID())
+  }
+  if (table === "container") db.prepare("delete from container where source = ? and path = ?").run(...key)
+  if (table === "claim")
+    despiteIndexes(db, () => {
+      db.prepare(
+        "insert or ignore into claim (native_id, unit_id, authority, live, began_at) select native_id, unit_id, authority, live, began_at from claim indexed by claim_unit",
+      ).run()
+      db.prepare("delete from claim where native_id = ? and unit_id = ?").run(...key)
+    })
+}
+
+/** Files, commands and commits stand in the messages too. */
+function renewEffects(db: Db, id: number): void {
+  const projectId = db.prepare("select project_id from conversation where id = ?").pluck().get(id) as number | null
+  const folders = projectId === null ? [] : projectPathsOf(db, projectId)
+  despiteIndexes(db, () => {
+    for (const table of ["touch", "command", "made"] as const) db.prepare(tableSql(table).deleteOf).run(id)
+  })
+  for (const [number, line] of loadLines(db, id)) {
+    const message = parsed(line) as { effects?: never[] } | undefined
+    if (message) saveEffects(db, id, { number, message }, projectId, folders, process.platform)
+  }
+  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+}
+
+/** Another connector's work is done again: from the source where it is there, else from raw records if those are whole. */
+function readAgain(db: Db, id: number): boolean {
+  const units = db
+    .prepare(
+      `select u.* from unit u where u.id = (select unit_id from conversation where id = @id) or u.id in
+         (select l.unit_id from conversation c join claim l on l.native_id = c.native_id join unit n on n.id = l.unit_id and n.source = c.source where c.id = @id)`,
+    )
+    .all({ id }) as Stored[]
+  const useful = units.filter(
+    (unit) => unit.state === "present" || (unit.raw_withheld !== 1 && hasSoundRecords(db, unit)),
+  )
+  const again = db.prepare("update unit set connector_version = 0 where id = ?")
+  for (const unit of useful) again.run(unit.id)
+  return useful.length > 0
+}

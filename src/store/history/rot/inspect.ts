@@ -1,0 +1,196 @@
+import type { Ref } from "../../../core/ref.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { numberOfLine, readBlock } from "../codec.ts"
+import { readHeld } from "../held.ts"
+import { correctedRow } from "./correct.ts"
+import { unsoundRows } from "./mend.ts"
+import { nameOf, type Stored } from "./sound.ts"
+import { isSound, type Row, type Summed, type Value } from "./sums.ts"
+import { tableSql } from "./table-sql.ts"
+
+// What of the history is not what was written. Nothing here changes anything.
+
+/** What is damaged of a conversation, and what would restore it. */
+export type Injury = {
+  ref: Ref
+  /** For a person: "message 12", "its title, dates or project". */
+  what: string[]
+  /**
+   * `bits`: each damaged row has one wrong bit, and its checksum tells which. `source`: the agent's file is still there.
+   * `records`: the raw records are whole. `nothing`: what cannot be read is lost.
+   */
+  restores: "bits" | "source" | "records" | "nothing"
+}
+
+export type Inspection = {
+  conversations: Injury[]
+  /** What is damaged besides, for a person. */
+  others: string[]
+  /** Conversations that an older dex wrote and that have no checksums yet. */
+  unsealed: number
+}
+
+/** Of what SQLite finds wrong with its file: an index that does not fit its table. */
+export function isOfIndex(problem: string): boolean {
+  return /^(row \d+ (missing from|values differ from)|wrong # of entries in|non-unique entry in) index /.test(problem)
+}
+
+type Bad = { table: Summed; row: Row }
+
+const PARTS = ["message", "body", "touch", "command", "made"] as const
+const HEADS = ["conversation", "project", "unit"]
+
+/** Everything there is, row by row and block by block. */
+export function inspect(db: Db): Inspection {
+  const ids = db.prepare("select id from conversation order by id").pluck().all() as number[]
+  const known = new Set<Value>(ids)
+  const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((row) => ({ table, row })))
+  // Whose a row is, it may say wrongly itself.
+  const ownerOf = ({ table, row }: Bad) => (correctedRow(db, table, row) ?? row).conversation_id!
+  const byOwner = Map.groupBy(bad, ownerOf)
+  const looked = new Map<Value, boolean>()
+  const areSound = (unit: Stored) => {
+    const sound = looked.get(unit.id!) ?? hasSoundRecords(db, unit)
+    looked.set(unit.id!, sound)
+    return sound
+  }
+  const conversations = ids.flatMap((id) => inspectConversation(db, id, byOwner.get(id) ?? [], areSound) ?? [])
+  const strays = bad.filter((one) => !known.has(ownerOf(one))).length
+  return {
+    conversations,
+    others: [...inspectOthers(db), ...said(strays, "row", "out of place")],
+    unsealed: unsealed(db),
+  }
+}
+
+/** Conversations, and files, of which not everything has a checksum. */
+export function unsealed(db: Db): number {
+  const sql = `select (select count(*) from conversation where held is null)
+    + (select count(*) from unit u where blocks is null
+        and not exists (select 1 from conversation c where c.unit_id = u.id and c.held is null))`
+  return db.prepare(sql).pluck().get() as number
+}
+
+export function injuriesOf(db: Db, refs: readonly Ref[]): Injury[] {
+  const idOf = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
+  return refs.flatMap((ref) => {
+    const id = idOf.get(ref.source, ref.id) as number | undefined
+    return (id === undefined ? undefined : inspectConversation(db, id)) ?? []
+  })
+}
+
+/** `bad` are its damaged rows, looked up where they are not given. */
+export function inspectConversation(
+  db: Db,
+  id: number,
+  bad: Bad[] = badRowsOf(db, id),
+  areSound = (unit: Stored) => hasSoundRecords(db, unit),
+): Injury | undefined {
+  const stored = db.prepare("select * from conversation where id = ?").get(id) as Stored
+  const project = db.prepare("select * from project where id = ?").get(stored.project_id) as Stored | undefined
+  const unit = db.prepare("select * from unit where id = ?").get(stored.unit_id) as Stored | undefined
+  const rows = [...bad]
+  if (!isSound("conversation", stored)) rows.push({ table: "conversation", row: stored })
+  if (project && !isSound("project", project)) rows.push({ table: "project", row: project })
+  if (unit && !isSound("unit", unit)) rows.push({ table: "unit", row: unit })
+  const missing = hasMissingRows(db, id)
+  const unreadable = unreadableMessages(db, id)
+  const badRecords = unit !== undefined && !areSound(unit)
+  const has = (...tables: string[]) => rows.some(({ table }) => tables.includes(table))
+  const what = [
+    ...(has(...HEADS) || !unit ? ["its title, dates or project"] : []),
+    ...(unreadable.length > 0 ? [messagesNamed(unreadable)] : []),
+    ...(missing ? ["rows that are found nowhere"] : []),
+    ...(unreadable.length === 0 && has("message", "body") ? ["the order or the bytes of its messages"] : []),
+    ...(has("touch", "command", "made") ? ["its files, commands or commits"] : []),
+    ...(badRecords ? ["its raw records"] : []),
+  ]
+  if (what.length === 0) return undefined
+  return { ref: nameOf(db, stored), what, restores: remedyOf(db, rows, missing, unit, badRecords) }
+}
+
+function badRowsOf(db: Db, id: number): Bad[] {
+  return PARTS.flatMap((table) => unsoundRows(db, table, id).map((row) => ({ table, row })))
+}
+
+function messagesNamed(numbers: number[]): string {
+  return numbers.length === 1
+    ? `message ${numbers[0]}`
+    : `${numbers.length} messages (${Math.min(...numbers)} to ${Math.max(...numbers)})`
+}
+
+function remedyOf(
+  db: Db,
+  rows: Bad[],
+  missing: boolean,
+  unit: Stored | undefined,
+  badRecords: boolean,
+): Injury["restores"] {
+  const raw = badRecords ? unsoundRows(db, "raw", unit!.id!).map((row) => ({ table: "raw" as const, row })) : []
+  const isOneBit = ({ table, row }: Bad) => correctedRow(db, table, row) !== undefined
+  const all = [...rows, ...raw]
+  if (!missing && all.length > 0 && all.every(isOneBit)) return "bits"
+  if (unit?.state === "present") return "source"
+  return unit && !badRecords && unit.raw_withheld !== 1 ? "records" : "nothing"
+}
+
+/** True where a table has not as many rows of the conversation as were written. */
+export function hasMissingRows(db: Db, id: number): boolean {
+  const held = db.prepare("select held from conversation where id = ?").pluck().get(id) as string | null
+  if (held === null) return false
+  const counts = readHeld(held)
+  return PARTS.some((table) => db.prepare(tableSql(table).countOf).pluck().get(id) !== counts[table])
+}
+
+/** The numbers of the messages whose text is in no block that can be read. */
+function unreadableMessages(db: Db, id: number): number[] {
+  const readable = new Set<string>()
+  const blocks = db.prepare("select chunk, data from body where conversation_id = ?").all(id)
+  for (const { chunk, data } of blocks as { chunk: number; data: Buffer }[])
+    for (const line of readBlock(data) ?? []) readable.add(`${chunk} ${numberOfLine(line)}`)
+  const rows = db.prepare("select number, chunk from message where conversation_id = ? order by number").all(id)
+  return (rows as { number: number; chunk: number }[])
+    .filter(({ number, chunk }) => !readable.has(`${chunk} ${number}`))
+    .map(({ number }) => number)
+}
+
+/** Whether all raw records of a unit are there, in order, and can be read. */
+export function hasSoundRecords(db: Db, unit: Stored): boolean {
+  const blocks = db.prepare("select * from raw where unit_id = ? order by kind, seq").iterate(unit.id!)
+  const next = [0, 0]
+  for (const row of blocks as Iterable<Stored & { kind: number; data: Buffer }>) {
+    if (!isSound("raw", row) || row.seq !== next[row.kind] || readBlock(row.data)?.length !== row.records) return false
+    next[row.kind]!++
+  }
+  return unit.blocks === null || unit.blocks === next[0]! + next[1]!
+}
+
+const OTHERS: [table: Summed, one: string, more: string][] = [
+  ["meta", "setting of the history", "settings of the history"],
+  ["project", "project", "projects"],
+  ["project_path", "folder of a project elsewhere", "folders of projects elsewhere"],
+  ["unit", "file's record", "files' records"],
+  ["container", "database's record", "databases' records"],
+  ["claim", "note of where a conversation is", "notes of where conversations are"],
+  ["file", "file name", "file names"],
+  ["deletion", "deletion", "deletions"],
+  ["tombstone", "mark of a forgotten conversation", "marks of forgotten conversations"],
+  ["collection", "collection of documents", "collections of documents"],
+]
+
+function inspectOthers(db: Db): string[] {
+  const rows = OTHERS.flatMap(([table, one, more]) => said(unsoundRows(db, table).length, one, "damaged", more))
+  const orphans = db
+    .prepare("select count(distinct unit_id) from raw where unit_id not in (select id from unit)")
+    .pluck()
+    .get() as number
+  const empty = db
+    .prepare("select * from unit u where not exists (select 1 from conversation c where c.unit_id = u.id)")
+    .all() as Stored[]
+  const withoutOwner = empty.filter((unit) => !hasSoundRecords(db, unit)).length
+  return [...rows, ...said(orphans + withoutOwner, "file's raw records", "damaged", "files' raw records")]
+}
+
+function said(count: number, one: string, is: string, more = `${one}s`): string[] {
+  return count === 0 ? [] : [`${count} ${count === 1 ? one : more} ${is}`]
+}

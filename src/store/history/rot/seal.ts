@@ -1,0 +1,68 @@
+import { type Db, inTransaction } from "../../sqlite/database.ts"
+import { packBlock, readBlock } from "../codec.ts"
+import { BLOCKS, HELD } from "../held.ts"
+import { metaValue } from "../read.ts"
+import { rowSum, SUMMED, type Summed } from "./sums.ts"
+import { tableSql } from "./table-sql.ts"
+
+// Histories that an older dex wrote get their checksums bit by bit, a little with every sync.
+
+const ROWS_AT_ONCE = 2_000
+
+/** Works until the deadline. What cannot be read gets no checksum: only what is right may be called right. */
+export function seal(db: Db, deadline: number): void {
+  if (metaValue(db, "sealed") !== undefined && !hasUnsealed(db)) return
+  const isTime = () => Date.now() < deadline
+  for (let id = 0; isTime(); ) {
+    const next = db.prepare("select min(id) from conversation where held is null and id > ?").pluck().get(id)
+    if (next === null) break
+    id = next as number
+    inTransaction(db, () => sealConversation(db, id))
+  }
+  for (let id = 0; isTime(); ) {
+    const next = db.prepare("select min(id) from unit where blocks is null and id > ?").pluck().get(id)
+    if (next === null) break
+    id = next as number
+    inTransaction(db, () => sealUnit(db, id))
+  }
+  for (const table of SUMMED) while (isTime() && inTransaction(db, () => sealRows(db, table)) === ROWS_AT_ONCE);
+  if (isTime() && metaValue(db, "sealed") === undefined)
+    inTransaction(db, () => db.prepare("insert or replace into meta (key, value) values ('sealed', '1')").run())
+}
+
+function hasUnsealed(db: Db): boolean {
+  const sql =
+    "select exists (select 1 from conversation where held is null) or exists (select 1 from unit where blocks is null)"
+  return db.prepare(sql).pluck().get() === 1
+}
+
+function sealConversation(db: Db, id: number): void {
+  const blocks = db.prepare("select chunk, data from body where conversation_id = ? and sum is null").all(id)
+  const save = db.prepare("update body set data = ?, sum = ? where conversation_id = ? and chunk = ?")
+  for (const { chunk, data: old } of blocks as { chunk: number; data: Buffer }[]) {
+    const lines = readBlock(old)
+    if (!lines) return
+    const { data } = packBlock(lines)
+    save.run(data, rowSum("body", [id, chunk, data]), id, chunk)
+  }
+  for (const table of ["message", "touch", "command", "made"] as const) db.prepare(tableSql(table).sealOf).run(id)
+  db.prepare(`update conversation set held = ${HELD} where id = @id`).run({ id })
+}
+
+function sealUnit(db: Db, id: number): void {
+  const blocks = db.prepare("select * from raw where unit_id = ? and sum is null").all(id)
+  const save = db.prepare("update raw set data = ?, sum = ? where unit_id = ? and kind = ? and seq = ?")
+  type Raw = { kind: number; seq: number; records: number; bytes: number; data: Buffer }
+  for (const { kind, seq, records, bytes, data: old } of blocks as Raw[]) {
+    const lines = readBlock(old)
+    if (lines?.length !== records) return
+    const { data } = packBlock(lines)
+    save.run(data, rowSum("raw", [id, kind, seq, records, bytes, data]), id, kind, seq)
+  }
+  db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id })
+}
+
+/** Blocks get theirs with what they belong to: they are packed again. */
+function sealRows(db: Db, table: Summed): number {
+  return table === "body" || table === "raw" ? 0 : db.prepare(tableSql(table).seal).run(ROWS_AT_ONCE).changes
+}

@@ -1,0 +1,65 @@
+import type { SourceId } from "../../../core/conversation.ts"
+import type { Ref } from "../../../core/ref.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { correctedRow } from "./correct.ts"
+import { COLUMNS, isSound, KEYS, type Row, type Summed, type Value } from "./sums.ts"
+import { sound } from "./table-sql.ts"
+
+// What stands in the history, as it was written: damage is noticed by whoever reads, and never shown.
+
+/** A row with its checksum. */
+export type Stored = Row & { sum: number | null }
+
+/** Told of every conversation of which something is damaged, or in words of what else is. */
+export type OnDamage = (what: Ref | string) => void
+
+/** The row; where a single bit of it flipped, with that bit put right; undefined where more is wrong. */
+export function asWritten(db: Db, table: Summed, row: Stored, onDamage: () => void): Row | undefined {
+  if (isSound(table, row)) return row
+  onDamage()
+  return correctedRow(db, table, row)
+}
+
+export function keyOf(table: Summed, row: Row): Value[] {
+  return COLUMNS[table].slice(0, KEYS[table]).map((name) => row[name]!)
+}
+
+const SOUND_ROW = sound("c", "conversation")
+const SOUND_PROJECT = sound("p", "project")
+const UNSOUND = `select c.id, c.source, c.native_id from conversation c left join project p on p.id = c.project_id
+  where not ${SOUND_ROW} or (p.id is not null and not ${SOUND_PROJECT})`
+
+const looked = new WeakMap<Db, { at: unknown; ids: string; rows: Stored[] }>()
+
+/**
+ * The conversations that no count and no list may include, as a JSON array: a row that is damaged may claim any kind,
+ * date or project. All rows are looked at, again after each change.
+ */
+export function damagedIds(db: Db, onDamage: OnDamage): string {
+  const at = db.prepare("select value from meta where key = 'change_seq'").pluck().get()
+  let known = looked.get(db)
+  if (!known || known.at !== at) {
+    const rows = db.prepare(UNSOUND).all() as Stored[]
+    known = { at, ids: JSON.stringify(rows.map((row) => row.id)), rows }
+    looked.set(db, known)
+  }
+  for (const row of known.rows) onDamage(nameOf(db, row))
+  return known.ids
+}
+
+/** What a conversation is called, though its row may be damaged: the index on its name is a second copy. */
+export function nameOf(db: Db, { id, source, native_id }: Row): Ref {
+  const named = db
+    .prepare("select source, native_id as id from conversation indexed by sqlite_autoindex_conversation_1 where id = ?")
+    .get(id) as Ref | undefined
+  return named ?? { source: source as SourceId, id: native_id as string }
+}
+
+/** What was written as JSON; undefined where it no longer is. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,100 @@
+import { crc32 } from "node:zlib"
+import type { Db } from "../../sqlite/database.ts"
+
+// Every row of the history carries a checksum of its values, so that a bit that flipped on disk is noticed by whoever
+// reads the row. Rows that an older dex wrote have none until a later sync gives them one.
+
+export type Value = string | number | Uint8Array | null
+export type Summed = keyof typeof COLUMNS
+
+/**
+ * What each row's checksum covers, its primary key first. Append only: a value is known by its place, and one that is
+ * null does not count, so that a later column changes no checksum.
+ */
+export const COLUMNS = {
+  meta: ["key", "value"],
+  project: ["id", "path", "git_remote", "private", "root_commit"],
+  project_path: ["path", "project_id"],
+  unit: [
+    ...["id", "source", "key", "path", "stamp", "cursor", "born_at", "modified_at", "connector_version"],
+    ...["redaction_version", "state", "raw_withheld", "skipped", "unknown", "redactions", "blocks"],
+  ],
+  container: ["source", "path", "stamp"],
+  raw: ["unit_id", "kind", "seq", "records", "bytes", "data"],
+  conversation: [
+    ...["id", "source", "native_id", "unit_id", "authority", "project_id", "kind", "title", "title_from", "cwds"],
+    ...["git_branch", "git_commit", "agent_version", "parent_id", "parent_call_id", "fork_of", "resume_of"],
+    ...["started_at", "ended_at", "models", "usage", "message_count", "copied_count", "last_number"],
+    ...["estimated_tokens", "text_bytes", "change_seq", "held"],
+  ],
+  message: ["conversation_id", "number", "position", "chunk", "key", "role", "flags", "at", "version", "unit_id"],
+  body: ["conversation_id", "chunk", "data"],
+  claim: ["native_id", "unit_id", "authority", "live", "began_at"],
+  file: ["id", "project_id", "path"],
+  touch: ["conversation_id", "number", "file_id", "action", "written", "added", "removed"],
+  command: ["conversation_id", "number", "seq", "exit_status", "failed"],
+  made: ["conversation_id", "number", "kind", "name", "subject", "branch"],
+  deletion: ["change_seq", "conversation_id"],
+  tombstone: ["hash"],
+  collection: [
+    ...["name", "kind", "origin", "root", "only", "project", "version", "added_at", "synced_at", "problems"],
+  ],
+} as const satisfies Record<string, readonly string[]>
+
+export const KEYS: Record<Summed, number> = {
+  meta: 1,
+  project: 1,
+  project_path: 1,
+  unit: 1,
+  container: 2,
+  raw: 3,
+  conversation: 1,
+  message: 2,
+  body: 2,
+  claim: 2,
+  file: 1,
+  touch: 4,
+  command: 3,
+  made: 4,
+  deletion: 1,
+  tombstone: 1,
+  collection: 1,
+}
+
+export const SUMMED = Object.keys(COLUMNS) as Summed[]
+
+/** Four bytes. The table's name is in it, so a row that was found without its table tells which it is of. */
+export function rowSum(table: string, values: readonly Value[]): number {
+  let text: string = table
+  let sum = 0
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!
+    if (value === null) continue
+    if (typeof value === "object") {
+      sum = crc32(value, crc32(`${text}\0${i}x`, sum))
+      text = ""
+    } else text += typeof value === "string" ? `\0${i}t${value}` : `\0${i}n${value}`
+  }
+  return crc32(text, sum) | 0
+}
+
+export type Row = Record<string, Value>
+
+/** True where the row is what was written, or nothing is known of what was. */
+export function isSound(table: Summed, row: Row & { sum: number | null }): boolean {
+  return row.sum === null || row.sum === sumOf(table, row)
+}
+
+export function sumOf(table: Summed, row: Row): number {
+  return rowSum(
+    table,
+    COLUMNS[table].map((name) => row[name]!),
+  )
+}
+
+/** Gives SQL the function `row_sum`. */
+export function knowSums(db: Db): void {
+  db.function("row_sum", { varargs: true, deterministic: true }, (table, ...values) =>
+    rowSum(table as string, values as Value[]),
+  )
+}

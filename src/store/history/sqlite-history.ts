@@ -1,0 +1,246 @@
+import { formatRef } from "../../core/ref.ts"
+import {
+  beforeFirstWrite,
+  type Db,
+  emptyLog,
+  explainedOf,
+  hasSchemaOf,
+  inTransaction,
+  openDatabase,
+} from "../sqlite/database.ts"
+import { HISTORY_MIGRATIONS } from "./migrations.ts"
+import * as read from "./read.ts"
+import { keepSums } from "./rot/keep-sums.ts"
+import { damagedIds, type OnDamage } from "./rot/sound.ts"
+import { knowSums } from "./rot/sums.ts"
+import { joinPrivacy, spellingsOf } from "./spellings.ts"
+import type { Progress, Store } from "./store.ts"
+
+/** The history in one SQLite file. What only writers need is loaded when somebody writes. */
+export function openStore(
+  path: string,
+  { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
+): Store {
+  const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
+  knowSums(db)
+  beforeFirstWrite(db, () => keepSums(db))
+  const historyId = prepared(db, path, platform)
+  // SQLite answers at once; the promises are for the stores that cannot.
+  const ask = async <T>(work: () => T): Promise<T> => {
+    try {
+      return work()
+    } catch (error) {
+      throw explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    }
+  }
+  const met = new Set<string>()
+  const onDamage: OnDamage = (what) =>
+    void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
+  return {
+    id: async () => historyId,
+    knownUnits: (source) => ask(() => read.knownUnits(db, source)),
+    knownUnit: (source, key) => ask(() => read.knownUnit(db, source, key)),
+    knownContainers: (source) => ask(() => read.knownContainers(db, source)),
+    saveContainer: (source, container, stamp) =>
+      ask(() => {
+        const sql =
+          "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
+        inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
+      }),
+    rawLines: (source, key, kind, { onlyWhole = false } = {}) =>
+      ask(() => read.rawLines(db, source, key, kind, onlyWhole)),
+    hasWholeRecords: (source, key) => ask(() => read.hasWholeRecords(db, source, key)),
+    writeUnit: async (write) => {
+      const { writeUnit } = await import("./write-unit.ts")
+      return ask(() => writeUnit(db, write, platform))
+    },
+    archiveUnits: (source, keys) =>
+      ask(() =>
+        inTransaction(db, () => {
+          const archive = db
+            .prepare(
+              "update unit set state = 'archived' where source = ? and key = ? and state <> 'archived' returning id",
+            )
+            .pluck()
+          const ids = keys.flatMap((key) => (archive.get(source, key) as number | undefined) ?? [])
+          const heirs = ids.flatMap((id) => heirsOf(db, id))
+          // One that cannot be read just now is read as soon as it can be.
+          for (const key of heirs)
+            db.prepare("update unit set stamp = '' where source = ? and key = ?").run(source, key)
+          return { archived: ids.length, heirs }
+        }),
+      ),
+    renameUnit: (source, key, name) =>
+      ask(() => {
+        const sql = "update or ignore unit set key = ?, path = ? where source = ? and key = ?"
+        inTransaction(db, () => db.prepare(sql).run(name.key, name.path, source, key))
+      }),
+    saveUnreadable: (source, unreadable) =>
+      ask(() => {
+        const now = JSON.stringify(unreadable)
+        if (now === JSON.stringify(read.unreadable(db, source))) return
+        const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
+        inTransaction(db, () => db.prepare(sql).run(source, now))
+      }),
+    unreadable: (source) => ask(() => read.unreadable(db, source)),
+    sourceReport: () => ask(() => read.sourceReport(db, onDamage)),
+    revision: () => ask(() => read.revision(db, historyId)),
+    changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
+    resolve: (query) => ask(() => read.resolve(db, query, onDamage)),
+    conversation: (ref) => ask(() => read.conversation(db, ref, onDamage)),
+    list: (filter) => ask(() => read.list(db, filter, onDamage, platform)),
+    messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers, onDamage)),
+    versions: (ref) => ask(() => read.versions(db, ref, onDamage)),
+    touching: (file) => ask(() => read.touching(db, file, platform)),
+    usingModel: (model) => ask(() => read.usingModel(db, model)),
+    filesOf: (ref) => ask(() => read.filesOf(db, ref, onDamage)),
+    editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
+    commandsOf: (ref) => ask(() => read.commandsOf(db, ref, onDamage)),
+    madeIn: (ref) => ask(() => read.madeIn(db, ref, onDamage)),
+    commits: (filter) => ask(() => read.commits(db, filter, onDamage, platform)),
+    work: (refs) => ask(() => read.work(db, refs, onDamage)),
+    around: async (ref, before, after) => {
+      const { around } = await import("./around.ts")
+      return ask(() => around(db, ref, before, after))
+    },
+    stats: () => ask(() => read.stats(db, onDamage)),
+    collections: () => ask(() => read.collections(db, onDamage)),
+    documentsIn: (name) => ask(() => read.documentsIn(db, name, onDamage)),
+    saveCollection: async (collection) => {
+      const { saveCollection } = await import("./collections.ts")
+      return ask(() => saveCollection(db, collection))
+    },
+    removeCollection: async (name) => {
+      const { removeCollection } = await import("./collections.ts")
+      return ask(() => removeCollection(db, name))
+    },
+    removeDocuments: async (keys) => {
+      const { removeDocuments } = await import("./collections.ts")
+      return ask(() => removeDocuments(db, keys))
+    },
+    projects: () => ask(() => read.projects(db, onDamage)),
+    busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit, onDamage)),
+    projectIdentities: () => ask(() => read.projectIdentities(db, onDamage)),
+    saveProjectIdentity: (path, { git_remote, root_commit }) =>
+      ask(() => {
+        const sql =
+          "update project set git_remote = ifnull(?, git_remote), root_commit = ifnull(?, root_commit) where path = ?"
+        inTransaction(db, () => db.prepare(sql).run(git_remote ?? null, root_commit ?? null, path))
+      }),
+    addProjectPath: async (path, project) => {
+      const { addProjectPath } = await import("./project-paths.ts")
+      return ask(() => inTransaction(db, () => addProjectPath(db, path, project)))
+    },
+    importFrom: async (other, onProgress) => {
+      const { importHistory } = await import("./import-history.ts")
+      const source = openDatabase(other, HISTORY_MIGRATIONS)
+      try {
+        return await ask(() => importHistory(db, source, identity(source), onProgress))
+      } finally {
+        source.close()
+      }
+    },
+    backup: async (file, beside) => {
+      const { writeBackup } = await import("./backup.ts")
+      return ask(() => writeBackup(db, file, beside))
+    },
+    setPrivate: (project, isPrivate) =>
+      ask(() => {
+        const sql = "update project set private = ? where path in (select value from json_each(?))"
+        const spellings = JSON.stringify(spellingsOf(db, project, platform))
+        return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, spellings).changes > 0)
+      }),
+    family: async (refs) => {
+      const { family } = await import("./forget.ts")
+      const { mendRows } = await import("./rot/mend.ts")
+      return ask(() => {
+        // Whose subagent or fork a damaged row is, nobody knows.
+        if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
+        return family(db, refs)
+      })
+    },
+    forget: async (refs, ownerOf) => {
+      const { forget } = await import("./forget.ts")
+      const { mendRows } = await import("./rot/mend.ts")
+      return ask(() => {
+        // What tells where every copy is must be right.
+        inTransaction(db, () => [mendRows(db, "claim"), mendRows(db, "unit")])
+        return forget(db, refs, ownerOf)
+      })
+    },
+    forgottenAmong: async (source, ids) => {
+      const { forgottenAmong } = await import("./tombstones.ts")
+      return ask(() => forgottenAmong(db, source, ids))
+    },
+    forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
+    progress: () => ask(() => read.metaJson<Progress>(db, "sync_progress")),
+    saveProgress: (progress) =>
+      ask(() => {
+        const sql = "insert or replace into meta (key, value) values ('sync_progress', ?)"
+        inTransaction(db, () => db.prepare(sql).run(JSON.stringify(progress)))
+      }),
+    takeDamaged: async () => {
+      const names = [...met]
+      met.clear()
+      return names
+    },
+    injuries: async (refs) => {
+      const { injuriesOf } = await import("./rot/inspect.ts")
+      return ask(() => injuriesOf(db, refs))
+    },
+    heal: async (refs, { everywhere = false } = {}) => {
+      const { heal } = await import("./rot/heal.ts")
+      return ask(() => heal(db, refs, everywhere))
+    },
+    seal: async (deadline) => {
+      const { seal } = await import("./rot/seal.ts")
+      return ask(() => seal(db, deadline))
+    },
+    inspect: async () => {
+      const { inspect } = await import("./rot/inspect.ts")
+      return ask(() => inspect(db))
+    },
+    check: () => ask(() => problemsOf(db)),
+    checkpoint: () => ask(() => void emptyLog(db)),
+    close: () => db.close(),
+  }
+}
+
+/** The units, still there, that tell the conversations that this unit names. */
+function heirsOf(db: Db, unitId: number): string[] {
+  return db
+    .prepare(
+      `select distinct u.key from conversation c join claim k on k.native_id = c.native_id and k.authority = c.authority
+         join unit u on u.id = k.unit_id and u.source = c.source
+       where c.unit_id = ? and u.state = 'present' and k.live`,
+    )
+    .pluck()
+    .all(unitId) as string[]
+}
+
+/** Returns the history's id. */
+function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
+  try {
+    joinPrivacy(db, platform)
+    return identity(db)
+  } catch (error) {
+    const told = explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    db.close()
+    throw told
+  }
+}
+
+function identity(db: Db): string {
+  const known = read.metaValue(db, "history_id")
+  if (known !== undefined) return known
+  return inTransaction(db, () => {
+    db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
+    return read.metaValue(db, "history_id")!
+  })
+}
+
+function problemsOf(db: Db): string[] {
+  const found = db.prepare("pragma integrity_check(20)").pluck().all() as string[]
+  const problems = found.filter((line) => line !== "ok")
+  return hasSchemaOf(db, HISTORY_MIGRATIONS) ? problems : ["its schema changed", ...problems]
+}

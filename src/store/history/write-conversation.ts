@@ -1,0 +1,428 @@
+import { hash } from "node:crypto"
+import type { Role } from "../../core/conversation.ts"
+import type { Db } from "../sqlite/database.ts"
+import { bodyLine, loadLines, type Placed, saveBodies } from "./bodies.ts"
+import { copiedIn, flagCopies } from "./copies.ts"
+import { deleteEffects, saveEffects } from "./effects.ts"
+import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
+import { nextChange, refreshCounts } from "./feed.ts"
+import { FLAG } from "./flags.ts"
+import { HELD, readHeld } from "./held.ts"
+import { mergeMessages, nameOf, type Teller } from "./merge.ts"
+import { projectIdOf, projectPathsOf } from "./project-paths.ts"
+import { makeReady } from "./rot/heal.ts"
+import { despiteIndexes } from "./rot/mend.ts"
+import type { Stored } from "./rot/sound.ts"
+import { isSound, rowSum } from "./rot/sums.ts"
+import { spellingsOf } from "./spellings.ts"
+import type { ConversationWrite, MessageWrite, StoredMessage, UnitWrite } from "./store.ts"
+
+type Existing = {
+  id: number
+  unit_id: number
+  authority: number
+  last_number: number
+  held: string | null
+  facts: string
+  damaged: boolean
+  row: Facts
+}
+
+export type Row = {
+  number: number
+  position: number | null
+  chunk: number
+  key: Buffer
+  role: Role
+  flags: number
+  at: number | null
+  /** Null where the conversation's own unit tells it. */
+  unit_id: number | null
+}
+
+/** A stored message with its body, to see whether it changed, and the unit that told it; `damaged` where its row cannot be relied on. */
+export type OldRow = Row & { line: string; by: number; damaged?: boolean }
+
+/**
+ * Stores what a unit says of a conversation. What other units of the same authority told stays: the conversation is all
+ * that any of them tells. Undefined when a unit of a higher authority already tells it.
+ */
+export function saveConversation(
+  db: Db,
+  write: UnitWrite,
+  unitId: number,
+  conversation: ConversationWrite,
+  platform: NodeJS.Platform,
+): { id: number; changed: boolean; added: number; fresh: StoredMessage[]; again: string[] } | undefined {
+  const existing = findConversation(db, write.source, conversation.id)
+  if (existing && conversation.authority < existing.authority && existing.unit_id !== unitId) return undefined
+
+  const owns =
+    !existing ||
+    existing.unit_id === unitId ||
+    conversation.authority > existing.authority ||
+    outranks(db, conversation.id, unitId, existing.unit_id)
+  const owner = owns ? unitId : existing.unit_id
+  const projectId = !owns
+    ? (existing.row.project_id as number | null)
+    : conversation.project === undefined
+      ? null
+      : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
+  const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
+  const takenOver = existing !== undefined && existing.unit_id !== owner
+  if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
+  const told = conversation.messages.map((message) => ({
+    key: message.stored?.key ?? hashKey(message.key),
+    message,
+    by: unitId,
+  }))
+  const isShared = existing !== undefined && conversation.authority === existing.authority
+  const stays = isShared ? keptOf(old, told, unitId, write) : []
+  const messages = stays.length > 0 ? mergeMessages(told, stays) : told
+  const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
+  const numbered = numberMessages(messages, old, last)
+  const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
+
+  const added = numbered.filter((message) => !message.old)
+  const kept = new Set(numbered.map((message) => message.old))
+  const untold = [...old.values()].filter((row) => !kept.has(row))
+  // What another unit told and cannot be read just now stays for whoever heals it.
+  const gone = write.partial ? [] : untold.filter((row) => row.by === unitId || !isShared)
+  const changed = numbered.filter(({ old, line }) => old && (old.line !== line || old.damaged))
+  const moved = numbered.filter((message) => message.old && rowDiffers(message))
+  if (added.length > 0 || gone.length > 0 || changed.length > 0)
+    saveBodies(db, id, [...numbered, ...readable(untold.filter((row) => !gone.includes(row)))], gone)
+  for (const row of gone) deleteMessage(db, id, row.number)
+  const touched = new Set([...added, ...changed, ...moved])
+  const version = touched.size > 0 ? nextChange(db) : 0
+  for (const message of touched) saveMessage(db, id, message, version, owner)
+  const folders = projectId === null ? [] : projectPathsOf(db, projectId)
+  for (const message of [...added, ...changed]) saveEffects(db, id, message, projectId, folders, platform)
+
+  const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), last)
+  const copies = flagCopies(db, write.source, id, added)
+  const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
+  const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
+  const facts = factsOf(
+    stays.length === 0 ? conversation : together(conversation, messages),
+    counted.map(({ message }) => message),
+    owner,
+    projectId,
+    lastNumber,
+    copies?.forkOf ?? existingFork(db, id),
+  )
+  // Of a conversation that several units tell, one names it: title, folder, branch.
+  if (!owns) for (const name of NAMING_FACTS) facts[name] = existing.row[name] ?? null
+  const isChanged =
+    !existing ||
+    takenOver ||
+    added.length + gone.length + changed.length + moved.length > 0 ||
+    copies !== undefined ||
+    existing.damaged ||
+    existing.facts !== factsKey(facts)
+  if (existing?.damaged) despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
+  else if (isChanged) updateConversation(db, id, facts)
+  const saysLess = [...changed, ...moved].some(isLess)
+  const again = existing ? tellAgain(db, write.source, conversation, unitId, owner, saysLess) : []
+  const isNew = ({ message }: Numbered) => !message.superseded
+  const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
+  return { id, changed: isChanged, added: newHere, fresh: [...touched].map(toStored), again }
+}
+
+/** What stays in its chunk as it is. */
+function readable(rows: OldRow[]): Placed[] {
+  return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
+}
+
+function toStored({ number, flags, message }: Numbered): StoredMessage {
+  return {
+    number,
+    role: message.role,
+    ...(message.at !== undefined && { at: message.at }),
+    ...(message.model !== undefined && { model: message.model }),
+    parts: message.parts,
+    effects: message.effects ?? [],
+    ...(message.usage !== undefined && { usage: message.usage }),
+    abandoned: (flags & FLAG.abandoned) !== 0,
+    superseded: (flags & FLAG.superseded) !== 0,
+    copied: (flags & FLAG.copied) !== 0,
+  }
+}
+
+function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
+  const find = db.prepare("select * from conversation where source = ? and native_id = ?")
+  let row = find.get(source, nativeId) as (Existing & Stored) | undefined
+  if (row && !isSound("conversation", row)) {
+    makeReady(db, row.id)
+    row = find.get(source, nativeId) as typeof row
+  }
+  return row && { ...row, facts: factsKey(row), damaged: !isSound("conversation", row), row: row as unknown as Facts }
+}
+
+/**
+ * What stays of a stored conversation when one of its units tells it: what other units told, and, where the unit's
+ * earlier records are no longer known, what it once told itself.
+ */
+function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write: UnitWrite): Teller[] {
+  const now = new Set(told.map(nameOf))
+  const rows = [...old.values()]
+  const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
+  const keepsOwn = !write.partial && (others.length > 0 || !write.tellsAll)
+  const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(nameOf(row)) && row.line !== "") : []
+  const kept = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
+  return kept.sort((a, b) => a.position - b.position)
+}
+
+/** Told by several, it lasted from the first message to the last of any. */
+function together(conversation: ConversationWrite, messages: Teller[]): ConversationWrite {
+  const { started_at: _, ended_at: __, ...named } = conversation
+  return { ...named, messages: messages.map(({ message }) => message) }
+}
+
+/** A stored message as it was told. Its key is known as a hash only. */
+export function restored(row: OldRow, superseded = (row.flags & FLAG.superseded) !== 0): Teller & { position: number } {
+  const { model, usage, parts, effects } = JSON.parse(row.line) as MessageWrite
+  const message: MessageWrite = {
+    key: "",
+    role: row.role,
+    ...(row.at !== null && { at: row.at }),
+    ...(model !== undefined && { model }),
+    parts,
+    ...(effects && { effects }),
+    ...(usage && { usage }),
+    ...((row.flags & FLAG.abandoned) !== 0 && { abandoned: true }),
+    ...(superseded && { superseded }),
+  }
+  return { key: row.key, message, by: row.by, position: row.position ?? row.number }
+}
+
+/**
+ * The other units that tell this conversation and should tell it again: all where this one now says less than it did,
+ * since theirs may be the whole message; one that names it before this one does.
+ */
+function tellAgain(
+  db: Db,
+  source: string,
+  { id: nativeId, authority }: ConversationWrite,
+  unitId: number,
+  owner: number,
+  saysLess: boolean,
+): string[] {
+  const others = db
+    .prepare(
+      `select u.id, u.key from claim k join unit u on u.id = k.unit_id
+       where k.native_id = ? and u.source = ? and k.authority = ? and u.id <> ? and u.state = 'present'`,
+    )
+    .all(nativeId, source, authority, unitId) as { id: number; key: string }[]
+  const names = (other: number) => owner === unitId && outranks(db, nativeId, other, owner)
+  return others.filter(({ id }) => saysLess || names(id)).map(({ key }) => key)
+}
+
+function isLess({ old, line, flags, by }: Numbered): boolean {
+  if (!old || old.by !== by) return false
+  return line.length < old.line.length || ((flags & FLAG.superseded) !== 0 && (old.flags & FLAG.superseded) === 0)
+}
+
+/**
+ * Which of two units of the same authority names a conversation that both tell: one that is still there and still tells
+ * it, then the one that holds its beginning, then the one whose path sorts first.
+ */
+function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): boolean {
+  const rank = db.prepare(
+    `select u.state = 'present' and ifnull(k.live, 1) as there, ifnull(k.began_at, 9e15) as began_at, u.path
+     from unit u left join claim k on k.unit_id = u.id and k.native_id = ? where u.id = ?`,
+  )
+  type Rank = { there: number; began_at: number; path: string }
+  const mine = rank.get(nativeId, unitId) as Rank
+  const theirs = rank.get(nativeId, rivalId) as Rank | undefined
+  if (!theirs) return true
+  if (mine.there !== theirs.there) return mine.there === 1
+  if (mine.began_at !== theirs.began_at) return mine.began_at < theirs.began_at
+  return mine.path < theirs.path
+}
+
+export type Numbered = {
+  number: number
+  position: number
+  line: string
+  message: MessageWrite
+  key: Buffer
+  flags: number
+  chunk: number
+  by: number
+  old?: OldRow
+}
+
+/** A native record keeps the number it was given; what is found late is numbered after the last. */
+function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
+  let next = lastNumber + 1
+  // Of a damaged row not even the key is known for sure: what it says tells which message it is.
+  const damaged = [...old.values()].filter((row) => row.damaged)
+  return messages.map(({ key, message, by }, index) => {
+    const row = old.get(nameOf({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
+    const number = row?.number ?? (lastNumber === 0 ? message.stored?.number : undefined) ?? next++
+    const numbered: Numbered = {
+      number,
+      position: index + 1,
+      message,
+      key,
+      flags: flagsOf(message) | (row ? row.flags & FLAG.copied : 0),
+      chunk: row && !row.damaged ? row.chunk : -1,
+      by,
+      line: bodyLine(number, message),
+    }
+    if (row) numbered.old = row
+    return numbered
+  })
+}
+
+function flagsOf(message: MessageWrite): number {
+  const prompt = message.parts.some((part) => part.origin === "person")
+  return (
+    (message.abandoned ? FLAG.abandoned : 0) | (message.superseded ? FLAG.superseded : 0) | (prompt ? FLAG.prompt : 0)
+  )
+}
+
+function rowDiffers({ old, message, position, number, flags, by }: Numbered): boolean {
+  return (
+    old!.damaged === true ||
+    old!.by !== by ||
+    old!.role !== message.role ||
+    old!.flags !== flags ||
+    old!.at !== (message.at ?? null) ||
+    (old!.position ?? old!.number) !== position ||
+    old!.number !== number
+  )
+}
+
+/** Short enough to keep for every message, long enough never to collide. */
+function hashKey(key: string): Buffer {
+  return hash("sha1", key, "buffer").subarray(0, 12)
+}
+
+function loadMessages(db: Db, { id, held, unit_id }: Existing): Map<string, OldRow> {
+  const rows = readMessages(db, id, unit_id)
+  const isWhole = held === null || readHeld(held).message === rows.length
+  if (isWhole && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
+  makeReady(db, id)
+  const mended = readMessages(db, id, unit_id)
+  return byKey([...mended, ...withoutRow(db, id, mended, unit_id)])
+}
+
+/** Messages whose text is there and whose row is gone: the text tells their number. */
+function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
+  const known = new Set(rows.map(({ number }) => number))
+  const none = {
+    position: null,
+    chunk: -1,
+    role: "system" as const,
+    flags: 0,
+    at: null,
+    unit_id: null,
+    by,
+    damaged: true,
+  }
+  return [...loadLines(db, id)]
+    .filter(([number]) => !known.has(number))
+    .map(([number, line]) => ({ ...none, number, line, key: Buffer.from(`without a row ${number}`) }))
+}
+
+function readMessages(db: Db, id: number, owner: number): OldRow[] {
+  const lines = loadLines(db, id)
+  const rows = db.prepare("select * from message where conversation_id = ?").all(id) as (Row & Stored)[]
+  return rows.map((row) => ({
+    ...row,
+    by: row.unit_id ?? owner,
+    line: lines.get(row.number) ?? "",
+    ...(!isSound("message", row) && { damaged: true, by: owner }),
+  }))
+}
+
+function byKey(rows: OldRow[]): Map<string, OldRow> {
+  return new Map(rows.map((row) => [nameOf(row), row]))
+}
+
+function saveMessage(
+  db: Db,
+  id: number,
+  { number, position, chunk, key, flags, message, by }: Numbered,
+  version: number,
+  owner: number,
+): void {
+  const at = message.at ?? null
+  const place = position === number ? null : position
+  const values = [id, number, place, chunk, key, message.role, flags, at, version, by === owner ? null : by]
+  db.prepare(
+    `insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version, unit_id, sum)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(...values, rowSum("message", values))
+}
+
+function deleteMessage(db: Db, id: number, number: number): void {
+  db.prepare("delete from message where conversation_id = ? and number = ?").run(id, number)
+  deleteEffects(db, id, number)
+}
+
+/** A message whose unit is not named is told by the conversation's own, which is another one from now on. */
+function handOver(db: Db, id: number, from: number, to: number): void {
+  db.prepare("update message set unit_id = ? where conversation_id = ? and unit_id is null").run(from, id)
+  db.prepare("update message set unit_id = null where conversation_id = ? and unit_id = ?").run(id, to)
+}
+
+function insertConversation(db: Db, source: string, nativeId: string, unitId: number, authority: number): number {
+  return db
+    .prepare(
+      `insert into conversation (source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
+       values (?, ?, ?, ?, 'person', 0, 0, 0, 0, 0) returning id`,
+    )
+    .pluck()
+    .get(source, nativeId, unitId, authority) as number
+}
+
+function existingFork(db: Db, id: number): string | undefined {
+  return (db.prepare("select fork_of from conversation where id = ?").pluck().get(id) as string | null) ?? undefined
+}
+
+/** A row that was damaged gets its name again too; then all of it is as it was written just now. */
+function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): void {
+  db.prepare(
+    `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
+       title_from = @title_from, cwds = @cwds, git_branch = @git_branch, git_commit = @git_commit, agent_version = @agent_version,
+       parent_id = @parent_id, parent_call_id = @parent_call_id, fork_of = @fork_of, resume_of = @resume_of,
+       started_at = @started_at, ended_at = @ended_at, models = @models, usage = @usage, message_count = @message_count,
+       last_number = @last_number, estimated_tokens = @estimated_tokens, text_bytes = @text_bytes, held = ${HELD}
+     where id = @id`,
+  ).run({ ...facts, id })
+  refreshCounts(db, id)
+  if (source === undefined) return
+  const sql = "update conversation set source = ?, native_id = ?, sum = null where id = ?"
+  db.prepare(sql).run(source, nativeId, id)
+}
+
+/** The conversations that this unit alone tells. */
+export function conversationsOf(db: Db, unitId: number): number[] {
+  return db
+    .prepare(
+      `select id from conversation c where unit_id = ?
+       and not exists (select 1 from message m where m.conversation_id = c.id and m.unit_id is not null)`,
+    )
+    .pluck()
+    .all(unitId) as number[]
+}
+
+/** Removes every row of a conversation and says so in the feed. */
+export function deleteConversation(db: Db, id: number): void {
+  for (const table of ["message", "body", "touch", "command", "made"] as const) {
+    db.prepare(DELETE_OF[table]).run(id)
+  }
+  db.prepare("delete from conversation where id = ?").run(id)
+  db.prepare("insert into deletion (change_seq, conversation_id) values (?, ?)").run(nextChange(db), id)
+}
+
+const DELETE_OF = {
+  message: "delete from message where conversation_id = ?",
+  body: "delete from body where conversation_id = ?",
+  touch: "delete from touch where conversation_id = ?",
+  command: "delete from command where conversation_id = ?",
+  made: "delete from made where conversation_id = ?",
+}

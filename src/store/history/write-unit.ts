@@ -1,0 +1,145 @@
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { type Block, packBlock, readBlock, unpackBlock } from "./codec.ts"
+import { BLOCKS } from "./held.ts"
+import { isSound, rowSum } from "./rot/sums.ts"
+import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
+import { isForgotten } from "./tombstones.ts"
+import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
+
+const RAW_LIVE = 0
+
+const RAW_LEFT = 1
+const MOST_SKIPPED = 1000
+
+/** A block smaller than this is filled up by the next append, so that a live session does not leave hundreds behind. */
+const SMALL_BLOCK_BYTES = 48 << 10
+
+/**
+ * Stores all that one unit says, with the cursor that says how far it was read: in one transaction, so that a crash
+ * leaves either both or neither. Writing the same thing twice changes nothing.
+ */
+export function writeUnit(db: Db, write: UnitWrite, platform = process.platform): WriteResult {
+  return inTransaction(db, () => {
+    const known = write.conversations.filter((conversation) => !isForgotten(db, write.source, conversation.id))
+    const forgotten = write.conversations.length - known.length
+    const unitId = saveUnit(db, write, forgotten > 0)
+    saveClaims(db, unitId, known)
+    if (forgotten > 0) deleteRaw(db, unitId)
+    else saveRaw(db, unitId, write.raw)
+    db.prepare(`update unit set blocks = ${BLOCKS} where id = @id`).run({ id: unitId })
+    const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], again: [] }
+    const told = new Set<number>()
+    for (const conversation of known) {
+      const saved = saveConversation(db, write, unitId, conversation, platform)
+      if (!saved) continue
+      told.add(saved.id)
+      result.again.push(...saved.again)
+      result.changed += saved.changed ? 1 : 0
+      result.added_messages += saved.added
+      if (saved.fresh.length > 0)
+        result.fresh.push({ ref: { source: write.source, id: conversation.id }, messages: saved.fresh })
+    }
+    // Kept with the rest: a sync that is stopped here leaves it to the next one.
+    for (const key of result.again)
+      db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
+    if (write.dropsUntold && !write.partial)
+      for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
+    return result
+  })
+}
+
+function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
+  const { unit } = write
+  const before = write.raw.mode === "append" ? countsOf(db, write.source, unit.key) : { skipped: [], redactions: {} }
+  return db
+    .prepare(
+      `insert into unit (source, key, path, stamp, cursor, born_at, modified_at, connector_version, redaction_version,
+         state, raw_withheld, skipped, unknown, redactions)
+       values (@source, @key, @path, @stamp, @cursor, @bornAt, @modifiedAt, @connector_version, @redaction_version,
+         ifnull(@state, 'archived'), @withheld, @skipped, @unknown, @redactions)
+       on conflict (source, key) do update set path = excluded.path, stamp = excluded.stamp, cursor = excluded.cursor,
+         born_at = min(born_at, excluded.born_at), modified_at = excluded.modified_at,
+         connector_version = excluded.connector_version, redaction_version = excluded.redaction_version,
+         state = ifnull(@state, state), raw_withheld = excluded.raw_withheld, skipped = excluded.skipped,
+         unknown = excluded.unknown, redactions = excluded.redactions, sum = null
+       returning id`,
+    )
+    .pluck()
+    .get({
+      source: write.source,
+      key: unit.key,
+      path: unit.path,
+      stamp: unit.stamp,
+      cursor: write.cursor,
+      bornAt: Math.round(unit.bornAt),
+      modifiedAt: Math.round(unit.modifiedAt),
+      connector_version: write.connector_version,
+      redaction_version: write.redaction_version,
+      state: write.seen ? "present" : null,
+      withheld: withheld ? 1 : 0,
+      skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MOST_SKIPPED)),
+      unknown: JSON.stringify(write.unknown),
+      redactions: JSON.stringify(added(before.redactions, write.redactions)),
+    }) as number
+}
+
+function countsOf(db: Db, source: string, key: string): Pick<UnitWrite, "skipped" | "redactions"> {
+  const row = db.prepare("select skipped, redactions from unit where source = ? and key = ?").get(source, key) as
+    | { skipped: string; redactions: string }
+    | undefined
+  return row
+    ? { skipped: JSON.parse(row.skipped), redactions: JSON.parse(row.redactions) }
+    : { skipped: [], redactions: {} }
+}
+
+function added(a: Record<string, number>, b: Record<string, number>): Record<string, number> {
+  const sum = { ...a }
+  for (const [name, count] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + count
+  return sum
+}
+
+/** Which conversations a unit tells, also where another unit tells them better: forgetting one must find them all. */
+function saveClaims(db: Db, unitId: number, conversations: ConversationWrite[]): void {
+  db.prepare("delete from claim where unit_id = ?").run(unitId)
+  const claim = db.prepare(
+    "insert or ignore into claim (native_id, unit_id, authority, live, began_at) values (?, ?, ?, ?, ?)",
+  )
+  for (const { id, authority, messages } of conversations) {
+    const live = messages.filter((message) => !message.superseded)
+    const beganAt = live.find(({ at }) => at !== undefined)?.at ?? null
+    claim.run(id, unitId, authority, live.length > 0 ? 1 : 0, beganAt)
+  }
+}
+
+function saveRaw(db: Db, unitId: number, raw: UnitWrite["raw"]): void {
+  if (raw.mode === "rewrite") deleteRaw(db, unitId)
+  if (raw.mode === "replace") db.prepare("delete from raw where unit_id = ? and kind = ?").run(unitId, RAW_LIVE)
+  appendRaw(db, unitId, RAW_LIVE, raw.live)
+  appendRaw(db, unitId, RAW_LEFT, raw.left)
+}
+
+function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void {
+  if (blocks.length === 0) return
+  const last = db
+    .prepare("select * from raw where unit_id = ? and kind = ? order by seq desc limit 1")
+    .get(unitId, kind) as { seq: number; bytes: number; data: Buffer; sum: number | null } | undefined
+  const insert = db.prepare(
+    "insert or replace into raw (unit_id, kind, seq, records, bytes, data, sum) values (?, ?, ?, ?, ?, ?, ?)",
+  )
+  let seq = last ? last.seq + 1 : 0
+  let [first, ...rest] = blocks
+  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isSound("raw", last)
+  const before = fillsUp ? readBlock(last.data) : undefined
+  if (last && first && before) {
+    first = packBlock([...before, ...unpackBlock(first.data)])
+    seq = last.seq
+  }
+  for (const { lines, bytes, data } of [first!, ...rest]) {
+    const values = [unitId, kind, seq++, lines, bytes, data]
+    insert.run(...values, rowSum("raw", values))
+  }
+}
+
+function deleteRaw(db: Db, unitId: number): void {
+  db.prepare("delete from raw where unit_id = ?").run(unitId)
+}

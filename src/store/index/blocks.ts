@@ -1,0 +1,258 @@
+import { crc32 } from "node:zlib"
+import { DexError } from "../../core/error.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { termsOf } from "./tokenizer.ts"
+
+// FTS5 keeps its words in blocks of about 4 kB (`words_data`) without a checksum: a flipped bit gives other messages, and
+// not a word of it. So every block has one beside it, and a search checks the blocks that its words stand in. The layout
+// of the blocks is FTS5's own and documented in its source; the version of SQLite is pinned.
+
+export const BLOCK_SCHEMA = "create table block_sum (id integer primary key, sum integer not null);"
+
+/** From now on, remembers which blocks this connection writes. */
+export function watchBlocks(db: Db): void {
+  if (watched.has(db)) return
+  watched.set(db, { others: otherWrites(db), isKnown: isSummed(db) })
+  // SQLite lets nobody touch FTS5's own tables by accident; and a trigger on them would be gone after the next VACUUM.
+  db.unsafeMode(true)
+  db.exec("create temp table written_block (id integer primary key)")
+  db.exec(
+    "create temp trigger note_block after insert on words_data begin insert or ignore into written_block (id) values (new.id); end",
+  )
+}
+
+/** `isKnown`: all blocks but those that this connection wrote have right checksums, while nobody else writes. */
+const watched = new WeakMap<Db, { others: unknown; isKnown: boolean }>()
+
+/** Another number after each write of another connection. */
+function otherWrites(db: Db): unknown {
+  return db.pragma("data_version", { simple: true })
+}
+
+/** Before blocks are rewritten and nothing else changes: until they have their checksums a search checks none. */
+export function distrustSums(db: Db): void {
+  inTransaction(db, () => db.prepare("delete from meta where key = 'summed'").run())
+}
+
+/** Gives the blocks that were written since the last time their checksums. */
+export function sumBlocks(db: Db): void {
+  const state = watched.get(db)
+  if (!state || isSummed(db)) return
+  inTransaction(db, () => {
+    const others = otherWrites(db)
+    if (state.isKnown && state.others === others) saveSums(db, WRITTEN)
+    // Every write changes the structure: where that was not noticed, nothing was.
+    if (!state.isKnown || state.others !== others || !isRight(blockOf(db, STRUCTURE))) {
+      db.exec("delete from block_sum")
+      saveSums(db, ALL)
+    }
+    db.exec("delete from written_block")
+    db.prepare("insert or replace into meta (key, value) select 'summed', value from meta where key = 'token'").run()
+    watched.set(db, { others, isKnown: true })
+  })
+}
+
+function saveSums(db: Db, sql: string): void {
+  const sums: [bigint, number][] = []
+  for (const { id, block } of db.prepare(sql).safeIntegers().iterate() as Iterable<{ id: bigint; block: Buffer }>)
+    sums.push([id, crc32(block) | 0])
+  const save = db.prepare("insert or replace into block_sum (id, sum) values (?, ?)")
+  for (const [id, sum] of sums) save.run(id, sum)
+}
+
+const ALL = "select id, block from words_data"
+const WRITTEN = "select d.id, d.block from written_block w join words_data d on d.id = w.id"
+
+/** True where no block was written since all had their checksums. */
+function isSummed(db: Db): boolean {
+  const same = "select 1 from meta a join meta b on b.key = 'summed' and b.value = a.value where a.key = 'token'"
+  return db.prepare(same).get() !== undefined
+}
+
+/** What was just found right need not be looked at again for one and the same search. */
+const TRUSTED_MS = 1_000
+const trusted = new WeakMap<Db, { at: number; phrases: Set<string> }>()
+
+/** Throws a DexError `index_damaged` where a block that holds a word of the expression is not what was written. */
+export function checkBlocks(db: Db, expression: string): void {
+  let known = trusted.get(db)
+  if (!known || Date.now() - known.at > TRUSTED_MS) {
+    known = { at: Date.now(), phrases: new Set() }
+    trusted.set(db, known)
+  }
+  const { phrases } = known
+  const found = [...expression.matchAll(/"([^"]*)"( \*)?/g)].map(([, phrase, star]) => ({
+    phrase: phrase!,
+    prefix: star !== undefined,
+  }))
+  const fresh = found.filter(({ phrase, prefix }) => !phrases.has(`${phrase}${prefix}`))
+  if (fresh.length === 0) return
+  if (isSummed(db)) {
+    const segments = segmentsOf(db)
+    for (const prefix of [false, true]) {
+      const texts = fresh.filter((one) => one.prefix === prefix).map(({ phrase }) => phrase)
+      for (const term of texts.length === 0 ? [] : termsOf(texts))
+        checkTerm(db, segments, Buffer.from(`0${term}`), prefix)
+    }
+  }
+  for (const { phrase, prefix } of fresh) phrases.add(`${phrase}${prefix}`)
+}
+
+/** Every block there is. */
+export function badBlocks(db: Db): number {
+  if (!isSummed(db)) return 0
+  const rows = db
+    .prepare("select d.block, s.sum from words_data d left join block_sum s on s.id = d.id")
+    .iterate() as Iterable<{ block: Buffer; sum: number | null }>
+  let bad = 0
+  for (const row of rows) if (!isRight(row)) bad++
+  return bad
+}
+
+const AVERAGES = 1n
+const STRUCTURE = 10n
+/** Where a block's number has its segment, and where tombstones have theirs. */
+const SEGMENT_BITS = 37n
+const TOMBSTONES = 1n << 16n
+/** A structure that also tells of tombstones begins with this. */
+const WITH_TOMBSTONES = 0xff000001
+
+type Segment = { id: number; first: number; last: number }
+
+/** The parts that the index is made of at the moment, with all that is not a list of words checked. */
+function segmentsOf(db: Db): Segment[] {
+  checkedBlock(db, AVERAGES)
+  const block = checkedBlock(db, STRUCTURE)
+  if (block.readUInt32BE(4) !== WITH_TOMBSTONES) throw damaged("its structure")
+  let at = 8
+  const next = () => {
+    const { value, end } = varint(block, at)
+    at = end
+    return value
+  }
+  const levels = next()
+  next() // segments in all
+  next() // writes until now
+  const segments: Segment[] = []
+  for (let level = 0; level < levels; level++) {
+    next() // segments that are being merged
+    for (let left = next(); left > 0; left--) {
+      const segment = { id: next(), first: next(), last: next() }
+      next() // origin, from
+      next() // origin, to
+      const tombstones = next()
+      next() // deleted
+      next() // messages
+      for (let page = 0; page < tombstones; page++)
+        checkedBlock(db, ((BigInt(segment.id) + TOMBSTONES) << SEGMENT_BITS) + BigInt(page))
+      if (segment.last > 0) segments.push(segment)
+    }
+  }
+  return segments
+}
+
+/** The page of each segment that a term stands in, as the list of pages names it, and the one after it. */
+const PAGES_OF_TERM = `with segment as (
+    select s.value ->> 'id' as id, s.value ->> 'first' as first, s.value ->> 'last' as last from json_each(@segments) s
+  ), named as materialized (
+    select s.*, i.term, i.pgno >> 1 as page from segment s left join words_idx i
+      on i.segid = s.id and i.term = (select max(term) from words_idx where segid = s.id and term <= @term)
+  )
+  select n.id as segment, n.term, n.page, n.first, n.last, d.id & 2147483647 as number, d.block, b.sum from named n
+    join words_data d on d.id >= (n.id << 37) + max(n.first, ifnull(n.page, 0))
+      and d.id <= (n.id << 37) + min(n.last, max(n.first, ifnull(n.page, 0)) + 1)
+    left join block_sum b on b.id = d.id order by n.id, d.id`
+
+type TermPage = Segment & {
+  segment: number
+  term: Buffer | string | null
+  page: number | null
+  number: number
+  block: Buffer
+  sum: number | null
+}
+
+/**
+ * Checks the pages in which a term stands: in each segment from the one that the list of pages names, to the first that
+ * begins with a later term. The list has the beginning of each page's first term, so the pages themselves tell whether it
+ * named the right one.
+ */
+function checkTerm(db: Db, segments: Segment[], term: Buffer, prefix: boolean): void {
+  const rows = db.prepare(PAGES_OF_TERM).all({ segments: JSON.stringify(segments), term }) as TermPage[]
+  for (const row of rows) if (!isRight(row)) throw damaged("a block of words")
+  const bySegment = Map.groupBy(rows, ({ segment }) => segment)
+  if (bySegment.size < segments.length) throw damaged("its list of words")
+  for (const [start, after] of bySegment.values()) checkRange(db, start!, after, term, prefix)
+}
+
+function checkRange(db: Db, start: TermPage, after: TermPage | undefined, term: Buffer, prefix: boolean): void {
+  const begins = firstTerm(start.block)
+  const listed = Buffer.from(start.term ?? "")
+  // The first page of a segment that is being merged loses its first terms, and nothing stands before it that could be missed.
+  if (start.page !== null && start.page > start.first && !begins?.subarray(0, listed.length).equals(listed))
+    throw damaged("its list of words")
+  if (begins && begins.compare(term) > 0 && !prefix) return
+  let later = after && firstTerm(after.block)
+  for (let number = start.number + 1; number <= start.last; number++) {
+    if (number > start.number + 1)
+      later = firstTerm(checkedBlock(db, (BigInt(start.segment) << SEGMENT_BITS) + BigInt(number)))
+    if (number === start.number + LONG) checkSkips(db, BigInt(start.segment), start.number)
+    if (!later) continue // the messages of the same term, going on
+    if (later.compare(term) > 0 && !(prefix && later.subarray(0, term.length).equals(term))) return
+    if (!prefix) throw damaged("its list of words")
+  }
+}
+
+function isRight(row: { block: Buffer; sum: number | null } | undefined): boolean {
+  return row !== undefined && (crc32(row.block) | 0) === row.sum
+}
+
+/** A term whose messages take so many pages has blocks by which FTS5 skips some of them. */
+const LONG = 4
+const SKIPS = 1n << 36n
+const HEIGHTS = [0n, 1n, 2n, 3n].map((height) => height << 31n)
+
+function checkSkips(db: Db, segment: bigint, page: number): void {
+  const exists = db.prepare("select 1 from words_data where id = ?")
+  for (const height of HEIGHTS) {
+    const id = (segment << SEGMENT_BITS) + SKIPS + height + BigInt(page)
+    if (exists.get(id) !== undefined) checkedBlock(db, id)
+  }
+}
+
+/** The first term that begins on a page; undefined where none does. */
+function firstTerm(page: Buffer): Buffer | undefined {
+  const footer = page.readUInt16BE(2)
+  if (footer >= page.length) return undefined
+  const { value: start } = varint(page, footer)
+  const { value: length, end } = varint(page, start)
+  return page.subarray(end, end + length)
+}
+
+function checkedBlock(db: Db, id: bigint): Buffer {
+  const row = blockOf(db, id)
+  if (!row || !isRight(row)) throw damaged("a block of words")
+  return row.block
+}
+
+function blockOf(db: Db, id: bigint): { block: Buffer; sum: number } | undefined {
+  const sql = "select d.block, s.sum from words_data d join block_sum s on s.id = d.id where d.id = ?"
+  return db.prepare(sql).get(id) as { block: Buffer; sum: number } | undefined
+}
+
+function varint(bytes: Buffer, start: number): { value: number; end: number } {
+  let value = 0
+  for (let at = start; at < start + 8 && at < bytes.length; at++) {
+    value = value * 128 + (bytes[at]! & 127)
+    if (bytes[at]! < 128) return { value, end: at + 1 }
+  }
+  throw damaged("a block of words")
+}
+
+function damaged(what: string): DexError {
+  return indexDamage(`${what} is not what was written`)
+}
+
+export function indexDamage(what: string): DexError {
+  return new DexError("index_damaged", `The search index is damaged (${what}). \`dex sync\` builds it again.`)
+}

@@ -1,0 +1,71 @@
+import { type Kind, ROLES, type Role, SOURCES, type SourceId } from "../../core/conversation.ts"
+import { collectionOf } from "../../core/ref.ts"
+import { hiddenWords } from "../../core/words.ts"
+import type { ConversationRow, StoredMessage } from "../history/store.ts"
+
+/** The words of a message by who wrote them, which says how likely they are to be what somebody looks for. */
+export type Fields = Record<Column, string>
+export type Column = (typeof COLUMNS)[number]
+
+/**
+ * `aside`: what the agent thought and what hooks put in. `hidden`: what the tokenizer would not see, such as the parts of
+ * camelCase names. Tool results come first: two thirds of all words are theirs, and FTS5 needs two bytes more for every
+ * word that is not in the first column.
+ */
+export const COLUMNS = ["returned", "said", "called", "aside", "hidden"] as const
+export const COLUMN_NAMES = COLUMNS.join(", ")
+export const COLUMN_VALUES = COLUMNS.map((name) => `@${name}`).join(", ")
+
+/** The number of a conversation's card, beside its messages' numbers, which begin with 1. */
+export const CARD = 0
+
+export function fieldsOf(message: Pick<StoredMessage, "parts">): Fields {
+  const texts = { returned: [] as string[], said: [] as string[], called: [] as string[], aside: [] as string[] }
+  for (const part of message.parts) {
+    if (part.origin === "injected" || part.type === "summary" || part.type === "thinking") texts.aside.push(part.text)
+    else if (part.type === "tool_result") texts.returned.push(part.text)
+    else if (part.type === "tool_call") texts.called.push(part.tool, part.text)
+    else texts.said.push(part.text)
+  }
+  const written = [texts.said, texts.called, texts.aside].flat().join("\n")
+  return {
+    returned: texts.returned.join("\n"),
+    said: texts.said.join("\n"),
+    called: texts.called.join("\n"),
+    aside: texts.aside.join("\n"),
+    hidden: hiddenWords(written),
+  }
+}
+
+/** What a conversation is about, as far as its head and its deeds tell: an entry of its own beside its messages. */
+export function cardOf(row: ConversationRow, files: string[]): Fields | undefined {
+  // A title that repeats the first prompt is found in the prompt itself.
+  const title = row.title && row.title.from !== "first_prompt" ? row.title.text : ""
+  const path = row.kind === "document" ? row.ref.id : ""
+  const deeds = [row.git_branch ?? "", path, ...files].filter((text) => text !== "").join("\n")
+  if (title === "" && deeds === "") return undefined
+  return { returned: "", said: title, called: deeds, aside: "", hidden: hiddenWords(deeds) }
+}
+
+const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document"]
+
+// Filters are words of the index: FTS5 intersects them far faster than SQL can check rows. A tag ends in a digit, so
+// that the stemmer leaves it alone, and begins so that no query for ordinary words can mean it.
+export const sourceTag = (source: SourceId) => `xxsource${SOURCES.indexOf(source)}`
+export const kindTag = (kind: Kind) => `xxkind${KINDS.indexOf(kind)}`
+export const projectTag = (id: number) => `xxproject${id}`
+export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
+export const collectionTag = (name: string) => `xxcollection${Buffer.from(name).toString("hex")}0`
+export const toolTag = (tool: string) => `xxtool${Buffer.from(tool.toLowerCase().slice(0, 100)).toString("hex")}0`
+
+export function tagsOf(row: Pick<ConversationRow, "ref" | "kind">, projectId: number | undefined): string {
+  const tags = [sourceTag(row.ref.source), kindTag(row.kind)]
+  if (projectId !== undefined) tags.push(projectTag(projectId))
+  if (row.kind === "document") tags.push(collectionTag(collectionOf(row.ref.id)))
+  return tags.join(" ")
+}
+
+export function messageTags(message: Pick<StoredMessage, "parts" | "role">): string {
+  const tools = message.parts.flatMap((part) => ("tool" in part && part.tool ? [toolTag(part.tool)] : []))
+  return [roleTag(message.role), ...new Set(tools)].join(" ")
+}

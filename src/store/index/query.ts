@@ -1,0 +1,236 @@
+import type { Kind, Role, SourceId } from "../../core/conversation.ts"
+import type { Ref } from "../../core/ref.ts"
+import type { Db } from "../sqlite/database.ts"
+import { checkBlocks } from "./blocks.ts"
+import {
+  COLUMN_VALUES,
+  COLUMNS,
+  type Column,
+  collectionTag,
+  kindTag,
+  projectTag,
+  roleTag,
+  sourceTag,
+  toolTag,
+} from "./fields.ts"
+import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
+
+// How the full-text index is asked.
+
+/** What is looked for: FTS5 expressions over words and phrases, every one of them quoted. */
+export type IndexQuery = {
+  match: string
+  /** How much a word counts by who wrote it. */
+  weights: Record<Column, number>
+  /** Every one of these must be there too. */
+  required?: string[]
+  excluded?: string[]
+  sources?: SourceId[]
+  projects?: string[]
+  excludedProjects?: string[]
+  kinds?: Kind[]
+  excludedKinds?: Kind[]
+  collections?: string[]
+  excludedCollections?: string[]
+  roles?: Role[]
+  tools?: string[]
+  from?: number
+  to?: number
+  conversations?: Ref[]
+  excludedConversations?: Ref[]
+  /** Only about so many of the newest messages. */
+  newest?: number
+  limit: number
+}
+
+/** Which messages, without their order. */
+export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
+
+/** A number of 0 is the conversation's card: its title, branch and the files it changed. Greater scores are better. */
+export type IndexHit = { doc: number; ref: Ref; number: number; at?: number; score: number }
+
+/** A total is counted to here; beyond it is said to be a lower bound. */
+const COUNT_LIMIT = 10_000
+const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
+/** Every column but the filters'. */
+const TEXT = `{${COLUMNS.join(" ")}}`
+
+export function find(db: Db, query: IndexQuery): IndexHit[] {
+  const prepared = prepare(db, query)
+  if (!prepared) return []
+  const { match, bounded, values } = prepared
+  checkBlocks(db, match)
+  const rows = bounded
+    ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...query.weights, ...values })
+    : db.prepare(FIND).all({ match, limit: query.limit, highest: values.highest, ...query.weights })
+  return (rows as HitRow[]).map(toHit)
+}
+
+/** Below this distance, reading all between the first and the last is faster than asking for each. */
+const NEAR = 100_000
+
+/** Which of these documents hold the expression. */
+export function holding(db: Db, expression: string, docs: number[]): Set<number> {
+  if (docs.length === 0) return new Set()
+  const match = `${TEXT} : ${expression}`
+  const [first, last] = [Math.min(...docs), Math.max(...docs)]
+  const rows =
+    last - first <= NEAR
+      ? db.prepare(HOLDING_BETWEEN).pluck().all({ match, first, last })
+      : db
+          .prepare(HOLDING_EACH)
+          .pluck()
+          .all({ match, docs: JSON.stringify(docs) })
+  return new Set(rows as number[])
+}
+
+const HOLDING_BETWEEN =
+  "select rowid from words where words match @match and rowid between cast(@first as integer) and cast(@last as integer)"
+const HOLDING_EACH =
+  "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
+
+export function count(db: Db, query: IndexFilter): { total: number; total_is_at_least: boolean } {
+  const prepared = prepare(db, query)
+  if (!prepared) return { total: 0, total_is_at_least: false }
+  const { match, bounded, values } = prepared
+  checkBlocks(db, match)
+  const most = COUNT_LIMIT + 1
+  const found = (
+    bounded
+      ? db
+          .prepare(COUNT_BOUNDED)
+          .pluck()
+          .get({ match, most, ...values })
+      : db.prepare(COUNT).pluck().get({ match, most, highest: values.highest })
+  ) as number
+  return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
+}
+
+/** Undefined when a filter can match nothing. */
+function prepare(db: Db, query: IndexFilter) {
+  const match = matchExpression(db, query)
+  const bounds = boundsOf(db, query)
+  if (match === undefined || bounds.conversations === NONE) return undefined
+  const highest = query.newest === undefined ? Number.MAX_SAFE_INTEGER : oldestOfNewest(db, query.newest)
+  const bounded = Object.values(bounds).some((value) => value !== null)
+  return { match, bounded, values: { ...bounds, highest } }
+}
+
+const NONE = "[]"
+
+/** What is checked row by row; null where nothing was asked for. */
+function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
+  const conversations = query.conversations && conversationIds(db, query.conversations)
+  const excluded = conversationIds(db, query.excludedConversations ?? [])
+  return {
+    from: query.from ?? null,
+    to: query.to ?? null,
+    conversations: conversations ? JSON.stringify(conversations) : null,
+    excluded: excluded.length > 0 ? JSON.stringify(excluded) : null,
+  }
+}
+
+function oldestOfNewest(db: Db, newest: number): number {
+  return ((db.prepare("select min(id) from doc").pluck().get() as number | null) ?? 0) + newest - 1
+}
+
+type HitRow = { doc: number; source: SourceId; native_id: string; number: number; at: number | null; score: number }
+
+// A number is bound as a real, which FTS5 does not take as a bound of its scan: hence the casts.
+// A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
+const FIND = `select d.id as doc, c.source, c.native_id, d.number, d.at, f.score from
+    (select rowid, -${RELEVANCE} as score from words where words match @match and rowid <= cast(@highest as integer) order by score desc limit @limit) f
+  join doc d on d.id = f.rowid join conversation c on c.id = d.conversation_id
+  order by f.score desc, d.at desc, c.native_id, d.number`
+const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
+  and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
+  and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
+const FIND_BOUNDED = `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score
+  from words join doc d on d.id = words.rowid join conversation c on c.id = d.conversation_id
+  where words match @match and ${BOUNDS} order by score desc, d.at desc, c.native_id, d.number limit @limit`
+const COUNT =
+  "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
+const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
+
+/** How many of the newest messages stand for all of them. */
+const SAMPLE = 20_000
+
+export function sizes(db: Db, expressions: string[]): { messages: number; sample: number; shares: number[] } {
+  const messages =
+    (db.prepare("select (select max(id) from doc) - (select min(id) from doc) + 1").pluck().get() as number | null) ?? 0
+  const sample = Math.min(messages, SAMPLE)
+  const highest = oldestOfNewest(db, sample)
+  const held = db.prepare("select count(*) from words where words match ? and rowid <= cast(? as integer)").pluck()
+  return {
+    messages,
+    sample,
+    shares: expressions.map((match) => (held.get(match, highest) as number) / Math.max(1, sample)),
+  }
+}
+
+function toHit(row: HitRow): IndexHit {
+  return {
+    doc: row.doc,
+    ref: { source: row.source, id: row.native_id },
+    number: row.number,
+    score: row.score,
+    ...(row.at !== null && { at: row.at }),
+  }
+}
+
+function conversationIds(db: Db, refs: Ref[]): number[] {
+  const id = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
+  return refs.flatMap((ref) => (id.get(ref.source, ref.id) as number | undefined) ?? [])
+}
+
+/** Undefined when a filter can match nothing. */
+function matchExpression(db: Db, query: IndexFilter): string | undefined {
+  const clauses = clausesOf(db, query)
+  if (!clauses) return undefined
+  return without([`${TEXT} : (${query.match})`, ...clauses.must], clauses.not)
+}
+
+function without(must: string[], not: string[]): string {
+  const all = must.join(" AND ")
+  return not.length > 0 ? `(${all}) NOT (${not.join(" OR ")})` : all
+}
+
+/** A filter's conditions as FTS5 expressions. Undefined when it can match nothing. */
+function clausesOf(db: Db, query: VectorFilter): { must: string[]; not: string[] } | undefined {
+  const must = (query.required ?? []).map((phrase) => `${TEXT} : ${phrase}`)
+  const tag = (names: string[]) => `tags : (${names.map((name) => `"${name}"`).join(" OR ")})`
+  if (query.sources) must.push(tag(query.sources.map(sourceTag)))
+  if (query.kinds) must.push(tag(query.kinds.map(kindTag)))
+  if (query.collections) must.push(tag(query.collections.map(collectionTag)))
+  if (query.roles) must.push(tag(query.roles.map(roleTag)))
+  if (query.tools) must.push(tag(query.tools.map(toolTag)))
+  if (query.projects) {
+    const ids = projectIds(db, query.projects)
+    if (ids.length === 0) return undefined
+    must.push(tag(ids.map(projectTag)))
+  }
+  const not = (query.excluded ?? []).map((phrase) => `${TEXT} : ${phrase}`)
+  if (query.excludedKinds) not.push(tag(query.excludedKinds.map(kindTag)))
+  if (query.excludedCollections) not.push(tag(query.excludedCollections.map(collectionTag)))
+  const hidden = projectIds(db, query.excludedProjects ?? [])
+  if (hidden.length > 0) not.push(tag(hidden.map(projectTag)))
+  return { must, not }
+}
+
+/** Undefined when the filter can match nothing. */
+export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | undefined {
+  const clauses = clausesOf(db, filter)
+  const values = boundsOf(db, filter)
+  if (!clauses || values.conversations === NONE) return undefined
+  const { must, not } = clauses
+  return {
+    ...(must.length > 0 && { match: without(must, not) }),
+    ...(must.length === 0 && not.length > 0 && { not: not.join(" OR ") }),
+    values,
+  }
+}
+
+function projectIds(db: Db, paths: string[]): number[] {
+  const id = db.prepare("select id from project where path = ?").pluck()
+  return paths.flatMap((path) => (id.get(path) as number | undefined) ?? [])
+}

@@ -1,0 +1,233 @@
+import type { SourceId } from "../../core/conversation.ts"
+import type { Ref } from "../../core/ref.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import type { IndexFilter, IndexHit } from "./query.ts"
+import {
+  compactVectors,
+  createVectorCache,
+  dropOtherVectors,
+  goldenVector,
+  missingVectors,
+  sampleCosines,
+  saveGolden,
+  saveVectors,
+  scanVectors,
+  type VectorHit,
+  type VectorStats,
+  vectorStats,
+} from "./vectors.ts"
+
+/** The vectors of the index's messages. Every method is a transaction of its own. */
+export type VectorIndex = {
+  /** Of each embedder whose vectors are kept, the newest last. */
+  stats(): VectorStats[]
+  /** How many documents there are: with a vector, without, or with nothing to embed. */
+  documents(): number
+  /** What this embedder has not seen, newest first. `after`: the last one of the call before. */
+  missing(embedder: string, limit: number, after?: Unembedded): Unembedded[]
+  /** Without a vector: there is nothing to embed in it. What was changed or deleted meanwhile is left out. */
+  save(embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]): { saved: number; gone: number }
+  /** The nearest by cosine, best first. Every filter holds, exactly as for words. */
+  scan(embedder: string, query: Float32Array, options: { limit: number; filter: VectorFilter }): IndexHit[]
+  /** How near messages are that have nothing to do with a query: of a sample from all over the history. */
+  spread(embedder: string, query: Float32Array): { centre: number; deviation: number; of: number }
+  /** Removes the vectors of every embedder but this one; of all, without one. */
+  drop(keep?: string): void
+  /** Gives back the room of deleted vectors; returns how many there were. */
+  compact(): number
+  golden(embedder: string): Float32Array | undefined
+  saveGolden(embedder: string, vector: Float32Array): void
+  /** The model behind this id was seen to answer otherwise than before. Holds until its vectors are dropped. */
+  distrust(embedder: string): void
+  isTrusted(embedder: string): boolean
+}
+
+/** A message as it was when it was looked up; a number of 0 is the conversation's card. */
+export type Unembedded = { doc: number; conversation: number; version: number; ref: Ref; number: number }
+
+export type VectorFilter = Omit<IndexFilter, "match" | "newest">
+
+/** A filter in the words of the index: FTS5 expressions, and bounds as `BOUNDS` takes them. */
+export type PreparedFilter = {
+  match?: string
+  /** Only where nothing must match: FTS5 cannot begin with NOT. */
+  not?: string
+  values: Bounds
+}
+type Bounds = { from: number | null; to: number | null; conversations: string | null; excluded: string | null }
+
+/** Up to here, the messages that a filter lets in are listed before the scan; beyond, hits are looked at one by one. */
+const FEW = 20_000
+const MORE_THAN_ASKED = 10
+const SAMPLED = 256
+
+/** `prepare`: undefined when a filter can match nothing. */
+export function openVectors(
+  current: () => Db,
+  prepare: (filter: VectorFilter) => PreparedFilter | undefined,
+): VectorIndex {
+  const cache = createVectorCache()
+  let scans = 0
+  return {
+    stats: () => vectorStats(current()),
+    documents: () => current().prepare("select count(*) from doc").pluck().get() as number,
+    missing: (embedder, limit, after) => missing(current(), embedder, limit, after),
+    save: (embedder, rows) => save(current(), embedder, rows),
+    scan: (embedder, query, { limit, filter }) => {
+      const db = current()
+      const prepared = prepare(filter)
+      if (!prepared) return []
+      // One scan reads the bits and is done; whoever scans again is a server, and keeps them.
+      const options = scans++ > 0 ? { cache } : {}
+      const scan = (k: number, allowed?: Set<number>) =>
+        scanVectors(db, embedder, query, { k, ...options, ...(allowed && { allowed: (doc) => allowed.has(doc) }) })
+      return hitsOf(db, filtered(db, prepared, limit, scan))
+    },
+    spread: (embedder, query) => spread(current(), embedder, query),
+    drop: (keep) => drop(current(), keep),
+    compact: () => compactVectors(current()),
+    golden: (embedder) => goldenVector(current(), embedder),
+    saveGolden: (embedder, vector) => saveGolden(current(), embedder, vector),
+    distrust: (embedder) => {
+      const sql = "insert or replace into meta (key, value) values ('distrusted', ?)"
+      inTransaction(current(), () => current().prepare(sql).run(embedder))
+    },
+    isTrusted: (embedder) => distrusted(current()) !== embedder,
+  }
+}
+
+function distrusted(db: Db): string | undefined {
+  return db.prepare("select value from meta where key = 'distrusted'").pluck().get() as string | undefined
+}
+
+function drop(db: Db, keep: string | undefined): void {
+  inTransaction(db, () => {
+    dropOtherVectors(db, keep)
+    if (distrusted(db) !== keep) db.prepare("delete from meta where key = 'distrusted'").run()
+  })
+}
+
+type DocRow = { doc: number; conversation: number; version: number; source: SourceId; id: string; number: number }
+
+function missing(db: Db, embedder: string, limit: number, after: Unembedded | undefined): Unembedded[] {
+  const row = db.prepare(
+    `select d.id as doc, d.conversation_id as conversation, d.version, c.source, c.native_id as id, d.number
+     from doc d join conversation c on c.id = d.conversation_id where d.id = ?`,
+  )
+  return missingVectors(db, embedder, limit, after?.doc).flatMap((doc) => {
+    const found = row.get(doc) as DocRow | undefined // gone since, by another process
+    if (!found) return []
+    const { source, id, ...rest } = found
+    return [{ ...rest, ref: { source, id } }]
+  })
+}
+
+/** A document's number may by now be another message's. */
+function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]) {
+  const same = db
+    .prepare("select 1 from doc where id = ? and conversation_id = ? and number = ? and version = ?")
+    .pluck()
+  return inTransaction(db, () => {
+    const there = rows.filter(
+      ({ message: { doc, conversation, number, version } }) => same.get(doc, conversation, number, version) === 1,
+    )
+    const { saved } = saveVectors(
+      db,
+      embedder,
+      there.map(({ message, vector }) => ({ doc: message.doc, ...(vector && { vector }) })),
+    )
+    return { saved, gone: rows.length - saved }
+  })
+}
+
+/**
+ * A filter that lets in few is worked out first; of one that lets in many, most of what is near passes it. Where that
+ * leaves too little, all that it lets in is listed after all.
+ */
+function filtered(
+  db: Db,
+  filter: PreparedFilter,
+  limit: number,
+  scan: (k: number, allowed?: Set<number>) => VectorHit[],
+): VectorHit[] {
+  if (letsAllIn(filter)) return scan(limit)
+  const few = listed(db, filter, FEW + 1)
+  if (few.length <= FEW) return few.length === 0 ? [] : scan(limit, new Set(few))
+  const near = scan(limit * MORE_THAN_ASKED)
+  const passing = passingOf(
+    db,
+    filter,
+    near.map((hit) => hit.doc),
+  )
+  const hits = near.filter((hit) => passing.has(hit.doc))
+  if (hits.length >= limit || near.length < limit * MORE_THAN_ASKED) return hits.slice(0, limit)
+  return scan(limit, new Set(listed(db, filter, -1)))
+}
+
+function letsAllIn({ match, not, values }: PreparedFilter): boolean {
+  return match === undefined && not === undefined && Object.values(values).every((value) => value === null)
+}
+
+const TIMES = "(@from is null or d.at >= @from) and (@to is null or d.at <= @to)"
+const BOUNDS = `${TIMES} and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
+  and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
+const MATCHES = `(@match is null or exists (select 1 from words where words match @match and rowid = d.id))
+  and (@not is null or not exists (select 1 from words where words match @not and rowid = d.id))`
+
+const LIST_BY_CONVERSATION = `select d.id from doc d where d.conversation_id in (select value from json_each(@conversations))
+  and ${BOUNDS} and ${MATCHES} limit @most`
+const LIST_BY_WORDS = `select d.id from words join doc d on d.id = words.rowid
+  where words match @match and ${BOUNDS} and @not is null limit @most`
+const LIST = `select d.id from doc d where ${BOUNDS} and ${MATCHES} limit @most`
+const PASSING = `select d.id from json_each(@docs) j join doc d on d.id = j.value where ${BOUNDS} and ${MATCHES}`
+
+function listed(db: Db, { match, not, values }: PreparedFilter, most: number): number[] {
+  const sql = values.conversations !== null ? LIST_BY_CONVERSATION : match !== undefined ? LIST_BY_WORDS : LIST
+  return db
+    .prepare(sql)
+    .pluck()
+    .all({ match: match ?? null, not: not ?? null, ...values, most }) as number[]
+}
+
+function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[]): Set<number> {
+  const passing = db
+    .prepare(PASSING)
+    .pluck()
+    .all({ match: match ?? null, not: not ?? null, ...values, docs: JSON.stringify(docs) }) as number[]
+  return new Set(passing)
+}
+
+/** Of equals the newest first, then by name. */
+function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
+  const row = db.prepare(
+    "select c.source, c.native_id as id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
+  )
+  const hits = found.flatMap(({ doc, score }): IndexHit[] => {
+    const named = row.get(doc) as (Ref & { number: number; at: number | null }) | undefined
+    if (!named) return []
+    const { source, id, number, at } = named
+    return [{ doc, ref: { source, id }, number, score, ...(at !== null && { at }) }]
+  })
+  return hits.sort(
+    (a, b) => b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(a.ref.id, b.ref.id) || a.number - b.number,
+  )
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** By median and median deviation: the few messages that do have to do with the query must not widen it. */
+function spread(db: Db, embedder: string, query: Float32Array): { centre: number; deviation: number; of: number } {
+  const cosines = sampleCosines(db, embedder, query, SAMPLED)
+  const centre = median(cosines)
+  const deviation = NORMAL * median(cosines.map((cosine) => Math.abs(cosine - centre)))
+  return { centre, deviation, of: cosines.length }
+}
+
+/** The standard deviation of a normal distribution whose median deviation is 1. */
+const NORMAL = 1.4826
+
+function median(values: number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+}

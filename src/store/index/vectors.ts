@@ -1,0 +1,496 @@
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { codeOf } from "../sqlite/engine.ts"
+import { createHamming, type Hamming, MAX_BITS } from "./hamming.ts"
+
+// Vectors of documents, kept in the index: one sign bit a dimension, in chunks that a scan reads as a whole, and one
+// byte a dimension, a row each, for the few that the scan leaves over. The embedder's id stands with each of them:
+// another id is another space, and the two are never compared.
+
+/** Needs the table `doc (id integer primary key, …)`; ids of documents must not be used twice. */
+export const VECTOR_SCHEMA = `
+  create table vector_space (id integer primary key autoincrement, embedder text not null unique, dims integer not null, golden blob);
+  -- Up to 1,024 vectors. docs: a 32-bit id each, 0 where the vector was deleted. version: rises with every change.
+  create table vector_bits (id integer primary key autoincrement, space integer not null, version integer not null, size integer not null, dead integer not null, docs blob not null, bits blob not null);
+  -- slot: 1,024 × the chunk's id + the place in it.
+  create table vector (slot integer primary key, space integer not null, doc integer not null, data blob not null);
+  create unique index vector_doc on vector (doc, space);
+  -- Documents in which there is nothing to embed.
+  create table vector_none (doc integer not null, space integer not null, primary key (doc, space)) without rowid;
+`
+
+/** As VECTOR_SCHEMA says: a released chunk keeps its size. */
+const CHUNK = 1024
+/** How many vectors the bits leave over for the bytes to decide between. */
+const CANDIDATES = 400
+
+/** No vector: there is nothing to embed in this document, and it need not be asked for again. */
+export type DocVector = { doc: number; vector?: Float32Array }
+export type VectorHit = { doc: number; score: number }
+
+/**
+ * Keeps vectors, in place of what these documents had in this space. Documents that are gone by now are left out.
+ * A few hundred at a time: the last chunk is written anew each time.
+ */
+export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { saved: number; gone: number } {
+  return inTransaction(db, () => {
+    const exists = db.prepare("select 1 from doc where id = ?").pluck()
+    const there = rows.filter(({ doc }) => exists.get(doc) === 1)
+    const withVector = there.filter((row): row is Required<DocVector> => row.vector !== undefined)
+    const dims = withVector[0]?.vector.length ?? spaceNamed(db, embedder)?.dims
+    const gone = rows.length - there.length
+    if (there.length === 0) return { saved: 0, gone }
+    const space = openSpace(db, embedder, dims ?? 0)
+    for (const { vector } of withVector)
+      if (vector.length !== space.dims)
+        throw new Error(`A vector of ${vector.length} numbers does not belong to ${embedder} (${space.dims}).`)
+    removeDocs(
+      db,
+      there.map((row) => row.doc),
+      space.id,
+    )
+    const none = db.prepare("insert into vector_none (doc, space) values (?, ?)")
+    for (const { doc, vector } of there) if (!vector) none.run(doc, space.id)
+    append(
+      db,
+      space,
+      withVector.map(({ doc, vector }) => ({ doc, bits: signBits(vector), data: toBytes(vector) })),
+    )
+    return { saved: there.length, gone }
+  })
+}
+
+/** To be called in the transaction that deletes the documents. What the vectors said of them is zeroed. */
+export function deleteVectors(db: Db, docs: number[]): void {
+  if (docs.length === 0 || !hasSpaces(db)) return
+  inTransaction(db, () => removeDocs(db, docs))
+}
+
+/**
+ * Newest first, which are the smallest numbers. `after`: the last one of the previous call, so that a long job does not
+ * look at the same ones again.
+ */
+export function missingVectors(db: Db, embedder: string, limit: number, after = 0): number[] {
+  const space = spaceNamed(db, embedder)?.id ?? 0
+  return db.prepare(MISSING).pluck().all({ space, after, limit }) as number[]
+}
+
+const MISSING = `select d.id from doc d where d.id > @after
+  and not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
+  and not exists (select 1 from vector_none n where n.doc = d.id and n.space = @space)
+  order by d.id limit @limit`
+
+export type ScanOptions = {
+  k: number
+  allowed?: (doc: number) => boolean
+  /** Keeps the bits in memory between scans; only chunks that changed are read again. */
+  cache?: VectorCache
+  candidates?: number
+}
+
+/** The k nearest by cosine, best first; equal scores by document, newest first. */
+export function scanVectors(db: Db, embedder: string, query: Float32Array, options: ScanOptions): VectorHit[] {
+  const space = spaceNamed(db, embedder)
+  if (!space || space.dims === 0) return []
+  if (query.length !== space.dims)
+    throw new Error(`A query of ${query.length} numbers cannot be compared with ${embedder} (${space.dims}).`)
+  const most = options.candidates ?? Math.max(CANDIDATES, 4 * options.k)
+  const near = nearestByBits(chunksOf(db, space, options.cache), signBits(query), most, options.allowed)
+  const unit = normalized(query)
+  const row = db.prepare("select data from vector where slot = ? and doc = ?").pluck()
+  const hits = near.flatMap(({ slot, doc }) => {
+    const data = row.get(slot, doc) as Buffer | undefined // gone since, by another process
+    return data ? [{ doc, score: cosine(unit, data) }] : []
+  })
+  return hits.sort((a, b) => b.score - a.score || a.doc - b.doc).slice(0, options.k)
+}
+
+/** How near vectors from all over the space are, the same ones each time: what is not nearer than they are is not near. */
+export function sampleCosines(db: Db, embedder: string, query: Float32Array, count: number): number[] {
+  const space = spaceNamed(db, embedder)
+  if (!space || query.length !== space.dims) return []
+  const chunks = db.prepare("select id, size from vector_bits where space = ? order by id").all(space.id) as {
+    id: number
+    size: number
+  }[]
+  const places = chunks.reduce((sum, { size }) => sum + size, 0)
+  const step = Math.max(1, places / count)
+  const wanted: number[] = []
+  let before = 0
+  for (const { id, size } of chunks) {
+    for (let at = Math.ceil(wanted.length * step); at < before + size; at = Math.ceil(wanted.length * step))
+      wanted.push(id * CHUNK + at - before)
+    before += size
+  }
+  const unit = normalized(query)
+  const row = db.prepare("select data from vector where slot = ?").pluck()
+  return wanted.flatMap((slot) => {
+    const data = row.get(slot) as Buffer | undefined // a deleted one's place
+    return data ? [cosine(unit, data)] : []
+  })
+}
+
+export type VectorStats = {
+  embedder: string
+  dims: number
+  vectors: number
+  /** Documents in which there was nothing to embed. */
+  empty: number
+  /** Places of deleted vectors, which `compactVectors` gives back. */
+  dead: number
+  bytes: number
+}
+
+export function vectorStats(db: Db): VectorStats[] {
+  return db.prepare(STATS).all() as VectorStats[]
+}
+
+const STATS = `select s.embedder, s.dims,
+    (select ifnull(sum(b.size - b.dead), 0) from vector_bits b where b.space = s.id) as vectors,
+    (select count(*) from vector_none n where n.space = s.id) as empty,
+    (select ifnull(sum(b.dead), 0) from vector_bits b where b.space = s.id) as dead,
+    (select ifnull(sum(length(b.docs) + length(b.bits) + (b.size - b.dead) * s.dims), 0) from vector_bits b where b.space = s.id) as bytes
+  from vector_space s order by s.id`
+
+/** Vectors of all embedders but this one; of all, without one. */
+export function dropOtherVectors(db: Db, embedder?: string): void {
+  inTransaction(db, () => {
+    const keep = (embedder !== undefined && spaceNamed(db, embedder)?.id) || 0
+    db.prepare("delete from vector where space <> ?").run(keep)
+    db.prepare("delete from vector_bits where space <> ?").run(keep)
+    db.prepare("delete from vector_none where space <> ?").run(keep)
+    db.prepare("delete from vector_space where id <> ?").run(keep)
+  })
+}
+
+/**
+ * Takes over the vectors of messages that are still as they were, from an index that this one is about to replace. A
+ * damaged one is no loss: what it had is made again.
+ */
+export function carryVectors(db: Db, from: string): void {
+  try {
+    db.prepare("attach database ? as old").run(from)
+    try {
+      if (db.prepare("select 1 from old.sqlite_master where name = 'vector_space'").get() === undefined) return
+      inTransaction(db, () => carrySpaces(db))
+    } finally {
+      db.exec("detach database old")
+    }
+  } catch (error) {
+    if (!/^SQLITE_(CORRUPT|NOTADB|IOERR|ERROR)/.test(codeOf(error))) throw error
+  }
+}
+
+const SAME_DOC = `select n.id from old.doc o join old.conversation oc on oc.id = o.conversation_id
+  join conversation c on c.name = oc.name
+  join doc n on n.conversation_id = c.id and n.number = o.number and n.version = o.version where o.id = ?`
+
+function carrySpaces(db: Db): void {
+  db.exec("insert or ignore into meta select key, value from old.meta where key = 'distrusted'")
+  const sameDoc = db.prepare(SAME_DOC).pluck()
+  const spaces = db.prepare("select id, embedder, dims, golden from old.vector_space order by id").all() as (Space & {
+    embedder: string
+  })[]
+  for (const { id, embedder, dims, golden } of spaces) {
+    const space = openSpace(db, embedder, dims)
+    db.prepare("update vector_space set golden = ? where id = ?").run(golden, space.id)
+    const chunks = db.prepare("select id from old.vector_bits where space = ? order by id").pluck().all(id) as number[]
+    for (const chunk of chunks) {
+      const { size, bits } = db.prepare("select size, bits from old.vector_bits where id = ?").get(chunk) as ChunkRow
+      const rows = db
+        .prepare("select slot, doc, data from old.vector where slot >= ? and slot < ? order by slot")
+        .all(chunk * CHUNK, (chunk + 1) * CHUNK) as { slot: number; doc: number; data: Buffer }[]
+      const stride = bits.length / size
+      const entries = rows.flatMap(({ slot, doc, data }) => {
+        const place = slot % CHUNK
+        const now = sameDoc.get(doc) as number | undefined
+        return now === undefined ? [] : [{ doc: now, data, bits: bits.subarray(place * stride, (place + 1) * stride) }]
+      })
+      append(db, space, entries)
+    }
+    const none = db.prepare("insert into vector_none (doc, space) values (?, ?)")
+    const empty = db.prepare("select doc from old.vector_none where space = ?").pluck().all(id) as number[]
+    for (const doc of empty) {
+      const now = sameDoc.get(doc)
+      if (now !== undefined) none.run(now, space.id)
+    }
+  }
+  // Whoever keeps the old chunks in memory and finds these in their place sees that they changed.
+  db.exec("update vector_bits set version = version + (select ifnull(max(version), 0) from old.vector_bits)")
+}
+
+/** Moves what is left of chunks with many deletions together. Returns how many places it gave back. */
+export function compactVectors(db: Db): number {
+  const sparse = db.prepare("select id from vector_bits where dead * 4 >= size").pluck().all() as number[]
+  return sparse.reduce((freed, id) => freed + inTransaction(db, () => dissolve(db, id)), 0)
+}
+
+/** What does not fit together, in words; empty when all is sound. */
+export function checkVectors(db: Db): string[] {
+  const found: string[] = []
+  const count = (sql: string) => db.prepare(sql).pluck().get() as number
+  const orphans = count("select count(*) from vector v where not exists (select 1 from doc d where d.id = v.doc)")
+  if (orphans > 0) found.push(`${orphans} vectors belong to messages that are gone`)
+  const placed = count("select ifnull(sum(size - dead), 0) from vector_bits")
+  const rows = count("select count(*) from vector")
+  if (placed !== rows) found.push(`${placed} vectors are listed but ${rows} are kept`)
+  return found
+}
+
+/** The vector that the embedder once gave for its golden text: another answer later means another model. */
+export function goldenVector(db: Db, embedder: string): Float32Array | undefined {
+  const golden = spaceNamed(db, embedder)?.golden
+  return golden
+    ? new Float32Array(golden.buffer.slice(golden.byteOffset, golden.byteOffset + golden.length))
+    : undefined
+}
+
+export function saveGolden(db: Db, embedder: string, vector: Float32Array): void {
+  inTransaction(db, () => {
+    const space = openSpace(db, embedder, vector.length)
+    const golden = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength)
+    db.prepare("update vector_space set golden = ? where id = ?").run(golden, space.id)
+  })
+}
+
+type Space = { id: number; dims: number; golden: Buffer | null }
+
+function hasSpaces(db: Db): boolean {
+  return db.prepare("select 1 from vector_space limit 1").pluck().get() === 1
+}
+
+function spaceNamed(db: Db, embedder: string): Space | undefined {
+  return db.prepare("select id, dims, golden from vector_space where embedder = ?").get(embedder) as Space | undefined
+}
+
+/** A space gets its size with its first vector. */
+function openSpace(db: Db, embedder: string, dims: number): Space {
+  if (strideOf(dims) * 8 > MAX_BITS) throw new Error(`Vectors of more than ${MAX_BITS} numbers cannot be kept.`)
+  db.prepare(
+    `insert into vector_space (embedder, dims) values (?, ?)
+     on conflict (embedder) do update set dims = excluded.dims where vector_space.dims = 0`,
+  ).run(embedder, dims)
+  return spaceNamed(db, embedder)!
+}
+
+/** Whole blocks of 128 bits, as the scan reads them. */
+function strideOf(dims: number): number {
+  return Math.ceil(dims / 128) * 16
+}
+
+type Entry = { doc: number; bits: Uint8Array; data: Uint8Array }
+type ChunkRow = { id: number; space: number; version: number; size: number; dead: number; docs: Buffer; bits: Buffer }
+
+function append(db: Db, space: Pick<Space, "id" | "dims">, entries: Entry[]): void {
+  const stride = strideOf(space.dims)
+  const insert = db.prepare("insert into vector (slot, space, doc, data) values (?, ?, ?, ?)")
+  for (let at = 0; at < entries.length; ) {
+    const chunk = openChunk(db, space.id)
+    const added = entries.slice(at, at + CHUNK - chunk.size)
+    const docs = new Uint32Array(added.map((entry) => entry.doc))
+    const bits = new Uint8Array(added.length * stride)
+    for (const [i, entry] of added.entries()) {
+      bits.set(entry.bits, i * stride)
+      insert.run(chunk.id * CHUNK + chunk.size + i, space.id, entry.doc, entry.data)
+    }
+    saveChunk(db, {
+      ...chunk,
+      size: chunk.size + added.length,
+      docs: Buffer.concat([chunk.docs, new Uint8Array(docs.buffer)]),
+      bits: Buffer.concat([chunk.bits, bits]),
+    })
+    at += added.length
+  }
+}
+
+function openChunk(db: Db, space: number): ChunkRow {
+  const last = db.prepare("select * from vector_bits where space = ? and size < ? order by id desc limit 1")
+  const create = db.prepare(
+    "insert into vector_bits (space, version, size, dead, docs, bits) values (?, 0, 0, 0, x'', x'') returning *",
+  )
+  return (last.get(space, CHUNK) ?? create.get(space)) as ChunkRow
+}
+
+function saveChunk(db: Db, { id, size, dead, docs, bits }: ChunkRow): void {
+  const sql = "update vector_bits set version = version + 1, size = ?, dead = ?, docs = ?, bits = ? where id = ?"
+  db.prepare(sql).run(size, dead, docs, bits, id)
+}
+
+function removeDocs(db: Db, docs: number[], space?: number): void {
+  const find = db.prepare("select slot from vector where doc = ? and (? is null or space = ?)").pluck()
+  const unlist = db.prepare("delete from vector_none where doc = ? and (? is null or space = ?)")
+  const only = space ?? null
+  const slots: number[] = []
+  for (const doc of docs) {
+    slots.push(...(find.all(doc, only, only) as number[]))
+    unlist.run(doc, only, only)
+  }
+  const remove = db.prepare("delete from vector where slot = ?")
+  for (const slot of slots) remove.run(slot)
+  const byChunk = Map.groupBy(slots, (slot) => Math.floor(slot / CHUNK))
+  for (const [chunk, inChunk] of byChunk) bury(db, chunk, inChunk)
+}
+
+function bury(db: Db, id: number, slots: number[]): void {
+  const chunk = chunkRow(db, id)
+  const stride = chunk.bits.length / chunk.size
+  for (const slot of slots) {
+    const place = slot % CHUNK
+    chunk.docs.fill(0, place * 4, place * 4 + 4)
+    chunk.bits.fill(0, place * stride, (place + 1) * stride)
+  }
+  const dead = chunk.dead + slots.length
+  if (dead === chunk.size) db.prepare("delete from vector_bits where id = ?").run(id)
+  else saveChunk(db, { ...chunk, dead })
+}
+
+function dissolve(db: Db, id: number): number {
+  const chunk = chunkRow(db, id)
+  const first = id * CHUNK
+  const rows = db
+    .prepare("select slot, doc, data from vector where slot >= ? and slot < ? order by slot")
+    .all(first, first + CHUNK) as { slot: number; doc: number; data: Buffer }[]
+  const stride = chunk.bits.length / chunk.size
+  const entries = rows.map(({ slot, doc, data }) => {
+    const place = slot - first
+    return { doc, data, bits: chunk.bits.subarray(place * stride, (place + 1) * stride) }
+  })
+  db.prepare("delete from vector where slot >= ? and slot < ?").run(first, first + CHUNK)
+  db.prepare("delete from vector_bits where id = ?").run(id)
+  const dims = db.prepare("select dims from vector_space where id = ?").pluck().get(chunk.space) as number
+  append(db, { id: chunk.space, dims }, entries)
+  return chunk.dead
+}
+
+function chunkRow(db: Db, id: number): ChunkRow {
+  return db.prepare("select * from vector_bits where id = ?").get(id) as ChunkRow
+}
+
+/** Belongs to whoever scans more than once. Of another database or space it starts anew. */
+export type VectorCache = {
+  db?: Db
+  space?: number
+  hamming?: Hamming
+  chunks: Map<number, { version: number; place: number; size: number; docs: Uint32Array }>
+}
+
+export function createVectorCache(): VectorCache {
+  return { chunks: new Map() }
+}
+
+type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: Hamming }
+
+/** Without a cache every chunk takes the same place in memory, one after the other. */
+function* chunksOf(db: Db, space: Space, cache: VectorCache | undefined): Generator<Chunk> {
+  if (cache) return yield* cachedChunks(db, space, cache)
+  const hamming = createHamming(strideOf(space.dims), CHUNK)
+  const rows = db.prepare("select id, size, docs, bits from vector_bits where space = ? order by id").iterate(space.id)
+  for (const { id, size, docs, bits } of rows as IterableIterator<ChunkRow>) {
+    hamming.chunk(0).set(bits)
+    yield { id, size, docs: integers(docs), place: 0, hamming }
+  }
+}
+
+function* cachedChunks(db: Db, space: Space, cache: VectorCache): Generator<Chunk> {
+  if (cache.db !== db || cache.space !== space.id || !cache.hamming)
+    Object.assign(cache, {
+      db,
+      space: space.id,
+      hamming: createHamming(strideOf(space.dims), CHUNK),
+      chunks: new Map(),
+    })
+  const hamming = cache.hamming!
+  const listed = db.prepare("select id, version from vector_bits where space = ? order by id").all(space.id) as {
+    id: number
+    version: number
+  }[]
+  const live = new Set(listed.map(({ id }) => id))
+  for (const id of cache.chunks.keys()) if (!live.has(id)) cache.chunks.delete(id)
+  const taken = new Set([...cache.chunks.values()].map(({ place }) => place))
+  let free = 0
+  hamming.room(Math.max(listed.length, ...[...taken].map((place) => place + 1)))
+  for (const { id, version } of listed) {
+    const known = cache.chunks.get(id)
+    if (known?.version === version) continue
+    const row = chunkRow(db, id)
+    if (!row) continue // gone since, by another process
+    while (!known && taken.has(free)) free++
+    const place = known?.place ?? free++
+    hamming.chunk(place).set(row.bits)
+    cache.chunks.set(id, { version: row.version, place, size: row.size, docs: integers(row.docs) })
+  }
+  for (const { id } of listed) {
+    const chunk = cache.chunks.get(id)
+    if (chunk) yield { id, ...chunk, hamming }
+  }
+}
+
+function integers(blob: Buffer): Uint32Array {
+  return blob.byteOffset % 4 === 0
+    ? new Uint32Array(blob.buffer, blob.byteOffset, blob.length / 4)
+    : new Uint32Array(blob.buffer.slice(blob.byteOffset, blob.byteOffset + blob.length))
+}
+
+/** At most `most` of them, in no order. Of equally distant ones at the border the latest stay. */
+function nearestByBits(
+  chunks: Iterable<Chunk>,
+  query: Uint8Array,
+  most: number,
+  allowed: ((doc: number) => boolean) | undefined,
+): { slot: number; doc: number }[] {
+  const counts = new Uint32Array(MAX_BITS + 2)
+  const found: { slot: number; doc: number; distance: number }[] = []
+  let limit = MAX_BITS + 1 // what is this far or farther cannot be among them any more
+  let within = 0
+  let started: Hamming | undefined
+  for (const { id, size, docs, place, hamming } of chunks) {
+    if (started !== hamming) hamming.setQuery(query)
+    started = hamming
+    const distances = hamming.distances(place, size)
+    for (let i = 0; i < size; i++) {
+      const distance = distances[i]!
+      if (distance > limit) continue
+      const doc = docs[i]!
+      if (doc === 0 || (allowed && !allowed(doc))) continue
+      found.push({ slot: id * CHUNK + i, doc, distance })
+      counts[distance]!++
+      within++
+      while (limit > 0 && within - counts[limit]! >= most) within -= counts[limit--]!
+    }
+  }
+  const inside = found.filter(({ distance }) => distance < limit)
+  const border = found.filter(({ distance }) => distance === limit)
+  border.sort((a, b) => a.doc - b.doc)
+  return [...inside, ...border.slice(0, Math.max(0, most - inside.length))]
+}
+
+function signBits(vector: Float32Array): Uint8Array {
+  const bits = new Uint8Array(strideOf(vector.length))
+  for (let i = 0; i < vector.length; i++) if (vector[i]! > 0) bits[i >> 3]! |= 1 << (i & 7)
+  return bits
+}
+
+/** Direction only: a cosine asks for no length. */
+function toBytes(vector: Float32Array): Uint8Array {
+  let most = 0
+  for (const value of vector) most = Math.max(most, Math.abs(value))
+  const bytes = new Int8Array(vector.length)
+  for (let i = 0; i < vector.length; i++) bytes[i] = Math.round((vector[i]! / (most || 1)) * 127)
+  return new Uint8Array(bytes.buffer)
+}
+
+function normalized(vector: Float32Array): Float32Array {
+  const length = Math.hypot(...vector)
+  return length === 0 ? vector : vector.map((value) => value / length)
+}
+
+function cosine(unit: Float32Array, data: Buffer): number {
+  const bytes = new Int8Array(data.buffer, data.byteOffset, data.length)
+  let dot = 0
+  let square = 0
+  for (let i = 0; i < unit.length; i++) {
+    const value = bytes[i]!
+    dot += unit[i]! * value
+    square += value * value
+  }
+  return square === 0 ? 0 : dot / Math.sqrt(square)
+}

@@ -1,0 +1,286 @@
+import { posix } from "node:path"
+import type { BoundUse, Definition, Import } from "../../core/code.ts"
+import { inTransaction } from "../sqlite/database.ts"
+import { type Knowledge, knownProject, projectId } from "./rows.ts"
+
+// What the code of projects defines, imports and uses.
+
+/** target: the project's file that an import names, or a folder with a slash at its end. */
+export const CODE_SCHEMA = `
+  create table code_file (
+    id integer primary key,
+    project_id integer not null,
+    path text not null,
+    folder text not null,
+    language text not null,
+    version integer not null,
+    size integer not null,
+    modified_at integer not null,
+    hash blob,
+    lines integer not null,
+    skipped text,
+    unique (project_id, path)
+  );
+  create index code_file_folder on code_file (project_id, folder);
+
+  -- exported: 1 by its name, 2 as the file's default
+  create table code_definition (
+    file_id integer not null,
+    seq integer not null,
+    name text not null,
+    kind text not null,
+    container text,
+    line integer not null,
+    end_line integer not null,
+    exported integer not null,
+    deprecated text,
+    doc text,
+    primary key (file_id, seq)
+  ) without rowid;
+  create index code_definition_name on code_definition (name);
+  create index code_definition_deprecated on code_definition (file_id) where deprecated is not null;
+
+  create table code_import (
+    file_id integer not null,
+    seq integer not null,
+    module text not null,
+    name text not null,
+    local text not null,
+    line integer not null,
+    reexport integer not null,
+    target text,
+    primary key (file_id, seq)
+  ) without rowid;
+  create index code_import_target on code_import (target) where target is not null;
+
+  -- via: the import that it came through, -1 for what the file defines itself, null where only the name is known
+  create table code_use (
+    file_id integer not null,
+    seq integer not null,
+    name text not null,
+    is_plain integer not null,
+    container text,
+    line integer not null,
+    is_call integer not null,
+    via integer,
+    primary key (file_id, seq)
+  ) without rowid;
+  create index code_use_name on code_use (name);
+
+  -- By which Go modules a project's imports were last linked. No row: files came or went since.
+  create table code_linked (project_id integer primary key, modules text not null);
+`
+
+const LOCAL = -1
+
+/** As it was when it was read. `modified_at` in milliseconds; `hash` is missing where the content was not read. */
+export type CodeStamp = { size: number; modified_at: number; version: number; hash?: Buffer }
+export type LinkedImport = Import & { target?: string }
+export type CodeFile = CodeStamp & {
+  /** Relative to the project, with forward slashes. */
+  path: string
+  language: string
+  lines: number
+  /** Why nothing is known of it. */
+  skipped?: string
+  definitions: Definition[]
+  imports: LinkedImport[]
+  uses: BoundUse[]
+}
+
+const STAMPS = "select path, size, modified_at, version, hash from code_file"
+
+/** Of all files of a project, or of one. */
+export function codeStamps(db: Knowledge, project: string, path?: string): Map<string, CodeStamp> {
+  const id = knownProject(db, project) ?? -1
+  const rows = (
+    path === undefined
+      ? db.prepare(`${STAMPS} where project_id = ?`).all(id)
+      : db.prepare(`${STAMPS} where project_id = ? and path = ?`).all(id, path)
+  ) as (Omit<CodeStamp, "hash"> & { path: string; hash: Buffer | null })[]
+  return new Map(rows.map(({ path, hash, ...stamp }) => [path, { ...stamp, ...(hash && { hash }) }]))
+}
+
+/** Replaces whatever was known of these files, in one transaction. */
+export function saveCode(db: Knowledge, project: string, files: readonly CodeFile[]): void {
+  if (files.length > 0)
+    inTransaction(db, () => {
+      const id = projectId(db, project)
+      for (const file of files) saveFile(db, id, file)
+    })
+}
+
+/** The content of a file stayed the same, whatever its time says. */
+export function restampCode(db: Knowledge, project: string, path: string, stamp: CodeStamp): void {
+  db.prepare("update code_file set size = ?, modified_at = ? where project_id = ? and path = ?").run(
+    stamp.size,
+    stamp.modified_at,
+    knownProject(db, project) ?? -1,
+    path,
+  )
+}
+
+export function removeCode(db: Knowledge, project: string, paths: readonly string[]): void {
+  const id = knownProject(db, project)
+  if (id === undefined || paths.length === 0) return
+  inTransaction(db, () => {
+    for (const path of paths) {
+      const file = fileId(db, id, path)
+      if (file === undefined) continue
+      clear(db, file)
+      db.prepare("delete from code_file where id = ?").run(file)
+      unlink(db, id)
+    }
+  })
+}
+
+export function forgetProjectCode(db: Knowledge, project: string): void {
+  removeCode(db, project, [...codeStamps(db, project).keys()])
+  const id = knownProject(db, project)
+  if (id !== undefined) unlink(db, id)
+}
+
+function unlink(db: Knowledge, project: number): void {
+  db.prepare("delete from code_linked where project_id = ?").run(project)
+}
+
+/** Undefined where imports are to be linked again. */
+export function linkedBy(db: Knowledge, project: string): string | undefined {
+  const id = knownProject(db, project) ?? -1
+  return db.prepare("select modules from code_linked where project_id = ?").pluck().get(id) as string | undefined
+}
+
+export function saveLinkedBy(db: Knowledge, project: string, modules: string): void {
+  db.prepare("insert or replace into code_linked (project_id, modules) values (?, ?)").run(
+    projectId(db, project),
+    modules,
+  )
+}
+
+function saveFile(db: Knowledge, project: number, file: CodeFile): void {
+  const old = fileId(db, project, file.path)
+  if (old !== undefined) clear(db, old)
+  else unlink(db, project)
+  const id =
+    old ??
+    (db
+      .prepare(
+        "insert into code_file (project_id, path, folder, language, version, size, modified_at, lines) values (?, ?, ?, '', 0, 0, 0, 0) returning id",
+      )
+      .pluck()
+      .get(project, file.path, posix.dirname(file.path)) as number)
+  db.prepare(
+    "update code_file set language = ?, version = ?, size = ?, modified_at = ?, hash = ?, lines = ?, skipped = ? where id = ?",
+  ).run(
+    file.language,
+    file.version,
+    file.size,
+    file.modified_at,
+    file.hash ?? null,
+    file.lines,
+    file.skipped ?? null,
+    id,
+  )
+  const define = db.prepare("insert into code_definition values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  for (const [seq, one] of file.definitions.entries()) {
+    const exported = one.exported === "default" ? 2 : one.exported ? 1 : 0
+    const { name, kind, container = null, line, end_line, deprecated = null, doc = null } = one
+    define.run(id, seq, name, kind, container, line, end_line, exported, deprecated, doc)
+  }
+  const take = db.prepare("insert into code_import values (?, ?, ?, ?, ?, ?, ?, ?)")
+  for (const [seq, one] of file.imports.entries())
+    take.run(id, seq, one.module, one.name, one.as, one.line, one.reexport ? 1 : 0, one.target ?? null)
+  const use = db.prepare("insert into code_use values (?, ?, ?, ?, ?, ?, ?, ?)")
+  for (const [seq, { name, receiver, container = null, line, kind, via }] of file.uses.entries()) {
+    const through = via.type === "import" ? via.index : via.type === "local" ? LOCAL : null
+    use.run(id, seq, name, receiver === undefined ? 1 : 0, container, line, kind === "call" ? 1 : 0, through)
+  }
+}
+
+function clear(db: Knowledge, file: number): void {
+  db.prepare("delete from code_definition where file_id = ?").run(file)
+  db.prepare("delete from code_import where file_id = ?").run(file)
+  db.prepare("delete from code_use where file_id = ?").run(file)
+}
+
+function fileId(db: Knowledge, project: number, path: string): number | undefined {
+  return db.prepare("select id from code_file where project_id = ? and path = ?").pluck().get(project, path) as
+    | number
+    | undefined
+}
+
+export function hasCodeFile(db: Knowledge, project: string, path: string): boolean {
+  return fileId(db, knownProject(db, project) ?? -1, path) !== undefined
+}
+
+export function hasCodeFolder(db: Knowledge, project: string, folder: string): boolean {
+  const id = knownProject(db, project) ?? -1
+  return db.prepare("select 1 from code_file where project_id = ? and folder = ?").get(id, folder) !== undefined
+}
+
+/** Says again which files imports name, after files came or went. Returns how many changed. */
+export function relinkImports(
+  db: Knowledge,
+  project: string,
+  modules: string,
+  targetOf: (importer: string, language: string, wanted: { module: string; name: string }) => string | undefined,
+): number {
+  const id = knownProject(db, project)
+  if (id === undefined) return 0
+  return inTransaction(db, () => {
+    const rows = db
+      .prepare(
+        `select f.path, f.language, i.file_id, i.seq, i.module, i.name, i.target
+         from code_file f join code_import i on i.file_id = f.id where f.project_id = ?`,
+      )
+      .all(id) as ImportRow[]
+    const link = db.prepare("update code_import set target = ? where file_id = ? and seq = ?")
+    const changed = rows.flatMap((row) => {
+      const target = targetOf(row.path, row.language, row) ?? null
+      return target === row.target ? [] : [() => link.run(target, row.file_id, row.seq)]
+    })
+    for (const change of changed) change()
+    saveLinkedBy(db, project, modules)
+    return changed.length
+  })
+}
+
+type ImportRow = {
+  path: string
+  language: string
+  file_id: number
+  seq: number
+  module: string
+  name: string
+  target: string | null
+}
+
+export type CodeCounts = {
+  files: number
+  lines: number
+  definitions: number
+  imports: number
+  uses: number
+  /** Files that are not read, by the reason. */
+  skipped: Record<string, number>
+}
+
+export function codeCounts(db: Knowledge, project: string): CodeCounts {
+  const id = knownProject(db, project) ?? -1
+  const one = db
+    .prepare(
+      `select count(*) as files, ifnull(sum(lines), 0) as lines,
+         (select count(*) from code_definition where file_id in (select id from code_file where project_id = :id)) as definitions,
+         (select count(*) from code_import where file_id in (select id from code_file where project_id = :id)) as imports,
+         (select count(*) from code_use where file_id in (select id from code_file where project_id = :id)) as uses
+       from code_file where project_id = :id and skipped is null`,
+    )
+    .get({ id }) as Omit<CodeCounts, "skipped">
+  const skipped = db
+    .prepare(
+      "select skipped, count(*) from code_file where project_id = ? and skipped is not null group by skipped order by skipped",
+    )
+    .raw()
+    .all(id) as [string, number][]
+  return { ...one, skipped: Object.fromEntries(skipped) }
+}

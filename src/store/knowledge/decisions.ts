@@ -1,0 +1,313 @@
+import type { SourceId } from "../../core/conversation.ts"
+import { formatRef } from "../../core/ref.ts"
+import { inTransaction } from "../sqlite/database.ts"
+import { asKept, type Knowledge, OWN_WORDS, projectId } from "./rows.ts"
+
+// What was decided in a project, in whose words, and what was taken back later.
+
+export const DECISIONS_SCHEMA = `
+  create table decision (
+    id integer primary key,
+    -- Either the message that states it, or the commit.
+    conversation_id integer,
+    number integer,
+    hash text,
+    project_id integer,
+    key text not null,
+    at integer,
+    kind text not null,
+    origin text not null,
+    quote text not null,
+    subject text not null,
+    files text not null,
+    symbols text not null,
+    reversed_by text
+  );
+  create index decision_conversation on decision (conversation_id);
+  create index decision_project on decision (project_id, at);
+  create index decision_commit on decision (project_id, kind) where hash is not null;
+  create index decision_key on decision (key);
+  create table decision_about (
+    decision_id integer not null,
+    kind text not null,
+    name text not null,
+    primary key (decision_id, kind, name)
+  ) without rowid;
+  create index decision_about_name on decision_about (kind, name);
+  create virtual table decision_words using fts5(words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
+  -- Projects whose decisions changed since it was last worked out which of them reverse others.
+  create table decision_stale (project_id integer primary key) without rowid;
+`
+
+const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert"] as const
+export type DecisionKind = (typeof DECISION_KINDS)[number]
+
+export type Stated = {
+  /** Names this decision, wherever it is told again. */
+  key: string
+  kind: DecisionKind
+  /** As it was written. */
+  quote: string
+  at?: number
+  /** Named with it, or edited after it and before the person spoke again. Relative to the project. */
+  files: string[]
+  symbols: string[]
+  /** The words that it is about. */
+  subject: string[]
+  /** Whose words the quote holds. An approved plan and a chosen answer are the agent's; who wrote a file or a commit is not known. */
+  origin: "person" | "agent" | "document" | "commit"
+}
+export type KeptDecision = Stated & {
+  /** The message that states it. */
+  number: number
+}
+export type CommitDecision = Stated & { hash: string }
+
+export function saveDecisions(
+  db: Knowledge,
+  conversation: number,
+  project: string | undefined,
+  decisions: KeptDecision[],
+): void {
+  save(
+    db,
+    project,
+    decisions.map((decision) => ({ ...decision, conversation })),
+  )
+}
+
+/** In the place of those that were known of the project's commits. */
+export function saveCommitDecisions(db: Knowledge, project: string, decisions: CommitDecision[]): void {
+  removeCommitDecisions(db, projectId(db, project))
+  save(db, project, decisions)
+}
+
+type Write = Stated & { conversation?: number; number?: number; hash?: string }
+
+function save(db: Knowledge, project: string | undefined, decisions: Write[]): void {
+  if (decisions.length === 0) return
+  const of = project === undefined ? null : projectId(db, project)
+  const put = db.prepare(
+    `insert into decision (conversation_id, number, hash, project_id, key, at, kind, origin, quote, subject, files, symbols)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+  )
+  const index = db.prepare("insert into decision_words (rowid, words) values (?, ?)")
+  const name = db.prepare("insert or ignore into decision_about (decision_id, kind, name) values (?, ?, ?)")
+  for (const decision of decisions) {
+    const { key, at, kind, origin, quote, subject, files, symbols } = decision
+    const where = [decision.conversation ?? null, decision.number ?? null, decision.hash ?? null]
+    const lists = [subject, files, symbols].map((list) => JSON.stringify(list))
+    const id = put.pluck().get(...where, of, key, at ?? null, kind, origin, quote, ...lists)
+    index.run(id, [quote, ...subject, ...symbols].join("\n"))
+    for (const file of files) name.run(id, "file", file)
+    for (const symbol of symbols) name.run(id, "symbol", symbol.toLowerCase())
+  }
+  if (of !== null) db.prepare("insert or ignore into decision_stale (project_id) values (?)").run(of)
+}
+
+export function removeDecisions(db: Knowledge, conversation: number): void {
+  remove(db, db.prepare("select id from decision where conversation_id = ?").pluck().all(conversation) as number[])
+}
+
+export function removeCommitDecisions(db: Knowledge, project: number): void {
+  const all = db.prepare("select id from decision where hash is not null and project_id = ?").pluck().all(project)
+  remove(db, all as number[])
+}
+
+function remove(db: Knowledge, ids: number[]): void {
+  const stale = db.prepare(
+    `insert or ignore into decision_stale (project_id)
+     select project_id from decision where id = ? and project_id is not null`,
+  )
+  const words = db.prepare("delete from decision_words where rowid = ?")
+  const about = db.prepare("delete from decision_about where decision_id = ?")
+  const itself = db.prepare("delete from decision where id = ?")
+  for (const id of ids) for (const statement of [stale, words, about, itself]) statement.run(id)
+}
+
+/** A commit that a conversation tells of is told there, with why it was made. */
+const TOLD_ONCE = `(fact.hash is null or not exists (
+  select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
+    and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
+      = substr(fact.quote, 1, instr(fact.quote || char(10), char(10)) - 1)))`
+
+export type MadeDecision = {
+  key: string
+  kind: string
+  quote: string
+  number: number
+  subject: string[]
+  conversation: string
+}
+
+/**
+ * For each project where something changed, `reversals` gets all its decisions in order of time: reversed key → by key. It
+ * may take seconds, so others can write meanwhile: what it says is kept, and the project's mark taken away, only where the
+ * decisions are still those that it was given. Otherwise it is asked again, and where that does not end, the mark stays.
+ */
+export function renewReversals(db: Knowledge, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
+  const stale = db.prepare("select project_id from decision_stale").pluck().all() as number[] // reading takes no lock
+  for (const project of stale)
+    for (let i = 0; i < MOST_TRIES; i++) {
+      const given = inOrder(db, project)
+      const found = reversals(given.map(madeOf))
+      if (inTransaction(db, () => keepReversals(db, project, given, found))) break
+    }
+}
+
+const MOST_TRIES = 3
+
+/** False where the decisions have changed. Where somebody else was first, there is nothing to do. */
+function keepReversals(db: Knowledge, project: number, given: InOrder[], found: Map<string, string>): boolean {
+  if (db.prepare("select 1 from decision_stale where project_id = ?").get(project) === undefined) return true
+  if (JSON.stringify(inOrder(db, project)) !== JSON.stringify(given)) return false
+  db.prepare("update decision set reversed_by = null where project_id = ? and reversed_by is not null").run(project)
+  const mark = db.prepare("update decision set reversed_by = ? where project_id = ? and key = ?")
+  for (const [earlier, later] of found) mark.run(later, project, earlier)
+  db.prepare("delete from decision_stale where project_id = ?").run(project)
+  return true
+}
+
+type InOrder = Omit<MadeDecision, "subject"> & { subject: string; time: number }
+
+function inOrder(db: Knowledge, project: number): InOrder[] {
+  const all = db
+    .prepare(
+      `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
+         ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation,
+         ifnull(fact.at, ifnull(c.ended_at, 0)) as time
+       from decision fact left join conversation c on c.id = fact.conversation_id
+       where fact.project_id = ? and ${TOLD_ONCE}
+       order by time, fact.conversation_id, fact.number, fact.id`,
+    )
+    .all(project) as InOrder[]
+  const others = all.filter(({ kind }) => kind !== "adr")
+  const records = inOrderOfNames(all.filter(({ kind }) => kind === "adr"))
+  return [...others, ...records].sort((a, b) => a.time - b.time)
+}
+
+/** Records of documents are numbered or dated by their names. When a file was written says only that it is not newer. */
+function inOrderOfNames(records: InOrder[]): InOrder[] {
+  const byName = new Intl.Collator("en", { numeric: true }).compare
+  let newest = 0
+  return records
+    .sort((a, b) => byName(a.conversation, b.conversation))
+    .map((record) => {
+      newest = Math.max(newest, record.time)
+      return { ...record, time: newest }
+    })
+}
+
+function madeOf({ time: _, subject, ...row }: InOrder): MadeDecision {
+  return { ...row, subject: JSON.parse(subject) as string[] }
+}
+
+export type DecisionFilter = {
+  /** Only of this project; a part of its path is enough where `exactly` is not set. */
+  project?: string
+  exactly?: boolean
+  /** Relative to the project, or the end of it. */
+  file?: string
+  symbol?: string
+  /** All of them. */
+  words?: string[]
+  /** Of these projects nothing is told. */
+  except?: string[]
+  /** Of commits that no conversation tells of. */
+  with_commits?: boolean
+  limit: number
+}
+
+export type KnownDecision = Told & {
+  /** Of the conversation, as its agent numbers it; absent where a commit states it. */
+  conversation?: string
+  files: string[]
+  symbols: string[]
+  project?: string
+  /** The later decision that took it back. */
+  reversed_by?: Told
+}
+
+type Told = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> & {
+  /** The message that states it, or `git:<hash>`. */
+  ref: string
+  /** Nobody else's words can stand in it. */
+  is_own_words: boolean
+}
+
+const CHOSEN = `
+  from decision fact left join conversation c on c.id = fact.conversation_id
+    left join project p on p.id = fact.project_id
+  where (fact.hash is null or @commits) and ${TOLD_ONCE}
+    and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
+    and (@match is null or fact.id in (select rowid from decision_words where decision_words match @match))
+    and (p.path is null or p.path not in (select value from json_each(@except)))
+    and (@file is null or exists (
+      select 1 from decision_about a where a.decision_id = fact.id and a.kind = 'file'
+        and (a.name = @file or substr(a.name, -length(@file) - 1) = '/' || @file)))
+    and (@symbol is null or exists (
+      select 1 from decision_about a where a.decision_id = fact.id and a.kind = 'symbol'
+        and (a.name = lower(@symbol) or substr(a.name, -length(@symbol) - 1) = '.' || lower(@symbol))))`
+
+/** Newest first; `total` is all that there are. */
+export function knownDecisions(db: Knowledge, filter: DecisionFilter): { decisions: KnownDecision[]; total: number } {
+  if (filter.words?.length === 0) return { decisions: [], total: 0 }
+  const values = {
+    match: filter.words?.map((word) => `"${word.replaceAll('"', "")}"`).join(" AND ") ?? null,
+    project: filter.project === undefined ? null : filter.exactly ? asKept(db, [filter.project])[0] : filter.project,
+    exactly: filter.exactly ? 1 : 0,
+    except: JSON.stringify(asKept(db, filter.except ?? [])),
+    file: filter.file ?? null,
+    symbol: filter.symbol ?? null,
+    commits: filter.with_commits ? 1 : 0,
+  }
+  const total = db.prepare(`select count(*) ${CHOSEN}`).pluck().get(values) as number
+  const rows = db
+    .prepare(
+      `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${CHOSEN}
+       order by ifnull(fact.at, ifnull(c.ended_at, 0)) desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit`,
+    )
+    .all({ ...values, limit: filter.limit }) as DecisionRow[]
+  return { decisions: rows.map((row) => known(db, row)), total }
+}
+
+/** What a commit says may be anybody's words. */
+const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
+  c.source, c.native_id, fact.hash is null and ${OWN_WORDS} as own`
+
+type ToldRow = Pick<Stated, "key" | "kind" | "quote" | "origin"> & { at: number | null; own: number } & (
+    | { hash: null; source: SourceId; native_id: string; number: number }
+    | { hash: string; source: null; native_id: null; number: null }
+  )
+type DecisionRow = ToldRow & { project: string | null; files: string; symbols: string; reversed_by: string | null }
+
+function known(db: Knowledge, row: DecisionRow): KnownDecision {
+  const later = row.reversed_by === null ? undefined : laterOf(db, row.reversed_by)
+  return {
+    ...told(row),
+    ...(row.native_id !== null && { conversation: row.native_id }),
+    ...(row.project !== null && { project: row.project }),
+    files: JSON.parse(row.files) as string[],
+    symbols: JSON.parse(row.symbols) as string[],
+    ...(later && { reversed_by: told(later) }),
+  }
+}
+
+function told(row: ToldRow): Told {
+  const { key, kind, quote, origin } = row
+  return {
+    ...{ key, kind, quote, origin },
+    ...(row.at !== null && { at: row.at }),
+    ref:
+      row.hash === null ? formatRef({ source: row.source, id: row.native_id, number: row.number }) : `git:${row.hash}`,
+    is_own_words: row.own === 1,
+  }
+}
+
+function laterOf(db: Knowledge, key: string): ToldRow | undefined {
+  return db
+    .prepare(
+      `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`,
+    )
+    .get(key) as ToldRow | undefined
+}

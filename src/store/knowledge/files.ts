@@ -1,0 +1,190 @@
+import type { SourceId } from "../../core/conversation.ts"
+import { isFolding, isSamePath } from "../../core/path-key.ts"
+import { type Knowledge, knownProject, projectId } from "./rows.ts"
+
+// Which conversation edited, read or named which file of its project.
+
+export const FILES_SCHEMA = `
+  create table file (id integer primary key, project_id integer not null, path text not null, unique (project_id, path));
+  create table worked (
+    conversation_id integer not null,
+    file_id integer not null,
+    edits integer not null,
+    reads integer not null,
+    mentions integer not null,
+    added integer not null,
+    removed integer not null,
+    first_number integer not null,
+    last_number integer not null,
+    at integer,
+    primary key (conversation_id, file_id)
+  ) without rowid;
+  create index worked_file on worked (file_id);
+`
+
+export type WorkedFile = {
+  /** Relative to the project, with forward slashes. */
+  path: string
+  edits: number
+  reads: number
+  mentions: number
+  added: number
+  removed: number
+  first_number: number
+  last_number: number
+  at?: number
+}
+
+export function saveWorked(db: Knowledge, conversation: number, project: string, files: WorkedFile[]): void {
+  const id = projectId(db, project)
+  const put = db.prepare(
+    `insert into worked (conversation_id, file_id, edits, reads, mentions, added, removed, first_number, last_number, at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  )
+  for (const file of files)
+    put.run(
+      conversation,
+      fileId(db, id, file.path),
+      file.edits,
+      file.reads,
+      file.mentions,
+      file.added,
+      file.removed,
+      file.first_number,
+      file.last_number,
+      file.at ?? null,
+    )
+}
+
+function fileId(db: Knowledge, project: number, path: string): number {
+  const known = db.prepare("select id from file where project_id = ? and path = ?").pluck().get(project, path)
+  return (known ??
+    db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(project, path)) as number
+}
+
+/** Every name under which something is known of a project's files: by conversations, by git, by the code. */
+const NAMES = `select path as name from file where project_id = @id union all
+  select name from git_name where project_id = @id union all select path from code_file where project_id = @id`
+
+/** As a file of the project is known, where it was named in another spelling; else as it was named. */
+export function fileAsKnown(db: Knowledge, project: string, file: string, platform = process.platform): string {
+  const id = isFolding(platform) ? knownProject(db, project, platform) : undefined
+  if (id === undefined) return file
+  if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
+  // SQLite knows only plain letters, and those by far the fastest; it is a hook that asks.
+  const isPlain = /^[\x20-\x7e]*$/.test(file)
+  const like = db.prepare(`select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`).pluck()
+  for (const name of like.iterate({ id, file, plain: isPlain ? 1 : 0 }) as Iterable<string>)
+    if (isSamePath(name, file, platform)) return name
+  return file
+}
+
+/** The file of the project that has this path, or alone ends in it. */
+export function fileNamed(db: Knowledge, project: string, typed: string): string | undefined {
+  const id = knownProject(db, project)
+  if (id === undefined) return undefined
+  const name = fileAsKnown(db, project, typed)
+  const found = db
+    .prepare(
+      `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
+       order by path <> @name limit 2`,
+    )
+    .pluck()
+    .all({ id, name }) as string[]
+  return found[0] === name || found.length === 1 ? found[0] : undefined
+}
+
+/** One conversation's work on one file; subagents' work is their root's. */
+export type Visit = {
+  source: SourceId
+  id: string
+  root: string
+  /** Absent where somebody else's words may stand in it. */
+  title?: string
+  kind: string
+  path: string
+  edits: number
+  reads: number
+  added: number
+  removed: number
+  last_number: number
+  at: number
+}
+
+/** A title may be made at any time: it is told where no web page was read at all. */
+const OWN_TITLE =
+  "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
+
+/** Newest first: who worked on this file. Bounded by `limit` conversations. */
+export function visitsTo(db: Knowledge, project: string, path: string, limit: number): Visit[] {
+  const id = knownProject(db, project)
+  if (id === undefined) return []
+  return (
+    db
+      .prepare(
+        `select c.source, c.native_id as id, c.root, ${OWN_TITLE} as title, c.kind, f.path, fact.edits, fact.reads, fact.added, fact.removed,
+           fact.last_number, ifnull(fact.at, ifnull(c.ended_at, 0)) as at
+         from file f join worked fact on fact.file_id = f.id join conversation c on c.id = fact.conversation_id
+         where f.project_id = ? and f.path = ? and (fact.edits > 0 or fact.reads > 0)
+         order by at desc limit ?`,
+      )
+      .all(id, path, limit) as (Omit<Visit, "title"> & { title: string | null })[]
+  ).map(({ title, ...visit }) => ({ ...visit, ...(title !== null && { title }) }))
+}
+
+/** The newest roots that worked on a branch of the project, subagents' work being their root's. */
+export function rootsOnBranch(db: Knowledge, project: string, branch: string, limit: number): Root[] {
+  const id = knownProject(db, project)
+  if (id === undefined) return []
+  return db
+    .prepare(
+      `select source, root, max(ended_at) as at from conversation
+       where project_id = ? and branch = ? group by source, root order by at desc limit ?`,
+    )
+    .all(id, branch, limit) as Root[]
+}
+
+export type NewestWork = Root & {
+  id: string
+  branch?: string
+  /** Absent where somebody else's words may stand in it. */
+  title?: string
+  at: number
+}
+
+/** The conversation that last changed anything in the project before a time; not the one that asks. */
+export function newestWork(db: Knowledge, project: string, before: number, asking?: string): NewestWork | undefined {
+  const id = knownProject(db, project)
+  if (id === undefined) return undefined
+  const found = db
+    .prepare(
+      `select c.source, c.native_id as id, c.root, c.branch, ${OWN_TITLE} as title, c.ended_at as at from conversation c
+       where c.project_id = @id and c.kind <> 'subagent' and c.ended_at <= @before and c.root <> @asking
+         and exists (select 1 from conversation m join worked w on w.conversation_id = m.id
+           where m.source = c.source and m.root = c.root and w.edits > 0)
+       order by c.ended_at desc limit 1`,
+    )
+    .get({ id, before, asking: asking ?? "" }) as
+    | (Root & { id: string; branch: string | null; title: string | null; at: number })
+    | undefined
+  if (!found) return undefined
+  const { branch, title, ...rest } = found
+  return { ...rest, ...(branch !== null && { branch }), ...(title !== null && { title }) }
+}
+
+export type Root = { source: SourceId; root: string }
+
+export type Worked = { source: SourceId; root: string; path: string; edits: number; reads: number; at: number }
+
+/** What the conversations that belong to these roots worked on. */
+export function workedIn(db: Knowledge, project: string, roots: Root[]): Worked[] {
+  const id = knownProject(db, project)
+  if (id === undefined) return []
+  const of = db.prepare(
+    `select c.source, c.root, f.path, sum(fact.edits) as edits, sum(fact.reads) as reads, max(ifnull(fact.at, ifnull(c.ended_at, 0))) as at
+     from conversation c join worked fact on fact.conversation_id = c.id join file f on f.id = fact.file_id
+     where c.source = ? and c.root = ? and f.project_id = ? and (fact.edits > 0 or fact.reads > 0)
+     group by f.path`,
+  )
+  return roots.flatMap(({ source, root }) => of.all(source, root, id) as Worked[])
+}

@@ -1,0 +1,152 @@
+import type { SourceId } from "../../core/conversation.ts"
+import { asKept, type Knowledge, OWN_WORDS, projectId } from "./rows.ts"
+
+// What made an error go away: the failed command, the lines that say why, the edits, the run that ended well.
+
+export const FIXES_SCHEMA = `
+  create table fix (
+    id integer primary key,
+    conversation_id integer not null,
+    project_id integer,
+    failed_number integer not null,
+    fixed_number integer,
+    at integer,
+    command text not null,
+    lines text not null,
+    files text not null,
+    edits integer not null,
+    edit text not null,
+    edit_lines_left_out integer not null
+  );
+  create index fix_conversation on fix (conversation_id);
+  create index fix_project on fix (project_id);
+  create virtual table fix_words using fts5(words, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
+`
+
+export type FixedFile = { path: string; added: number; removed: number }
+
+export type KeptFix = {
+  command: string
+  /** The lines of the output that say what went wrong, the most telling first. */
+  lines: string[]
+  failed_number: number
+  /** Absent where no run ended well. */
+  fixed_number?: number
+  at?: number
+  files: FixedFile[]
+  edits: number
+  /** What was changed, as a unified diff; the first lines of it. */
+  edit: string
+  edit_lines_left_out: number
+}
+
+export type KnownFix = KeptFix & {
+  source: SourceId
+  id: string
+  root: string
+  project?: string
+  is_own_words: boolean
+}
+
+/** `words` is what each is found by. */
+export function saveFixes(
+  db: Knowledge,
+  conversation: number,
+  project: string | undefined,
+  fixes: (KeptFix & { words: string })[],
+): void {
+  const put = db.prepare(
+    `insert into fix (conversation_id, project_id, failed_number, fixed_number, at, command, lines, files, edits, edit, edit_lines_left_out)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+  )
+  const index = db.prepare("insert into fix_words (rowid, words) values (?, ?)")
+  for (const fix of fixes) {
+    const id = put
+      .pluck()
+      .get(
+        conversation,
+        project === undefined ? null : projectId(db, project),
+        fix.failed_number,
+        fix.fixed_number ?? null,
+        fix.at ?? null,
+        fix.command,
+        JSON.stringify(fix.lines),
+        JSON.stringify(fix.files),
+        fix.edits,
+        fix.edit,
+        fix.edit_lines_left_out,
+      )
+    index.run(id, fix.words)
+  }
+}
+
+export type FixFilter = {
+  /** Only of this project; a part of its path is enough where `exactly` is not set. */
+  project?: string
+  exactly?: boolean
+  /** Of these projects nothing is told. */
+  except?: string[]
+  limit: number
+}
+
+/** Those that hold any of the words, the best first. */
+export function fixesHolding(db: Knowledge, words: string[], filter: FixFilter): KnownFix[] {
+  const { project, exactly, except = [], limit } = filter
+  if (words.length === 0) return []
+  const match = words.map((word) => `"${word.replaceAll('"', "")}"`).join(" OR ")
+  const rows = db
+    .prepare(
+      `select fact.*, bm25(fix_words) as score, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
+       from fix_words join fix fact on fact.id = fix_words.rowid join conversation c on c.id = fact.conversation_id
+         left join project p on p.id = fact.project_id
+       where fix_words match @match
+         and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
+         and (p.path is null or p.path not in (select value from json_each(@except)))
+       order by score limit @limit`,
+    )
+    .all({
+      match,
+      project: project === undefined ? null : exactly ? asKept(db, [project])[0] : project,
+      exactly: exactly ? 1 : 0,
+      except: JSON.stringify(asKept(db, except)),
+      limit,
+    }) as FixRow[]
+  return rows.map(knownFix)
+}
+
+type FixRow = {
+  source: SourceId
+  native_id: string
+  root: string
+  project: string | null
+  failed_number: number
+  fixed_number: number | null
+  at: number | null
+  command: string
+  lines: string
+  files: string
+  edits: number
+  edit: string
+  edit_lines_left_out: number
+  own: number
+}
+
+function knownFix(row: FixRow): KnownFix {
+  const { source, native_id, root, failed_number, command, edit, edit_lines_left_out } = row
+  return {
+    source,
+    id: native_id,
+    root,
+    ...(row.project !== null && { project: row.project }),
+    failed_number,
+    ...(row.fixed_number !== null && { fixed_number: row.fixed_number }),
+    ...(row.at !== null && { at: row.at }),
+    command,
+    lines: JSON.parse(row.lines) as string[],
+    files: JSON.parse(row.files) as FixedFile[],
+    edits: row.edits,
+    edit,
+    edit_lines_left_out,
+    is_own_words: row.own === 1,
+  }
+}

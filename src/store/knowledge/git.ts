@@ -1,0 +1,373 @@
+import { inTransaction } from "../sqlite/database.ts"
+import { removeCommitDecisions } from "./decisions.ts"
+import { type Knowledge, knownProject, projectId } from "./rows.ts"
+
+// What git tells of a project: which commits touched which file, under whatever name it had then.
+
+export const GIT_SCHEMA = `
+  create table git_read (
+    project_id integer primary key,
+    head text not null,
+    -- Where the history was cut off then.
+    shallow text not null,
+    read_at integer not null,
+    left_out text not null,
+    -- The head whose decisions are known.
+    decided text
+  );
+
+  -- A merge brings older ones later: they are ordered by committed_at, as git does it, and then by id.
+  create table git_commit (
+    id integer primary key,
+    project_id integer not null,
+    hash text not null,
+    at integer not null,
+    committed_at integer not null,
+    subject text not null,
+    body text not null,
+    file_count integer not null,
+    breaking text,
+    reverts text,
+    reverts_hash text,
+    unique (project_id, hash)
+  );
+  create index git_commit_at on git_commit (project_id, at);
+  create index git_commit_order on git_commit (project_id, committed_at);
+  create index git_commit_marked on git_commit (project_id, at) where breaking is not null or reverts is not null;
+
+  -- A file keeps its id when it is renamed; its path is the newest name.
+  create table git_file (
+    id integer primary key,
+    project_id integer not null,
+    path text not null,
+    gone integer not null default 0,
+    unique (project_id, path)
+  );
+
+  -- Every name that a file ever had, and whose it was last.
+  create table git_name (
+    project_id integer not null,
+    name text not null,
+    file_id integer not null,
+    primary key (project_id, name)
+  ) without rowid;
+  create index git_name_file on git_name (file_id);
+
+  create table git_touch (
+    file_id integer not null,
+    commit_id integer not null,
+    status text not null,
+    primary key (file_id, commit_id)
+  ) without rowid;
+  create index git_touch_commit on git_touch (commit_id);
+`
+
+export type TouchWrite = { status: "added" | "modified" | "deleted" | "renamed"; path: string; from?: string }
+
+export type CommitWrite = {
+  hash: string
+  at: number
+  committed_at: number
+  subject: string
+  body: string
+  files: TouchWrite[]
+  file_count: number
+  breaking?: string
+  reverts?: { subject: string; hash?: string }
+}
+
+export type GitWrite = {
+  project: string
+  head: string
+  shallow: string
+  read_at: number
+  /** Newest first. */
+  commits: CommitWrite[]
+  /** What was known before is dropped. */
+  replaces: boolean
+  /** In words; with `replaces` it takes the place of what was said before. */
+  left_out: string[]
+  /** How many are kept; the oldest go, and `when_more` is said then. */
+  most: number
+  when_more: string
+}
+
+export type GitProject = {
+  head: string
+  shallow: string
+  read_at: number
+  left_out: string[]
+  decided?: string
+  commits: number
+}
+
+export type GitCommit = {
+  hash: string
+  at: number
+  subject: string
+  body: string
+  file_count: number
+  breaking?: string
+  reverts?: { subject: string; hash?: string }
+}
+
+/** Both changed in the same `together` commits, of `own` that changed the file asked for and `other` that changed this one. */
+export type ChangedTogether = { path: string; together: number; own: number; other: number; newest: number }
+
+/** A commit of more files says of none of them that they belong together. */
+export const MASS_COMMIT = 50
+
+export function gitProject(db: Knowledge, project: string): GitProject | undefined {
+  const row = db
+    .prepare(
+      "select head, shallow, read_at, left_out, decided, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
+    )
+    .get(knownProject(db, project) ?? null) as
+    | (Omit<GitProject, "left_out" | "decided"> & { left_out: string; decided: string | null })
+    | undefined
+  if (!row) return undefined
+  const { decided, left_out, ...read } = row
+  return { ...read, left_out: JSON.parse(left_out) as string[], ...(decided !== null && { decided }) }
+}
+
+export function saveCommits(db: Knowledge, write: GitWrite): { added: number } {
+  return inTransaction(db, () => {
+    const project = projectId(db, write.project)
+    if (write.replaces) forget(db, project)
+    const before = gitProject(db, write.project)?.left_out ?? []
+    const added = write.commits.toReversed().filter((commit) => addCommit(db, project, commit)).length
+    const dropped = dropOldest(db, project, write.most) ? [write.when_more] : []
+    const left_out = [...new Set([...before, ...write.left_out, ...dropped])]
+    db.prepare(
+      "insert or replace into git_read (project_id, head, shallow, read_at, left_out) values (?, ?, ?, ?, ?)",
+    ).run(project, write.head, write.shallow, write.read_at, JSON.stringify(left_out))
+    return { added }
+  })
+}
+
+/** What the commits up to this head decide is known. */
+export function setDecided(db: Knowledge, project: string, head: string): void {
+  db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
+}
+
+/** Commits that touched the file under any name it had, newest first. The path may be an old name of it. */
+export function commitsTouching(
+  db: Knowledge,
+  project: string,
+  file: string,
+  { since = 0, limit }: { since?: number; limit: number },
+): (GitCommit & { status: string })[] {
+  return (
+    db
+      .prepare(
+        `select c.*, t.status from git_name n
+         join git_touch t on t.file_id = n.file_id
+         join git_commit c on c.id = t.commit_id
+         where n.project_id = @id and n.name = @file and c.at >= @since order by c.committed_at desc, c.id desc limit @limit`,
+      )
+      .all({ id: knownProject(db, project) ?? null, file, since, limit }) as (CommitRow & { status: string })[]
+  ).map((row) => ({ ...commitOf(row), status: row.status }))
+}
+
+/** Files that are still there and changed in the same commits as this one, those that did so most often first. */
+export function changedTogether(db: Knowledge, project: string, file: string, limit: number): ChangedTogether[] {
+  return db
+    .prepare(
+      `with own as (
+         select t.file_id, t.commit_id, c.at from git_name n
+         join git_touch t on t.file_id = n.file_id
+         join git_commit c on c.id = t.commit_id and c.file_count <= ${MASS_COMMIT}
+         where n.project_id = @id and n.name = @file
+       )
+       select f.path, count(*) together, (select count(*) from own) own,
+         (select count(*) from git_touch x join git_commit c on c.id = x.commit_id
+          where x.file_id = f.id and c.file_count <= ${MASS_COMMIT}) other,
+         max(own.at) newest
+       from own
+       join git_touch t on t.commit_id = own.commit_id and t.file_id <> own.file_id
+       join git_file f on f.id = t.file_id and not f.gone
+       group by f.id order by together desc, newest desc, f.path limit @limit`,
+    )
+    .all({ id: knownProject(db, project) ?? null, file, limit }) as ChangedTogether[]
+}
+
+/** The name that the file has now; undefined where no known commit touched it. */
+export function newestName(db: Knowledge, project: string, file: string): { path: string; gone: boolean } | undefined {
+  const row = db
+    .prepare(
+      "select f.path, f.gone from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
+    )
+    .get(knownProject(db, project) ?? null, file) as { path: string; gone: number } | undefined
+  return row && { path: row.path, gone: row.gone === 1 }
+}
+
+/** The files that a commit touched, by the names they have now. */
+export function filesOfCommit(db: Knowledge, project: string, hash: string): string[] {
+  return db
+    .prepare(
+      `select f.path from git_commit c
+       join git_touch t on t.commit_id = c.id
+       join git_file f on f.id = t.file_id
+       where c.project_id = ? and c.hash = ? order by f.path`,
+    )
+    .pluck()
+    .all(knownProject(db, project) ?? null, hash) as string[]
+}
+
+/** Commits that say that they break something, or that take another one back; newest first. */
+export function markedCommits(
+  db: Knowledge,
+  project: string,
+  { since = 0, limit }: { since?: number; limit: number },
+): GitCommit[] {
+  return (
+    db
+      .prepare(
+        `select * from git_commit
+         where project_id = @id and at >= @since and (breaking is not null or reverts is not null)
+         order by committed_at desc, id desc limit @limit`,
+      )
+      .all({ id: knownProject(db, project) ?? null, since, limit }) as CommitRow[]
+  ).map(commitOf)
+}
+
+export function forgetProjectGit(db: Knowledge, project: string): void {
+  const id = knownProject(db, project)
+  if (id !== undefined) inTransaction(db, () => forget(db, id))
+}
+
+type CommitRow = {
+  hash: string
+  at: number
+  subject: string
+  body: string
+  file_count: number
+  breaking: string | null
+  reverts: string | null
+  reverts_hash: string | null
+}
+
+function commitOf({ hash, at, subject, body, file_count, breaking, reverts, reverts_hash }: CommitRow): GitCommit {
+  return {
+    ...{ hash, at, subject, body, file_count },
+    ...(breaking !== null && { breaking }),
+    ...(reverts !== null && { reverts: { subject: reverts, ...(reverts_hash !== null && { hash: reverts_hash }) } }),
+  }
+}
+
+function addCommit(db: Knowledge, project: number, commit: CommitWrite): boolean {
+  const id = db
+    .prepare(
+      `insert into git_commit (project_id, hash, at, committed_at, subject, body, file_count, breaking, reverts, reverts_hash)
+       values (@project, @hash, @at, @committed_at, @subject, @body, @file_count, @breaking, @reverts, @reverts_hash)
+       on conflict do nothing returning id`,
+    )
+    .pluck()
+    .get({
+      project,
+      hash: commit.hash,
+      at: commit.at,
+      committed_at: commit.committed_at,
+      subject: commit.subject,
+      body: commit.body,
+      file_count: commit.file_count,
+      breaking: commit.breaking ?? null,
+      reverts: commit.reverts?.subject ?? null,
+      reverts_hash: commit.reverts?.hash ?? null,
+    }) as number | undefined
+  if (id === undefined) return false
+  const touch = db.prepare("insert or ignore into git_touch (file_id, commit_id, status) values (?, ?, ?)")
+  for (const file of commit.files) touch.run(fileOf(db, project, file, commit.committed_at), id, file.status)
+  return true
+}
+
+type Named = { id: number; path: string }
+
+/**
+ * The file that a commit's entry is about. Commits come oldest first, but those of two branches alternate: a file that
+ * one branch has renamed may still be changed under its old name by the other, and the same renaming may come twice.
+ */
+function fileOf(db: Knowledge, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
+  const known = named(db, project, path)
+  if (status === "renamed" && from !== undefined) return renamed(db, project, from, path, known)
+  const isNew = known === undefined || (status === "added" && known.path !== path)
+  const id = isNew ? create(db, project, path) : known.id
+  if (isNew || known.path === path) setGone(db, id, status === "deleted", committedAt)
+  return id
+}
+
+/** What a merge brings does not say that a file is there which was removed after it. */
+function setGone(db: Knowledge, file: number, isGone: boolean, committedAt: number): void {
+  db.prepare(
+    `update git_file set gone = ? where id = ? and not exists (
+       select 1 from git_touch t join git_commit c on c.id = t.commit_id where t.file_id = git_file.id and c.committed_at > ?)`,
+  ).run(isGone ? 1 : 0, file, committedAt)
+}
+
+function renamed(db: Knowledge, project: number, from: string, path: string, known: Named | undefined): number {
+  const source = named(db, project, from)
+  if (source?.path === path) return source.id
+  if (source?.path !== from) {
+    const id = known?.path === path ? known.id : create(db, project, path)
+    if (source === undefined) name(db, project, from, id)
+    return id
+  }
+  // What had this name before it, and went, is told on as the history of the name.
+  if (known?.path === path) merge(db, known.id, source.id)
+  db.prepare("update git_file set path = ?, gone = 0 where id = ?").run(path, source.id)
+  name(db, project, path, source.id)
+  return source.id
+}
+
+function named(db: Knowledge, project: number, file: string): Named | undefined {
+  return db
+    .prepare(
+      "select f.id, f.path from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
+    )
+    .get(project, file) as Named | undefined
+}
+
+function create(db: Knowledge, project: number, path: string): number {
+  const id = db
+    .prepare("insert into git_file (project_id, path) values (?, ?) returning id")
+    .pluck()
+    .get(project, path) as number
+  name(db, project, path, id)
+  return id
+}
+
+function name(db: Knowledge, project: number, path: string, file: number): void {
+  db.prepare("insert or replace into git_name (project_id, name, file_id) values (?, ?, ?)").run(project, path, file)
+}
+
+function merge(db: Knowledge, file: number, into: number): void {
+  db.prepare("update or ignore git_touch set file_id = ? where file_id = ?").run(into, file)
+  db.prepare("delete from git_touch where file_id = ?").run(file)
+  db.prepare("update git_name set file_id = ? where file_id = ?").run(into, file)
+  db.prepare("delete from git_file where id = ?").run(file)
+}
+
+const BEYOND = "select id from git_commit where project_id = ? order by committed_at desc, id desc limit -1 offset ?"
+
+/** True where there were more. */
+function dropOldest(db: Knowledge, project: number, most: number): boolean {
+  if (db.prepare(BEYOND).get(project, most) === undefined) return false
+  db.prepare(`delete from git_touch where commit_id in (${BEYOND})`).run(project, most)
+  db.prepare(`delete from git_commit where id in (${BEYOND})`).run(project, most)
+  db.prepare(
+    "delete from git_name where project_id = ? and not exists (select 1 from git_touch t where t.file_id = git_name.file_id)",
+  ).run(project)
+  db.prepare(
+    "delete from git_file where project_id = ? and not exists (select 1 from git_touch t where t.file_id = git_file.id)",
+  ).run(project)
+  return true
+}
+
+function forget(db: Knowledge, project: number): void {
+  db.prepare("delete from git_touch where commit_id in (select id from git_commit where project_id = ?)").run(project)
+  db.prepare("delete from git_commit where project_id = ?").run(project)
+  db.prepare("delete from git_name where project_id = ?").run(project)
+  db.prepare("delete from git_file where project_id = ?").run(project)
+  db.prepare("delete from git_read where project_id = ?").run(project)
+  removeCommitDecisions(db, project)
+}

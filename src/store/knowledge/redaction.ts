@@ -1,0 +1,26 @@
+import { inTransaction } from "../sqlite/database.ts"
+import { forgetProjectCode } from "./code.ts"
+import { forgetProjectGit } from "./git.ts"
+import { notePurge } from "./knowledge.ts"
+import type { Knowledge } from "./rows.ts"
+import { dropReports, knownReports } from "./test-runs.ts"
+
+/**
+ * What projects told under other rules of redaction is forgotten: the projects are there to be read again. What came from
+ * conversations follows the history.
+ */
+export function useRedaction(db: Knowledge, version: number): void {
+  const used = db.prepare("select value from meta where key = 'redaction'").pluck()
+  if (used.get() === String(version)) return // whoever only reads takes no lock
+  inTransaction(db, () => {
+    if (used.get() === String(version)) return
+    const projects = db.prepare("select path from project").pluck().all() as string[]
+    for (const project of projects) {
+      forgetProjectGit(db, project)
+      forgetProjectCode(db, project)
+      dropReports(db, project, [...knownReports(db, project).keys()])
+    }
+    if (projects.length > 0) notePurge(db)
+    db.prepare("insert or replace into meta (key, value) values ('redaction', ?)").run(String(version))
+  })
+}

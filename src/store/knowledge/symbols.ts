@@ -1,0 +1,264 @@
+import { posix } from "node:path"
+import type { Definition, DefinitionKind } from "../../core/code.ts"
+import { type Knowledge, knownProject } from "./rows.ts"
+
+// Questions about the code of a project: what is defined where, who uses it, and how sure that is.
+
+/** A definition and where it stands, its path relative to the project. */
+export type CodeSymbol = Definition & { path: string }
+
+const SYMBOL =
+  "f.path, d.name, d.kind, d.container, d.line, d.end_line, d.exported, d.deprecated, d.doc from code_definition d join code_file f on f.id = d.file_id"
+
+/** In the order of the text. */
+export function definitionsIn(db: Knowledge, project: string, path: string): CodeSymbol[] {
+  const id = knownProject(db, project) ?? -1
+  const rows = db.prepare(`select ${SYMBOL} where f.project_id = ? and f.path = ? order by d.seq`).all(id, path)
+  return (rows as SymbolRow[]).map(symbolOf)
+}
+
+/** The innermost definition that a line belongs to. */
+export function definitionAt(db: Knowledge, project: string, path: string, line: number): CodeSymbol | undefined {
+  const id = knownProject(db, project) ?? -1
+  const row = db
+    .prepare(
+      `select ${SYMBOL} where f.project_id = ? and f.path = ? and d.line <= ? and d.end_line >= ?
+       order by d.end_line - d.line, d.seq desc limit 1`,
+    )
+    .get(id, path, line, line) as SymbolRow | undefined
+  return row && symbolOf(row)
+}
+
+/** Exported ones first, then by path. */
+export function definitionsNamed(db: Knowledge, project: string, name: string, limit: number): CodeSymbol[] {
+  const id = knownProject(db, project) ?? -1
+  const rows = db
+    .prepare(`select ${SYMBOL} where d.name = ? and f.project_id = ? order by d.exported = 0, f.path, d.seq limit ?`)
+    .all(name, id, limit)
+  return (rows as SymbolRow[]).map(symbolOf)
+}
+
+/** `resolved`: through an import, or in the same file, class or package. `by_name`: something of this name is used. */
+export type Resolution = "resolved" | "by_name"
+export type SymbolUse = {
+  path: string
+  container?: string
+  line: number
+  kind: "call" | "reference"
+  resolution: Resolution
+}
+
+/** Who uses a symbol: resolved ones first, and of these calls first. A use through a re-export counts as resolved. */
+export function usesOf(
+  db: Knowledge,
+  project: string,
+  symbol: Pick<CodeSymbol, "path" | "name" | "kind" | "exported">,
+  limit: number,
+): SymbolUse[] {
+  const id = knownProject(db, project) ?? -1
+  const file = db
+    .prepare("select id, folder, language from code_file where project_id = ? and path = ?")
+    .get(id, symbol.path) as { id: number; folder: string; language: string } | undefined
+  if (!file) return []
+  const isGo = file.language === "go"
+  const found: UseRow[] = []
+  const inFile = db.prepare(`select ${USE} where u.file_id = ? and u.via = -1 and u.name = ? order by u.line limit ?`)
+  found.push(...(inFile.all(file.id, symbol.name, limit) as UseRow[]))
+  const through = db.prepare(
+    `select ${USE} join code_import i on i.file_id = u.file_id and i.seq = u.via
+     where u.name = ? and f.project_id = ? and i.target = ? order by f.path, u.line limit ?`,
+  )
+  for (const { target, name } of namesOutside(db, id, isGo ? `${file.folder}/` : symbol.path, symbol))
+    found.push(...(through.all(name, id, target, limit) as UseRow[]))
+  if (isGo) found.push(...(db.prepare(SAME_PACKAGE).all(symbol.name, id, file.folder, limit) as UseRow[]))
+  const isPlain = symbol.kind === "method" ? 0 : 1
+  const byName = db.prepare(
+    `select ${USE} where u.name = ? and u.via is null and u.is_plain = ? and f.project_id = ?
+       and (f.language = ? or (f.language in (${SCRIPTS}) and ? in (${SCRIPTS}))) and not (f.language = 'go' and f.folder = ? and u.is_plain)
+     order by f.path, u.line limit ?`,
+  )
+  const named = byName.all(symbol.name, isPlain, id, file.language, file.language, file.folder, limit) as UseRow[]
+  return [...asUses(found, "resolved"), ...asUses(named, "by_name")].slice(0, limit)
+}
+
+const SCRIPTS = "'typescript', 'tsx', 'javascript'"
+const USE = "f.path, u.container, u.line, u.is_call from code_use u join code_file f on f.id = u.file_id"
+/** What a Go file uses without naming a package, and does not define, another file of its package does. */
+const SAME_PACKAGE = `select ${USE} where u.name = ? and f.project_id = ? and f.folder = ? and f.language = 'go'
+  and u.via is null and u.is_plain order by f.path, u.line limit ?`
+
+const MAX_REEXPORTS = 5
+const MAX_NAMES = 50
+
+/** The modules, and the names, under which others can import a symbol: its own file's, and those that hand it on. */
+function namesOutside(
+  db: Knowledge,
+  project: number,
+  target: string,
+  symbol: Pick<CodeSymbol, "name" | "exported">,
+): { target: string; name: string }[] {
+  const found = [{ target, name: symbol.name, depth: 0 }]
+  if (symbol.exported === "default") found.push({ target, name: "default", depth: 0 })
+  const handedOn = db.prepare(
+    `select f.path as target, case when i.name = '*' then ? else i.local end as name
+     from code_import i join code_file f on f.id = i.file_id
+     where i.target = ? and f.project_id = ? and (i.name = ? or (i.name = '*' and i.local = '*'))
+       and (i.reexport or f.path like '%\\_\\_init\\_\\_.py' escape '\\')`,
+  )
+  for (let i = 0; i < found.length && found.length < MAX_NAMES; i++) {
+    const at = found[i]!
+    if (at.depth >= MAX_REEXPORTS) continue
+    for (const row of handedOn.all(at.name, at.target, project, at.name) as { target: string; name: string }[])
+      if (!found.some((known) => known.target === row.target && known.name === row.name))
+        found.push({ ...row, depth: at.depth + 1 })
+  }
+  return found
+}
+
+/** Which files import this one, by path. For Go: which import its package. */
+export function importersOf(
+  db: Knowledge,
+  project: string,
+  path: string,
+  limit: number,
+): { path: string; line: number }[] {
+  const id = knownProject(db, project) ?? -1
+  const target = path.endsWith(".go") ? `${posix.dirname(path)}/` : path
+  return db
+    .prepare(
+      `select f.path, min(i.line) as line from code_import i join code_file f on f.id = i.file_id
+       where i.target = ? and f.project_id = ? group by f.path order by f.path limit ?`,
+    )
+    .all(target, id, limit) as { path: string; line: number }[]
+}
+
+/** The project's files that this one imports, in order. Go packages are named by their folder, with a slash at its end. */
+export function importsIn(db: Knowledge, project: string, path: string): { target: string; line: number }[] {
+  const id = knownProject(db, project) ?? -1
+  return db
+    .prepare(
+      `select i.target, min(i.line) as line from code_import i join code_file f on f.id = i.file_id
+       where f.project_id = ? and f.path = ? and i.target is not null group by i.target order by line`,
+    )
+    .all(id, path) as { target: string; line: number }[]
+}
+
+/** A deprecated symbol of the project, and where this file uses it. Only resolved uses: a name alone would be a guess. */
+export type DeprecatedUse = { symbol: CodeSymbol; line: number; container?: string }
+
+export function deprecatedUsedIn(db: Knowledge, project: string, path: string): DeprecatedUse[] {
+  const id = knownProject(db, project) ?? -1
+  const isAny = db.prepare(
+    "select 1 from code_definition d join code_file f on f.id = d.file_id where d.deprecated is not null and f.project_id = ? limit 1",
+  )
+  // Most projects deprecate nothing: then no use needs a look.
+  if (isAny.get(id) === undefined) return []
+  const uses = db
+    .prepare(
+      `select u.name, u.container, u.line, u.via, u.is_plain, i.target, f.folder, f.language
+       from code_file f join code_use u on u.file_id = f.id left join code_import i on i.file_id = f.id and i.seq = u.via
+       where f.project_id = ? and f.path = ? order by u.line`,
+    )
+    .all(id, path) as (UseRow &
+    Record<"name" | "folder" | "language", string> & {
+      via: number | null
+      is_plain: number
+      target: string | null
+    })[]
+  const walk: Walk = { known: new Map(), left: MAX_LOOKUPS }
+  return uses.flatMap(({ name, container, line, via, is_plain, target, folder, language }) => {
+    const place = via === -1 ? path : via === null && is_plain && language === "go" ? `${folder}/` : target
+    const symbol = place === null ? undefined : meaningOf(db, id, place, name, walk)
+    if (symbol?.deprecated === undefined || symbol.path === path) return []
+    return [{ symbol, line, ...(container !== null && { container }) }]
+  })
+}
+
+/** Of all modules that only hand on what one file uses, no more are asked. */
+const MAX_LOOKUPS = 1_000
+
+type Walk = {
+  /** What a name means that was asked for before. */
+  known: Map<string, CodeSymbol | undefined>
+  /** How many modules that hand on may still be asked. */
+  left: number
+}
+
+function meaningOf(db: Knowledge, project: number, target: string, name: string, walk: Walk): CodeSymbol | undefined {
+  const asked = `${target}\n${name}`
+  if (!walk.known.has(asked)) walk.known.set(asked, definitionOf(db, project, target, name, 0, walk, new Map()))
+  return walk.known.get(asked)
+}
+
+/**
+ * What a name means to those who import it from a module of the project. Modules may hand on one another: each is asked
+ * once, and again only where it is reached by fewer steps and more can be behind it.
+ */
+function definitionOf(
+  db: Knowledge,
+  project: number,
+  target: string,
+  name: string,
+  depth: number,
+  walk: Walk,
+  asked: Map<string, number>,
+): CodeSymbol | undefined {
+  asked.set(`${target}\n${name}`, depth)
+  const isFolder = target.endsWith("/")
+  const place = isFolder ? target.slice(0, -1) : target
+  const row = db
+    .prepare(
+      `select ${SYMBOL} where f.project_id = ? and ((? and f.folder = ?) or (not ? and f.path = ?))
+         and (d.name = ? or (? = 'default' and d.exported = 2)) order by d.deprecated is null, d.seq limit 1`,
+    )
+    .get(project, isFolder ? 1 : 0, place, isFolder ? 1 : 0, place, name, name) as SymbolRow | undefined
+  if (row || isFolder || depth >= MAX_REEXPORTS) return row && symbolOf(row)
+  const onwards = db
+    .prepare(
+      `select i.target, case when i.name = '*' then ? else i.name end as name
+       from code_import i join code_file f on f.id = i.file_id
+       where f.project_id = ? and f.path = ? and i.target is not null and (i.local = ? or (i.name = '*' and i.local = '*')) limit ?`,
+    )
+    .all(name, project, target, name, MAX_NAMES) as { target: string; name: string }[]
+  for (const next of onwards) {
+    const before = asked.get(`${next.target}\n${next.name}`)
+    if (before !== undefined && before <= depth + 1) continue
+    if (walk.left-- <= 0) return undefined
+    const found = definitionOf(db, project, next.target, next.name, depth + 1, walk, asked)
+    if (found) return found
+  }
+  return undefined
+}
+
+type UseRow = { path: string; container: string | null; line: number; is_call: number }
+
+function asUses(rows: UseRow[], resolution: Resolution): SymbolUse[] {
+  return rows
+    .map(({ path, container, line, is_call }): SymbolUse => {
+      const kind = is_call ? "call" : "reference"
+      return { path, ...(container !== null && { container }), line, kind, resolution }
+    })
+    .sort((a, b) => (a.kind === b.kind ? 0 : a.kind === "call" ? -1 : 1))
+}
+
+type SymbolRow = {
+  path: string
+  name: string
+  kind: DefinitionKind
+  container: string | null
+  line: number
+  end_line: number
+  exported: number
+  deprecated: string | null
+  doc: string | null
+}
+
+function symbolOf({ container, exported, deprecated, doc, ...row }: SymbolRow): CodeSymbol {
+  return {
+    ...row,
+    ...(container !== null && { container }),
+    ...(exported > 0 && { exported: exported === 2 ? ("default" as const) : (true as const) }),
+    ...(deprecated !== null && { deprecated }),
+    ...(doc !== null && { doc }),
+  }
+}

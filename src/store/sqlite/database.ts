@@ -1,0 +1,318 @@
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
+import { dirname } from "node:path"
+import { DexError, isDexError, messageOf } from "../../core/error.ts"
+import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
+import { damagedHead, isOfHead } from "./file-head.ts"
+
+export type { Db } from "./engine.ts"
+
+/** Another process may hold the write lock for as long as one transaction takes; nobody should ever see SQLITE_BUSY. */
+const BUSY_TIMEOUT_MS = 30_000
+const SHORT_WAIT_MS = 200
+const CACHE_KB = 16_000
+
+/**
+ * Opens one of dex's own databases, brings its schema up to date, and leaves it in WAL mode. Many processes may open
+ * the same new file at once: switching to WAL does not wait for locks by itself, and two may migrate together.
+ */
+export function openDatabase(
+  path: string,
+  migrations: readonly [name: string, sql: string][],
+  cacheKb = CACHE_KB,
+  busyMs = BUSY_TIMEOUT_MS,
+): Db {
+  makePrivateFile(path)
+  const db = connect(path, busyMs)
+  try {
+    requireSafeSqlite(db)
+    enterWal(db, busyMs)
+    requireWholeHead(db, path)
+    // Every write states its own bounds below; the cache is what keeps a query over a million messages under 300 MB.
+    db.pragma("synchronous = normal")
+    db.pragma(`cache_size = -${cacheKb}`)
+    // Keys are hashes, so every checkpoint writes pages from all over the file: 32 MB at a time, not 4.
+    db.pragma("wal_autocheckpoint = 8000")
+    db.pragma("journal_size_limit = 67108864")
+    db.pragma("secure_delete = on")
+    db.pragma("temp_store = memory")
+    migrate(db, path, migrations)
+    return db
+  } catch (error) {
+    db.close()
+    throw explained(error, path)
+  }
+}
+
+/** One that can be made again from others: where it is damaged, that is no loss. */
+export function openDerived(path: string, migrations: readonly [name: string, sql: string][]): Db {
+  if (isMarkedDamaged(path)) removeDatabase(path)
+  try {
+    return openDatabase(path, migrations)
+  } catch (error) {
+    if (!isDexError(error) || !["corrupt", "newer_schema"].includes(error.code)) throw error
+    removeDatabase(path)
+    return openDatabase(path, migrations)
+  }
+}
+
+/** A copy in a file of its own, as of now; none where it cannot be read whole, or there is no room. */
+export function copyTo(db: Db, path: string): void {
+  const building = `${path}.building`
+  try {
+    removeDatabase(building)
+    db.prepare("vacuum into ?").run(building)
+    chmodSync(building, 0o600)
+    renameSync(building, path)
+  } catch {
+    removeDatabase(building)
+  }
+}
+
+/** Whoever makes it again next does so from the beginning; until then nobody relies on it. */
+export function markDamaged(path: string): void {
+  try {
+    closeSync(openSync(`${path}.damaged`, "a", 0o600))
+  } catch {
+    // A read-only home: whoever asks next notices it again.
+  }
+}
+
+export function isMarkedDamaged(path: string): boolean {
+  return existsSync(`${path}.damaged`)
+}
+
+/**
+ * For whoever may neither wait nor change anything. Undefined where there is no file, or one of another schema: somebody
+ * with more time brings it up to date.
+ */
+export function openToRead(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
+  if (!existsSync(path)) return undefined
+  const db = withStatementCache(openSqlite(path, { timeout: busyMs, readonly: true, fileMustExist: true }))
+  if (db.pragma("user_version", { simple: true }) === migrations.length) return db
+  db.close()
+  return undefined
+}
+
+/** Throws a DexError where another process has it open and the system does not let it go (Windows). */
+export function removeDatabase(path: string): void {
+  try {
+    for (const suffix of ["", "-wal", "-shm", ".damaged"]) rmSync(path + suffix, { force: true })
+  } catch (error) {
+    if (!isHeld(error)) throw error
+    throw new DexError(
+      "in_use",
+      `${path} must be made anew, and another program has it open: most likely an agent that dex serves. Close your agents, then run this again.`,
+      { cause: error },
+    )
+  }
+}
+
+/** A file could not be removed or replaced because another process has it open. */
+export function isHeld(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === "EBUSY" || (process.platform === "win32" && (code === "EPERM" || code === "EACCES"))
+}
+
+/** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */
+export function inTransaction<T>(db: Db, work: () => T): T {
+  const waiting = db as WaitingDb
+  const prepare = waiting[BEFORE_WRITING]
+  waiting[BEFORE_WRITING] = undefined
+  prepare?.()
+  return db.transaction(work).immediate()
+}
+
+/** Several reads of one and the same state, whoever writes meanwhile. Nothing may be written here. */
+export function inOneState<T>(db: Db, work: () => T): T {
+  return db.transaction(work).deferred()
+}
+
+/**
+ * Brings everything from the log into the file and empties it. False where somebody still reads what it would overwrite:
+ * a reader may take its time, and is not waited for as a writer is.
+ */
+export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
+  const usual = db.pragma("busy_timeout", { simple: true }) as number
+  db.pragma(`busy_timeout = ${waitMs}`)
+  try {
+    const [end] = db.pragma("wal_checkpoint(truncate)") as { busy: number }[]
+    return end?.busy === 0
+  } catch (error) {
+    if (isBusy(error) || codeOf(error).startsWith("SQLITE_LOCKED")) return false
+    throw error
+  } finally {
+    db.pragma(`busy_timeout = ${usual}`)
+  }
+}
+
+/** On the connection itself: the program is bundled in pieces, and each piece has a copy of this module. */
+const BEFORE_WRITING = Symbol.for("dex.before-writing")
+type WaitingDb = Db & { [BEFORE_WRITING]?: (() => void) | undefined }
+
+/** What a connection needs in order to write, made when it first does: most only read. */
+export function beforeFirstWrite(db: Db, prepare: () => void): void {
+  ;(db as WaitingDb)[BEFORE_WRITING] = prepare
+}
+
+function requireWholeHead(db: Db, path: string): void {
+  const damaged = damagedHead(db, path)
+  if (damaged !== undefined) throw corrupt(path, damaged)
+}
+
+function corrupt(path: string, what: string, cause?: unknown): DexError {
+  return new DexError("corrupt", `${path} is damaged (${what}). Run \`dex doctor\` to see what can be saved.`, {
+    cause,
+  })
+}
+
+function connect(path: string, busyMs: number): Db {
+  try {
+    return withStatementCache(openSqlite(path, { timeout: busyMs }))
+  } catch (error) {
+    throw explained(error, path)
+  }
+}
+
+/** Compiling a statement costs as much as running it: one text is compiled once for each connection. */
+function withStatementCache(db: Db): Db {
+  const compile = db.prepare.bind(db)
+  const cache = new Map<string, Statement>()
+  db.prepare = ((sql: string) => {
+    const known = cache.get(sql)
+    if (known) return known
+    const statement = compile(sql)
+    cache.set(sql, statement)
+    return statement
+  }) as Db["prepare"]
+  return db
+}
+
+/** SQLite 3.7.0 to 3.51.2 can corrupt a WAL database that two processes write and checkpoint at the same instant. */
+function requireSafeSqlite(db: Db): void {
+  const version = db.prepare("select sqlite_version()").pluck().get() as string
+  if (isSafeSqlite(version)) return
+  throw new DexError(
+    "unsafe_sqlite",
+    `The SQLite in use is ${version}, which can corrupt a database that several processes share. Reinstall dex: it brings its own.`,
+  )
+}
+
+export function isSafeSqlite(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number)
+  if (major !== 3) return major > 3
+  if (minor === 44) return patch >= 6
+  if (minor === 50) return patch >= 7
+  return minor > 51 || (minor === 51 && patch >= 3)
+}
+
+function enterWal(db: Db, busyMs: number): void {
+  const deadline = Date.now() + busyMs
+  for (;;) {
+    try {
+      if (db.pragma("journal_mode = wal", { simple: true }) === "wal") return
+    } catch (error) {
+      if (!isBusy(error) || Date.now() > deadline) throw error
+    }
+    if (Date.now() > deadline)
+      throw new DexError("busy", "Another program keeps the database locked. Try again in a moment.")
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+  }
+}
+
+function migrate(db: Db, path: string, migrations: readonly [name: string, sql: string][]): void {
+  const version = () => db.pragma("user_version", { simple: true }) as number
+  if (version() === migrations.length) return
+  inTransaction(db, () => {
+    const done = version()
+    if (isOneBit(done ^ migrations.length) && hasSchemaOf(db, migrations))
+      throw corrupt(path, "its version number changed")
+    if (done > migrations.length) {
+      throw new DexError(
+        "newer_schema",
+        `${path} was written by a newer dex (schema ${done}, this one knows ${migrations.length}). Update dex: npm install -g dexctx@latest`,
+      )
+    }
+    for (const [, sql] of migrations.slice(done)) db.exec(sql)
+    db.pragma(`user_version = ${migrations.length}`)
+  })
+}
+
+function isOneBit(difference: number): boolean {
+  return difference !== 0 && (difference & (difference - 1)) === 0
+}
+
+/** As `explained`, where SQLite may not know what it should: a damaged schema may still make sense to it. */
+export function explainedOf(db: Db, migrations: Migrations, error: unknown, path: string): Error {
+  const isUnknown = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
+  return isUnknown && !hasSchemaOf(db, migrations) ? corrupt(path, "its schema changed", error) : explained(error, path)
+}
+
+type Migrations = readonly [name: string, sql: string][]
+
+/** Every migration changes the schema: where all of it is there, the version is what this dex wrote. */
+export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
+  const all = "select type, name, tbl_name, sql from sqlite_schema order by name"
+  // Versions of SQLite may space what they write differently.
+  const schemaOf = (one: Db) => JSON.stringify(one.prepare(all).all()).replace(/(\s|\\[nt])+/g, " ")
+  const fresh = openSqlite(":memory:")
+  try {
+    for (const [, sql] of migrations) fresh.exec(sql)
+    return schemaOf(fresh) === schemaOf(db)
+  } catch {
+    return false // it cannot even be read
+  } finally {
+    fresh.close()
+  }
+}
+
+/**
+ * Transcripts hold secrets that no rule knows: nobody else on the machine may read them. SQLite gives the sidecars the
+ * mode of the database, so it is enough that the file is private before SQLite sees it.
+ */
+function makePrivateFile(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    if (!existsSync(path)) closeSync(openSync(path, "a", 0o600))
+  } catch (error) {
+    throw explained(error, path)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return codeOf(error).startsWith("SQLITE_BUSY")
+}
+
+/** The few ways in which a database fails a person, each with what to do next. */
+export function explained(error: unknown, path: string): Error {
+  if (isDexError(error)) return error
+  const code = codeOf(error)
+  const say = (short: string, text: string) => new DexError(short, text, { cause: error })
+  if (code === "SQLITE_FULL" || code === "ENOSPC") {
+    return say(
+      "disk_full",
+      `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and run \`dex sync\` again.`,
+    )
+  }
+  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isOfHead(error, path)) {
+    return corrupt(path, messageOf(error), error)
+  }
+  if (
+    code === "SQLITE_READONLY" ||
+    code.startsWith("SQLITE_READONLY") ||
+    code === "EROFS" ||
+    code === "EACCES" ||
+    code === "EPERM"
+  ) {
+    return say(
+      "read_only",
+      `${path} cannot be written (${messageOf(error)}). Make the folder writable, or set DEX_HOME to one that is.`,
+    )
+  }
+  if (code.startsWith("SQLITE_CANTOPEN") || code === "ENOTDIR" || code === "ENOENT") {
+    return say(
+      "cannot_open",
+      `${path} cannot be opened (${messageOf(error)}). Check the folder, or set DEX_HOME to another one.`,
+    )
+  }
+  return error instanceof Error ? error : new Error(String(error))
+}

@@ -1,0 +1,52 @@
+import { renameSync } from "node:fs"
+import { DexError, isDexError } from "../../core/error.ts"
+import { isHeld, removeDatabase } from "./database.ts"
+import { openSqlite } from "./engine.ts"
+
+/**
+ * Puts one database in the place of another, and nobody sees half of it. Other processes may have the old one open: where the
+ * system does not let a file go that somebody has open (Windows), the new one is copied into it, in one transaction, and they
+ * go on with the new one too.
+ */
+export async function replaceDatabase(path: string, by: string): Promise<void> {
+  try {
+    removeDatabase(path)
+    renameSync(by, path)
+  } catch (error) {
+    if (!isHeld(isDexError(error) ? error.cause : error)) throw error
+    await copyInto(path, by)
+    removeDatabase(by)
+  }
+}
+
+const TRIES = 20
+const WAIT_MS = 250
+
+/** SQLite's copying ends without an error where the target is locked at that moment: so the copy is marked, and looked at. */
+export async function copyInto(path: string, from: string): Promise<void> {
+  const source = openSqlite(from)
+  try {
+    const mark = 1 + Math.floor(Math.random() * 0x7ffffffe)
+    source.pragma(`application_id = ${mark}`)
+    for (let tries = 0; tries < TRIES; tries++) {
+      await source.backup(path, { progress: () => PAGES_AT_ONCE })
+      if (markOf(path) === mark) return
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS))
+    }
+  } finally {
+    source.close()
+  }
+  throw new DexError("busy", `Another program keeps ${path} locked. Try again in a moment.`)
+}
+
+/** At once: others that write wait for as long as it takes. */
+const PAGES_AT_ONCE = 0x7fffffff
+
+function markOf(path: string): number {
+  const db = openSqlite(path, { timeout: 30_000 })
+  try {
+    return db.pragma("application_id", { simple: true }) as number
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,54 @@
+import { type ItemKind, KINDS } from "../../core/suggestion.ts"
+import type { Db } from "../sqlite/database.ts"
+
+type Rates = { items: number; used: number; dismissed: number }
+
+export type Metrics = {
+  suggestions: number
+  /** Not said: it was only noted that they would have been. */
+  would: number
+  items: number
+  used: number
+  dismissed: number
+  latency_ms: { median: number; p95: number }
+  by_kind: (Rates & { kind: ItemKind })[]
+  /** In tenths of relevance, lowest first; those that hold something. */
+  by_relevance: (Rates & { from: number })[]
+}
+
+/** Of what is kept. Items that were never said do not count, but for their number. */
+export function metricsOf(db: Db, from = 0): Metrics {
+  const said = db.prepare("select count(*) from suggestion where would = 0 and at >= ?").pluck().get(from) as number
+  const would = db.prepare("select count(*) from suggestion where would = 1 and at >= ?").pluck().get(from) as number
+  const latency = (share: number) =>
+    (db
+      .prepare("select latency_ms from suggestion where at >= ? order by latency_ms limit 1 offset ?")
+      .pluck()
+      .get(from, Math.floor(Math.max(0, said + would - 1) * share)) as number | undefined) ?? 0
+  const by_kind = (
+    db
+      .prepare(
+        `select i.kind, count(*) as items, sum(i.status = 'used') as used, sum(i.status = 'dismissed') as dismissed
+         from item i join suggestion s on s.seq = i.suggestion where s.would = 0 and s.at >= ? group by i.kind`,
+      )
+      .all(from) as Metrics["by_kind"]
+  ).sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind))
+  const by_relevance = db
+    .prepare(
+      `select min(9, cast(i.relevance * 10 as integer)) / 10.0 as "from", count(*) as items,
+         sum(i.status = 'used') as used, sum(i.status = 'dismissed') as dismissed
+       from item i join suggestion s on s.seq = i.suggestion where s.would = 0 and s.at >= ? group by 1 order by 1`,
+    )
+    .all(from) as Metrics["by_relevance"]
+  const sum = (of: keyof Rates) => by_kind.reduce((total, row) => total + row[of], 0)
+  return {
+    suggestions: said,
+    would,
+    items: sum("items"),
+    used: sum("used"),
+    dismissed: sum("dismissed"),
+    latency_ms: { median: latency(0.5), p95: latency(0.95) },
+    by_kind,
+    by_relevance,
+  }
+}

@@ -1,0 +1,101 @@
+import type { Db } from "../sqlite/database.ts"
+
+// What webhooks must still be told. Functions over an opened suggest.db; see suggestions.ts.
+
+/** One message to a webhook. Its id is the same at every attempt. */
+export type Due = { id: string; suggestion_id: string; subscription: string; url: string; attempts: number }
+
+export type Outcome = {
+  id: string
+  at: number
+  /** `again`: tried once more at `next_at`; `dead`: not tried again by itself, and kept. */
+  ended: { type: "delivered" } | { type: "again"; next_at: number; problem: string } | { type: "dead"; problem: string }
+}
+
+export type OutboxCounts = { waiting: number; delivered: number; dead: number; last_problem?: string }
+
+/** More than this waits for nobody: the receiver is gone, and the disk is not its memory. */
+export const MOST_WAITING = 10_000
+
+/** Only for webhooks: whoever polls or streams reads the suggestions themselves. */
+export function enqueue(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
+  const deliver = db.prepare("select deliver from subscription where id = ?").pluck().get(subscription)
+  if (deliver !== "webhook") return
+  const waiting = db.prepare("select count(*) from outbox where state = 'waiting'").pluck().get() as number
+  const full = waiting >= MOST_WAITING
+  db.prepare(
+    `insert into outbox (suggestion, id, subscription, state, attempts, next_at, last_problem, ended_at)
+     values (?, ?, ?, ?, 0, ?, ?, ?)`,
+  ).run(
+    seq,
+    `msg_${suggestionId}`,
+    subscription,
+    full ? "dead" : "waiting",
+    at,
+    full ? `${MOST_WAITING} others waited already` : null,
+    full ? at : null,
+  )
+}
+
+/** So many of each subscription, so that one that is behind does not hide the others. */
+export function due(db: Db, now: number, ofEach: number): Due[] {
+  const subscriptions = db
+    .prepare("select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id")
+    .all() as { id: string; url: string }[]
+  const waiting = db.prepare(
+    `select o.id, s.id as suggestion_id, o.attempts from outbox o join suggestion s on s.seq = o.suggestion
+     where o.subscription = ? and o.state = 'waiting' and o.next_at <= ? order by o.next_at, o.suggestion limit ?`,
+  )
+  return subscriptions.flatMap(({ id, url }) =>
+    (waiting.all(id, now, ofEach) as Pick<Due, "id" | "suggestion_id" | "attempts">[]).map((one) => ({
+      ...one,
+      subscription: id,
+      url,
+    })),
+  )
+}
+
+export function record(db: Db, { id, at, ended }: Outcome): void {
+  const set = db.prepare(
+    `update outbox set state = @state, attempts = attempts + 1, next_at = @next_at, last_problem = @problem,
+       ended_at = @ended_at where id = @id`,
+  )
+  if (ended.type === "again")
+    return void set.run({ id, state: "waiting", next_at: ended.next_at, problem: ended.problem, ended_at: null })
+  const dead = ended.type === "dead"
+  set.run({ id, state: ended.type, next_at: at, problem: dead ? ended.problem : null, ended_at: at })
+  if (dead) return
+  const seq = db.prepare("select suggestion from outbox where id = ?").pluck().get(id)
+  db.prepare("update suggestion set status = 'shown' where status = 'pending' and seq = ?").run(seq)
+  db.prepare("update item set status = 'shown' where status = 'pending' and suggestion = ?").run(seq)
+}
+
+/** From the beginning of the schedule. */
+export function retryDead(db: Db, now: number): number {
+  return db
+    .prepare(
+      `update outbox set state = 'waiting', attempts = 0, next_at = ?, ended_at = null
+       where state = 'dead' and subscription in (select id from subscription where enabled = 1)`,
+    )
+    .run(now).changes
+}
+
+export function outboxCounts(db: Db): OutboxCounts {
+  const rows = db.prepare("select state, count(*) as n from outbox group by state").all() as {
+    state: "waiting" | "delivered" | "dead"
+    n: number
+  }[]
+  const of = (state: string) => rows.find((row) => row.state === state)?.n ?? 0
+  const problem = db
+    .prepare(
+      "select last_problem from outbox where last_problem is not null order by next_at desc, suggestion desc limit 1",
+    )
+    .pluck()
+    .get() as string | undefined
+  return {
+    waiting: of("waiting"),
+    delivered: of("delivered"),
+    dead: of("dead"),
+    ...(problem !== undefined && { last_problem: problem }),
+  }
+}

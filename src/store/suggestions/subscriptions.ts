@@ -1,0 +1,97 @@
+import { isSamePath } from "../../core/path-key.ts"
+import type { Delivery, Pattern, Subscription } from "../../core/suggestion.ts"
+import type { Db } from "../sqlite/database.ts"
+
+// Who wants to be told of what. Functions over an opened suggest.db; see suggestions.ts.
+
+type Row = {
+  id: string
+  project: string
+  session: string | null
+  patterns: string
+  deliver: Delivery
+  url: string | null
+  min_relevance: number
+  max_per_trigger: number
+  cooldown_ms: number
+  last_triggered_at: number | null
+  enabled: number
+  disabled_because: string | null
+  created_at: number
+}
+
+export function add(db: Db, subscription: Subscription, secret?: string): void {
+  db.prepare(
+    `insert into subscription (id, project, session, patterns, deliver, url, secret, min_relevance, max_per_trigger,
+       cooldown_ms, last_triggered_at, enabled, created_at)
+     values (@id, @project, @session, @patterns, @deliver, @url, @secret, @min_relevance, @max_per_trigger,
+       @cooldown_ms, @last_triggered_at, @enabled, @created_at)`,
+  ).run({
+    ...subscription,
+    session: subscription.session ?? null,
+    patterns: JSON.stringify(subscription.patterns),
+    url: subscription.url ?? null,
+    secret: secret ?? null,
+    last_triggered_at: subscription.last_triggered_at ?? null,
+    enabled: Number(subscription.enabled),
+  })
+}
+
+/** What waits for it goes with it; what was suggested stays known. */
+export function remove(db: Db, id: string): boolean {
+  db.prepare("delete from outbox where subscription = ?").run(id)
+  return db.prepare("delete from subscription where id = ?").run(id).changes > 0
+}
+
+export function all(db: Db, project?: string): Subscription[] {
+  const rows = db.prepare("select * from subscription order by created_at, id").all() as Row[]
+  const wanted = project === undefined ? rows : rows.filter((row) => isSamePath(row.project, project))
+  return wanted.map(subscriptionOf)
+}
+
+export function secretOf(db: Db, id: string): string | undefined {
+  return (
+    (db.prepare("select secret from subscription where id = ?").pluck().get(id) as string | null | undefined) ??
+    undefined
+  )
+}
+
+/** What waits for it will not be sent. */
+export function disable(db: Db, id: string, because: string): void {
+  db.prepare("update subscription set enabled = 0, disabled_because = ? where id = ?").run(because, id)
+  db.prepare("update outbox set state = 'dead', last_problem = ? where subscription = ? and state = 'waiting'").run(
+    because,
+    id,
+  )
+}
+
+/** Marks it as triggered, or says why it is not told now. Inside the transaction that keeps the suggestion. */
+export function trigger(db: Db, id: string, at: number): string | undefined {
+  const row = db.prepare("select enabled, cooldown_ms, last_triggered_at from subscription where id = ?").get(id) as
+    | Pick<Row, "enabled" | "cooldown_ms" | "last_triggered_at">
+    | undefined
+  if (!row) return `There is no subscription ${id} any more.`
+  if (row.enabled === 0) return `The subscription ${id} is off.`
+  if (row.last_triggered_at !== null && at - row.last_triggered_at < row.cooldown_ms)
+    return `The subscription ${id} was told of something less than ${row.cooldown_ms} ms ago.`
+  db.prepare("update subscription set last_triggered_at = ? where id = ?").run(at, id)
+  return undefined
+}
+
+function subscriptionOf(row: Row): Subscription {
+  return {
+    id: row.id,
+    project: row.project,
+    ...(row.session !== null && { session: row.session }),
+    patterns: JSON.parse(row.patterns) as Pattern[],
+    deliver: row.deliver,
+    ...(row.url !== null && { url: row.url }),
+    min_relevance: row.min_relevance,
+    max_per_trigger: row.max_per_trigger,
+    cooldown_ms: row.cooldown_ms,
+    ...(row.last_triggered_at !== null && { last_triggered_at: row.last_triggered_at }),
+    enabled: row.enabled === 1,
+    ...(row.disabled_because !== null && { disabled_because: row.disabled_because }),
+    created_at: row.created_at,
+  }
+}

@@ -1,0 +1,440 @@
+import type { SourceId } from "../../core/conversation.ts"
+import { DAY_MS } from "../../core/dates.ts"
+import { messageOf } from "../../core/error.ts"
+import { isSamePath } from "../../core/path-key.ts"
+import { parseRef, type Ref } from "../../core/ref.ts"
+import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from "../../core/suggestion.ts"
+import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { type Metrics, metricsOf } from "./metrics.ts"
+import { SUGGESTION_MIGRATIONS } from "./migrations.ts"
+import { type Due, due, enqueue, type OutboxCounts, type Outcome, outboxCounts, record, retryDead } from "./outbox.ts"
+import * as subscriptions from "./subscriptions.ts"
+import { judge, type KeptItem, type Learn, resetWeights, weights } from "./verdicts.ts"
+
+/** Whether it is kept, or in words for a person why not. */
+export type Kept = { kept: true; seq: number } | { kept: false; why: string }
+
+export type KeptSuggestion = Omit<Suggestion, "items"> & {
+  /** In the order in which they were made; never reused. */
+  seq: number
+  items: KeptItem[]
+  /** It was only noted that this would have been said. */
+  would: boolean
+  subscription?: string
+}
+
+export type SuggestionFilter = {
+  status?: Status
+  would?: boolean
+  project?: string
+  subscription?: string
+  /** Not made before this time. */
+  from?: number
+  /** Only those with a larger `seq`. They then come oldest first. */
+  after?: number
+  limit: number
+}
+
+export type SaveOptions = { would?: boolean; subscription?: string; once?: boolean }
+
+/** The history's token, and the newest suggestion. */
+export type Observed = { token: string; seq: number }
+
+export type Mute = { type: "kind" | "project"; name: string; at: number }
+
+/**
+ * What dex suggested and what came of it, what the user wants to hear of, and what not. A small file of its own: the
+ * history is not touched by it. Nothing is opened before the first use.
+ */
+export type Suggestions = {
+  /**
+   * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. With `once`, not
+   * where the session was told of one of its items meanwhile.
+   */
+  save(suggestion: Suggestion, how?: SaveOptions): Kept
+  /** The keys of what this session was told; with `would`, of what it would have been told too. Never throws. */
+  seen(source: SourceId, session: string, would?: boolean): Set<string>
+  /** Newest first, unless `after` is given. */
+  list(filter: SuggestionFilter): KeptSuggestion[]
+  /** By its id, or by a beginning that only one has. */
+  get(id: string): KeptSuggestion | undefined
+  /**
+   * Says what came of a suggestion, or of one item in it, and moves the weights by `learn`, once for each item and
+   * verdict. Undefined when there is no such suggestion or item.
+   */
+  setStatus(id: string, status: Status, item?: number, learn?: Learn): KeptSuggestion | undefined
+
+  mute(type: Mute["type"], name: string, at: number): void
+  unmute(type: Mute["type"], name: string): boolean
+  mutes(): Mute[]
+  /** Never throws: without them everything weighs as it was fitted. */
+  weights(): Record<string, number>
+  /** What was learnt is undone; what was said and used stays known. Returns how many weights there were. */
+  resetWeights(): number
+  /** Up to where it was looked at what sessions did with what they were told; undefined where never. */
+  observed(): Observed | undefined
+  saveObserved(observed: Observed): void
+  /** When dex first had something to say; this time, where it never had. */
+  firstAt(now: number): number
+  metrics(from?: number): Metrics
+
+  subscribe(subscription: Subscription, secret?: string): void
+  unsubscribe(id: string): boolean
+  subscriptions(project?: string): Subscription[]
+  secretOf(id: string): string | undefined
+  disable(id: string, because: string): void
+
+  /** What webhooks must be told by now: so many of each subscription, the longest due first. */
+  due(now: number, ofEach: number): Due[]
+  /** When the next one is due; undefined when none waits. */
+  nextDue(): number | undefined
+  record(outcome: Outcome): void
+  retryDead(now: number): number
+  outbox(): OutboxCounts
+
+  /** Another number whenever another process has written. */
+  version(): number
+  /** What is damaged; nothing when all is well. */
+  check(): string[]
+  /**
+   * What quotes these conversations, or was said in them, goes, and its bytes with it; of their projects everything, since an
+   * item may be made of several conversations. Returns how many items went.
+   */
+  forget(refs: readonly Ref[], projects?: readonly string[]): number
+  /** Takes out of what is kept what `redact` finds today. Returns how many suggestions held something. */
+  redactAgain(): number
+  close(): void
+}
+
+export const MOST_SUGGESTIONS = 10_000
+export const KEPT_MS = 180 * DAY_MS
+const PRUNE_EVERY = 64
+const LONGEST_TEXT = 4_000
+const MOST_ITEMS = 20
+const CACHE_KB = 1_000
+
+export type OpenOptions = {
+  /** How long to wait for another process that writes. A hook has no time. */
+  busyMs?: number
+  /** Takes secrets out of what was typed, printed and named at the moment. Without it, whoever saves has done so. */
+  redact?: (text: string) => string
+}
+
+export function openSuggestions(path: string, options: OpenOptions = {}): Suggestions {
+  let opened: Db | undefined
+  const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
+  const said = (error: unknown) => messageOf(explained(error, path))
+  /** What a person asked for may fail, with words; what a hook asks for may not. */
+  const use = <T>(work: (db: Db) => T): T => {
+    try {
+      return work(db())
+    } catch (error) {
+      throw explained(error, path)
+    }
+  }
+  const write = <T>(work: (db: Db) => T): T => use((open) => inTransaction(open, () => work(open)))
+  const orElse = <T>(work: (db: Db) => T, otherwise: T): T => {
+    try {
+      return work(db())
+    } catch {
+      return otherwise // as the contract of whoever calls this says
+    }
+  }
+  return {
+    save: (suggestion, how = {}) => {
+      try {
+        const open = db()
+        const moment = withoutSecrets(suggestion.moment, options.redact)
+        return inTransaction(open, () => save(open, { ...suggestion, moment }, how))
+      } catch (error) {
+        return { kept: false, why: said(error) }
+      }
+    },
+    seen: (source, session, would = false) => orElse((open) => seen(open, source, session, would), new Set()),
+    list: (filter) => use((open) => list(open, filter)),
+    get: (id) => use((open) => get(open, id)),
+    setStatus: (id, status, item, learn) => write((open) => setStatus(open, id, status, item, learn)),
+    mute: (type, name, at) =>
+      write(
+        (open) => void open.prepare("insert or ignore into mute (type, name, at) values (?, ?, ?)").run(type, name, at),
+      ),
+    unmute: (type, name) =>
+      write((open) => open.prepare("delete from mute where type = ? and name = ?").run(type, name).changes > 0),
+    mutes: () => use((open) => open.prepare("select type, name, at from mute order by type, name").all() as Mute[]),
+    observed: () => use(observed),
+    saveObserved: (at) => write((open) => saveObserved(open, at)),
+    weights: () => orElse(weights, {}),
+    resetWeights: () => write(resetWeights),
+    firstAt: (now) => write((open) => firstAt(open, now)),
+    metrics: (from) => use((open) => metricsOf(open, from)),
+    subscribe: (subscription, secret) => write((open) => subscriptions.add(open, subscription, secret)),
+    unsubscribe: (id) => write((open) => subscriptions.remove(open, id)),
+    subscriptions: (project) => use((open) => subscriptions.all(open, project)),
+    secretOf: (id) => use((open) => subscriptions.secretOf(open, id)),
+    disable: (id, because) => write((open) => subscriptions.disable(open, id, because)),
+    due: (now, ofEach) => use((open) => due(open, now, ofEach)),
+    nextDue: () =>
+      use(
+        (open) =>
+          (open.prepare("select min(next_at) from outbox where state = 'waiting'").pluck().get() as number | null) ??
+          undefined,
+      ),
+    record: (outcome) => write((open) => record(open, outcome)),
+    retryDead: (now) => write((open) => retryDead(open, now)),
+    outbox: () => use(outboxCounts),
+    check: () =>
+      use((open) => (open.pragma("quick_check") as { quick_check: string }[]).map((row) => row.quick_check)).filter(
+        (line) => line !== "ok",
+      ),
+    version: () => use((open) => open.pragma("data_version", { simple: true }) as number),
+    forget: (refs, projects = []) =>
+      use((open) => {
+        const gone = inTransaction(open, () => forget(open, refs, projects))
+        emptyLog(open)
+        return gone
+      }),
+    redactAgain: () =>
+      use((open) => {
+        const redacted = inTransaction(open, () => redactAgain(open, options.redact))
+        open.pragma("wal_checkpoint(truncate)")
+        return redacted
+      }),
+    close: () => opened?.close(),
+  }
+}
+
+function save(db: Db, suggestion: Suggestion, { would = false, subscription, once }: SaveOptions): Kept {
+  const { id, moment, items, status, latency_ms } = suggestion
+  if (once && moment.source && moment.session) {
+    const told = seen(db, moment.source, moment.session, would)
+    if (items.some(({ key }) => told.has(key))) return { kept: false, why: "The session was told of it meanwhile." }
+  }
+  if (subscription !== undefined) {
+    const refused = subscriptions.trigger(db, subscription, moment.at)
+    if (refused !== undefined) return { kept: false, why: refused }
+  }
+  const { lastInsertRowid } = db
+    .prepare(
+      `insert into suggestion (id, at, project, source, session, subscription, would, status, latency_ms, moment)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    .run(
+      id,
+      moment.at,
+      moment.project,
+      moment.source ?? null,
+      moment.session ?? null,
+      subscription ?? null,
+      would ? 1 : 0,
+      status,
+      latency_ms,
+      JSON.stringify(bounded(moment)),
+    )
+  const seq = Number(lastInsertRowid)
+  const insert = db.prepare(
+    "insert into item (suggestion, number, kind, key, quotes, relevance, status, body) values (?, ?, ?, ?, ?, ?, ?, ?)",
+  )
+  for (const [i, item] of items.slice(0, MOST_ITEMS).entries()) {
+    const { kind, key, relevance, ...body } = bounded(item)
+    insert.run(seq, i + 1, kind, key, quotedBy(item), relevance, status, JSON.stringify(body))
+  }
+  if (subscription !== undefined) enqueue(db, seq, id, subscription, moment.at)
+  if (seq % PRUNE_EVERY === 0) prune(db, moment.at)
+  return { kept: true, seq }
+}
+
+/** What is happening right now was read by no sync yet, and redacted by nobody. */
+function withoutSecrets(moment: Moment, redact: OpenOptions["redact"] = (text) => text): Moment {
+  const clean = { ...moment }
+  for (const field of ["prompt", "command", "error", "file", "branch", "symbol"] as const) {
+    const said = moment[field]
+    if (said !== undefined) clean[field] = redact(said).slice(0, LONGEST_TEXT)
+  }
+  if (moment.recent_files) clean.recent_files = moment.recent_files.map((path) => redact(path))
+  return clean
+}
+
+function redactAgain(db: Db, redact: OpenOptions["redact"] = (text) => text): number {
+  const touched = new Set<number>()
+  const moments = db.prepare("select seq, moment from suggestion").all() as { seq: number; moment: string }[]
+  const setMoment = db.prepare("update suggestion set moment = ? where seq = ?")
+  for (const { seq, moment } of moments) {
+    const clean = JSON.stringify(withoutSecrets(JSON.parse(moment) as Moment, redact))
+    if (clean === moment) continue
+    setMoment.run(clean, seq)
+    touched.add(seq)
+  }
+  const items = db.prepare("select suggestion, number, key, body from item").all() as ItemText[]
+  const setItem = db.prepare("update item set key = ?, body = ? where suggestion = ? and number = ?")
+  for (const { suggestion, number, key, body } of items) {
+    const said = Object.entries(JSON.parse(body) as Record<string, unknown>)
+    const clean = JSON.stringify(
+      Object.fromEntries(said.map(([name, value]) => [name, typeof value === "string" ? redact(value) : value])),
+    )
+    if (clean === body && redact(key) === key) continue
+    setItem.run(redact(key), clean, suggestion, number)
+    touched.add(suggestion)
+  }
+  return touched.size
+}
+
+type ItemText = { suggestion: number; number: number; key: string; body: string }
+
+/** Long words are cut: this file stays small whatever a prompt or an error holds. */
+function bounded<T extends Moment | Item>(told: T): T {
+  return Object.fromEntries(
+    Object.entries(told).map(([name, value]) => [
+      name,
+      typeof value === "string" && name !== "key" && name !== "project" ? value.slice(0, LONGEST_TEXT) : value,
+    ]),
+  ) as T
+}
+
+/** As forgetting names it. */
+function quotedBy({ ref }: Item): string | null {
+  const named = ref === undefined ? undefined : parseRef(ref)
+  return named?.source === undefined ? null : `${named.source}:${named.prefix}`
+}
+
+/** What still waits to be delivered stays, however old. */
+function prune(db: Db, now: number): void {
+  const gone = db
+    .prepare(
+      `select seq from suggestion where (at < @before
+         or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
+         and seq not in (select suggestion from outbox where state = 'waiting')`,
+    )
+    .pluck()
+    .all({ before: now - KEPT_MS, most: MOST_SUGGESTIONS }) as number[]
+  for (const seq of gone) remove(db, seq)
+}
+
+function remove(db: Db, seq: number): void {
+  db.prepare("delete from item where suggestion = ?").run(seq)
+  db.prepare("delete from outbox where suggestion = ?").run(seq)
+  db.prepare("delete from suggestion where seq = ?").run(seq)
+}
+
+function seen(db: Db, source: SourceId, session: string, would: boolean): Set<string> {
+  const keys = db
+    .prepare(
+      `select i.key from suggestion s join item i on i.suggestion = s.seq
+       where s.source = ? and s.session = ? and s.would <= ?`,
+    )
+    .pluck()
+    .all(source, session, would ? 1 : 0) as string[]
+  return new Set(keys)
+}
+
+type Row = {
+  seq: number
+  id: string
+  subscription: string | null
+  would: number
+  status: Status
+  latency_ms: number
+  moment: string
+}
+const COLUMNS = "seq, id, subscription, would, status, latency_ms, moment"
+
+const MATCHING = `from suggestion
+  where (@status is null or status = @status) and (@would is null or would = @would)
+    and (@project is null or project = @project) and (@subscription is null or subscription = @subscription)
+    and (@from is null or at >= @from) and seq > @after`
+
+function list(
+  db: Db,
+  { status, would, project, subscription, from, after, limit }: SuggestionFilter,
+): KeptSuggestion[] {
+  const newestFirst = db.prepare(`select ${COLUMNS} ${MATCHING} order by seq desc limit @limit`)
+  const oldestFirst = db.prepare(`select ${COLUMNS} ${MATCHING} order by seq limit @limit`)
+  const rows = (after === undefined ? newestFirst : oldestFirst).all({
+    status: status ?? null,
+    would: would === undefined ? null : Number(would),
+    project: project ?? null,
+    subscription: subscription ?? null,
+    from: from ?? null,
+    after: after ?? 0,
+    limit,
+  }) as Row[]
+  return rows.map((row) => whole(db, row))
+}
+
+function get(db: Db, id: string): KeptSuggestion | undefined {
+  if (id === "") return undefined
+  const exact = db.prepare(`select ${COLUMNS} from suggestion where id = ?`).get(id) as Row | undefined
+  if (exact) return whole(db, exact)
+  const rows = db
+    .prepare(`select ${COLUMNS} from suggestion where substr(id, 1, length(@id)) = @id limit 2`)
+    .all({ id }) as Row[]
+  return rows.length === 1 ? whole(db, rows[0]!) : undefined
+}
+
+function whole(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): KeptSuggestion {
+  const items = db
+    .prepare("select number, kind, key, relevance, status, body from item where suggestion = ? order by number")
+    .all(seq) as { number: number; kind: ItemKind; key: string; relevance: number; status: Status; body: string }[]
+  return {
+    seq,
+    id,
+    status,
+    would: would === 1,
+    ...(subscription !== null && { subscription }),
+    latency_ms,
+    moment: JSON.parse(moment) as Moment,
+    items: items.map(({ body, ...item }) => ({
+      ...item,
+      ...(JSON.parse(body) as Omit<Item, "kind" | "key" | "relevance">),
+    })),
+  }
+}
+
+function setStatus(db: Db, id: string, status: Status, number?: number, learn?: Learn): KeptSuggestion | undefined {
+  const suggestion = get(db, id)
+  if (!suggestion || !judge(db, suggestion, status, number, learn)) return undefined
+  return get(db, suggestion.id)
+}
+
+function firstAt(db: Db, now: number): number {
+  db.prepare("insert or ignore into meta (key, value) values ('first_at', ?)").run(String(now))
+  return Number(db.prepare("select value from meta where key = 'first_at'").pluck().get())
+}
+
+function observed(db: Db): Observed | undefined {
+  const of = (key: string) => db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
+  const [token, seq] = [of("observed_token"), of("observed_seq")]
+  return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
+}
+
+function saveObserved(db: Db, { token, seq }: Observed): void {
+  const put = db.prepare("insert or replace into meta (key, value) values (?, ?)")
+  put.run("observed_token", token)
+  put.run("observed_seq", String(seq))
+}
+
+function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): number {
+  let gone = 0
+  const drop = (suggestions: unknown[]) => {
+    for (const seq of suggestions as number[]) {
+      gone += db.prepare("select count(*) from item where suggestion = ?").pluck().get(seq) as number
+      remove(db, seq)
+    }
+  }
+  const saidIn = db.prepare("select seq from suggestion where session = ? and (source is null or source = ?)").pluck()
+  const saidAbout = db.prepare("select seq from suggestion where project = ?").pluck()
+  const spelled = db.prepare("select distinct project from suggestion").pluck().all() as string[]
+  for (const project of projects)
+    for (const spelling of spelled) if (isSamePath(spelling, project)) drop(saidAbout.all(spelling))
+  for (const { source, id } of refs) {
+    drop(saidIn.all(id, source))
+    // A ref may name its conversation by a beginning of its id.
+    gone += db
+      .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
+      .run({ name: `${source}:${id}` }).changes
+    const its = db.prepare("select id from subscription where session = ?").pluck().all(`${source}:${id}`)
+    for (const subscription of its as string[]) subscriptions.remove(db, subscription)
+  }
+  const empty = db.prepare("select seq from suggestion where seq not in (select suggestion from item)").pluck().all()
+  for (const seq of empty as number[]) remove(db, seq)
+  return gone
+}

@@ -1,0 +1,79 @@
+import type { Item, Status } from "../../core/suggestion.ts"
+import type { Db } from "../sqlite/database.ts"
+
+// What came of suggestions, item by item, and the weights that this moves.
+
+export type KeptItem = Item & { number: number; status: Status }
+
+/** New values of the weights that one verdict moves. `before` is what was counted for this item until now. */
+export type Learn = (
+  item: Item,
+  before: number | undefined,
+  after: number,
+  weight: (name: string) => number,
+) => Record<string, number>
+
+const VERDICTS: Partial<Record<Status, number>> = { used: 1, dismissed: 0 }
+
+/** Says what came of all of it, or of one item. False where there is no such item. */
+export function judge(
+  db: Db,
+  { seq, items }: { seq: number; items: KeptItem[] },
+  status: Status,
+  number: number | undefined,
+  learn: Learn | undefined,
+): boolean {
+  if (number !== undefined && !items.some((item) => item.number === number)) return false
+  // Which of several was used is not known unless it was said; what is dismissed is dismissed as a whole.
+  const isOneOfMany = number === undefined && status === "used" && items.length > 1
+  if (isOneOfMany) for (const item of items) if (item.status === "dismissed") takeBack(db, seq, item, learn)
+  for (const item of isOneOfMany ? [] : items) {
+    if (number !== undefined && item.number !== number) continue
+    db.prepare("update item set status = ? where suggestion = ? and number = ?").run(status, seq, item.number)
+    const verdict = VERDICTS[status]
+    if (learn && verdict !== undefined) count(db, seq, item, verdict, learn)
+  }
+  const now = db.prepare("select status from item where suggestion = ?").pluck().all(seq) as Status[]
+  const one = (wanted: Status) => now.includes(wanted)
+  const all = number === undefined || now.every((of) => of === status)
+  const sum: Status = one("used") ? "used" : all ? status : one("shown") || one("dismissed") ? "shown" : "pending"
+  db.prepare("update suggestion set status = ? where seq = ?").run(sum, seq)
+  return true
+}
+
+function count(db: Db, seq: number, item: KeptItem, verdict: number, learn: Learn): void {
+  const before = db
+    .prepare("select counted from item where suggestion = ? and number = ?")
+    .pluck()
+    .get(seq, item.number) as number | null
+  if (before === verdict) return
+  const weight = (name: string) =>
+    (db.prepare("select value from weight where name = ?").pluck().get(name) as number | undefined) ?? 0
+  for (const [name, value] of Object.entries(learn(item, before ?? undefined, verdict, weight)))
+    db.prepare("insert or replace into weight (name, value) values (?, ?)").run(name, value)
+  db.prepare("update item set counted = ? where suggestion = ? and number = ?").run(verdict, seq, item.number)
+}
+
+/** What was dismissed as a whole, and then used, is not dismissed in each of its items. */
+function takeBack(db: Db, seq: number, item: KeptItem, learn: Learn | undefined): void {
+  if (learn) count(db, seq, item, item.relevance, learn)
+  db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
+    seq,
+    item.number,
+  )
+}
+
+export function weights(db: Db): Record<string, number> {
+  return Object.fromEntries(
+    (db.prepare("select name, value from weight").all() as { name: string; value: number }[]).map(({ name, value }) => [
+      name,
+      value,
+    ]),
+  )
+}
+
+/** How many there were. */
+export function resetWeights(db: Db): number {
+  db.prepare("update item set counted = null where counted is not null").run()
+  return db.prepare("delete from weight").run().changes
+}

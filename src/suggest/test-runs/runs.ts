@@ -1,0 +1,95 @@
+import type { Part } from "../../core/conversation.ts"
+import type { StoredMessage } from "../../store/history/store.ts"
+import type { TestRunWrite } from "../../store/knowledge/test-runs.ts"
+import { pathBelow } from "../paths.ts"
+import { type TestCommand, testCommand } from "./commands.ts"
+import { type FailedTest, testOutput } from "./output.ts"
+
+const LONGEST_COMMAND = 300
+
+/**
+ * The runs of tests in a conversation whose outcome is known, oldest first. Paths are relative to the project where they are
+ * below it. `complete`: every test that it ran and that is not among the failures has passed. Pure.
+ */
+export function testRunsIn(messages: StoredMessage[], project: string): TestRunWrite[] {
+  const told = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
+  const results = new Map(
+    told.flatMap(({ parts }) =>
+      parts.flatMap((part) =>
+        part.type === "tool_result" && part.call_id !== undefined ? [[part.call_id, part] as const] : [],
+      ),
+    ),
+  )
+  return told.flatMap(({ effects, number, at }) =>
+    effects.flatMap((effect) => {
+      const test = effect.type === "command" ? testCommand(effect.command) : undefined
+      if (effect.type !== "command" || test === undefined) return []
+      const result: (Part & { type: "tool_result" }) | undefined =
+        effect.call_id === undefined ? undefined : results.get(effect.call_id)
+      const run = runOf(test, result?.text || effect.error || "", effect.failed, project)
+      if (run === undefined) return []
+      return [{ number, ...(at !== undefined && { at }), command: effect.command.slice(0, LONGEST_COMMAND), ...run }]
+    }),
+  )
+}
+
+/** What cuts lines out of the middle or the end; a tail keeps the counts. */
+const CUTS = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
+
+function isCut(through: string, output: string): boolean {
+  return through.split("|").some((program) => {
+    const [name = "", ...args] = program.trim().split(/\s+/)
+    if (name !== "head") return CUTS.test(name)
+    const most = Number(/(\d+)$/.exec(args.join(" "))?.[1] ?? 10)
+    return output.split("\n", most + 1).length >= most
+  })
+}
+
+function runOf(
+  test: TestCommand,
+  output: string,
+  failed: boolean | undefined,
+  project: string,
+): Omit<TestRunWrite, "number" | "at" | "command"> | undefined {
+  const told = testOutput(output)
+  const cut = test.through !== undefined && isCut(test.through, output)
+  const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
+  const hasFailed = told === undefined ? byStatus : told.failed > 0
+  // Without counts the end of a cut output says nothing of the rest; a failure in it is one all the same.
+  if (hasFailed === undefined || (!hasFailed && cut && told?.counted !== true)) return undefined
+  // A run that says nothing and ends well may have found no tests.
+  if (told === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
+  const failures = (told?.failures ?? []).map((failure) => inProject(failure, test, project))
+  const namesAll =
+    told !== undefined &&
+    failures.length >= told.failed &&
+    (told.counted || test.through === undefined) &&
+    told.runner !== "cargo"
+  return {
+    runner: test.runner === "script" ? (told?.runner ?? test.runner) : test.runner,
+    kind: test.kind,
+    script: test.runner === "script",
+    folder: test.folder === undefined ? "" : (folderBelow(project, test.folder) ?? test.folder),
+    targets: test.targets.map((target) => pathBelow(project, target) ?? target),
+    filter: test.filter,
+    outcome: hasFailed ? "failed" : "passed",
+    failed: told?.failed ?? (hasFailed ? 1 : 0),
+    ...(told?.passed !== undefined && { passed: told.passed }),
+    failures,
+    complete: !test.partial && (!hasFailed || (namesAll && !test.stops)),
+  }
+}
+
+function folderBelow(project: string, folder: string): string | undefined {
+  if (folder.replace(/\/$/, "") === project || folder === ".") return ""
+  return pathBelow(project, folder)?.replace(/\/$/, "")
+}
+
+function inProject({ test, file, message }: FailedTest, { folder }: TestCommand, project: string): FailedTest {
+  if (file === undefined) return { test, ...(message !== undefined && { message }) }
+  const below = pathBelow(project, file) ?? file
+  const within = folder === undefined ? "" : (folderBelow(project, folder) ?? "")
+  const path = within === "" || file.startsWith("/") || below.startsWith(`${within}/`) ? below : `${within}/${below}`
+  const name = test.startsWith(file) ? `${path}${test.slice(file.length)}` : test
+  return { test: name, file: path, ...(message !== undefined && { message }) }
+}

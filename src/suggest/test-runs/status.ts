@@ -1,0 +1,160 @@
+import { formatRef } from "../../core/ref.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import { type KnownTestRun, reportedFailures, reportedPassing, testRuns } from "../../store/knowledge/test-runs.ts"
+
+/** A test that failed when it was last seen to run. Nobody has run it for this. */
+export type FailingTest = {
+  test: string
+  file?: string
+  message?: string
+  at: number
+  /** The run that failed, or the report's path. */
+  ref?: string
+  report?: string
+  command?: string
+  /** Nobody else's words can stand in it. */
+  is_own_words: boolean
+}
+
+/** A run that failed without naming its tests. */
+export type FailingRun = {
+  command: string
+  failed: number
+  at: number
+  ref: string
+  is_own_words: boolean
+}
+
+export type TestStatus = { tests: FailingTest[]; runs: FailingRun[] }
+
+/** What happened before that many runs is no longer known. */
+const MOST_RUNS = 500
+const MOST_REPORTED = 2_000
+
+/** What is failing in a project as last known, newest first: the newest word on each test counts, wherever it was said. */
+export function failing(db: Knowledge, project: string, file?: string): TestStatus {
+  const open = new Map<string, Open>()
+  const runs = testRuns(db, project, MOST_RUNS)
+  const reported = reportedFailures(db, project, MOST_REPORTED)
+  const events = [
+    ...runs.map((run) => ({ at: run.at, happen: () => followRun(open, run) })),
+    ...reported.map(({ key, report, ...failure }) => ({
+      at: failure.at,
+      // A report may have come with the repository, and say what somebody wants an agent to read.
+      happen: () => void open.set(key, { key, failure: { ...failure, report, is_own_words: false } }),
+    })),
+  ].sort((a, b) => a.at - b.at)
+  for (const { happen } of events) happen()
+  const left = [...open.values()]
+    .filter(({ key, failure }) => !failure.test || (reportedPassing(db, project, key) ?? 0) <= failure.at)
+    .filter((one) => file === undefined || concerns(one, file))
+    .sort((a, b) => b.failure.at - a.failure.at)
+  return {
+    tests: left.flatMap(({ failure: { test, ...rest } }) => (test === undefined ? [] : [{ test, ...rest }])),
+    runs: left.flatMap(({ failure, run }) =>
+      failure.test === undefined && run
+        ? [{ command: run.command, failed: run.failed, at: run.at, ref: refOf(run), is_own_words: run.is_own_words }]
+        : [],
+    ),
+  }
+}
+
+type Open = { key: string; failure: Omit<FailingTest, "test"> & { test?: string }; run?: KnownTestRun }
+
+function followRun(open: Map<string, Open>, run: KnownTestRun): void {
+  if (run.complete) for (const [key, one] of open) if (covers(run, one)) open.delete(key)
+  const { at, command, is_own_words } = run
+  const common = { at, command, ref: refOf(run), is_own_words }
+  for (const failure of run.failures) {
+    const key = testKey(failure.test)
+    open.set(key, { key, run, failure: { ...failure, ...common } })
+  }
+  if (run.outcome === "passed" || run.failures.length > 0) return
+  const key = JSON.stringify([run.kind, run.folder, run.targets, run.filter])
+  open.set(key, { key, run, failure: common })
+}
+
+const refOf = ({ source, id, number }: KnownTestRun) => formatRef({ source, id, number })
+
+/** The words of a test's name, which are the same in a terminal and in a report. */
+export function testKey(test: string): string {
+  return (
+    test
+      .replaceAll(/\.py\b/g, "")
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu)
+      ?.join(" ") ?? test
+  )
+}
+
+/** True where the run would have failed again if this still did. */
+function covers(run: KnownTestRun, one: Open): boolean {
+  return isSameKind(run, one.run) && isWithin(run, one) && isNamed(run, one)
+}
+
+/**
+ * One script may run other tests than another; a runner that was started by hand runs what its own script does, but not
+ * those that are kept apart.
+ */
+function isSameKind(run: KnownTestRun, before: KnownTestRun | undefined): boolean {
+  if (before === undefined || run.kind === before.kind) return true
+  return run.runner === before.runner && run.script !== before.script && apart(run.kind) === apart(before.kind)
+}
+
+function apart(kind: string): string | undefined {
+  return /(?:^|[^a-z])(integration|e2e|acceptance|system|browser|smoke|slow)(?![a-z])/.exec(kind)?.[1]
+}
+
+function isWithin(run: KnownTestRun, { failure, run: before }: Open): boolean {
+  const below = (path: string, folder: string) => folder === "" || path === folder || path.startsWith(`${folder}/`)
+  if (run.targets.length === 0 || run.targets.includes(""))
+    return run.folder === "" || before?.folder === run.folder || below(failure.file ?? "", run.folder)
+  const targets = run.targets.map((target) => placed(run, target))
+  const isTold = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
+  if (failure.file?.includes("/") && isTold(failure.file)) return true
+  if (failure.file !== undefined && targets.some((target) => !/[./]/.test(target) && failure.file!.includes(target)))
+    return true
+  return (
+    before !== undefined &&
+    before.targets.length > 0 &&
+    before.targets.every((target) => isTold(placed(before, target)))
+  )
+}
+
+function placed({ folder }: KnownTestRun, target: string): string {
+  return folder === "" || target.startsWith(`${folder}/`) ? target : `${folder}/${target}`
+}
+
+function isNamed(run: KnownTestRun, { failure, run: before }: Open): boolean {
+  if (run.filter.length === 0) return true
+  if (failure.test === undefined) return before?.filter.join("|") === run.filter.join("|")
+  const words = ` ${testKey(failure.test)}`
+  return run.filter.some((name) => words.includes(testKey(name)))
+}
+
+/** A test is about a file that it stands in, or that has its name. */
+function concerns({ failure, run }: Open, file: string): boolean {
+  const named = failure.file ?? ""
+  if (named !== "" && (named === file || named.endsWith(`/${file}`) || file.endsWith(`/${named}`))) return true
+  if (named !== "" && stem(named) === stem(file)) return true
+  const folder = file.split("/").slice(0, -1).join("/")
+  if (named === "" && run?.runner === "go") return run.targets.some((target) => target === folder)
+  return (
+    named === "" &&
+    failure.test !== undefined &&
+    ` ${testKey(failure.test)} `.includes(` ${testKey(file.replace(/\.\w+$/, ""))} `)
+  )
+}
+
+/** `auth.test.ts`, `auth_test.go`, `test_auth.py`, `AuthTest.java` and `auth.ts` are about the same thing. */
+function stem(path: string): string {
+  return path
+    .split("/")
+    .at(-1)!
+    .replace(/\.\w+$/, "")
+    .replace(/\.(?:test|spec|e2e|cy|stories)$/i, "")
+    .replace(/[_-](?:test|spec)$/i, "")
+    .replace(/^(?:test|spec)[_-]/i, "")
+    .replace(/(?:Tests?|Spec)$/, "")
+    .toLowerCase()
+}

@@ -1,0 +1,118 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { checkAnswer, holdsQuote } from "../../src/answers/cited.ts"
+import type { Passage } from "../../src/answers/passages.ts"
+import { quoteFrom } from "../../src/answers/quote.ts"
+
+const passages = [
+  "The hook test was flaky because the port was taken. We now bind to port 0.",
+  "See https://example.com/hooks for the list.\nRetry after 2 s, then 4 s.",
+].map(
+  (text, i): Passage => ({
+    n: i + 1,
+    ref: `claude_code:a#${i + 1}`,
+    conversation: { source: "claude_code", id: "a" },
+    title: "",
+    origins: ["agent"],
+    text,
+  }),
+)
+const passage = (n: number) => passages[n - 1]
+const kept = (answer: string) => checkAnswer(answer, passage).kept.map(({ text }) => text)
+
+test("a sentence stays when it cites what was read", () => {
+  expect(kept("The port was taken [1]. It retries twice. [2] Nobody knows why.")).toEqual([
+    "The port was taken [1].",
+    "It retries twice. [2]",
+  ])
+  expect(checkAnswer("No source here. Nor here [7].", passage)).toEqual({
+    kept: [],
+    dropped: { no_source: 2, wrong_quote: 0, foreign_link: 0 },
+  })
+})
+
+test("a number that nothing has is taken out of a sentence that has another", () => {
+  expect(kept("It binds to port 0 [1][9].")).toEqual(["It binds to port 0 [1]."])
+})
+
+test("a quotation must stand in what is cited, but for spaces and what it says it leaves out", () => {
+  expect(kept('It says "Retry after 2 s, then 4 s." [2]')).toHaveLength(1)
+  expect(kept("It says “The hook test was … bind to port 0.” [1]")).toHaveLength(1)
+  expect(checkAnswer('It says "Retry after 9 s, then 4 s." [2]', passage).dropped.wrong_quote).toBe(1)
+  expect(checkAnswer('It says "Retry after 2 s, then 4 s." [1]', passage).dropped.wrong_quote).toBe(1)
+})
+
+test("a link must stand in what is cited", () => {
+  expect(kept("The list is at https://example.com/hooks. [2]")).toHaveLength(1)
+  for (const link of ["https://example.com/other", "http://evil.test/?q=1", "www.evil.test", "javascript:alert(1)"])
+    expect(checkAnswer(`The list is at ${link} [2]`, passage).dropped.foreign_link).toBe(1)
+})
+
+test("code belongs to the sentence before it, and goes with it", () => {
+  const code = "```js\nlisten(0)\n```"
+  expect(kept(`Bind to port 0 [1]:\n${code}`)).toEqual(["Bind to port 0 [1]:", code])
+  expect(kept(`Bind to some port:\n${code}`)).toEqual([])
+})
+
+test("whatever a model says, what is kept cites only what was read, and quotes only what is there", () => {
+  const word = fc.constantFrom(
+    "port",
+    "0",
+    "[1]",
+    "[2]",
+    "[3]",
+    "[99]",
+    ".",
+    "!",
+    "\n",
+    '"The hook test was flaky"',
+    '"The hook test was fine"',
+    "https://example.com/hooks",
+    "https://evil.test/a",
+    "```",
+    "- ",
+    "“bind to port 0.”",
+  )
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 60 }), (words) => {
+      for (const { text, numbers } of checkAnswer(words.join(" "), passage).kept) {
+        expect(numbers.length).toBeGreaterThan(0)
+        expect(numbers.every((n) => n === 1 || n === 2)).toBe(true)
+        expect(text).not.toMatch(/\[(?:3|99)\]|evil\.test|was fine/)
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+test("a quote is a part of the text, exactly, and not longer than asked", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: "binary", maxLength: 2000 }),
+      fc.array(fc.string({ minLength: 1, maxLength: 8 }), { maxLength: 6 }),
+      fc.integer({ min: 20, max: 400 }),
+      (text, words, most) => {
+        const quote = quoteFrom(
+          text,
+          words,
+          words.map(() => 1),
+          most,
+        )
+        expect(text).toContain(quote)
+        expect(quote.length).toBeLessThanOrEqual(most)
+        expect(holdsQuote(text, quote) || quote.includes("…")).toBe(true)
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})
+
+test("a quote holds the words that tell most", () => {
+  const text =
+    "First we looked around.\nThe build failed on arm64. Then the cache was cleared, and it passed on arm64.\nDone."
+  expect(quoteFrom(text, ["cache", "arm64"], [5, 1])).toBe("Then the cache was cleared, and it passed on arm64.")
+})
+
+test("where no word stands there, a quote is the first thing that is said", () => {
+  expect(quoteFrom("```\n# x\nThe cache is cleared first.\n```", ["walrus"], [1])).toBe("The cache is cleared first.")
+})
