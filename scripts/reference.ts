@@ -3,4 +3,4 @@ import { writeFileSync } from "node:fs"
 import { commands } from "../src/cli/commands.ts"
 import { referencePage } from "../src/cli/reference.ts"
 
-writeFileSync(new URL("../docs/reference.md", import.meta.url), referencePage(commands as never))
+writeFileSync(new URL("../docs/reference.md", import.meta.url), referencePage(commands.map(({ tool }) => tool)))

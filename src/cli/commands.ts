@@ -3,10 +3,130 @@ import { chat } from "../answers/chat.ts"
 import { digest } from "../answers/digest.ts"
 import { map } from "../answers/map.ts"
 import { rules } from "../answers/rules.ts"
-import type { Tool } from "../core/tool.ts"
-import { tools } from "../tools/index.ts"
+import { dexHome } from "../config/home.ts"
+import { backup, importHistory, restore } from "../tools/backup.ts"
+import { config } from "../tools/config.ts"
+import { decisions } from "../tools/decisions.ts"
+import { docs } from "../tools/docs.ts"
+import { doctor } from "../tools/doctor.ts"
+import { evaluate } from "../tools/eval.ts"
+import { fix } from "../tools/fix.ts"
+import { forget, makePrivate } from "../tools/forget.ts"
+import { gc } from "../tools/gc.ts"
+import { get } from "../tools/get.ts"
+import { guide } from "../tools/guide.ts"
+import { handover } from "../tools/handover.ts"
+import { list } from "../tools/list.ts"
+import { mute } from "../tools/mute.ts"
+import { read } from "../tools/read.ts"
+import { resume } from "../tools/resume.ts"
+import { scan } from "../tools/scan.ts"
+import { search } from "../tools/search.ts"
+import { sources } from "../tools/sources.ts"
+import { stats } from "../tools/stats.ts"
+import { subscribe, subscriptions, unsubscribe } from "../tools/subscriptions.ts"
+import { suggest } from "../tools/suggest.ts"
+import { feedback, suggestions } from "../tools/suggestions.ts"
+import { reindex, sync } from "../tools/sync.ts"
+import { tests } from "../tools/tests.ts"
+import { timeline } from "../tools/timeline.ts"
+import { trace } from "../tools/trace.ts"
+import { traces } from "../tools/traces.ts"
+import { type Command, command } from "./command.ts"
 import { install, uninstall } from "./install.ts"
-import { watch } from "./watch.ts"
+import { isLong, watch } from "./watch.ts"
 
-/** Everything that is declared, in the order in which help shows it: the tools, and what only a terminal has. */
-export const commands = [...tools, ask, chat, map, digest, rules, install, uninstall, watch] as readonly Tool<never>[]
+const keeping = () => import("./print/keeping.ts")
+const suggesting = () => import("./print/suggestions.ts")
+const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
+
+/** Every command, in the order in which help shows it, with how a terminal shows what it answers. */
+export const commands: readonly Command[] = [
+  command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
+  command(list, { view: async () => (await import("./print/list.ts")).printList }),
+  command(get, { view: async () => (await import("./print/show.ts")).printShow }),
+  command(timeline, { view: async () => (await import("./print/lines.ts")).printTimeline }),
+  command(scan, { view: async () => (await import("./print/lines.ts")).printScan }),
+  command(read, { view: async () => (await import("./print/read.ts")).printRead }),
+  command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
+  command(handover, { view: async () => (await import("./print/handover.ts")).printHandover }),
+  command(fix, { view: async () => (await import("./print/fix.ts")).printFix }),
+  command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest }),
+  command(tests, { view: async () => (await import("./print/tests.ts")).printTests }),
+  command(decisions, { view: async () => (await import("./print/decisions.ts")).printDecisions }),
+  command(suggestions, { view: async () => (await suggesting()).printSuggestions }),
+  command(feedback, { view: async () => (await suggesting()).printFeedback }),
+  command(subscribe, { view: async () => (await suggesting()).printSubscribed }),
+  command(subscriptions, { view: async () => (await suggesting()).printSubscriptions }),
+  command(unsubscribe, { view: async () => (await suggesting()).printUnsubscribed }),
+  command(docs, { view: async () => (await import("./print/docs.ts")).printDocs }),
+  command(traces, { view: async () => (await import("./print/trace.ts")).printTraces }),
+  command(trace, { view: async () => (await import("./print/trace.ts")).printTrace }),
+  command(stats, {
+    view: async () => (await keeping()).printStats,
+  }),
+  command(guide, { view: async () => (await import("./print/guide.ts")).printGuide }),
+  command(sync, {
+    view: async () => (await keeping()).printSync,
+    stops: { keeps: "What was read is kept; " },
+    streams: true,
+  }),
+  command(sources, { view: async () => (await keeping()).printSources }),
+  command(doctor, { view: async () => (await keeping()).printDoctor }),
+  command(forget, {
+    view: async () => (await keeping()).printForget,
+    confirm: async (output) =>
+      output.asked === true && (await import("./confirm-forgetting.ts")).confirmForgetting(output),
+  }),
+  command(makePrivate, { view: async () => (await keeping()).printPrivate }),
+  command(mute, { view: async () => (await keeping()).printMute }),
+  command(reindex, { view: async () => (await keeping()).printReindex }),
+  command(gc, { view: async () => (await keeping()).printGc }),
+  command(backup, { view: async () => (await import("./print/backup.ts")).printBackup }),
+  command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
+  command(importHistory, { view: async () => (await import("./print/backup.ts")).printImport }),
+  command(evaluate, {
+    view: async () => (await import("./print/eval.ts")).printEval,
+    // A measure has a folder to remove, whoever ends it.
+    stops: { keeps: "", signals: ["SIGTERM", "SIGHUP"] },
+  }),
+  command(config, { view: async () => (await import("./print/config.ts")).printConfig }),
+  command(ask, {
+    before: async (input) => (await import("./ask-use-case.ts")).withUseCase(input),
+    view: async () => (await import("./print/ask.ts")).printAsk,
+  }),
+  command(chat, {
+    before: async (input) =>
+      input.query === undefined || input.interactive || input.opencode
+        ? input
+        : (await import("./ask-use-case.ts")).withUseCase(input),
+    instead: async (input, json) => (json ? undefined : (await import("./chat.ts")).chatCommand(input)),
+    view: async () => (await import("./print/ask.ts")).printAsk,
+  }),
+  command(map, {
+    view: async () => (await import("./print/map.ts")).printMap,
+    stops: WHAT_WAS_ANSWERED,
+  }),
+  command(digest, {
+    view: async () => (await import("./print/digest.ts")).printDigest,
+    stops: WHAT_WAS_ANSWERED,
+  }),
+  command(rules, {
+    view: async () => (await import("./print/map.ts")).printMap,
+    stops: WHAT_WAS_ANSWERED,
+  }),
+  command(install, {
+    before: async (input) => (await import("./confirm-wiring.ts")).withHooksChoice(input, dexHome(process.env).dir),
+    confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmInstall(...of),
+    view: async () => (await import("./print/install.ts")).printInstall,
+  }),
+  command(uninstall, {
+    confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmUninstall(...of),
+    view: async () => (await import("./print/install.ts")).printUninstall,
+  }),
+  command(watch, {
+    instead: async (input, json) => (isLong(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined),
+    confirm: async (output) => output.asked === true && (await import("./confirm-service.ts")).confirmService(output),
+    view: async () => (await import("./print/watch.ts")).printWatch,
+  }),
+]

@@ -7,19 +7,23 @@ import { diffLines, type WiringOutput } from "./print/install.ts"
 import { many, shortPath } from "./print/words.ts"
 
 /**
- * Asks what must be asked before a command changes agents' settings. True where it is to be carried out now; throws a
- * DexError when the answer is no or nobody can be asked.
+ * Asks what must be asked before agents' settings are changed. True where it is to be carried out now; throws a DexError
+ * when the answer is no or nobody can be asked.
  */
-export async function confirmWiring(
-  command: "install" | "uninstall",
-  input: { yes?: boolean; check?: boolean },
+export async function confirmInstall(
   output: WiringOutput,
+  input: { yes?: boolean; check?: boolean },
   dex: Dex,
 ): Promise<boolean> {
-  if (output.asked) await confirmChanges(output, dex.machine.home)
-  const mayAsk = command === "install" && !input.yes && !input.check && output.agents.some(({ found }) => found)
+  await confirmUninstall(output, input, dex)
+  const mayAsk = !input.yes && !input.check && output.agents.some(({ found }) => found)
   const asked = mayAsk && (await askForPrivate(dex))
   return output.asked || asked
+}
+
+export async function confirmUninstall(output: WiringOutput, _: object, dex: Dex): Promise<boolean> {
+  if (output.asked) await confirmChanges(output, dex.machine.home)
+  return output.asked
 }
 
 /**

@@ -33,9 +33,7 @@ export async function showHome(): Promise<number> {
       signal: stop.signal,
     })
     view.stop()
-    const found = (await sources.run(dex as never, {} as never)) as {
-      sources: { source: string; kept: number; messages: number }[]
-    }
+    const found = await sources.run(dex, {})
     const kept = found.sources.filter((source) => source.kept > 0)
     if (kept.length === 0) {
       say("No conversations were found yet. dex reads Claude Code, Codex, OpenCode, Cursor and Gemini CLI.")

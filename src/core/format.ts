@@ -1,4 +1,4 @@
-import type { Message, Part } from "./conversation.ts"
+import type { Part } from "./conversation.ts"
 import { estimateTokens } from "./tokens.ts"
 
 export const FORMATS = ["full", "stripped", "user_only", "outline"] as const
@@ -8,26 +8,35 @@ export type Format = (typeof FORMATS)[number]
 const CALL_CHARS = 400
 const OUTLINE_CHARS = 100
 
+/** What the text of a part is made of, as it is kept and as a tool gives it. */
+type ShownPart = Pick<Part, "type" | "text"> & {
+  origin: string
+  tool?: string
+  is_error?: boolean
+  mime?: string
+  bytes?: number
+}
+
 /**
  * A message as a reader gets it in a format. `full` is everything; `stripped` replaces tool outputs and injected text by
  * their size; `user_only` is a person's words, empty where there are none; `outline` is the first line. Parts that
  * `whole` chooses are given in full whatever the format.
  */
-export function messageText(
-  message: Pick<Message, "parts">,
+export function messageText<P extends ShownPart>(
+  message: { parts: readonly P[] },
   format: Format,
-  whole: (part: Part) => boolean = () => false,
+  whole: (part: P) => boolean = () => false,
 ): string {
   if (format === "outline") return outlineOf(message)
   const pieces = message.parts.map((part) => partText(part, whole(part) ? "full" : format))
   return pieces.filter((text) => text !== "").join("\n\n")
 }
 
-export function messageTokens(message: Pick<Message, "parts">, format: Format): number {
+export function messageTokens(message: { parts: readonly ShownPart[] }, format: Format): number {
   return estimateTokens(messageText(message, format))
 }
 
-function partText(part: Part, format: Exclude<Format, "outline">): string {
+function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
   if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : ""
   const whole = format === "full"
   switch (part.type) {
@@ -49,7 +58,7 @@ function partText(part: Part, format: Exclude<Format, "outline">): string {
 }
 
 /** The first line that says something: a person's or the agent's words before a tool's. */
-function outlineOf(message: Pick<Message, "parts">): string {
+function outlineOf(message: { parts: readonly ShownPart[] }): string {
   const parts = message.parts.filter((part) => partText(part, "stripped").trim() !== "")
   const spoken = parts.find((part) => part.type === "text" && part.origin !== "injected")
   const first = spoken ?? parts.find((part) => part.type !== "thinking") ?? parts[0]

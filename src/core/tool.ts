@@ -43,7 +43,13 @@ export type CliForm = {
   example: string
 }
 
-/** Keeps the types of one declaration; the list of all tools does not need them. */
-export function defineTool<Context, I extends Schema, O extends Schema>(tool: Tool<Context, I, O>): Tool<Context> {
-  return tool as unknown as Tool<Context>
+export function defineTool<Context, I extends Schema, O extends Schema>(
+  tool: Tool<Context, I, O>,
+): Tool<Context, I, O> {
+  return tool
 }
+
+/** What a declared tool is given, with its defaults filled in. */
+export type InputOf<T> = T extends Tool<never, infer I, infer _> ? Infer<I> : never
+/** What it answers: every face is typed by this. */
+export type OutputOf<T> = T extends Tool<never, infer _, infer O> ? Infer<O> : never

@@ -6,7 +6,9 @@ import {
   ResourceNotFoundError,
 } from "@modelcontextprotocol/server"
 import { isDexError, messageOf } from "../core/error.ts"
+import type { OutputOf } from "../core/tool.ts"
 import { safeLine } from "../render/terminal.ts"
+import type { list } from "../tools/list.ts"
 import { inCalls } from "./calls.ts"
 import { MOST_TOKENS, offered } from "./definitions.ts"
 import { type Asked, runCall, type ServerParts, type Told } from "./run-call.ts"
@@ -29,15 +31,7 @@ export const TEMPLATES = [
   },
 ]
 
-type Row = {
-  id: string
-  title: string
-  project: string
-  source: string
-  date: string
-  message_count: number
-  estimated_tokens: number
-}
+type Listed = OutputOf<typeof list>
 
 /** The newest conversations, as dex_list tells them: private projects stay private. */
 export async function listResources(
@@ -50,7 +44,7 @@ export async function listResources(
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "This cursor is not one of ours. List without one.")
   const limit = Math.min(PAGE, MOST_LISTED - offset)
   const told = await askAs("dex_list", { limit, offset, max_tokens: MOST_TOKENS }, asked, parts)
-  const { conversations, next_offset } = told.output as { conversations: Row[]; next_offset?: number }
+  const { conversations, next_offset } = told.output as Listed
   const more = next_offset !== undefined && next_offset < MOST_LISTED
   return { resources: conversations.map(resourceOf), ...(more && { nextCursor: String(next_offset) }) }
 }
@@ -64,7 +58,15 @@ export async function readResource(uri: string, asked: Asked, parts: ServerParts
   return { contents: [{ uri, mimeType: MIME, text: told.text }] }
 }
 
-function resourceOf({ id, title, project, source, date, message_count, estimated_tokens }: Row) {
+function resourceOf({
+  id,
+  title,
+  project,
+  source,
+  date,
+  message_count,
+  estimated_tokens,
+}: Listed["conversations"][number]) {
   const where = [source, safeLine(project), date.slice(0, 10)].filter(Boolean).join(" · ")
   return {
     uri: `${PREFIX}${encodeURIComponent(id)}`,

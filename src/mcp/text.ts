@@ -1,5 +1,14 @@
 import { hitRef } from "../core/ref.ts"
+import type { OutputOf, Tool } from "../core/tool.ts"
 import { safe, safeLine } from "../render/terminal.ts"
+import type { Dex } from "../tools/context.ts"
+import { get } from "../tools/get.ts"
+import { guide } from "../tools/guide.ts"
+import { list } from "../tools/list.ts"
+import { search } from "../tools/search.ts"
+import { stats } from "../tools/stats.ts"
+import { suggest } from "../tools/suggest.ts"
+import { timeline } from "../tools/timeline.ts"
 import { call, callOf, inCalls } from "./calls.ts"
 import { type Offered, USUAL_TOKENS } from "./definitions.ts"
 
@@ -10,40 +19,37 @@ type Names = readonly Offered[]
 
 /** The text form of an answer. Undefined: there is none, the JSON says it. */
 export function textOf(name: string, output: unknown, offered: Names): string | undefined {
-  const lines = FORMS[name]?.(output as never, offered)
+  const lines = FORMS.get(name)?.(output, offered)
   return lines?.filter((line) => line !== undefined).join("\n")
 }
 
 type Line = string | undefined
-const FORMS: Record<string, (output: never, offered: Names) => Line[]> = {
-  dex_search: searchLines,
-  dex_list: listLines,
-  dex_get: getLines,
-  dex_timeline: timelineLines,
-  context_suggest: suggestLines,
-  dex_stats: statsLines,
-  dex_guide: guideLines,
+type Form = (output: unknown, offered: Names) => Line[]
+const FORMS = new Map([
+  form(search, searchLines),
+  form(list, listLines),
+  form(get, getLines),
+  form(timeline, timelineLines),
+  form(suggest, suggestLines),
+  form(stats, statsLines),
+  form(guide, guideLines),
+])
+
+/** A form that does not fit its tool does not compile. */
+function form<T extends Tool<Dex>>(tool: T, lines: (output: OutputOf<T>, offered: Names) => Line[]): [string, Form] {
+  return [tool.mcp!.name, lines as Form]
 }
 
-type Listed = {
-  id: string
-  title: string
-  project: string
-  source: string
-  date: string
-  kind: string
-  message_count: number
-  estimated_tokens: number
-  superseded?: boolean
-}
-type Hit = Listed & { snippet: string; message_index: number; role?: string; origin?: string; more_matches: number }
-type Found = {
-  results: Hit[]
-  total: number
-  total_is_at_least?: boolean
-  degraded?: string[]
-  notes: string[]
-}
+type Found = OutputOf<typeof search>
+type Listed = OutputOf<typeof list>
+type Got = OutputOf<typeof get>
+type Timeline = OutputOf<typeof timeline>
+type Suggested = OutputOf<typeof suggest>
+type Item = NonNullable<Suggested["waiting"]>[number]["items"][number]
+type Thing = Pick<Item, "kind" | "title" | "summary" | "reason" | "relevance" | "ref" | "file"> & { number?: number }
+type Stats = OutputOf<typeof stats>
+type Guide = OutputOf<typeof guide>
+type Row = Pick<Found["results"][number], keyof Listed["conversations"][number] & keyof Found["results"][number]>
 
 /** A get of one message reads two before it and two after. */
 const AROUND = 5
@@ -70,21 +76,12 @@ function searchLines({ results, total, total_is_at_least, degraded, notes }: Fou
   ]
 }
 
-function aroundTokens({ message_count, estimated_tokens }: Listed): number {
+function aroundTokens({ message_count, estimated_tokens }: Row): number {
   return Math.ceil((estimated_tokens * Math.min(AROUND, message_count)) / Math.max(1, message_count))
 }
 
-type List = {
-  collections?: { name: string; origin: string; project?: string; documents: number; sections: number }[]
-  conversations: (Listed & { lines_added: number; lines_removed: number; files: number; commits: number })[]
-  total: number
-  left_out: Record<string, number>
-  next_offset?: number
-  continue_with?: string
-}
-
 function listLines(
-  { collections, conversations, total, left_out, next_offset, continue_with }: List,
+  { collections, conversations, total, left_out, next_offset, continue_with }: Listed,
   offered: Names,
 ): Line[] {
   if (collections) return collectionLines(collections)
@@ -109,7 +106,7 @@ function listLines(
   ]
 }
 
-function collectionLines(collections: NonNullable<List["collections"]>): Line[] {
+function collectionLines(collections: NonNullable<Listed["collections"]>): Line[] {
   const [first] = collections
   return [
     `${collections.length} collections of documents.`,
@@ -121,32 +118,7 @@ function collectionLines(collections: NonNullable<List["collections"]>): Line[] 
   ]
 }
 
-type Head = Pick<Listed, "id" | "title" | "project" | "source" | "date" | "kind" | "superseded">
-type Cut = { continue_with: string }
-type Got = {
-  conversations: (Head & {
-    parent?: string
-    fork_of?: string
-    archived?: boolean
-    files: string[]
-    hidden_parts?: number
-    has_more_before?: boolean
-    has_more_after?: boolean
-    truncated?: Cut & { messages_left_out: number }
-    messages: {
-      index: number
-      role: string
-      origin: string
-      date?: string
-      content: string
-      tokens: number
-      state?: string
-      cut?: Cut & { characters_left_out: number }
-    }[]
-  })[]
-  left_out?: Cut & { conversations: number }
-}
-
+type Head = Pick<Row, "id" | "title" | "project" | "date" | "kind" | "superseded"> & { source?: string }
 function getLines({ conversations, left_out }: Got, offered: Names): Line[] {
   return [
     ...conversations.flatMap((one) => [
@@ -173,16 +145,6 @@ function getLines({ conversations, left_out }: Got, offered: Names): Line[] {
   ]
 }
 
-type Timeline = Head & {
-  message_index: number
-  lines: string[]
-  others?: { id: string; title: string }[]
-  has_more_before: boolean
-  has_more_after: boolean
-  hidden_parts?: number
-  truncated?: { messages_left_out: number; continue_before?: string; continue_with?: string }
-}
-
 function timelineLines(output: Timeline, offered: Names): Line[] {
   const { truncated, has_more_before, has_more_after } = output
   return [
@@ -198,23 +160,6 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
       : undefined,
     `next: read messages in full: ${call("dex_get", { ids: [`${output.id}#${output.message_index}`] })}; ~ in a line is what reading that message takes`,
   ]
-}
-
-type Thing = {
-  number?: number
-  kind: string
-  title: string
-  summary: string
-  reason: string
-  relevance: number
-  ref?: string
-  file?: string
-}
-type Suggested = {
-  id: string
-  suggestions: Thing[]
-  waiting?: { id: string; subscription?: string; items: Thing[] }[]
-  notes: string[]
 }
 
 function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offered: Names): Line[] {
@@ -253,18 +198,6 @@ function thingLines({ number, kind, title, summary, reason, relevance, ref, file
   ]
 }
 
-type Stats = {
-  total_conversations: number
-  total_messages: number
-  date_range: { earliest?: string; latest?: string }
-  sources: Record<string, number>
-  kinds: Record<string, number>
-  projects: string[]
-  avg_tokens_per_conversation: number
-  session_id?: string
-  sync?: { done: number; total: number }
-}
-
 function statsLines(stats: Stats): Line[] {
   const counts = (of: Record<string, number>) =>
     Object.entries(of)
@@ -282,13 +215,7 @@ function statsLines(stats: Stats): Line[] {
   ]
 }
 
-function guideLines({
-  steps,
-  rules,
-}: {
-  steps: { tool: string; use: string; typical_tokens: number }[]
-  rules: string[]
-}) {
+function guideLines({ steps, rules }: Guide): Line[] {
   return [
     ...steps.map(({ tool, use, typical_tokens }) => `${tool} (~${typical_tokens} tokens): ${use}`),
     ...rules.map((rule) => `- ${rule}`),
@@ -302,7 +229,7 @@ function headOf({ title, project, source, date, kind, superseded }: Head): strin
     .join(" · ")
 }
 
-function sizeOf({ message_count, estimated_tokens }: Listed): string {
+function sizeOf({ message_count, estimated_tokens }: Row): string {
   return `${message_count} messages, ~${estimated_tokens} tokens`
 }
 

@@ -1,7 +1,6 @@
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
-import type { SyncReport } from "../ingest/sync.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import type { Store } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
@@ -57,10 +56,10 @@ export async function carryOut(order: Order, dex: Dex, listeners: Listeners): Pr
 }
 
 /** One agent's sessions, or, without a name, everything that `dex sync` reads. */
-async function syncOf(dex: Dex, source: SourceId | undefined): Promise<SyncReport> {
+async function syncOf(dex: Dex, source: SourceId | undefined) {
   if (source === undefined) {
     const { sync } = await import("../tools/sync.ts")
-    return (await sync.run(dex as never, {} as never)) as SyncReport
+    return sync.run(dex, {})
   }
   const deps = await dex.syncDeps()
   const connectors = deps.connectors.filter((connector) => connector.source === source)

@@ -7,7 +7,7 @@ import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 
 const NARROW = { columns: 60, color: false, interactive: true }
-const named = (name: string) => commands.find((tool) => tool.name === name)!
+const named = (name: string) => commands.find(({ tool }) => tool.name === name)!.tool
 const help = (name: string, terminal = { ...NARROW, columns: 80 }) => toolHelp(named(name), terminal)
 const said = (name: string, ...argv: string[]): string => {
   try {
@@ -38,11 +38,14 @@ describe("--help", () => {
   })
 
   test("fits the terminal, whatever is said", () => {
-    for (const tool of commands)
+    for (const { tool } of commands)
       for (const line of toolHelp(tool, NARROW).split("\n"))
         if (!/^(?:Example|dex )/.test(line))
           expect([tool.name, line, line.length <= 60]).toEqual([tool.name, line, true])
-    for (const line of generalHelp(commands, NARROW).split("\n"))
+    for (const line of generalHelp(
+      commands.map(({ tool }) => tool),
+      NARROW,
+    ).split("\n"))
       if (!line.startsWith("  dex ")) expect([line, line.length <= 60]).toEqual([line, true])
   })
 

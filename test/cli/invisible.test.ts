@@ -130,7 +130,7 @@ const CASES: Record<string, string[][]> = {
 }
 
 test("no sign that nobody sees leaves any command, as JSON or as text", async () => {
-  expect(commands.map((tool) => tool.name).filter((name) => !Object.hasOwn(CASES, name))).toEqual([])
+  expect(commands.map(({ tool }) => tool.name).filter((name) => !Object.hasOwn(CASES, name))).toEqual([])
   const model = await modelServer((asked) => {
     const isRules = JSON.stringify(asked.body).includes("contradictions")
     const rules = refsIn(asked).map((ref) => ({ rule: hostile("do"), kind: "other", refs: [ref] }))

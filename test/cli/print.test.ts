@@ -5,11 +5,32 @@ import { printMute } from "../../src/cli/print/keeping.ts"
 import { printSubscribed, printSuggestionStats, printSuggestions } from "../../src/cli/print/suggestions.ts"
 import { printTests } from "../../src/cli/print/tests.ts"
 import { errorText } from "../../src/cli/print/words.ts"
+import type { OutputOf } from "../../src/core/tool.ts"
+import type { suggestions } from "../../src/tools/suggestions.ts"
 
 const context = { terminal: { columns: 80, color: false, interactive: true }, home: "/home/someone" }
 const REF = "claude_code:11111111-2222-4333-8444-555555555555#1234"
 const LONG = "a/quite/long/path/that/takes/most/of/the/line/by/itself/service.ts"
 const notes = (printed: { notes?: string[] }) => printed.notes!.join("\n")
+
+type Item = OutputOf<typeof suggestions>["suggestions"][number]["items"][number]
+const ITEM: Item = {
+  number: 1,
+  kind: "fix",
+  title: "A title",
+  summary: "",
+  reason: "why",
+  relevance: 1,
+  status: "shown",
+}
+const SUGGESTED = {
+  id: "0f0f0f0f0f0f",
+  sequence: 1,
+  date: "2026-01-02T00:00:00Z",
+  status: "shown" as const,
+  event: "watch",
+  project: "/code/api",
+}
 
 describe("a ref is copied: it stands whole, on a line of its own where it must", () => {
   const whole = (lines: string[]) => expect(lines.filter((line) => line.includes("claude_code:"))).not.toContain("…")
@@ -18,15 +39,29 @@ describe("a ref is copied: it stands whole, on a line of its own where it must",
   test("in decisions", () => {
     const project = "/code/a-project-with-a-name-that-is-long"
     const shown = { ...decision, project, superseded_by: { quote: "x", date: decision.date, ref: REF } }
-    const { lines } = printDecisions({ decisions: [shown], total: 1, notes: [] }, context, {})
+    const { lines } = printDecisions({ decisions: [shown], total: 1, notes: [], estimated_tokens: 9 }, context, {})
     expect(lines.filter((line) => line.trim() === REF)).toHaveLength(2)
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
   })
 
   test("in suggestions, with the verdict before a title that is cut", () => {
     const title = "a title ".repeat(20)
-    const item = { number: 1, kind: "decision", title, reason: "why", ref: REF, file: LONG, status: "dismissed" }
-    const one = { id: "0f0f", date: decision.date, status: "dismissed", event: "watch", items: [item] }
+    const item = {
+      number: 1,
+      kind: "decision",
+      title,
+      reason: "why",
+      ref: REF,
+      file: LONG,
+      status: "dismissed" as const,
+    }
+    const one = {
+      ...SUGGESTED,
+      id: "0f0f",
+      date: decision.date,
+      status: "dismissed" as const,
+      items: [{ ...ITEM, ...item }],
+    }
     const { lines } = printSuggestions({ suggestions: [one], notes: [] }, context, {})
     expect(lines[1]).toMatch(/^ {2}1 {2}\(dismissed\) decision: a title .*…$/)
     expect(lines).toContain(`     ${REF}`)
@@ -44,21 +79,33 @@ describe("a ref is copied: it stands whole, on a line of its own where it must",
       project: `/code/${"long".repeat(8)}`,
       files: [],
       edit: "",
+      likeness: 1,
+      source: "claude_code",
     }
-    whole(printFix({ fixes: [fix], total: 1, unsolved: 0, notes: [] }, context).lines)
-    expect(printFix({ fixes: [fix], total: 1, unsolved: 0, notes: [] }, context).lines).toContain(`    ${REF}`)
+    whole(printFix({ fixes: [fix], total: 1, unsolved: 0, notes: [], estimated_tokens: 9 }, context).lines)
+    expect(printFix({ fixes: [fix], total: 1, unsolved: 0, notes: [], estimated_tokens: 9 }, context).lines).toContain(
+      `    ${REF}`,
+    )
     const ref = `${REF}${"9".repeat(30)}`
     const failing = [{ test: "t", date: decision.date, ref, command: "npm test" }]
-    const output = { failing, unnamed: [], total: 1, runs_known: 1, reports_known: 0, newest: decision.date, notes: [] }
+    const output = {
+      failing,
+      unnamed: [],
+      total: 1,
+      runs_known: 1,
+      reports_known: 0,
+      newest: decision.date,
+      notes: [],
+      project: "/code/api",
+      estimated_tokens: 9,
+    }
     expect(printTests(output, context).lines).toContain(`    ${ref}`)
   })
 })
 
 describe("what was suggested", () => {
-  const item = { number: 1, kind: "fix", title: "A title", reason: "why", status: "shown" }
-  const one = { id: "0f0f0f0f0f0f", date: "2026-01-02T00:00:00Z", status: "shown", event: "watch", items: [item] }
-  const print = (items: object[]) =>
-    printSuggestions({ suggestions: [{ ...one, items: items as (typeof item)[] }], notes: [] }, context, {})
+  const item = ITEM
+  const print = (items: Item[]) => printSuggestions({ suggestions: [{ ...SUGGESTED, items }], notes: [] }, context, {})
 
   test("names a file once", () => {
     expect(print([{ ...item, title: "src/a.ts changes with it", file: "src/a.ts" }]).lines).toEqual([
@@ -87,7 +134,7 @@ describe("what was suggested", () => {
   })
 
   test("taught weights that stand beside their names", () => {
-    const rates = { items: 1, used: 1, dismissed: 0 }
+    const rates = { items: 1, used: 1, dismissed: 0, used_rate: 1, dismissed_rate: 0 }
     const stats = {
       ...rates,
       suggestions: 1,
@@ -107,7 +154,8 @@ test("a subscription without a pause says so", () => {
     id: "bd53b689",
     project: "/home/someone/api",
     patterns: ["file:src/**"],
-    deliver: "poll",
+    deliver: "poll" as const,
+    priority: 1,
     enabled: true,
   }
   const bounds = { min_relevance: 0.5, max_per_trigger: 5 }
@@ -131,7 +179,7 @@ test("an error breaks between words on a terminal, and not at all in a pipe", ()
 
 describe("where there is nothing, the next step is one that was not just taken", () => {
   test("decisions", () => {
-    const nothing = { decisions: [], total: 0, notes: [] }
+    const nothing = { decisions: [], total: 0, notes: [], estimated_tokens: 0 }
     expect(notes(printDecisions(nothing, context, {}))).toContain("dex decisions --all")
     const everywhere = notes(printDecisions(nothing, context, { all: true }))
     expect(everywhere).not.toContain("--all")
@@ -146,7 +194,7 @@ describe("where there is nothing, the next step is one that was not just taken",
   })
 
   test("what came of suggestions", () => {
-    const rates = { items: 0, used: 0, dismissed: 0 }
+    const rates = { items: 0, used: 0, dismissed: 0, used_rate: 0, dismissed_rate: 0 }
     const stats = {
       ...rates,
       suggestions: 0,
@@ -161,8 +209,8 @@ describe("where there is nothing, the next step is one that was not just taken",
 
 describe("what is muted", () => {
   const since = "2026-11-03T00:00:00Z"
-  const kind = { type: "kind", name: "related_code", since }
-  const project = { type: "project", name: "/home/someone/my api", since }
+  const kind = { type: "kind" as const, name: "related_code", since }
+  const project = { type: "project" as const, name: "/home/someone/my api", since }
 
   test("is named in how to undo it", () => {
     expect(printMute({ changed: true, name: "related_code", mutes: [kind, project] }, context)).toEqual({

@@ -140,7 +140,7 @@ const PRINTERS: Record<string, (output: never, context: never) => Printed> = {
   timeline: printTimeline as never,
   read: printRead as never,
   list: printList as never,
-  show: ((output: never, context: never) => printShow(output, context, "stripped")) as never,
+  show: ((output: never, context: never) => printShow(output, context, { ids: [], format: "stripped" })) as never,
 }
 
 /** Runs a call as it is typed. Undefined: refused, because nothing at all fits. */

@@ -1,15 +1,9 @@
+import type { ask } from "../../answers/ask.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safe, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 
-export type AskOutput = {
-  answer: string
-  sources: { n: number; ref: string; title: string; origin: string; date?: string }[]
-  confidence: string
-  extractive: boolean
-  partial?: boolean
-  note?: string
-  used?: { model: string; calls: number; input_tokens: number; output_tokens: number; is_estimate: boolean }
-}
+export type AskOutput = OutputOf<typeof ask>
 
 export function printAsk(output: AskOutput, { terminal }: PrintContext): Printed {
   const { answer, sources } = output

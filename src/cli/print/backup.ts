@@ -1,10 +1,12 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { safeLine } from "../../render/terminal.ts"
+import type { backup, importHistory, restore } from "../../tools/backup.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, seconds, shortPath } from "./words.ts"
 
 // The commands that copy the history: backup, restore, import.
 
-type BackupOutput = { file: string; bytes: number; conversations: number; messages: number; duration_ms: number }
+type BackupOutput = OutputOf<typeof backup>
 
 export function printBackup(output: BackupOutput, { home }: PrintContext): Printed {
   const { file, bytes, conversations, messages, duration_ms } = output
@@ -15,7 +17,7 @@ export function printBackup(output: BackupOutput, { home }: PrintContext): Print
   }
 }
 
-type RestoreOutput = { conversations: number; messages: number; kept?: string }
+type RestoreOutput = OutputOf<typeof restore>
 
 export function printRestore(output: RestoreOutput, { home }: PrintContext): Printed {
   const { conversations, messages, kept } = output
@@ -28,14 +30,7 @@ export function printRestore(output: RestoreOutput, { home }: PrintContext): Pri
   }
 }
 
-type ImportOutput = {
-  conversations: number
-  messages: number
-  forgotten: number
-  projects: { from: string; to: string }[]
-  made_private: string[]
-  duration_ms: number
-}
+type ImportOutput = OutputOf<typeof importHistory>
 
 export function printImport(output: ImportOutput, { home }: PrintContext): Printed {
   const { conversations, messages, forgotten, projects, made_private, duration_ms } = output

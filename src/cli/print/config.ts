@@ -1,18 +1,12 @@
+import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import type { config } from "../../tools/config.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { shortPath } from "./words.ts"
 
-type ConfigOutput = {
-  file: string
-  settings: { name: string; value?: string; origin: string; variable: string; about: string }[]
-  changed?: boolean
-  sends_text_to?: string
-  model_server?: string
-  keys: { server: string; from: string; place: string }[]
-  problems: string[]
-}
+type ConfigOutput = OutputOf<typeof config>
 
-export function printConfig(output: ConfigOutput, context: PrintContext, words: string[]): Printed {
+export function printConfig(output: ConfigOutput, context: PrintContext, { words }: InputOf<typeof config>): Printed {
   const { terminal, home } = context
   const file = shortPath(output.file, home)
   const [one] = output.settings

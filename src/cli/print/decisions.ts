@@ -1,19 +1,11 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
+import type { decisions } from "../../tools/decisions.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 
-type Shown = {
-  quote: string
-  kind: string
-  by: string
-  date: string
-  ref: string
-  project: string
-  files: string[]
-  files_left_out?: number
-  superseded_by?: { quote: string; date: string; ref: string }
-}
-type Output = { decisions: Shown[]; total: number; notes: string[] }
+type Output = OutputOf<typeof decisions>
+type Shown = Output["decisions"][number]
 
 const MOST_LINES = 4
 

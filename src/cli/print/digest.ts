@@ -1,11 +1,11 @@
-import type { ProjectFacts } from "../../answers/digest-facts.ts"
+import type { digest } from "../../answers/digest.ts"
 import { factsPage } from "../../answers/digest-page.ts"
 import { markdownOf } from "../../answers/map/markdown.ts"
-import type { MapOutput } from "../../answers/map-fields.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { costLines, printMap } from "./map.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 
-type Output = { period: string; projects: ProjectFacts[]; mapped?: MapOutput; notes: string[] }
+type Output = OutputOf<typeof digest>
 
 export function printDigest({ period, projects, mapped, notes }: Output, context: PrintContext): Printed {
   const days = period === "today" ? "today" : "in the last seven days"

@@ -1,41 +1,11 @@
 import { formatCount } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine } from "../../render/terminal.ts"
+import type { docs } from "../../tools/docs.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath, when } from "./words.ts"
 
-type Output = {
-  collections?: {
-    name: string
-    origin: string
-    project?: string
-    version?: string
-    documents: number
-    sections: number
-    synced_at?: string
-    problems: string[]
-  }[]
-  documents?: { id: string; title: string; date: string; sections: number; estimated_tokens: number }[]
-  document?: { id: string; title: string; path: string }
-  sections?: {
-    id: string
-    headings: string[]
-    first_line: number
-    last_line: number
-    estimated_tokens: number
-    content?: string
-  }[]
-  synced?: {
-    name: string
-    documents: number
-    changed: number
-    removed: number
-    skipped: Skipped[]
-    complete: boolean
-  }[]
-  removed?: string
-  truncated?: string
-}
-type Skipped = { path: string; reason: string }
+type Output = OutputOf<typeof docs>
 
 const MOST_SKIPPED = 5
 

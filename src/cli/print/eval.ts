@@ -1,26 +1,13 @@
 import { grouped } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, wrap } from "../../render/terminal.ts"
+import type { evaluate } from "../../tools/eval.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many } from "./words.ts"
 
-type Figures = { n: number; hit_at_1: number; hit_at_5: number; mrr: number; silent: number }
-type Weights = { pairs: number; neighbours: number; decay: number }
-type EvalOutput = {
-  asked?: { commits: number; questions: number; left_out: Record<string, number> }
-  searched?: { conversations: number; messages: number }
-  figures?: Figures
-  hit_at_5_interval?: { low: number; high: number }
-  silent_without_answer?: number
-  weights: Weights
-  fit?: {
-    taken: boolean
-    weights: Weights
-    fitted_half: { before: Figures; after: Figures }
-    other_half: { before: Figures; after: Figures }
-  }
-  reset?: boolean
-  notes: string[]
-}
+type EvalOutput = OutputOf<typeof evaluate>
+type Figures = NonNullable<EvalOutput["figures"]>
+type Weights = EvalOutput["weights"]
 
 export function printEval(output: EvalOutput, { terminal }: PrintContext): Printed {
   if (output.reset)

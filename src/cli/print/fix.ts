@@ -1,21 +1,11 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine, type Terminal } from "../../render/terminal.ts"
+import type { fix } from "../../tools/fix.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 
-type Found = {
-  command: string
-  error: string
-  solved: boolean
-  ref?: string
-  failed_ref: string
-  date: string
-  project: string
-  files: { path: string; added: number; removed: number }[]
-  files_left_out?: number
-  edit: string
-  edit_lines_left_out?: number
-}
-type Output = { fixes: Found[]; total: number; unsolved: number; notes: string[] }
+type Output = OutputOf<typeof fix>
+type Found = Output["fixes"][number]
 
 export function printFix(output: Output, { terminal }: PrintContext): Printed {
   if (output.fixes.length === 0)

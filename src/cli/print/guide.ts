@@ -1,7 +1,9 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { paint, wrap } from "../../render/terminal.ts"
+import type { guide } from "../../tools/guide.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 
-type Guide = { steps: { tool: string; use: string; typical_tokens: number }[]; rules: string[] }
+type Guide = OutputOf<typeof guide>
 
 export function printGuide({ steps, rules }: Guide, { terminal }: PrintContext): Printed {
   const indented = (text: string) => wrap(text, terminal.columns - 4).map((line) => `    ${line}`)

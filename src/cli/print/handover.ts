@@ -1,31 +1,20 @@
+import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { safe } from "../../render/terminal.ts"
-import type { Printed } from "./printer.ts"
+import type { handover } from "../../tools/handover.ts"
+import { openOrPrint } from "../open-program.ts"
+import type { PrintContext, Printed } from "./printer.ts"
 
-type Output = {
-  id: string
-  brief: string
-  estimated_tokens: number
-  command?: string[]
-  folder?: string
-  problem?: string
-}
-type Input = { to?: string; print?: boolean }
+type Output = OutputOf<typeof handover>
+type Input = InputOf<typeof handover>
 
-/** Undefined where only the brief is wanted. */
-export function toOpen(
-  output: Output,
-  input: Input,
-): { command: string[]; folder?: string; problem?: string } | undefined {
+export async function printHandover(output: Output, _: PrintContext, input: Input): Promise<Printed> {
+  const printed = briefOf(output, input)
   const { command, folder, problem } = output
-  if (command === undefined || input.print) return undefined
-  return {
-    command: [...command, output.brief],
-    ...(folder !== undefined && { folder }),
-    ...(problem !== undefined && { problem }),
-  }
+  if (command === undefined || input.print) return printed
+  return openOrPrint({ command: [...command, output.brief], folder, problem }, printed)
 }
 
-export function printHandover(output: Output, input: Input): Printed {
+function briefOf(output: Output, input: Input): Printed {
   const notes = [`About ${output.estimated_tokens} tokens.`]
   if (output.problem !== undefined) notes.push(output.problem)
   else if (input.to === undefined) notes.push(`Open an agent with it: dex handover ${output.id} --to codex`)

@@ -1,33 +1,11 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, safeLine, wrap } from "../../render/terminal.ts"
+import type { install } from "../install.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath } from "./words.ts"
 
-export type WiringOutput = {
-  agents: {
-    agent: string
-    title: string
-    found: boolean
-    wired?: boolean
-    note?: string
-    problems?: string[]
-    subagent?: "there" | "changed" | "missing"
-  }[]
-  files: FileOutput[]
-  asked: boolean
-  launcher_kept?: boolean
-  private_asked?: boolean
-  hooks?: boolean
-  servers?: { command: string[]; agents: string[]; works: boolean; message: string; tools?: number }[]
-}
-type FileOutput = {
-  agent: string
-  path: string
-  change: string
-  diff: string
-  problem?: string
-  note?: string
-  backup?: string
-}
+export type WiringOutput = OutputOf<typeof install>
+type FileOutput = WiringOutput["files"][number]
 
 /** The exact change to every file, as it is shown before anything is asked. */
 export function diffLines({ files }: WiringOutput, { terminal, home }: PrintContext): string[] {

@@ -1,25 +1,23 @@
 import { formatCount, grouped, listed } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, wrap } from "../../render/terminal.ts"
+import type { doctor } from "../../tools/doctor.ts"
+import type { forget, makePrivate } from "../../tools/forget.ts"
+import type { gc } from "../../tools/gc.ts"
+import type { mute } from "../../tools/mute.ts"
+import type { sources } from "../../tools/sources.ts"
+import type { stats } from "../../tools/stats.ts"
+import type { reindex, sync } from "../../tools/sync.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, seconds, shellQuote, shortPath, when } from "./words.ts"
 
-// The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc, resume.
+// The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc.
 
-type StatsOutput = {
-  total_conversations: number
-  total_messages: number
-  date_range: { earliest?: string; latest?: string }
-  sources: Record<string, number>
-  kinds: Record<string, number>
-  projects: string[]
-  avg_tokens_per_conversation: number
-  text_bytes: number
-  disk_bytes: number
-  session_id?: string
-  sync?: { done: number; total: number }
-}
+type StatsOutput = OutputOf<typeof stats>
 
-export function printStats(output: StatsOutput, { terminal, home }: PrintContext): Printed {
+export async function printStats(output: StatsOutput, context: PrintContext): Promise<Printed> {
+  if (output.suggestions) return (await import("./suggestions.ts")).printSuggestionStats(output.suggestions, context)
+  const { terminal, home } = context
   if (output.total_conversations === 0)
     return { lines: [], notes: ["Nothing is kept yet. `dex sync` reads what your agents have written."] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
@@ -48,23 +46,9 @@ export function printStats(output: StatsOutput, { terminal, home }: PrintContext
   return { lines, notes }
 }
 
-export type SyncOutput = {
-  busy: boolean
-  complete: boolean
-  found: number
-  read: number
-  added_messages: number
-  archived: number
-  read_again: number
-  bytes: number
-  duration_ms: number
-  unreadable: { source: string; path: string; reason: string }[]
-  restored: string[]
-  damaged: string[]
-  embedding?: Embedding
-}
+export type SyncOutput = OutputOf<typeof sync>
 
-type Embedding = { embedder: string; embedded: number; left: number; duration_ms: number; problem?: string }
+type Embedding = NonNullable<SyncOutput["embedding"]>
 
 function embeddingNotes({ embedder, embedded, left, duration_ms, problem }: Embedding): string[] {
   const by = `by ${safeLine(embedder)} in ${seconds(duration_ms)}`
@@ -113,21 +97,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
   return { lines, notes }
 }
 
-type SourcesOutput = {
-  sources: {
-    source: string
-    looked_in: string[]
-    found: number
-    kept: number
-    messages: number
-    archived: number
-    latest?: string
-    skipped: Record<string, number>
-    unknown: Record<string, number>
-    redactions: Record<string, number>
-    unreadable: { path: string; reason: string }[]
-  }[]
-}
+type SourcesOutput = OutputOf<typeof sources>
 
 export function printSources(output: SourcesOutput, { terminal, home }: PrintContext): Printed {
   const lines: string[] = []
@@ -168,10 +138,7 @@ function countLines(label: string, counts: Record<string, number>): string[] {
   return [`  ${label}: ${shown.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
 }
 
-type DoctorOutput = {
-  repaired?: { kept_as?: string; rows?: number; restored: string[]; damaged: string[] }
-  checks: { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }[]
-}
+type DoctorOutput = OutputOf<typeof doctor>
 
 export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): Printed {
   const marks = {
@@ -197,7 +164,7 @@ function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOut
   return notes.length > 0 ? notes : ["Nothing was damaged."]
 }
 
-type ForgetOutput = { forgotten: string[]; count: number; asked?: boolean; pinned?: string[] }
+type ForgetOutput = OutputOf<typeof forget>
 
 function pinnedNote(pinned: string[]): string {
   return `Another program still reads the old pages of ${listed(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex gc\` after that clears them.`
@@ -222,7 +189,7 @@ export function printForget(output: ForgetOutput): Printed {
   }
 }
 
-export function printPrivate(output: { project: string; private: boolean; projects: string[] }): Printed {
+export function printPrivate(output: OutputOf<typeof makePrivate>): Printed {
   return {
     lines: [
       output.private
@@ -233,7 +200,7 @@ export function printPrivate(output: { project: string; private: boolean; projec
   }
 }
 
-type MuteOutput = { changed?: boolean; name?: string; mutes: { type: string; name: string; since: string }[] }
+type MuteOutput = OutputOf<typeof mute>
 
 export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
   const shown = (path: string) => safeLine(shortPath(path, home))
@@ -260,7 +227,7 @@ export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintC
   return { lines: [`${shown(name)} ${changed ? "may speak again" : "was not muted"}.`], notes: [] }
 }
 
-type ReindexOutput = { conversations: number; duration_ms: number; embedding?: Embedding }
+type ReindexOutput = OutputOf<typeof reindex>
 
 export function printReindex(output: ReindexOutput): Printed {
   return {
@@ -269,15 +236,7 @@ export function printReindex(output: ReindexOutput): Printed {
   }
 }
 
-type GcOutput = {
-  dropped: { embedder: string; vectors: number }[]
-  compacted: number
-  bytes_before: number
-  bytes_after: number
-  duration_ms: number
-  pinned?: string[]
-  note?: string
-}
+type GcOutput = OutputOf<typeof gc>
 
 export function printGc(output: GcOutput): Printed {
   const freed = output.bytes_before - output.bytes_after
@@ -294,10 +253,4 @@ export function printGc(output: GcOutput): Printed {
     ...(output.pinned ? [pinnedNote(output.pinned)] : []),
   ]
   return { lines, notes }
-}
-
-export function printResume(output: { command: string[]; folder?: string; problem?: string }): Printed {
-  if (output.problem) return { lines: [], notes: [output.problem] }
-  const command = output.command.join(" ")
-  return { lines: [output.folder ? `cd ${shellQuote(output.folder)} && ${command}` : command] }
 }

@@ -1,18 +1,14 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, type Terminal } from "../../render/terminal.ts"
+import type { scan } from "../../tools/scan.ts"
+import type { timeline } from "../../tools/timeline.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { type Head, headLines } from "./show.ts"
+import { headLines } from "./show.ts"
 import { many } from "./words.ts"
 
 // A conversation as lines: scan and timeline.
 
-type Scan = Head & {
-  message_count: number
-  lines: string[]
-  tokens_per_msg: number
-  hidden_parts?: number
-  truncated?: { messages_left_out: number; continue_with: string }
-  estimated_tokens: number
-}
+type Scan = OutputOf<typeof scan>
 
 export function printScan(output: Scan, context: PrintContext): Printed {
   const notes: string[] = []
@@ -34,15 +30,7 @@ export function printScan(output: Scan, context: PrintContext): Printed {
   }
 }
 
-type Timeline = Head & {
-  message_index: number
-  lines: string[]
-  others?: { id: string; title: string }[]
-  has_more_before: boolean
-  has_more_after: boolean
-  hidden_parts?: number
-  truncated?: { messages_left_out: number; continue_before?: string; continue_with?: string }
-}
+type Timeline = OutputOf<typeof timeline>
 
 export function printTimeline(output: Timeline, context: PrintContext): Printed {
   const notes: string[] = []

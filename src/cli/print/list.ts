@@ -1,30 +1,12 @@
 import { formatCount, grouped } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine } from "../../render/terminal.ts"
+import type { list } from "../../tools/list.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when } from "./words.ts"
 
-type Row = {
-  id: string
-  title: string
-  project: string
-  source: string
-  date: string
-  kind: string
-  message_count: number
-  estimated_tokens: number
-  superseded?: boolean
-  lines_added: number
-  lines_removed: number
-  files: number
-  commits: number
-}
-type Output = {
-  conversations: Row[]
-  total: number
-  left_out: Record<string, number>
-  next_offset?: number
-  continue_with?: string
-}
+type Output = OutputOf<typeof list>
+type Row = Output["conversations"][number]
 
 const LEFT_OUT_WORDS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 

@@ -1,26 +1,12 @@
-import type { Message } from "../../core/conversation.ts"
 import { messageText } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe } from "../../render/terminal.ts"
+import type { read } from "../../tools/read.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { type Head, headLines, messageHead } from "./show.ts"
+import { headLines, messageHead } from "./show.ts"
 import { many } from "./words.ts"
 
-type Part = Message["parts"][number] & { patch?: string }
-type Entry = {
-  index: number
-  role: string
-  origin: string
-  date?: string
-  state?: string
-  parts: Part[]
-  cut?: { from: number; to: number; of: number }
-}
-type Output = Head & {
-  messages: Entry[]
-  not_found?: string
-  hidden_parts?: number
-  truncated?: { messages_left_out: number; continue_with: string }
-}
+type Output = OutputOf<typeof read>
 
 export function printRead(output: Output, context: PrintContext): Printed {
   const lines = [...headLines(output, context), ""]

@@ -1,34 +1,14 @@
 import { formatCount } from "../../core/format.ts"
 import { hitRef } from "../../core/ref.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import type { search } from "../../tools/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumOf } from "./sum.ts"
 import { many, projectName, showFirst, when } from "./words.ts"
 
-type Hit = {
-  id: string
-  title: string
-  project: string
-  source: string
-  date: string
-  kind: string
-  snippet: string
-  message_index: number
-  more_matches: number
-  message_count: number
-  estimated_tokens: number
-  superseded?: boolean
-  rank_source?: string
-  score_final: number
-  score_parts?: { name: string; value: number }[]
-}
-type Output = {
-  results: Hit[]
-  total: number
-  total_is_at_least?: boolean
-  degraded?: string[]
-  notes: string[]
-}
+type Output = OutputOf<typeof search>
+type Hit = Output["results"][number]
 
 export function printSearch(output: Output, { terminal }: PrintContext): Printed {
   const notes = [...output.notes, ...(output.degraded ?? [])]

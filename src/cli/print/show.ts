@@ -1,19 +1,12 @@
 import { byName } from "../../core/by-name.ts"
 import { formatCount } from "../../core/format.ts"
+import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine, wrap } from "../../render/terminal.ts"
+import type { get } from "../../tools/get.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath, when } from "./words.ts"
 
-type Message = {
-  index: number
-  role: string
-  origin: string
-  date?: string
-  content: string
-  tokens: number
-  state?: string
-  cut?: { characters_left_out: number; continue_with: string }
-}
+type Output = OutputOf<typeof get>
 /** What stands above every view of a conversation. */
 export type Head = {
   id: string
@@ -26,19 +19,12 @@ export type Head = {
   archived?: boolean
   files?: string[]
 }
-type Conversation = Head & {
-  messages: Message[]
-  total_tokens: number
-  has_more_before?: boolean
-  has_more_after?: boolean
-  hidden_parts?: number
-  truncated?: { messages_left_out: number; continue_with: string }
-}
-type Output = { conversations: Conversation[]; left_out?: { conversations: number; continue_with: string } }
+type Conversation = Output["conversations"][number]
+type Message = Conversation["messages"][number]
 
 const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
 
-export function printShow(output: Output, context: PrintContext, format: string): Printed {
+export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof get>): Printed {
   const lines: string[] = []
   const notes: string[] = []
   for (const conversation of output.conversations) {

@@ -1,15 +1,11 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, wrap } from "../../render/terminal.ts"
+import type { suggest } from "../../tools/suggest.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { printSuggestions } from "./suggestions.ts"
 import { kindName, whereTo } from "./words.ts"
 
-type Told = { kind: string; title: string; summary: string; reason: string; relevance: number; ref?: string }
-type Output = {
-  id: string
-  suggestions: Told[]
-  waiting?: Parameters<typeof printSuggestions>[0]["suggestions"]
-  notes: string[]
-}
+type Output = OutputOf<typeof suggest>
 
 export function printSuggest(output: Output, context: PrintContext): Printed {
   const { terminal } = context

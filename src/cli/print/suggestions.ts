@@ -1,12 +1,16 @@
 import { grouped } from "../../core/format.ts"
+import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import type { stats } from "../../tools/stats.ts"
+import type { subscriptions } from "../../tools/subscriptions.ts"
+import type { feedback, suggestions } from "../../tools/suggestions.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { kindName, many, seconds, shortPath, when, whereTo } from "./words.ts"
 
 // What was suggested, who is told, and what came of it: suggestions, feedback, subscribe, subscriptions, stats.
 
-type Item = { number: number; kind: string; title: string; reason: string; ref?: string; file?: string; status: string }
-type Suggested = { id: string; date: string; status: string; would?: boolean; event: string; items: Item[] }
+type Asked = Partial<InputOf<typeof suggestions>>
+type Suggested = OutputOf<typeof suggestions>["suggestions"][number]
 
 export function printSuggestions(
   output: { suggestions: Suggested[]; notes: string[] },
@@ -26,7 +30,7 @@ export function printSuggestions(
   return { lines, notes: [...ask, ...output.notes] }
 }
 
-type Asked = { take?: boolean; all?: boolean; status?: string; from?: string; subscription?: string }
+type Item = Suggested["items"][number]
 
 function nothing({ take, all, status, from, subscription }: Asked): string {
   if (take) return "Nothing waits. `dex suggestions` shows what was told before."
@@ -56,12 +60,7 @@ function isJudged(status: string): boolean {
   return status === "used" || status === "dismissed"
 }
 
-type Judged = {
-  id?: string
-  items: { number: number; kind: string; title: string }[]
-  note: string
-  reset?: number
-}
+type Judged = OutputOf<typeof feedback>
 
 export function printFeedback(
   { id, items, note, reset }: Judged,
@@ -82,19 +81,7 @@ export function printFeedback(
   }
 }
 
-type Told = {
-  id: string
-  project: string
-  patterns: string[]
-  deliver: string
-  url?: string
-  min_relevance: number
-  max_per_trigger: number
-  cooldown_ms: number
-  last_triggered?: string
-  enabled: boolean
-  disabled_because?: string
-}
+type Listed = OutputOf<typeof subscriptions>
 
 export function printSubscribed(output: Told & { secret?: string; notes: string[] }, context: PrintContext): Printed {
   const lines = subscriptionLines(output, context)
@@ -108,13 +95,7 @@ export function printSubscribed(output: Told & { secret?: string; notes: string[
   }
 }
 
-type Listed = {
-  subscriptions: Told[]
-  outbox: { waiting: number; delivered: number; dead: number; last_problem?: string }
-  sent?: { delivered: number; again: number; dead: number }
-  retried?: number
-  notes: string[]
-}
+type Told = Listed["subscriptions"][number]
 
 export function printSubscriptions(output: Listed, context: PrintContext): Printed {
   const { waiting, delivered, dead, last_problem } = output.outbox
@@ -158,15 +139,8 @@ export function printUnsubscribed({ id }: { id: string }): Printed {
   return { lines: [`${id} is not told any more.`] }
 }
 
-type Rates = { items: number; used: number; dismissed: number }
-export type SuggestionStats = Rates & {
-  suggestions: number
-  would: number
-  latency_ms: { median: number; p95: number }
-  by_kind: (Rates & { kind: string })[]
-  by_relevance: (Rates & { from: number })[]
-  weights: Record<string, number>
-}
+export type SuggestionStats = NonNullable<OutputOf<typeof stats>["suggestions"]>
+type Rates = Pick<SuggestionStats, "items" | "used" | "dismissed">
 
 export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): Printed {
   if (stats.suggestions + stats.would === 0) return { lines: [], notes: [`Nothing was suggested yet. ${ASK}`] }

@@ -1,25 +1,12 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
+import type { tests } from "../../tools/tests.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, when } from "./words.ts"
 
-type Failing = {
-  test: string
-  message?: string
-  date: string
-  ref?: string
-  command?: string
-  report?: string
-}
-type Unnamed = { command: string; failed: number; date: string; ref: string }
-type Output = {
-  failing: Failing[]
-  unnamed: Unnamed[]
-  total: number
-  runs_known: number
-  reports_known: number
-  newest?: string
-  notes: string[]
-}
+type Output = OutputOf<typeof tests>
+type Failing = Output["failing"][number]
+type Unnamed = Output["unnamed"][number]
 
 export function printTests(output: Output, { terminal }: PrintContext): Printed {
   const { failing, unnamed, newest } = output

@@ -1,23 +1,17 @@
 import { byName } from "../../core/by-name.ts"
 import { grouped } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
 import type { Trace, TraceRow } from "../../core/trace.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { Replay } from "../../tools/replay.ts"
+import type { trace } from "../../tools/trace.ts"
+import type { traces } from "../../tools/traces.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumOf } from "./sum.ts"
 import { many, seconds, shortPath, when } from "./words.ts"
 
-type Line = {
-  trace_id: string
-  ts: string
-  command: string
-  about: string
-  hits: number
-  messages?: number
-  duration_ms: number
-  error?: string
-}
-type TracesOutput = { traces: Line[]; hidden_private: number; unreadable: number }
+type TracesOutput = OutputOf<typeof traces>
+type Line = TracesOutput["traces"][number]
 
 /** Enough of an id to be found again. */
 const SHORT_ID = 10
@@ -54,7 +48,7 @@ function countOf(line: Line): string {
   return line.messages === undefined ? "" : `${grouped(line.messages)} msg`
 }
 
-type TraceOutput = { trace: Trace; adds_up: boolean; replay?: Replay; notes: string[] }
+type TraceOutput = OutputOf<typeof trace>
 
 export function printTrace(output: TraceOutput, context: PrintContext): Printed {
   const { trace, replay } = output

@@ -1,16 +1,12 @@
+import type { OutputOf } from "../../core/tool.ts"
 import { paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import type { WatchState } from "../../watch/state.ts"
+import type { watch } from "../watch.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath, when } from "./words.ts"
 
-type Service = { change: string; path: string; content?: string; commands: string[][]; note?: string }
-export type WatchOutput = {
-  running: boolean
-  state?: WatchState
-  removed?: string
-  service?: Service
-  asked?: boolean
-}
+export type WatchOutput = OutputOf<typeof watch>
+type Service = NonNullable<WatchOutput["service"]>
 
 export function printWatch(
   output: WatchOutput,

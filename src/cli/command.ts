@@ -1,0 +1,28 @@
+import type { InputOf, OutputOf, Tool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+import type { PrintContext, Printed } from "./print/printer.ts"
+
+/** Turns what a tool answered into lines for a person. */
+export type View<I, O> = (output: O, context: PrintContext, input: I) => Printed | Promise<Printed>
+
+/** What a terminal adds to a declared tool. What it needs for that is loaded when it is asked for. */
+export type Face<I, O> = {
+  view: () => Promise<View<I, O>>
+  /** Asks, on a terminal, what should be known before it runs. Returns the input with the answer. */
+  before?: (input: I) => Promise<I>
+  /** The form that does not just run and print. Returns its exit code, or undefined where this input asks for the usual. */
+  instead?: (input: I, json: boolean) => Promise<number | undefined>
+  /** Asks what must be asked before it is done. True: it runs again, confirmed. Throws a DexError where the answer is no. */
+  confirm?: (output: O, input: I, dex: Dex) => Promise<boolean>
+  /** The first Ctrl-C lets it end in order. `keeps` says what stays of it; `signals` are heard as well. */
+  stops?: { keeps: string; signals?: readonly NodeJS.Signals[] }
+  /** With --json it tells its progress too, one event a line. */
+  streams?: boolean
+}
+
+export type Command = { tool: Tool<Dex>; face: Face<unknown, unknown> }
+
+/** A face that does not fit its tool does not compile. From here on both are known to fit, and a list can hold them all. */
+export function command<T extends Tool<Dex>>(tool: T, face: Face<InputOf<T>, OutputOf<T>>): Command {
+  return { tool, face: face as Face<unknown, unknown> }
+}

@@ -1,0 +1,100 @@
+import { createDex } from "../app/dex.ts"
+import { saveListing } from "../app/listing.ts"
+import { runTool } from "../app/run.ts"
+import type { SyncProgress } from "../ingest/sync.ts"
+import { toJson } from "../render/json.ts"
+import { safe, terminalOf, wrap } from "../render/terminal.ts"
+import type { Dex } from "../tools/context.ts"
+import type { Command, Face } from "./command.ts"
+import type { Printed } from "./print/printer.ts"
+import { errorText } from "./print/words.ts"
+import { VERSION } from "./version.ts"
+
+/** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
+export async function runCommand({ tool, face }: Command, given: unknown, json: boolean): Promise<number> {
+  const input = json || !face.before ? given : await face.before(given)
+  const instead = await face.instead?.(input, json)
+  if (instead !== undefined) return instead
+  const stop = new AbortController()
+  const progress = progressOf(face, json)
+  const dex = createDex({
+    env: process.env,
+    cwd: process.cwd(),
+    version: VERSION,
+    signal: stop.signal,
+    onProgress: progress.show,
+    onWait: (text) => void process.stderr.write(`${safe(text)}\n`),
+  })
+  const release = onInterrupt(stop, face)
+  try {
+    const answer = await runTool(tool, dex, input)
+    progress.stop()
+    let { output } = answer
+    if (!json && (await face.confirm?.(output, input, dex)))
+      output = (await runTool(tool, dex, { ...(input as object), yes: true })).output
+    if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
+    else {
+      const print = await face.view()
+      show(await print(output, { terminal: stdout(), home: dex.machine.home }, input), dex)
+    }
+    for (const note of answer.notes) process.stderr.write(errorText(note, terminalOf(process.stderr, process.env)))
+    await answer.record()
+    return tool.found === undefined || tool.found(output) ? 0 : 1
+  } finally {
+    progress.stop()
+    release()
+    dex.close()
+  }
+}
+
+const stdout = () => terminalOf(process.stdout, process.env)
+
+function show({ lines, notes, listing }: Printed, dex: Dex): void {
+  if (lines.length > 0) process.stdout.write(`${lines.join("\n").trimEnd()}\n`)
+  if (notes?.length) {
+    const width = terminalOf(process.stderr, process.env).columns
+    const wrapped = notes.flatMap((note) => wrap(safe(note), width))
+    process.stderr.write(`${lines.length > 0 ? "\n" : ""}${wrapped.join("\n")}\n`)
+  }
+  if (listing && stdout().interactive) saveListing(dex.home.dir, listing)
+}
+
+type ProgressView = { show(progress: SyncProgress): void; stop(): void }
+
+/** What shows progress; loaded when there is some. */
+function progressOf({ streams }: Face<unknown, unknown>, json: boolean): ProgressView {
+  if (json) {
+    const show = (progress: SyncProgress) =>
+      void process.stdout.write(`${toJson({ event: "progress", ...progress })}\n`)
+    return { show: streams ? show : () => {}, stop: () => {} }
+  }
+  let view: ProgressView | "loading" | undefined
+  return {
+    show: (progress) => {
+      if (view === "loading") return
+      if (view) return view.show(progress)
+      view = "loading"
+      import("./progress.ts").then(async ({ progressView }) => {
+        view = await progressView(process.stderr, terminalOf(process.stderr, process.env))
+      })
+    },
+    stop: () => {
+      if (view && view !== "loading") view.stop()
+    },
+  }
+}
+
+/** The first Ctrl-C ends after what is at hand; the second one ends at once. */
+function onInterrupt(stop: AbortController, { stops }: Face<unknown, unknown>): () => void {
+  if (!stops) return () => {}
+  const handler = () => {
+    if (stop.signal.aborted) process.exit(130)
+    process.stderr.write(`\nStopping. ${stops.keeps}Ctrl-C again stops at once.\n`)
+    stop.abort()
+  }
+  const signals = ["SIGINT", ...(stops.signals ?? [])] as const
+  for (const signal of signals) process.on(signal, handler)
+  return () => {
+    for (const signal of signals) process.off(signal, handler)
+  }
+}
