@@ -4,7 +4,7 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { safe } from "../render/terminal.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
-import { markOf } from "../tools/sections.ts"
+import { markOf } from "../tools/docs/sections.ts"
 
 /** A message or a section that was really read, under the number by which an answer may cite it. */
 export type Passage = {

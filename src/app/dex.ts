@@ -79,7 +79,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     ...(options.staysSmall && { staysSmall: true }),
     learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
     syncDeps: async () => {
-      const { finishForgetting } = await import("../tools/finish-forgetting.ts")
+      const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")
       await finishForgetting(home, 0)
       const { connectors } = await import("../connectors/index.ts")
       return { store: await openStore(), index: await openIndex(), connectors, machine, home }

@@ -1,7 +1,7 @@
 import { createDex } from "../app/dex.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, terminalOf, wrap } from "../render/terminal.ts"
-import { sources } from "../tools/sources.ts"
+import { sources } from "../tools/sources/sources.ts"
 import { many, seconds, shortPath } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 import { VERSION } from "./version.ts"

@@ -13,7 +13,7 @@ import { endProcess, type ServeOptions, takeStdout } from "../mcp/serve.ts"
 import { createServer } from "../mcp/server.ts"
 import { safe } from "../render/terminal.ts"
 import { openSuggestions } from "../store/suggestions/suggestions.ts"
-import { isPrivate, startDelivering } from "../tools/delivery.ts"
+import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 
 const LAST_LOOK_MS = 600
 const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i

@@ -8,7 +8,7 @@ import {
 import { isDexError, messageOf } from "../core/error.ts"
 import type { OutputOf } from "../core/tool.ts"
 import { safeLine } from "../render/terminal.ts"
-import type { list } from "../tools/list.ts"
+import type { list } from "../tools/list/list.ts"
 import { inCalls } from "./calls.ts"
 import { MOST_TOKENS, offered } from "./definitions.ts"
 import { type Asked, runCall, type ServerParts, type Told } from "./run-call.ts"

@@ -2,13 +2,13 @@ import { hitRef } from "../core/ref.ts"
 import type { OutputOf, Tool } from "../core/tool.ts"
 import { safe, safeLine } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
-import { get } from "../tools/get.ts"
-import { guide } from "../tools/guide.ts"
-import { list } from "../tools/list.ts"
-import { search } from "../tools/search.ts"
-import { stats } from "../tools/stats.ts"
-import { suggest } from "../tools/suggest.ts"
-import { timeline } from "../tools/timeline.ts"
+import { guide } from "../tools/guide/guide.ts"
+import { list } from "../tools/list/list.ts"
+import { search } from "../tools/search/search.ts"
+import { show } from "../tools/show/show.ts"
+import { stats } from "../tools/stats/stats.ts"
+import { suggest } from "../tools/suggest/suggest.ts"
+import { timeline } from "../tools/timeline/timeline.ts"
 import { call, callOf, inCalls } from "./calls.ts"
 import { type Offered, USUAL_TOKENS } from "./definitions.ts"
 
@@ -28,7 +28,7 @@ type Form = (output: unknown, offered: Names) => Line[]
 const FORMS = new Map([
   form(search, searchLines),
   form(list, listLines),
-  form(get, getLines),
+  form(show, getLines),
   form(timeline, timelineLines),
   form(suggest, suggestLines),
   form(stats, statsLines),
@@ -42,7 +42,7 @@ function form<T extends Tool<Dex>>(tool: T, lines: (output: OutputOf<T>, offered
 
 type Found = OutputOf<typeof search>
 type Listed = OutputOf<typeof list>
-type Got = OutputOf<typeof get>
+type Got = OutputOf<typeof show>
 type Timeline = OutputOf<typeof timeline>
 type Suggested = OutputOf<typeof suggest>
 type Item = NonNullable<Suggested["waiting"]>[number]["items"][number]

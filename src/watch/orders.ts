@@ -58,7 +58,7 @@ export async function carryOut(order: Order, dex: Dex, listeners: Listeners): Pr
 /** One agent's sessions, or, without a name, everything that `dex sync` reads. */
 async function syncOf(dex: Dex, source: SourceId | undefined) {
   if (source === undefined) {
-    const { sync } = await import("../tools/sync.ts")
+    const { sync } = await import("../tools/sync/sync.ts")
     return sync.run(dex, {})
   }
   const deps = await dex.syncDeps()

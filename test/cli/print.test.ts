@@ -6,7 +6,7 @@ import { printSubscribed, printSuggestionStats, printSuggestions } from "../../s
 import { printTests } from "../../src/cli/print/tests.ts"
 import { errorText } from "../../src/cli/print/words.ts"
 import type { OutputOf } from "../../src/core/tool.ts"
-import type { suggestions } from "../../src/tools/suggestions.ts"
+import type { suggestions } from "../../src/tools/suggestions/suggestions.ts"
 
 const context = { terminal: { columns: 80, color: false, interactive: true }, home: "/home/someone" }
 const REF = "claude_code:11111111-2222-4333-8444-555555555555#1234"

@@ -20,16 +20,16 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { readIndex } from "../../src/store/index/search-index.ts"
 import { removeDatabase } from "../../src/store/sqlite/database.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
-import { doctor } from "../../src/tools/doctor.ts"
-import { get } from "../../src/tools/get.ts"
-import { handover } from "../../src/tools/handover.ts"
-import { list } from "../../src/tools/list.ts"
-import { resume } from "../../src/tools/resume.ts"
-import { scan } from "../../src/tools/scan.ts"
-import { search as searchTool } from "../../src/tools/search.ts"
-import { sources } from "../../src/tools/sources.ts"
-import { stats } from "../../src/tools/stats.ts"
-import { timeline } from "../../src/tools/timeline.ts"
+import { doctor } from "../../src/tools/doctor/doctor.ts"
+import { handover } from "../../src/tools/handover/handover.ts"
+import { list } from "../../src/tools/list/list.ts"
+import { resume } from "../../src/tools/resume/resume.ts"
+import { scan } from "../../src/tools/scan/scan.ts"
+import { search as searchTool } from "../../src/tools/search/search.ts"
+import { show } from "../../src/tools/show/show.ts"
+import { sources } from "../../src/tools/sources/sources.ts"
+import { stats } from "../../src/tools/stats/stats.ts"
+import { timeline } from "../../src/tools/timeline/timeline.ts"
 import { dex } from "../support/dex.ts"
 import { byteIn, bytesIn, bytesOf, type FileBytes, flip, type StoredRow } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
@@ -289,7 +289,7 @@ const GLOBAL: [name: string, tool: Tool<never>, input: unknown][] = [
   ...QUERIES.slice(0, 4).map((query) => [`search ${query}`, searchTool, { query }] as never),
 ]
 const OF_ONE: [name: string, tool: Tool<never>, input: (ref: string) => unknown][] = [
-  ["show", get as never, (ref) => ({ ids: [ref], format: "full" })],
+  ["show", show as never, (ref) => ({ ids: [ref], format: "full" })],
   ["timeline", timeline as never, (id) => ({ id })],
   ["scan", scan as never, (id) => ({ id })],
   ["handover", handover as never, (id) => ({ id, max_tokens: 20_000 })],

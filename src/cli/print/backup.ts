@@ -1,6 +1,6 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { safeLine } from "../../render/terminal.ts"
-import type { backup, importHistory, restore } from "../../tools/backup.ts"
+import type { backup, importHistory, restore } from "../../tools/backup/backup.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, seconds, shortPath } from "./words.ts"
 

@@ -1,6 +1,6 @@
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
-import type { config } from "../../tools/config.ts"
+import type { config } from "../../tools/config/config.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { shortPath } from "./words.ts"
 

@@ -1,6 +1,6 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
-import type { decisions } from "../../tools/decisions.ts"
+import type { decisions } from "../../tools/decisions/decisions.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 

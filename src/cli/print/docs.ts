@@ -1,7 +1,7 @@
 import { formatCount } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine } from "../../render/terminal.ts"
-import type { docs } from "../../tools/docs.ts"
+import type { docs } from "../../tools/docs/docs.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath, when } from "./words.ts"
 

@@ -1,7 +1,7 @@
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, wrap } from "../../render/terminal.ts"
-import type { evaluate } from "../../tools/eval.ts"
+import type { evaluate } from "../../tools/eval/eval.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many } from "./words.ts"
 

@@ -1,6 +1,6 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine, type Terminal } from "../../render/terminal.ts"
-import type { fix } from "../../tools/fix.ts"
+import type { fix } from "../../tools/fix/fix.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 

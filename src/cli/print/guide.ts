@@ -1,6 +1,6 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, wrap } from "../../render/terminal.ts"
-import type { guide } from "../../tools/guide.ts"
+import type { guide } from "../../tools/guide/guide.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 
 type Guide = OutputOf<typeof guide>

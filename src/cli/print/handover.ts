@@ -1,6 +1,6 @@
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { safe } from "../../render/terminal.ts"
-import type { handover } from "../../tools/handover.ts"
+import type { handover } from "../../tools/handover/handover.ts"
 import { openOrPrint } from "../open-program.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 

@@ -1,7 +1,7 @@
 import { formatCount, grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine } from "../../render/terminal.ts"
-import type { list } from "../../tools/list.ts"
+import type { list } from "../../tools/list/list.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when } from "./words.ts"
 

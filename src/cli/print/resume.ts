@@ -1,5 +1,5 @@
 import type { OutputOf } from "../../core/tool.ts"
-import type { resume } from "../../tools/resume.ts"
+import type { resume } from "../../tools/resume/resume.ts"
 import { openOrPrint } from "../open-program.ts"
 import type { Printed } from "./printer.ts"
 import { shellQuote } from "./words.ts"

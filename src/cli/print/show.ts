@@ -2,11 +2,11 @@ import { byName } from "../../core/by-name.ts"
 import { formatCount } from "../../core/format.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine, wrap } from "../../render/terminal.ts"
-import type { get } from "../../tools/get.ts"
+import type { show } from "../../tools/show/show.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath, when } from "./words.ts"
 
-type Output = OutputOf<typeof get>
+type Output = OutputOf<typeof show>
 /** What stands above every view of a conversation. */
 export type Head = {
   id: string
@@ -24,7 +24,7 @@ type Message = Conversation["messages"][number]
 
 const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
 
-export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof get>): Printed {
+export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): Printed {
   const lines: string[] = []
   const notes: string[] = []
   for (const conversation of output.conversations) {

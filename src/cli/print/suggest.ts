@@ -1,6 +1,6 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, wrap } from "../../render/terminal.ts"
-import type { suggest } from "../../tools/suggest.ts"
+import type { suggest } from "../../tools/suggest/suggest.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { printSuggestions } from "./suggestions.ts"
 import { kindName, whereTo } from "./words.ts"

@@ -1,9 +1,9 @@
 import { grouped } from "../../core/format.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
-import type { stats } from "../../tools/stats.ts"
-import type { subscriptions } from "../../tools/subscriptions.ts"
-import type { feedback, suggestions } from "../../tools/suggestions.ts"
+import type { stats } from "../../tools/stats/stats.ts"
+import type { subscriptions } from "../../tools/subscriptions/subscriptions.ts"
+import type { feedback, suggestions } from "../../tools/suggestions/suggestions.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { kindName, many, seconds, shortPath, when, whereTo } from "./words.ts"
 

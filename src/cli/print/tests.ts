@@ -1,6 +1,6 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
-import type { tests } from "../../tools/tests.ts"
+import type { tests } from "../../tools/tests/tests.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, when } from "./words.ts"
 

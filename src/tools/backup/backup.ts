@@ -1,0 +1,58 @@
+import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+export const backup = defineTool({
+  name: "backup",
+  summary: "Write the whole history into one file, and check it",
+  input: object({
+    file: text("Where to. A backup of the same history that is there is replaced once the new one is checked."),
+  }),
+  output: object({
+    file: text(),
+    bytes: integer(),
+    conversations: integer(),
+    messages: integer(),
+    blocks: integer("Compressed blocks that were read back."),
+    duration_ms: integer(),
+  }),
+  cli: { positional: "file", example: "dex backup ~/backups/dex.db" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+})
+
+export const restore = defineTool({
+  name: "restore",
+  summary: "Put a backup in the place of the history",
+  input: object({
+    file: text("A file that `dex backup` wrote."),
+    replace: optional(flag("Also where there is a history; that one is kept beside it under another name.")),
+  }),
+  output: object({
+    file: text(),
+    conversations: integer(),
+    messages: integer(),
+    kept: optional(text("Where the history that was here is now.")),
+  }),
+  cli: { positional: "file", example: "dex restore ~/backups/dex.db" },
+  run: async (dex: Dex, input) => (await import("./run-restore.ts")).run(dex, input),
+})
+
+export const importHistory = defineTool({
+  name: "import",
+  summary: "Merge another machine's history into this one",
+  input: object({ file: text("A backup, or the history.db of another machine.") }),
+  output: object({
+    file: text(),
+    conversations: integer("New or changed here."),
+    messages: integer("New here."),
+    forgotten: integer("Left out, since they were forgotten here."),
+    projects: list(
+      object({ from: text("The folder there."), to: text("The folder here.") }),
+      "Projects that are in another folder on this machine, found by their git remote or first commit.",
+    ),
+    made_private: list(text(), "Projects that are private there, and so from now on here."),
+    duration_ms: integer(),
+  }),
+  cli: { positional: "file", example: "dex import ~/Sync/laptop.db" },
+  run: async (dex: Dex, input) => (await import("./run-import.ts")).run(dex, input),
+})

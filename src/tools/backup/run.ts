@@ -1,0 +1,41 @@
+import { existsSync, statSync } from "node:fs"
+import { resolve } from "node:path"
+import { DexError, isDexError } from "../../core/error.ts"
+import { isFolder } from "../../files/look-at.ts"
+import { repositoryIdentity } from "../../git/identity.ts"
+import { verifyBackup } from "../../store/history/backup.ts"
+import type { Dex } from "../context.ts"
+
+export async function run(dex: Dex, input: { file: string }) {
+  const started = Date.now()
+  const file = resolve(dex.cwd, input.file)
+  if (!dex.hasHistory()) throw new DexError("no_history", "There is no history yet. `dex sync` reads what there is.")
+  const store = await dex.store()
+  refuseToReplace(file, await store.id())
+  for (const { path } of await store.projectIdentities()) {
+    if (!isFolder(path)) continue
+    const { remote, rootCommit } = await repositoryIdentity(path)
+    if (remote !== undefined || rootCommit !== undefined)
+      await store.saveProjectIdentity(path, { git_remote: remote, root_commit: rootCommit })
+  }
+  const { conversations, messages, blocks } = await store.backup(file, { "suggest.db": dex.home.suggest })
+  return { file, bytes: statSync(file).size, conversations, messages, blocks, duration_ms: Date.now() - started }
+}
+
+/** A backup takes the place of an older one of the same history, and of nothing else. */
+function refuseToReplace(file: string, historyId: string): void {
+  if (!existsSync(file)) return
+  const there = identityOf(file)
+  if (there === historyId) return
+  const what = there === undefined ? "is not a backup of dex" : "is a backup of another history"
+  throw new DexError("exists", `${file} exists and ${what}. Give another name, or remove it first.`)
+}
+
+function identityOf(file: string): string | undefined {
+  try {
+    return verifyBackup(file).historyId
+  } catch (error) {
+    if (isDexError(error)) return undefined // damaged, or something else altogether
+    throw error
+  }
+}

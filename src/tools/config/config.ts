@@ -1,0 +1,42 @@
+import { choice, flag, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+export const config = defineTool({
+  name: "config",
+  summary: "Show and change settings, and say where each comes from",
+  input: object({
+    words: withDefault(list(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
+  }),
+  output: object({
+    file: text("Where your choices are kept."),
+    settings: list(
+      object({
+        name: text(),
+        value: optional(text("As text; absent when nothing is set.")),
+        default: optional(text()),
+        origin: choice(["default", "config", "project", "environment", "flag"], "Where the value comes from."),
+        variable: text("The environment variable that overrides it."),
+        about: text(),
+      }),
+      "All of them, or the one that was asked for or changed.",
+    ),
+    changed: optional(flag("The file was written.")),
+    sends_text_to: optional(
+      text("The server that the text of conversations is sent to; absent when none leaves this machine."),
+    ),
+    model_server: optional(
+      text(
+        "The server that ask, chat and map send what they read to, when you run them; absent when there is none elsewhere.",
+      ),
+    ),
+    keys: list(
+      object({ server: text("embed, rerank or llm."), from: text("environment or file."), place: text() }),
+      "Where keys are. A key itself is never shown.",
+    ),
+    problems: list(text(), "What was not taken, and why."),
+  }),
+  cli: { positional: "words", example: "dex config set embed.provider ollama" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.settings.length !== 1 || output.changed === true || output.settings[0]!.value !== undefined,
+})

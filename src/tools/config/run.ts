@@ -1,0 +1,124 @@
+import { type Loaded, loadSettings } from "../../config/load.ts"
+import { KEYS_FOR, keyPlace } from "../../config/secret.ts"
+import { hasLlm } from "../../config/servers.ts"
+import {
+  isSetting,
+  readTextValue,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingName,
+  type Value,
+  variableOf,
+} from "../../config/settings.ts"
+import { writeSetting } from "../../config/write.ts"
+import { DexError } from "../../core/error.ts"
+import { embedUrl } from "../../embed/open-embedder.ts"
+import { isThisMachine } from "../../embed/post.ts"
+import type { Dex } from "../context.ts"
+
+export async function run(dex: Dex, input: { words: string[] }) {
+  const [action = "list", name, ...rest] = input.words
+  switch (action) {
+    case "list":
+      if (name !== undefined) throw usage()
+      return report(dex, SETTING_NAMES)
+    case "get":
+      if (rest.length > 0) throw usage()
+      return report(dex, [settingNamed(name)])
+    case "set":
+      return change(dex, settingNamed(name), valueFrom(settingNamed(name), rest.join(" ")))
+    case "unset":
+      if (rest.length > 0) throw usage()
+      return change(dex, settingNamed(name), undefined)
+    default:
+      throw usage()
+  }
+}
+
+function change(dex: Dex, name: SettingName, value: Value | undefined) {
+  writeSetting(dex.home.config, name, value)
+  return { ...report(dex, [name]), changed: true }
+}
+
+function report(dex: Dex, names: SettingName[]) {
+  const where = { env: dex.machine.env, home: dex.machine.home }
+  const loaded = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
+  const { settings, origins } = loaded
+  const url = embedUrl({
+    provider: settings["embed.provider"],
+    ...(settings["embed.url"] !== undefined && { url: settings["embed.url"] }),
+  })
+  const away = [url, settings["search.rerank"] ? settings["rerank.url"] : undefined].filter(
+    (place): place is string => place !== undefined && !isThisMachine(new URL(place).hostname),
+  )
+  const model = new URL(settings["llm.provider"])
+  return {
+    file: dex.home.config,
+    settings: names.map((name) => {
+      const { schema, default: usual } = SETTINGS[name]
+      return {
+        name,
+        ...(settings[name] !== undefined && { value: asText(settings[name]) }),
+        ...(usual !== undefined && { default: asText(usual) }),
+        origin: origins[name],
+        variable: variableOf(name),
+        about: schema.description ?? "",
+      }
+    }),
+    ...(away.length > 0 && { sends_text_to: [...new Set(away.map((place) => new URL(place).host))].join(", ") }),
+    ...(hasLlm(settings, where) && !isThisMachine(model.hostname) && { model_server: model.host }),
+    keys: KEYS_FOR.flatMap((server) => {
+      const found = keyPlace(server, settings, where)
+      return found ? [{ server, ...found }] : []
+    }),
+    problems: [...loaded.problems, ...unfinished(loaded)],
+  }
+}
+
+/** What is chosen but cannot work yet, with the command that mends it. */
+function unfinished({ settings }: Loaded): string[] {
+  const problems: string[] = []
+  const provider = settings["embed.provider"]
+  if (provider !== "none" && settings["embed.model"] === undefined)
+    problems.push(
+      `embed.provider is ${provider}, but no model is chosen: dex config set embed.model ${provider === "openai" ? "text-embedding-3-small" : "nomic-embed-text"}`,
+    )
+  for (const name of ["rerank.url", "rerank.model"] as const)
+    if (settings["search.rerank"] && settings[name] === undefined)
+      problems.push(`search.rerank is on, but ${name} is not set: dex config set ${name} …`)
+  return problems
+}
+
+function settingNamed(name: string | undefined): SettingName {
+  if (name === undefined) throw usage()
+  if (isSetting(name)) return name
+  if (/key|token|secret|password/i.test(name))
+    throw new DexError(
+      "usage",
+      "A key is never taken from a command line, where it stays in the shell's history. `dex config set llm.api_key` (or embed.api_key, rerank.api_key), without the key, asks for it and keeps it in a file that only you can read. Or put it into the variable that llm.api_key_env names.",
+    )
+  const end = name.split(".").at(-1)!
+  const close = SETTING_NAMES.filter((one) => one.endsWith(end) || one.startsWith(name))
+  const hint = close.length > 0 ? `Did you mean ${close.join(" or ")}?` : "`dex config list` names them all."
+  throw new DexError("usage", `There is no setting "${name}". ${hint}`)
+}
+
+/** Says what is wrong without repeating it: a key may have been typed in the wrong place. */
+function valueFrom(name: SettingName, text: string): Value {
+  if (text.trim() === "")
+    throw new DexError("usage", `What should ${name} be? dex config set ${name} … (or: dex config unset ${name})`)
+  const result = readTextValue(name, text)
+  if ("wrong" in result) throw new DexError("usage", `${result.wrong}. Nothing was changed.`)
+  return result.ok
+}
+
+function asText(value: Value): string {
+  return typeof value === "boolean" ? (value ? "on" : "off") : String(value)
+}
+
+function usage(): DexError {
+  return new DexError(
+    "usage",
+    "dex config list | get NAME | set NAME VALUE | unset NAME. For example: dex config set embed.provider ollama",
+  )
+}

@@ -1,0 +1,52 @@
+import { flag, integer, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { projectField } from "../fields.ts"
+import { maxTokensField } from "../view-fields.ts"
+
+export const decisions = defineTool({
+  name: "decisions",
+  summary: "What was decided in this project, in whose words, and what was reversed since",
+  input: object({
+    words: withDefault(list(text(), "Only decisions that hold all of these words."), []),
+    file: optional(text("Only those about this file: its path, or the end of it.")),
+    symbol: optional(text("Only those that name this function, type or setting.")),
+    project: projectField,
+    all: withDefault(flag("Of all projects, not only this one."), false),
+    limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 200 }), 20),
+    max_tokens: maxTokensField,
+  }),
+  output: object({
+    decisions: list(
+      object({
+        quote: text("As it was written."),
+        kind: text("said, answer, plan, adr, breaking or revert."),
+        by: text(
+          "Whose words these are: person, agent, document or commit. An approved plan and a chosen answer are the agent's.",
+        ),
+        date: text(),
+        ref: text("The message that states it, or git:<hash>."),
+        project: text(),
+        files: list(text(), "Named with it, or edited after it and before the person spoke again."),
+        files_left_out: optional(integer()),
+        superseded_by: optional(
+          object(
+            { quote: text(), date: text(), ref: text() },
+            "A later decision on the same subject that reverses it.",
+          ),
+        ),
+      }),
+      "Newest first.",
+    ),
+    total: integer(),
+    estimated_tokens: integer("Of this answer; an estimate."),
+    notes: list(text(), "What is hidden, incomplete or bounded."),
+  }),
+  cli: {
+    positional: "words",
+    short: { l: "limit", p: "project" },
+    example: "dex decisions --file src/auth.ts",
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.decisions.length > 0,
+})

@@ -1,0 +1,96 @@
+import { isAbsolute, resolve } from "node:path"
+import { optedIn } from "../../config/projects.ts"
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import { fitted, tooSmall } from "../../render/budget.ts"
+import { type DecisionFilter, type KnownDecision, knownDecisions } from "../../store/knowledge/decisions.ts"
+import { fileAsKnown } from "../../store/knowledge/files.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import { pathBelow } from "../../suggest/paths.ts"
+import type { Dex } from "../context.ts"
+import { learnedOf } from "../learned.ts"
+import { isHere } from "../resolve.ts"
+
+export type DecisionsInput = {
+  words: string[]
+  file?: string
+  symbol?: string
+  project?: string
+  all: boolean
+  limit: number
+  max_tokens?: number
+}
+
+const MOST_FILES = 5
+
+export async function run(dex: Dex, input: DecisionsInput) {
+  if (!dex.hasHistory())
+    throw new DexError(
+      "no_history",
+      "Nothing was read yet, so no decision is known. `dex sync` reads your conversations.",
+    )
+  const read = optedIn(dex.home).some((project) => isHere(dex, project)) ? { commits: dex.project } : {}
+  const { knowledge, notes, hidden } = await learnedOf(dex, read)
+  const words = input.words.flatMap((word) => word.match(/[\p{L}\p{N}]+/gu) ?? [])
+  const filter: DecisionFilter = {
+    ...placeOf(dex, input),
+    ...fileOf(dex, knowledge, input),
+    ...(input.symbol !== undefined && { symbol: input.symbol.replace(/\(\)$/, "") }),
+    ...(input.words.length > 0 && { words }),
+    with_commits: true,
+    limit: input.limit,
+  }
+  const { decisions, total } = knownDecisions(knowledge, { ...filter, except: hidden })
+  const withheld = hidden.length === 0 ? 0 : knownDecisions(knowledge, { ...filter, limit: 1 }).total - total
+  if (withheld > 0) notes.push(`${grouped(withheld)} in private projects, not shown.`)
+  if (total > decisions.length)
+    notes.push(`The newest ${grouped(decisions.length)} of ${grouped(total)}. --limit shows more.`)
+  const shown = decisions.map(told)
+  const build = (kept: number) => ({
+    decisions: shown.slice(0, kept),
+    total,
+    notes:
+      kept === shown.length
+        ? notes
+        : [...notes, `${grouped(shown.length - kept)} more were left out to stay within max_tokens.`],
+  })
+  const fits = fitted(shown.length, build, input.max_tokens)
+  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  return fits.answer
+}
+
+function placeOf(dex: Dex, { project, all }: DecisionsInput): Pick<DecisionFilter, "project" | "exactly"> {
+  if (project !== undefined) return { project }
+  return all ? {} : { project: dex.project, exactly: true }
+}
+
+/** As the project knows the file, wherever in it the command is given. Of other projects only the end is known. */
+function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: DecisionsInput): Pick<DecisionFilter, "file"> {
+  if (file === undefined) return {}
+  const typed = file.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "")
+  const named = pathBelow(dex.project, resolve(dex.cwd, file))
+  const below = named && fileAsKnown(knowledge, dex.project, named)
+  if (isAbsolute(file)) return { file: below ?? typed }
+  return { file: all || project !== undefined ? typed : (below ?? typed) }
+}
+
+function told({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
+  return {
+    quote,
+    kind,
+    by: origin,
+    date: at === undefined ? "" : isoDate(at),
+    ref,
+    project: project ?? "",
+    files: files.slice(0, MOST_FILES),
+    ...(files.length > MOST_FILES && { files_left_out: files.length - MOST_FILES }),
+    ...(later && {
+      superseded_by: {
+        quote: later.quote,
+        date: later.at === undefined ? "" : isoDate(later.at),
+        ref: later.ref,
+      },
+    }),
+  }
+}

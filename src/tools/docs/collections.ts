@@ -1,0 +1,58 @@
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { isSamePath } from "../../core/path-key.ts"
+import { integer, list, object, optional, text } from "../../core/schema.ts"
+import { hiddenFrom } from "../../search/scope.ts"
+import type { Collection } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+
+export const collectionShape = object({
+  name: text("What its refs begin with: docs:name/…"),
+  kind: text("folder, file, git or npm."),
+  origin: text("What was added."),
+  project: optional(text("The project it belongs to; absent for a global one.")),
+  version: optional(text("The commit or the package's version.")),
+  documents: integer(),
+  sections: integer(),
+  estimated_tokens: integer(),
+  synced_at: optional(text()),
+  problems: list(text(), "What could not be read."),
+})
+
+export async function describeCollections(dex: Dex) {
+  const store = await dex.store()
+  const described = []
+  for (const { name, kind, origin, project, version, problems, synced_at } of await visibleCollections(dex)) {
+    described.push({
+      name,
+      kind,
+      origin,
+      ...(project !== undefined && { project }),
+      ...(version !== undefined && { version }),
+      ...(await store.documentsIn(name)),
+      ...(synced_at !== undefined && { synced_at: isoDate(synced_at) }),
+      problems,
+    })
+  }
+  return described
+}
+
+/** Those of private projects are told only inside them. */
+async function visibleCollections(dex: Dex): Promise<Collection[]> {
+  const store = await dex.store()
+  const { platform } = dex.machine
+  const hidden = hiddenFrom(await store.projects(), dex.project, platform)
+  return (await store.collections()).filter(
+    ({ project }) => project === undefined || !hidden.some((one) => isSamePath(one, project, platform)),
+  )
+}
+
+/** The names, if there is a collection for each. */
+export async function knownCollections(dex: Dex, names: string[]): Promise<string[]> {
+  const all = (await (await dex.store()).collections()).map(({ name }) => name)
+  const unknown = names.find((name) => !all.includes(name))
+  if (unknown === undefined) return names
+  const known = (await visibleCollections(dex)).map(({ name }) => name)
+  const there = known.length > 0 ? `There are: ${known.join(", ")}.` : "There are none yet: `dex docs add <folder>`."
+  throw new DexError("no_collection", `There is no collection "${unknown}". ${there}`)
+}

@@ -1,0 +1,63 @@
+import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { maxTokensField } from "../view-fields.ts"
+import { collectionShape } from "./collections.ts"
+
+const documentShape = object({
+  id: text("The ref: pass it to show or get."),
+  title: text(),
+  date: text("When the file was changed last."),
+  sections: integer(),
+  estimated_tokens: integer(),
+})
+
+export const docs = defineTool({
+  name: "docs",
+  summary: "Add documents to what is searched, and read them",
+  input: object({
+    words: list(
+      text(),
+      "add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE, list [COLLECTION], outline DOCUMENT, show DOCUMENT[§SECTION], sync [COLLECTION…], or remove COLLECTION.",
+    ),
+    name: optional(text("add: what to call the collection.")),
+    global: optional(flag("add: for every project, not for this one only.")),
+    max_tokens: maxTokensField,
+  }),
+  output: object({
+    collections: optional(list(collectionShape)),
+    documents: optional(list(documentShape)),
+    document: optional(object({ id: text(), title: text(), path: text("The file.") })),
+    sections: optional(
+      list(
+        object({
+          id: text("The ref."),
+          headings: list(text(), "From the document's title down to its own."),
+          first_line: integer(),
+          last_line: integer(),
+          estimated_tokens: integer(),
+          content: optional(text("With show.")),
+        }),
+      ),
+    ),
+    synced: optional(
+      list(
+        object({
+          name: text(),
+          documents: integer("Documents it has now."),
+          changed: integer("Documents that are new or different."),
+          removed: integer("Documents that are gone."),
+          skipped: list(object({ path: text(), reason: text() }), "What was not read, and why."),
+          complete: flag(),
+        }),
+      ),
+    ),
+    removed: optional(text("The collection that is no longer there.")),
+    estimated_tokens: optional(integer("With show: what this answer takes; an estimate.")),
+    truncated: optional(text("What was left out to stay within max_tokens, and the call that goes on.")),
+  }),
+  cli: { positional: "words", example: "dex docs add ./docs" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) =>
+    output.collections?.length !== 0 && output.documents?.length !== 0 && output.sections?.length !== 0,
+})

@@ -1,0 +1,144 @@
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { messageText, messageTokens } from "../../core/format.ts"
+import { formatRef } from "../../core/ref.ts"
+import { resolveOrigin } from "../../documents/origins.ts"
+import { copyRepository } from "../../git/clone.ts"
+import { fitted, tooSmall } from "../../render/budget.ts"
+import type { Collection, StoredMessage } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+import { resolveRef } from "../resolve.ts"
+import { commandLine } from "../view.ts"
+import { describeCollections, knownCollections } from "./collections.ts"
+import { markOf, withSubsections } from "./sections.ts"
+import { repositoriesOf, syncCollections } from "./sync-collections.ts"
+
+export type DocsInput = { words: string[]; name?: string; global?: boolean; max_tokens?: number }
+
+const USAGE =
+  "`dex docs` takes add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE, list [COLLECTION], outline DOCUMENT, show DOCUMENT, sync [COLLECTION…] or remove COLLECTION."
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
+const MOST_LISTED = 100_000
+
+export async function run(dex: Dex, input: DocsInput) {
+  const [action = "list", ...words] = input.words
+  if (action === "add") return add(dex, one(words, "What should be added? dex docs add ./docs"), input)
+  if (action === "list")
+    return words.length === 0 ? { collections: await describeCollections(dex) } : listDocuments(dex, words[0]!)
+  if (action === "outline") return outline(dex, one(words, "Which document? dex docs outline react/hooks.md"))
+  if (action === "show") return show(dex, one(words, "Which document? dex docs show react/hooks.md"), input.max_tokens)
+  if (action === "sync") return { synced: await syncCollections(dex, { names: words, fetch: true }) }
+  if (action === "remove") return remove(dex, one(words, "Which collection? `dex docs list` shows them."))
+  throw new DexError("usage", `There is no \`dex docs ${action}\`. ${USAGE}`)
+}
+
+function one(words: string[], question: string): string {
+  if (words.length === 0) throw new DexError("usage", question)
+  return words.join(" ")
+}
+
+async function add(dex: Dex, spec: string, input: DocsInput) {
+  const store = await dex.store()
+  const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), copyRepository })
+  const name = input.name ?? origin.name
+  if (!NAME.test(name))
+    throw new DexError(
+      "bad_name",
+      `"${name}" cannot be a collection's name: letters, digits, dots, dashes. Choose one: dex docs add ${spec} --name docs`,
+    )
+  const before = (await store.collections()).find((collection) => collection.name === name)
+  if (before && (before.root !== origin.root || before.only !== origin.only))
+    throw new DexError(
+      "name_taken",
+      `"${name}" is already the collection of ${before.origin}. Choose another name: dex docs add ${spec} --name ${name}-2`,
+    )
+  const { kind, root, only, version } = origin
+  const collection: Collection = {
+    name,
+    kind,
+    origin: spec,
+    root,
+    ...(only !== undefined && { only }),
+    ...(version !== undefined && { version }),
+    ...(!input.global && { project: dex.project }),
+    added_at: before?.added_at ?? dex.now(),
+    problems: [],
+  }
+  await store.saveCollection(collection)
+  return { synced: await syncCollections(dex, { names: [name] }) }
+}
+
+async function remove(dex: Dex, name: string) {
+  const store = await dex.store()
+  await knownCollections(dex, [name])
+  await store.removeCollection(name)
+  const index = await dex.indexToWrite()
+  if (index) {
+    await index.follow(store)
+    index.checkpoint()
+  }
+  return { removed: name }
+}
+
+async function listDocuments(dex: Dex, name: string) {
+  const store = await dex.store()
+  const [collection] = await knownCollections(dex, [name])
+  const { rows } = await store.list({ collection: collection!, inside: dex.project, limit: MOST_LISTED, offset: 0 })
+  const documents = rows.map(({ ref, title, ended_at, message_count, estimated_tokens }) => ({
+    id: formatRef(ref),
+    title: title?.text ?? "",
+    date: ended_at === undefined ? "" : isoDate(ended_at),
+    sections: message_count,
+    estimated_tokens,
+  }))
+  return { documents: documents.sort((a, b) => (a.id < b.id ? -1 : 1)) }
+}
+
+async function outline(dex: Dex, typed: string) {
+  const { head, messages } = await open(dex, typed)
+  return { document: head, sections: messages.map((message) => sectionOf(head.id, message)) }
+}
+
+/** All of a document, or a section with those below it. */
+async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
+  const { head, messages, number } = await open(dex, typed)
+  const wanted = number === undefined ? messages : withSubsections(messages, number)
+  const sections = wanted.map((message) => ({
+    ...sectionOf(head.id, message),
+    content: messageText(message, "full"),
+  }))
+  const build = (kept: number) => {
+    const next = sections[kept]
+    return {
+      document: head,
+      sections: sections.slice(0, kept),
+      ...(next && {
+        truncated: `${sections.length - kept} sections were left out. Go on: ${commandLine("docs", ["show", next.id])}`,
+      }),
+    }
+  }
+  const fit = fitted(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
+  if (!fit || (fit.kept === 0 && sections.length > 0)) throw tooSmall(maxTokens!, build(1))
+  return fit.answer
+}
+
+async function open(dex: Dex, typed: string) {
+  const { row, number } = await resolveRef(
+    dex,
+    typed.startsWith("docs:") || /^\d+$/.test(typed) ? typed : `docs:${typed}`,
+  )
+  const head = { id: formatRef(row.ref), title: row.title?.text ?? "", path: row.path }
+  const messages = await (await dex.store()).messages(row.ref)
+  return { head, messages, number }
+}
+
+function sectionOf(id: string, message: StoredMessage) {
+  const mark = markOf(message)
+  return {
+    id: mark?.name ? `${id}§${mark.name}` : `${id}#${message.number}`,
+    headings: mark?.headings ?? [],
+    first_line: mark?.first_line ?? 0,
+    last_line: mark?.last_line ?? 0,
+    estimated_tokens: messageTokens(message, "stripped"),
+  }
+}

@@ -1,0 +1,20 @@
+import type { SectionMark } from "../../core/conversation.ts"
+import type { StoredMessage } from "../../store/history/store.ts"
+
+/** The section that a document's message is; undefined for a conversation's. */
+export function markOf(message: StoredMessage | undefined): SectionMark | undefined {
+  return message?.parts.find((part) => part.type === "text")?.section
+}
+
+/** A section, and those whose headings stand below its own. */
+export function withSubsections(messages: StoredMessage[], number: number): StoredMessage[] {
+  const from = messages.findIndex((message) => message.number === number)
+  const path = markOf(messages[from])?.headings ?? []
+  const isBelow = (message: StoredMessage) => {
+    const headings = markOf(message)?.headings ?? []
+    return path.length > 0 && path.every((heading, i) => headings[i] === heading)
+  }
+  const rest = messages.slice(from + 1)
+  const end = rest.findIndex((message) => !isBelow(message))
+  return messages.slice(from, end === -1 ? messages.length : from + 1 + end)
+}

@@ -1,0 +1,63 @@
+import { join } from "node:path"
+import { DexError } from "../../core/error.ts"
+import type { CollectionReport } from "../../ingest/documents.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
+import type { Dex } from "../context.ts"
+import { knownCollections } from "./collections.ts"
+
+const MOST_PROBLEMS = 20
+
+/** Reads collections again, all unless some are named. Only with `fetch` is anything asked of the network. */
+export async function syncCollections(
+  dex: Dex,
+  { names, fetch = false }: { names: string[]; fetch?: boolean },
+): Promise<CollectionReport[]> {
+  const store = await dex.store()
+  const wanted = names.length === 0 ? undefined : await knownCollections(dex, names)
+  const collections = (await store.collections()).filter(({ name }) => wanted?.includes(name) ?? true)
+  if (collections.length === 0) return []
+  const lock = tryLock(dex.home.lock)
+  if (!lock) throw new DexError("busy", "A sync is running. Try again when it is done.")
+  try {
+    const { syncCollection } = await import("../../ingest/documents.ts")
+    const reports: CollectionReport[] = []
+    for (const collection of collections) {
+      const version = fetch ? await renewed(dex, collection.origin, collection.kind) : undefined
+      const report = await syncCollection(store, collection, {
+        ...(dex.signal && { signal: dex.signal }),
+        ...(dex.onProgress && {
+          onProgress: (done, total) =>
+            dex.onProgress!({ phase: "reading", done, total, bytes: done, bytesTotal: total }),
+        }),
+      })
+      await store.saveCollection({
+        ...collection,
+        ...(version !== undefined && { version }),
+        synced_at: dex.now(),
+        problems: report.skipped.slice(0, MOST_PROBLEMS).map(({ path, reason }) => `${path}: ${reason}`),
+      })
+      reports.push(report)
+    }
+    const { index } = await dex.syncDeps()
+    await index.follow(store)
+    await store.checkpoint()
+    index.checkpoint()
+    return reports
+  } finally {
+    lock.release()
+  }
+}
+
+/** A repository is fetched again; what is on this machine is simply read. Returns the version that is there now. */
+async function renewed(dex: Dex, origin: string, kind: string): Promise<string | undefined> {
+  if (kind !== "git") return undefined
+  const { resolveOrigin } = await import("../../documents/origins.ts")
+  const { copyRepository } = await import("../../git/clone.ts")
+  const cacheDir = repositoriesOf(dex)
+  return (await resolveOrigin(origin, { cwd: dex.cwd, cacheDir, copyRepository, update: true })).version
+}
+
+/** Where repositories are cloned to. */
+export function repositoriesOf(dex: Dex): string {
+  return join(dex.home.dir, "collections")
+}

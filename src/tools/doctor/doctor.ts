@@ -1,0 +1,33 @@
+import { choice, flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+export const doctor = defineTool({
+  name: "doctor",
+  summary: "Check that everything is sound, and say how to mend what is not",
+  input: object({
+    repair: optional(flag("Restore what is damaged: in place, from the agents' files, or in a new history.db.")),
+  }),
+  output: object({
+    ok: flag(),
+    repaired: optional(
+      object({
+        kept_as: optional(text("The damaged file, where a new one was made.")),
+        rows: optional(integer("Rows that were taken over into the new file.")),
+        restored: list(text(), "Refs of conversations that are whole again."),
+        damaged: list(text(), "Refs of conversations of which something is lost."),
+      }),
+    ),
+    checks: list(
+      object({
+        name: text(),
+        status: choice(["ok", "note", "problem"]),
+        message: text(),
+        mend: optional(text("The command that mends it.")),
+      }),
+    ),
+  }),
+  cli: { example: "dex doctor" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.ok,
+})

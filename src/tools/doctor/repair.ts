@@ -1,0 +1,119 @@
+import { existsSync, renameSync } from "node:fs"
+import { DexError, isDexError, messageOf } from "../../core/error.ts"
+import { formatRef } from "../../core/ref.ts"
+import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
+import { setAside } from "../../store/history/rot/damaged-files.ts"
+import { isOfIndex } from "../../store/history/rot/inspect.ts"
+import { type Salvage, salvage } from "../../store/history/rot/salvage.ts"
+import { openStore } from "../../store/history/sqlite-history.ts"
+import type { Store } from "../../store/history/store.ts"
+import { removeDatabase } from "../../store/sqlite/database.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
+import type { Dex } from "../context.ts"
+
+export type Repaired = {
+  /** Set where a new file was made: the old one is kept under this name. */
+  kept_as?: string
+  /** Rows that were taken over into it. */
+  rows?: number
+  /** Refs of conversations that are whole again. */
+  restored: string[]
+  /** Refs of conversations of which something is lost. */
+  damaged: string[]
+}
+
+/** Restores what can be restored: in place where SQLite can read the file, else in a new one; then from the sources. */
+export async function repair(dex: Dex): Promise<Repaired> {
+  if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
+  const hurt = await injuredBefore(dex)
+  const made = await whileNobodySyncs(dex, async () => ((await isReadable(dex.home.history)) ? undefined : renew(dex)))
+  const injured = [...hurt, ...(await healAll(dex))]
+  const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
+  const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+    ...(dex.onProgress && { onProgress: dex.onProgress }),
+    ...(dex.signal && { signal: dex.signal }),
+  })
+  const still = new Set(damaged.map(formatRef))
+  const whole = new Set([...restored.map(formatRef), ...injured].filter((ref) => !still.has(ref)))
+  return { ...made, restored: [...whole].sort(), damaged: [...still].sort() }
+}
+
+/** Puts right what needs nothing but itself, and notes the rest for the sync. Returns all that was damaged. */
+async function healAll(dex: Dex): Promise<string[]> {
+  const store = openStore(dex.home.history)
+  try {
+    const before = await injuredIn(store)
+    await store.heal([], { everywhere: true })
+    noteDamage(damageFile(dex.home.dir), await injuredIn(store))
+    return before
+  } finally {
+    store.close()
+  }
+}
+
+/** As far as the file can be read. */
+async function injuredBefore(dex: Dex): Promise<string[]> {
+  try {
+    const store = openStore(dex.home.history)
+    return await injuredIn(store).finally(() => store.close())
+  } catch {
+    return [] // then a new file is made of it
+  }
+}
+
+async function injuredIn(store: Store): Promise<string[]> {
+  return (await store.inspect()).conversations.map(({ ref }) => formatRef(ref))
+}
+
+/** Also where only indexes are wrong: those are made again. */
+async function isReadable(history: string): Promise<boolean> {
+  try {
+    const store = openStore(history)
+    try {
+      const problems = await store.check()
+      if (problems.length === 0) return true
+      if (!problems.every(isOfIndex)) return false
+      await store.heal([], { everywhere: true })
+      return (await store.check()).length === 0
+    } finally {
+      store.close()
+    }
+  } catch (error) {
+    if (isDexError(error) && error.code === "corrupt") return false
+    if (/^SQLITE_/.test(String((error as { code?: unknown }).code))) return false
+    throw error
+  }
+}
+
+/** A new file of every row that can be read. The old one stays beside it. */
+function renew(dex: Dex): Pick<Repaired, "kept_as" | "rows"> {
+  const { history } = dex.home
+  const building = `${history}.repairing`
+  removeDatabase(building)
+  let made: Salvage
+  try {
+    made = salvage(history, building)
+  } catch (error) {
+    removeDatabase(building)
+    throw new DexError(
+      "repair_failed",
+      `history.db could not be repaired (${messageOf(error)}). It was left as it is.`,
+      {
+        cause: error,
+      },
+    )
+  }
+  const kept = setAside(history, dex.now())
+  renameSync(building, history)
+  return { kept_as: kept, rows: made.rows }
+}
+
+async function whileNobodySyncs<T>(dex: Dex, work: () => Promise<T>): Promise<T> {
+  const lock = tryLock(dex.home.lock)
+  if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
+  try {
+    return await work()
+  } finally {
+    lock.release()
+  }
+}

@@ -1,0 +1,377 @@
+import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { loadSettings } from "../../config/load.ts"
+import { llmSettings } from "../../config/servers.ts"
+import { isoDate } from "../../core/dates.ts"
+import { isDexError, messageOf } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import { formatRef } from "../../core/ref.ts"
+import { readText } from "../../files/read-file.ts"
+import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
+import { keptDamaged } from "../../store/history/rot/damaged-files.ts"
+import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
+import type { Store } from "../../store/history/store.ts"
+import { readIndex } from "../../store/index/search-index.ts"
+import { markDamaged } from "../../store/sqlite/database.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
+import type { Dex } from "../context.ts"
+import { sizeOf } from "../stats/run.ts"
+import type { Repaired } from "./repair.ts"
+
+type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
+
+const CLAUDE_KEEPS_DAYS = 30
+const MODEL_WAITS_MS = 20_000
+
+/** Every check runs, whatever the others found; none of them changes anything. What is to be repaired is before. */
+export async function run(
+  dex: Dex,
+  input: { repair?: boolean } = {},
+): Promise<{ ok: boolean; repaired?: Repaired; checks: Check[] }> {
+  const repaired = input.repair ? await (await import("./repair.ts")).repair(dex) : undefined
+  const checks: Check[] = [runtime(dex)]
+  for (const check of [home, history, index, suggesting, syncing, sources, retention, model])
+    checks.push(...(await settle(check, dex)))
+  return { ok: checks.every((check) => check.status !== "problem"), ...(repaired && { repaired }), checks }
+}
+
+async function settle(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
+  try {
+    return await check(dex)
+  } catch (error) {
+    return [{ name: check.name, status: "problem", message: messageOf(error) }]
+  }
+}
+
+function runtime(dex: Dex): Check {
+  return {
+    name: "dex",
+    status: "ok",
+    message: `dex ${dex.version} on Node ${process.versions.node}, ${process.platform} ${process.arch}`,
+  }
+}
+
+async function home(dex: Dex): Promise<Check[]> {
+  const { dir } = dex.home
+  if (!existsSync(dir))
+    return [
+      { name: "home", status: "note", message: `${dir} does not exist yet: nothing was synced.`, mend: "dex sync" },
+    ]
+  try {
+    accessSync(dir, constants.W_OK)
+  } catch {
+    return [
+      {
+        name: "home",
+        status: "problem",
+        message: `${dir} cannot be written, so nothing new can be kept.`,
+        mend: `chmod u+w ${dir}`,
+      },
+    ]
+  }
+  const size = `${dir}: ${megabytes(sizeOf(dex.home.history))} history, ${megabytes(sizeOf(dex.home.index))} index`
+  // Windows keeps rights in lists that Node does not read: there a file has those of the folder it is made in.
+  if (dex.machine.platform === "win32")
+    return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
+  const open = readdirSync(dir).filter((name) => !name.startsWith(".") && isOpen(join(dir, name)))
+  if (open.length > 0)
+    return [
+      {
+        name: "home",
+        status: "problem",
+        message: `Others on this machine can read ${open.join(" and ")} in ${dir}.`,
+        mend: `chmod go= ${open.map((file) => join(dir, file)).join(" ")}`,
+      },
+    ]
+  return [{ name: "home", status: "ok", message: `${size}, readable by you only` }]
+}
+
+/** Others than its owner may read or change it. */
+function isOpen(path: string): boolean {
+  return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
+}
+
+async function history(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  const kept = keptDamaged(dex.home.history).map(
+    (file): Check => ({
+      name: "history",
+      status: "note",
+      message: `A damaged history.db was kept as ${file} (${megabytes(sizeOf(file))}) when it was repaired. Delete it when you no longer need it; \`dex forget\` deletes it too.`,
+      mend: `rm ${file}`,
+    }),
+  )
+  return [...(await stored(dex)), ...kept]
+}
+
+async function stored(dex: Dex): Promise<Check[]> {
+  try {
+    const store = await dex.store()
+    const problems = await store.check()
+    const found = await contents(dex, store).catch((error: unknown) => {
+      if (problems.length === 0) throw error
+      return [] // what SQLite found says more
+    })
+    const isNamed = found.some(({ status }) => status === "problem")
+    // An index that does not fit a damaged row says nothing new.
+    if (problems.length === 0 || (isNamed && problems.every(isOfIndex))) return found
+    return [broken(problems.slice(0, 3).join("; ")), ...found.filter(({ status }) => status === "problem")]
+  } catch (error) {
+    if (isDexError(error) && error.code !== "corrupt")
+      return [{ name: "history", status: "problem", message: error.message }]
+    return [broken(messageOf(error))]
+  }
+}
+
+/** SQLite itself cannot read all of it. */
+function broken(what: string): Check {
+  return {
+    name: "history",
+    status: "problem",
+    message: `history.db is damaged (${what}). Repairing it makes a new file of everything that can still be read, keeps the damaged one beside it, and reads again what your agents still have.`,
+    mend: REPAIR,
+  }
+}
+
+const REPAIR = "dex doctor --repair"
+const MOST_NAMED = 20
+
+/** Every row and every block is read. What is damaged is noted for the next sync, too. */
+async function contents(dex: Dex, store: Store): Promise<Check[]> {
+  const name = "history"
+  const { conversations, messages } = await store.stats()
+  const { conversations: injured, others, unsealed } = await store.inspect()
+  noteDamage(
+    damageFile(dex.home.dir),
+    injured.map(({ ref }) => formatRef(ref)),
+  )
+  const checks: Check[] = injured.slice(0, MOST_NAMED).map((injury) => ({ name, status: "problem", ...told(injury) }))
+  if (injured.length > MOST_NAMED)
+    checks.push({
+      name,
+      status: "problem",
+      message: `${grouped(injured.length - MOST_NAMED)} more conversations are damaged.`,
+      mend: REPAIR,
+    })
+  if (others.length > 0)
+    checks.push({ name, status: "problem", message: `Damaged besides: ${others.join("; ")}.`, mend: REPAIR })
+  if (checks.length === 0)
+    checks.push({
+      name,
+      status: "ok",
+      message: `${grouped(conversations)} conversations, ${grouped(messages)} messages; every row and block was read`,
+    })
+  if (unsealed > 0)
+    checks.push({
+      name,
+      status: "note",
+      message: `${grouped(unsealed)} conversations have no checksums yet, so damage in them may go unnoticed. Every sync adds some.`,
+      mend: "dex sync",
+    })
+  return checks
+}
+
+function told({ ref, what, restores }: Injury): Pick<Check, "message" | "mend"> {
+  const damaged = `${formatRef(ref)} is damaged: ${what.join(", ")}.`
+  if (restores === "nothing")
+    return {
+      message: `${damaged} The agent's own file and the raw records cannot replace it: this is lost. Everything else of the conversation can be read.`,
+    }
+  const from = {
+    bits: "A single bit flipped, and its checksum tells which",
+    source: "The agent's own file is still there",
+    records: "Its raw records are whole",
+  }
+  return { message: `${damaged} ${from[restores]}: nothing is lost.`, mend: "dex sync" }
+}
+
+async function index(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  const name = "index"
+  const opened = readIndex(dex.home.index)
+  if (opened === "none")
+    return [
+      { name, status: "note", message: "There is no search index. Search works without it, slowly.", mend: "dex sync" },
+    ]
+  if (opened === "damaged") return [damagedIndex("it cannot be read")]
+  try {
+    const [problem] = opened.check()
+    if (problem !== undefined) {
+      markDamaged(dex.home.index)
+      return [damagedIndex(problem)]
+    }
+    if (await opened.isBehind(await dex.store()))
+      return [{ name, status: "note", message: "The index has not caught up with the history yet.", mend: "dex sync" }]
+    return [{ name, status: "ok", message: "sound and current" }]
+  } finally {
+    opened.close()
+  }
+}
+
+function damagedIndex(what: string): Check {
+  return {
+    name: "index",
+    status: "problem",
+    message: `The search index is damaged (${what}). Nothing is lost: it is made from the history, and search reads that until then.`,
+    mend: "dex sync",
+  }
+}
+
+async function suggesting(dex: Dex): Promise<Check[]> {
+  const file = dex.home.suggest
+  if (!existsSync(file)) return []
+  const name = "suggestions"
+  const moved = `mv ${file} ${file}.damaged`
+  try {
+    const kept = await dex.suggestions()
+    const damage = kept.check()
+    if (damage.length > 0)
+      return [{ name, status: "problem", message: `suggest.db is damaged: ${damage[0]}`, mend: moved }]
+    const { waiting, dead, last_problem } = kept.outbox()
+    const off = kept.subscriptions().filter(({ enabled }) => !enabled)
+    const message = `subscriptions: ${grouped(kept.subscriptions().length)}; messages that wait for webhooks: ${grouped(waiting)}`
+    if (dead > 0)
+      return [
+        {
+          name,
+          status: "note",
+          message: `${message}, ${grouped(dead)} were given up (${last_problem ?? "no answer"})`,
+          mend: "dex subscriptions --retry-dead --send",
+        },
+      ]
+    return [
+      {
+        name,
+        status: off.length > 0 ? "note" : "ok",
+        message: off.length > 0 ? `${message}, ${off.length} are off` : message,
+      },
+    ]
+  } catch (error) {
+    return [{ name, status: "problem", message: messageOf(error), mend: moved }]
+  }
+}
+
+async function syncing(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  const lock = tryLock(dex.home.lock)
+  lock?.release()
+  const progress = await (await dex.store()).progress()
+  const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} conversations read`
+  if (!lock) return [{ name: "sync", status: "note", message: `A sync is running${far ? `: ${far}` : ""}.` }]
+  if (progress && progress.done < progress.total)
+    return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
+  return [
+    {
+      name: "sync",
+      status: "ok",
+      message: progress
+        ? `${far}, last at ${isoDate(progress.at).slice(0, 16).replace("T", " ")} UTC`
+        : "nothing was synced yet",
+    },
+  ]
+}
+
+async function sources(dex: Dex): Promise<Check[]> {
+  if (!existsSync(dex.home.history)) return []
+  return (await (await dex.store()).sourceReport()).map((report) => {
+    const skipped = sum(report.skipped)
+    const unknown = sum(report.unknown)
+    const parts = [`${grouped(report.conversations)} ${report.conversations === 1 ? "conversation" : "conversations"}`]
+    if (report.archived > 0) parts.push(`${report.archived} of its files are gone and kept here`)
+    if (skipped > 0) parts.push(`${skipped} damaged records`)
+    if (unknown > 0) parts.push(`${unknown} records of unknown types`)
+    if (report.unreadable.length > 0)
+      parts.push(
+        `${report.unreadable.length} unreadable: ${report.unreadable[0]!.path} (${report.unreadable[0]!.reason})`,
+      )
+    const troubled = skipped + unknown + report.unreadable.length > 0
+    return {
+      name: report.source,
+      status: troubled ? "note" : "ok",
+      message: parts.join("; "),
+      ...(troubled && { mend: "dex sources" }),
+    }
+  })
+}
+
+async function retention(dex: Dex): Promise<Check[]> {
+  const config = dex.machine.env.CLAUDE_CONFIG_DIR ?? join(dex.machine.home, ".claude")
+  if (!existsSync(join(config, "projects"))) return []
+  const days = cleanupDays(join(config, "settings.json"))
+  if (days !== undefined && days > CLAUDE_KEEPS_DAYS)
+    return [
+      {
+        name: "retention",
+        status: "ok",
+        message: `Claude Code keeps its transcripts for ${days} days; dex keeps them for good once they are synced.`,
+      },
+    ]
+  return [
+    {
+      name: "retention",
+      status: "note",
+      message: `Claude Code deletes transcripts after ${days ?? CLAUDE_KEEPS_DAYS} days. What was synced before is kept here; sync at least that often${days === undefined ? ', or set "cleanupPeriodDays" in its settings.json' : ""}.`,
+      mend: "dex sync",
+    },
+  ]
+}
+
+/** Asks for one word: only an answer shows that address, key and model are right. */
+async function model(dex: Dex): Promise<Check[]> {
+  const where = { env: dex.machine.env, home: dex.machine.home }
+  const { settings } = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
+  const chosen = llmSettings(settings, where)
+  if (!chosen) return []
+  const { openModel } = await import("../../llm/model.ts")
+  const { id, reply } = openModel(chosen)
+  const started = performance.now()
+  const timeUp = AbortSignal.timeout(MODEL_WAITS_MS)
+  try {
+    await reply({
+      system: "",
+      messages: [{ role: "user", content: "Answer with the word: ok" }],
+      max_tokens: 16,
+      signal: dex.signal ? AbortSignal.any([dex.signal, timeUp]) : timeUp,
+    })
+    return [{ name: "model", status: "ok", message: `${id} answers (${Math.round(performance.now() - started)} ms)` }]
+  } catch (error) {
+    if (!isDexError(error)) throw error
+    if (error.code === "llm_stopped")
+      return [
+        {
+          name: "model",
+          status: "note",
+          message: `${id} did not answer within ${MODEL_WAITS_MS / 1000} s. A model on this machine may still be loading: try again.`,
+          mend: "dex doctor",
+        },
+      ]
+    const mend = MODEL_MENDS[error.code]
+    return [{ name: "model", status: "problem", message: error.message, ...(mend !== undefined && { mend }) }]
+  }
+}
+
+const MODEL_MENDS: Record<string, string> = {
+  llm_refused: "dex config set llm.api_key",
+  llm_no_model: "dex config set llm.model …",
+  llm_unreachable: "dex config set llm.provider …",
+  llm_wrong_answer: "dex config set llm.provider …",
+}
+
+const MOST_BYTES = 16 << 20
+
+function cleanupDays(settings: string): number | undefined {
+  try {
+    const value = (JSON.parse(readText(settings, MOST_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
+    return typeof value === "number" ? value : undefined
+  } catch {
+    return undefined // no settings, or not JSON: Claude Code then uses its default
+  }
+}
+
+function sum(counts: Record<string, number>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0)
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
+}

@@ -1,0 +1,62 @@
+import { flag, integer, list, map, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+const weightFields = { pairs: integer(), neighbours: integer(), decay: integer() }
+const figures = object({
+  n: integer("Questions."),
+  hit_at_1: number("Share whose conversation came first."),
+  hit_at_5: number("Share whose conversation was among the first five."),
+  mrr: number("Mean of 1 / place of the conversation; 0 where it was not among the first ten."),
+  silent: number("Share that got no hits, though the answer was there."),
+})
+
+export const evaluate = defineTool({
+  name: "eval",
+  summary: "Measure how well search finds your own past work",
+  input: object({
+    mine: withDefault(flag("Ask for your own commits. Nothing leaves this machine."), false),
+    fit: withDefault(flag("Fit the ranking's weights to your history; kept only if they prove better."), false),
+    reset: withDefault(flag("Go back to the usual weights."), false),
+    limit: withDefault(integer("Commits to ask for, newest first.", { minimum: 10, maximum: 2000 }), 300),
+  }),
+  output: object({
+    asked: optional(
+      object({
+        commits: integer("Commits that conversations of this history made."),
+        questions: integer("Those of them that make a question."),
+        left_out: map(integer(), "The others, by reason."),
+      }),
+    ),
+    searched: optional(
+      object({
+        conversations: integer(),
+        messages: integer(),
+        of_conversations: integer("All there are: in a very large history only the newest are searched."),
+        of_messages: integer(),
+      }),
+    ),
+    figures: optional(figures),
+    hit_at_5_interval: optional(
+      object({ low: number(), high: number() }, "Where hit_at_5 lies in truth, 95 times of 100."),
+    ),
+    silent_without_answer: optional(
+      number("Share that got no hits once the conversations that hold the answer were left out."),
+    ),
+    weights: object(weightFields, "In percent. What the figures were measured with."),
+    fit: optional(
+      object({
+        taken: flag("They proved better, and are kept in the settings."),
+        weights: object(weightFields, "In percent."),
+        fitted_half: object({ before: figures, after: figures }),
+        other_half: object({ before: figures, after: figures }, "Questions that the fit never saw."),
+      }),
+    ),
+    reset: optional(flag("The settings have the usual weights again.")),
+    duration_ms: integer(),
+    notes: list(text(), "What limits these figures, and what to do next."),
+  }),
+  cli: { example: "dex eval --mine" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.figures !== undefined || output.reset === true,
+})

@@ -1,0 +1,60 @@
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import { formatRef } from "../../core/ref.ts"
+import { fitted, tooSmall } from "../../render/budget.ts"
+import { type FoundFix, findFixes } from "../../suggest/fixes/like.ts"
+import type { Dex } from "../context.ts"
+import { learnedOf } from "../learned.ts"
+
+export type FixInput = { error: string; project?: string; limit: number; max_tokens?: number }
+
+const MOST_FILES = 10
+
+export async function run(dex: Dex, input: FixInput) {
+  if (!dex.hasHistory())
+    throw new DexError("no_history", "Nothing was read yet, so no fix is known. `dex sync` reads your conversations.")
+  const { knowledge, notes, isHidden, hidden } = await learnedOf(dex)
+  const wanted = {
+    asked: input.error,
+    inside: dex.project,
+    ...(input.project !== undefined && { project: input.project }),
+  }
+  const { solved, unsolved } = findFixes(knowledge, { ...wanted, except: hidden })
+  const all = hidden.length === 0 ? undefined : findFixes(knowledge, wanted)
+  const withheld = all ? [...all.solved, ...all.unsolved].filter(({ project }) => isHidden(project)).length : 0
+  const shown = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(told)
+  if (unsolved.length > 0)
+    notes.push(`${grouped(unsolved.length)} like it, with edits after it, but no run that ended well.`)
+  if (withheld > 0) notes.push(`${grouped(withheld)} like it in private projects, not shown.`)
+  const build = (kept: number) => ({
+    fixes: shown.slice(0, kept),
+    total: solved.length,
+    unsolved: unsolved.length,
+    notes:
+      kept === shown.length
+        ? notes
+        : [...notes, `${grouped(shown.length - kept)} more were left out to stay within max_tokens.`],
+  })
+  const fits = fitted(shown.length, build, input.max_tokens)
+  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  return fits.answer
+}
+
+function told({ source, id, project, command, error, failed_number, fixed_number, at, ...fix }: FoundFix) {
+  return {
+    command,
+    error,
+    solved: fixed_number !== undefined,
+    ...(fixed_number !== undefined && { ref: formatRef({ source, id, number: fixed_number }) }),
+    failed_ref: formatRef({ source, id, number: failed_number }),
+    date: at === undefined ? "" : isoDate(at),
+    project: project ?? "",
+    source,
+    files: fix.files.slice(0, MOST_FILES),
+    ...(fix.files.length > MOST_FILES && { files_left_out: fix.files.length - MOST_FILES }),
+    edit: fix.edit,
+    ...(fix.edit_lines_left_out > 0 && { edit_lines_left_out: fix.edit_lines_left_out }),
+    likeness: Number(fix.likeness.toFixed(2)),
+  }
+}

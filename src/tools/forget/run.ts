@@ -1,0 +1,119 @@
+import { rmSync } from "node:fs"
+import { basename, join, resolve } from "node:path"
+import { chatFolderOf } from "../../connectors/dex-chat.ts"
+import { DexError } from "../../core/error.ts"
+import { listed } from "../../core/format.ts"
+import { isSamePath } from "../../core/path-key.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
+import { nativeKey } from "../../ingest/unit-names.ts"
+import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
+import type { Store } from "../../store/history/store.ts"
+import { removeOtherFormats } from "../../store/sqlite/other-formats.ts"
+import { forgetTraces } from "../../trace/forget.ts"
+import type { Dex } from "../context.ts"
+import { learnInAnyCase } from "../learned.ts"
+import { resolveRef } from "../resolve.ts"
+import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
+
+/** A reader takes milliseconds, or it hangs. */
+const PATIENCE_MS = 10_000
+
+export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
+  if (input.ids.length === 0)
+    throw new DexError(
+      "no_ref",
+      "What should be forgotten? Give a ref, a row number or a project's folder: dex forget 3",
+    )
+  const store = await dex.store()
+  const named: Ref[] = []
+  for (const id of input.ids) named.push(...(await refsOf(dex, id)))
+  const refs = await store.family(named)
+  const forgotten = refs.map(formatRef)
+  if (!input.yes) return { forgotten, count: refs.length, asked: true }
+  const projects = await projectsOf(store, refs)
+  noteForgetting(dex.home)
+  // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
+  await dex.clearCopies(refs, projects)
+  const { connectors } = await dex.syncDeps()
+  const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
+  await store.forget(refs, (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key)))
+  removeChats(dex, refs)
+  // A damaged history that a repair kept holds it too, and so does what another version of dex derived from it.
+  removeDamaged(dex.home.history)
+  for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file)
+  await dex.clearCopies(refs, projects)
+  const index = await dex.indexToWrite()
+  if (index) {
+    await index.follow(store)
+    await index.purge(store)
+  }
+  if (dex.knows()) await learnInAnyCase(dex)
+  forgetTraces(dex.home.traces, refs) // last: a search that was under way may have recorded one meanwhile
+  noteForgetting(dex.home) // a sync meanwhile may have thought that it was over
+  const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>
+    dex.onWait?.(
+      `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. What was forgotten stays forgotten if you stop this.`,
+    ),
+  )
+  return { forgotten, count: refs.length, ...(pinned.length > 0 && { pinned }) }
+}
+
+async function projectsOf(store: Store, refs: Ref[]): Promise<string[]> {
+  const projects = new Set<string>()
+  for (const ref of refs) {
+    const project = (await store.conversation(ref))?.project
+    if (project !== undefined) projects.add(project)
+  }
+  return [...projects]
+}
+
+/** Other programs' files are theirs; dex's own chats are its to remove. */
+function removeChats(dex: Dex, refs: Ref[]): void {
+  for (const { source, id } of refs) {
+    if (source !== "dex_chat") continue
+    const folder = chatFolderOf(id)
+    if (basename(folder) === folder && !/^\.*$/.test(folder))
+      rmSync(join(dex.home.dir, "chat-sessions", folder), { recursive: true, force: true })
+  }
+}
+
+/** One conversation, or all of a project when the text is a project's folder. */
+async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
+  const store = await dex.store()
+  const isMeant = (known: string) => isNamed(dex, known, text)
+  const spellings = (await store.projects()).map((candidate) => candidate.path).filter(isMeant)
+  if (spellings.length === 0) return [(await resolveRef(dex, text)).row.ref]
+  const found: Ref[] = []
+  for (const project of spellings) {
+    const { rows } = await store.list({ limit: 1_000_000, offset: 0, project, inside: project })
+    found.push(...rows.filter((row) => row.project === project).map((row) => row.ref))
+  }
+  return found
+}
+
+/** Whether a project's folder is what somebody typed, as it is or from where they are, in whatever spelling. */
+function isNamed(dex: Dex, project: string, typed: string): boolean {
+  const { platform } = dex.machine
+  return isSamePath(project, typed, platform) || isSamePath(project, resolve(dex.cwd, typed), platform)
+}
+
+export async function setPrivate(dex: Dex, input: { project?: string; off?: boolean }) {
+  const store = await dex.store()
+  const path = input.project === undefined ? dex.project : resolve(dex.cwd, input.project)
+  const isPrivate = input.off !== true
+  const known = await store.projects()
+  const match = known.find((project) => isNamed(dex, project.path, input.project ?? dex.project))
+  if (!match) {
+    const some = known.slice(0, 5).map((project) => project.path)
+    throw new DexError(
+      "no_project",
+      `No conversations of a project ${path} are known. Known ones: ${some.join(", ") || "none yet; run `dex sync`"}.`,
+    )
+  }
+  await store.setPrivate(match.path, isPrivate)
+  return {
+    project: match.path,
+    private: isPrivate,
+    projects: (await store.projects()).filter((project) => project.private).map((project) => project.path),
+  }
+}

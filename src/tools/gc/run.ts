@@ -1,0 +1,64 @@
+import { loadSettings } from "../../config/load.ts"
+import { DexError } from "../../core/error.ts"
+import { keptId } from "../../embed/open-embedder.ts"
+import type { VectorIndex } from "../../store/index/vector-index.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
+import { removeOtherFormats } from "../../store/sqlite/other-formats.ts"
+import type { Dex } from "../context.ts"
+import { finishForgetting } from "../forget/finish-forgetting.ts"
+import { sizeOf } from "../stats/run.ts"
+
+const PATIENCE_MS = 1_000
+
+export async function run(dex: Dex) {
+  const started = Date.now()
+  const index = await dex.indexToWrite()
+  if (!index) throw new DexError("no_index", "There is no search index to tidy. `dex sync` builds one.")
+  const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
+  try {
+    if (locks.includes(undefined))
+      throw new DexError("busy", "Another dex is syncing or embedding right now. Try again when it is done.")
+    const before = sizeOf(dex.home.index)
+    const others = removeOtherFormats(dex.home.index) + removeOtherFormats(dex.home.knowledge)
+    const vectors = await index.vectors()
+    const { dropped, note } = dropUnused(dex, vectors)
+    const compacted = vectors.compact()
+    await index.purge(await dex.store())
+    const pinned = await finishForgetting(dex.home, PATIENCE_MS)
+    return {
+      dropped,
+      compacted,
+      bytes_before: before + others,
+      bytes_after: sizeOf(dex.home.index),
+      duration_ms: Date.now() - started,
+      ...(pinned.length > 0 && { pinned }),
+      ...(note !== undefined && { note }),
+    }
+  } finally {
+    for (const lock of locks) lock?.release()
+  }
+}
+
+/** What the settings name is kept. With no embedder set, all is: it may be off in this project only. */
+function dropUnused(
+  dex: Dex,
+  vectors: VectorIndex,
+): { dropped: { embedder: string; vectors: number }[]; note?: string } {
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const provider = settings["embed.provider"]
+  const model = settings["embed.model"]
+  const dims = settings["embed.dims"]
+  const spaces = vectors.stats()
+  const known = spaces.map((space) => space.embedder)
+  if (provider === "none" || model === undefined)
+    return {
+      dropped: [],
+      ...(known.length > 0 && {
+        note: `Vectors of ${known.join(", ")} were left: no embedding model is set here. \`dex reindex\` makes the index without them.`,
+      }),
+    }
+  const keep = keptId({ provider, model, ...(dims !== undefined && { dims }) }, known)
+  const dropped = spaces.filter((space) => space.embedder !== keep)
+  if (dropped.length > 0) vectors.drop(keep)
+  return { dropped: dropped.map(({ embedder, vectors }) => ({ embedder, vectors })) }
+}

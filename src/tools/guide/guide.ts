@@ -1,0 +1,28 @@
+import { integer, list, object, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { estimatedTokens } from "../view-fields.ts"
+
+export const guide = defineTool({
+  name: "guide",
+  summary: "How an agent gets at past conversations, and what each step costs",
+  input: object({}),
+  output: object({
+    steps: list(
+      object({
+        tool: text(),
+        use: text("When, and what to pass."),
+        typical_tokens: integer("What its answer usually takes; an estimate."),
+      }),
+      "In the order in which they are best called.",
+    ),
+    rules: list(text()),
+    estimated_tokens: estimatedTokens,
+  }),
+  cli: { example: "dex guide" },
+  mcp: {
+    name: "dex_guide",
+    description: "How to use the other dex tools well, in which order and at what cost. Call it once if unsure.",
+  },
+  run: async (_: Dex) => (await import("./run.ts")).run(),
+})

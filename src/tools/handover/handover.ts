@@ -1,0 +1,71 @@
+import { choice, flag, integer, list, map, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { headFields } from "../view-fields.ts"
+
+/** The agents that can be opened with a first prompt. */
+export const OPENED = ["claude_code", "codex", "opencode", "gemini_cli", "cursor"] as const
+
+const ref = text("The message that says it.")
+const cut = optional(flag("The text is longer; read_more has the call for all of it."))
+const said = object({ ref, kind: text(), question: optional(text()), text: text("Quoted."), cut })
+
+export const handover = defineTool({
+  name: "handover",
+  summary: "A brief of a conversation, to go on with in another agent",
+  input: object({
+    id: text(
+      "A ref, a unique prefix, a row number of the last listing, or current. With #12, as it was at message 12.",
+      {
+        minLength: 1,
+      },
+    ),
+    to: optional(choice(OPENED, "Open this agent with the brief. In a pipe the brief is printed.")),
+    max_tokens: withDefault(
+      integer("The brief stays within this (an estimate); what is left out is said.", { minimum: 1, maximum: 25_000 }),
+      2000,
+    ),
+    print: withDefault(flag("Print it, whatever else is asked."), false),
+  }),
+  output: object({
+    ...headFields,
+    goal: list(said, "task, and the requests that redirect it, oldest first."),
+    state: list(said, "last_words, summary (of a compaction), done (of the agent's own list)."),
+    decisions: list(said, "plan (approved), answer, refusal (of a tool), words (put as decisions are)."),
+    files: list(
+      object({ ref, kind: choice(["edited", "read"]), path: text(), added: integer(), removed: integer() }),
+      "Edited, newest first; read, where none was edited.",
+    ),
+    commands: list(
+      object({
+        ref,
+        command: text(),
+        outcome: choice(["succeeded", "failed", "unknown"], "unknown: the end of a pipe, which hides it."),
+        exit_status: optional(integer()),
+        error: optional(text("The line that says why.")),
+        later: optional(object({ ref: text(), outcome: text() }, "The like of it, which did not fail.")),
+        cut,
+      }),
+      "Checks and failures, newest first.",
+    ),
+    commits: list(
+      object({
+        ref,
+        kind: choice(["commit", "pull_request"]),
+        name: text("The hash or the address."),
+        subject: text(),
+        branch: optional(text()),
+      }),
+    ),
+    open_ends: list(said, "request, call, question, todo, step, command."),
+    read_more: list(text(), "The calls that go on."),
+    left_out: map(integer(), "Items of each section that found no room."),
+    brief: text("All of it as Markdown: what another agent gets."),
+    estimated_tokens: integer("Of the brief; an estimate."),
+    command: optional(list(text(), "The agent's program and arguments; the brief is the last one after them.")),
+    folder: optional(text("Where to run it.")),
+    problem: optional(text("Why the agent cannot be opened.")),
+  }),
+  cli: { positional: "id", example: "dex handover 2 --to codex" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+})

@@ -1,0 +1,93 @@
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { formatRef } from "../../core/ref.ts"
+import { isFolder } from "../../files/look-at.ts"
+import { briefOf } from "../../render/brief.ts"
+import { type BriefHead, briefText } from "../../render/brief-text.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+import { resolveConversation, whyNoFolder } from "../resolve.ts"
+import { commandLine, headOf, rootsOf } from "../view.ts"
+import type { OPENED } from "./handover.ts"
+
+type Opened = (typeof OPENED)[number]
+
+/** How each agent is opened with a first prompt, which is the last argument. Cursor's is not verified. */
+const COMMANDS: Record<Opened, string[]> = {
+  claude_code: ["claude"],
+  codex: ["codex"],
+  opencode: ["opencode", "--prompt"],
+  gemini_cli: ["gemini", "--prompt-interactive"],
+  cursor: ["cursor-agent"],
+}
+const AGENTS: Record<ConversationRow["ref"]["source"], string> = {
+  claude_code: "Claude Code",
+  codex: "Codex",
+  opencode: "OpenCode",
+  cursor: "Cursor",
+  gemini_cli: "Gemini CLI",
+  dex_chat: "dex chat",
+  docs: "document",
+}
+
+export async function run(dex: Dex, input: { id: string; to?: Opened; max_tokens: number }) {
+  const { row, number } = await resolveConversation(dex, { id: input.id })
+  if (row.kind === "document")
+    throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
+  const store = await dex.store()
+  const messages = upTo(await store.messages(row.ref), number)
+  const told = briefText(briefOf(messages, rootsOf(row)), headFor(row, messages, number), input.max_tokens)
+  if (told.text === undefined)
+    throw new DexError(
+      "budget",
+      `${input.max_tokens} tokens are too few: the smallest brief takes about ${told.needed}. Try --max-tokens ${Math.ceil((told.needed + 200) / 100) * 100}.`,
+    )
+  return { ...headOf(row), ...told.text, ...(input.to !== undefined && opening(row, input.to, told.text.brief, dex)) }
+}
+
+function upTo(messages: StoredMessage[], number: number | undefined): StoredMessage[] {
+  if (number === undefined) return messages
+  const at = messages.findIndex((message) => message.number === number)
+  if (at === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
+  return messages.slice(0, at + 1)
+}
+
+function headFor(row: ConversationRow, messages: StoredMessage[], number: number | undefined): BriefHead {
+  const times = messages.flatMap(({ at }) => at ?? [])
+  const from = times.at(0) ?? row.started_at
+  const to = times.at(-1) ?? row.ended_at
+  return {
+    id: formatRef(row.ref),
+    agent: AGENTS[row.ref.source],
+    title: row.title?.text ?? "(no title)",
+    project: row.project ?? "",
+    ...(row.git_branch !== undefined && { branch: row.git_branch }),
+    ...(row.parent && { parent: formatRef({ source: row.ref.source, id: row.parent.id }) }),
+    ...(from !== undefined && { from: isoDate(from) }),
+    ...(to !== undefined && { to: isoDate(to) }),
+    message_count: row.message_count,
+    ...(number !== undefined && { up_to: number }),
+    call: (name, words, flags) => commandLine(name, [row, ...words], flags),
+  }
+}
+
+/** Linux takes 128 kB in one argument, Windows 32,767 characters in the whole line. */
+const LONGEST_BYTES = 100_000
+const LONGEST_ON_WINDOWS = 30_000
+
+function opening(row: ConversationRow, to: Opened, brief: string, { machine }: Dex) {
+  const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
+  const folder = folders.find(isFolder)
+  const longest = machine.platform === "win32" ? LONGEST_ON_WINDOWS : LONGEST_BYTES
+  const problem =
+    folder === undefined
+      ? `Its folder ${whyNoFolder(folders)} (${row.project ?? row.cwds[0] ?? "none is recorded"}), so there is no place to open ${to} in.`
+      : Buffer.byteLength(brief) > longest
+        ? `The brief is too long to be given to ${to} as an argument. Use a smaller --max-tokens.`
+        : undefined
+  return {
+    command: COMMANDS[to],
+    ...(folder !== undefined && { folder }),
+    ...(problem !== undefined && { problem }),
+  }
+}

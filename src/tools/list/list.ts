@@ -1,0 +1,54 @@
+import { choice, flag, integer, list as listOf, map, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { collectionShape } from "../docs/collections.ts"
+import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
+import { estimatedTokens, maxTokensField } from "../view-fields.ts"
+
+export const list = defineTool({
+  name: "list",
+  summary: "Conversations, newest first",
+  input: object({
+    project: projectField,
+    source: sourceField,
+    from: fromField,
+    to: toField,
+    all: optional(flag("Also subagents and automated runs.")),
+    in: withDefault(choice(["history", "docs"], "Conversations or collections."), "history"),
+    collection: optional(text("This collection's documents.")),
+    session: optional(text("current, or a ref: only that conversation and its subagents.")),
+    limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 1000 }), 20),
+    offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
+    max_tokens: maxTokensField,
+  }),
+  output: object({
+    conversations: listOf(
+      object({
+        ...conversationFields,
+        lines_added: integer("Lines that its edits added, as far as the agent told."),
+        lines_removed: integer(),
+        files: integer("Files it edited."),
+        commits: integer("Commits it made."),
+      }),
+    ),
+    collections: optional(listOf(collectionShape, "In docs, when no collection is named.")),
+    total: integer(),
+    left_out: map(integer(), "Conversations of other kinds that match too; all shows them."),
+    next_offset: optional(integer("Pass it as offset to go on.")),
+    continue_with: optional(text("The call that goes on, where max_tokens cut the list.")),
+    estimated_tokens: estimatedTokens,
+  }),
+  cli: {
+    short: { l: "limit", s: "source", p: "project", a: "all" },
+    aliases: ["index"],
+    example: "dex list --project api --from 7d",
+  },
+  mcp: {
+    name: "dex_list",
+    description:
+      "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what was said.",
+    omit: ["session"],
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.conversations.length > 0 || (output.collections?.length ?? 0) > 0,
+})

@@ -1,0 +1,71 @@
+import type { SourceId } from "../../core/conversation.ts"
+import { fitted, tooSmall } from "../../render/budget.ts"
+import type { Dex } from "../context.ts"
+import { describeCollections, knownCollections } from "../docs/collections.ts"
+import { conversationOf, dateRange, PERSONS_KINDS } from "../fields.ts"
+import { resolveSession } from "../resolve.ts"
+import { commandLine } from "../view.ts"
+
+export type ListInput = {
+  project?: string
+  source?: SourceId
+  from?: string
+  to?: string
+  all?: boolean
+  in: "history" | "docs"
+  collection?: string
+  session?: string
+  limit: number
+  offset: number
+  max_tokens?: number
+}
+
+export async function run(dex: Dex, input: ListInput) {
+  if (input.in === "docs" && input.collection === undefined) return listCollections(dex, input)
+  const store = await dex.store()
+  const conversation = await resolveSession(dex, input.session)
+  const { rows, total, left_out } = await store.list({
+    ...(input.project !== undefined && { project: input.project }),
+    ...(input.source !== undefined && { source: input.source }),
+    ...dateRange(input, dex.now()),
+    ...(!input.all && !conversation && input.collection === undefined && { kinds: PERSONS_KINDS }),
+    ...(input.collection !== undefined && { collection: (await knownCollections(dex, [input.collection]))[0]! }),
+    ...(conversation && { conversation }),
+    inside: dex.project,
+    limit: input.limit,
+    offset: input.offset,
+  })
+  const work = await store.work(rows.map((row) => row.ref))
+  const conversations = rows.map((row, i) => ({ ...conversationOf(row), ...work[i]! }))
+  const build = (kept: number) => {
+    const next = input.offset + kept
+    return {
+      conversations: conversations.slice(0, kept),
+      total,
+      left_out,
+      ...(next < total && conversations.length > 0 && { next_offset: next }),
+      ...(kept < conversations.length && { continue_with: goOn(input, next) }),
+    }
+  }
+  const fit = fitted(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
+  if (!fit || (fit.kept === 0 && conversations.length > 0)) throw tooSmall(input.max_tokens!, build(1))
+  return fit.answer
+}
+
+async function listCollections(dex: Dex, input: ListInput) {
+  const collections = await describeCollections(dex)
+  const build = (kept: number) => ({
+    conversations: [],
+    collections: collections.slice(0, kept),
+    total: collections.length,
+    left_out: {},
+  })
+  const fit = fitted(collections.length, build, input.max_tokens, (i) => collections[i]!.name.length)
+  if (!fit) throw tooSmall(input.max_tokens!, build(1))
+  return fit.answer
+}
+
+function goOn({ all, in: _, offset: __, max_tokens, ...input }: ListInput, next: number): string {
+  const call = commandLine("list", [], { ...input, offset: next, "max-tokens": max_tokens })
+  return all ? `${call} --all` : call
+}

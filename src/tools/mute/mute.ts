@@ -1,0 +1,26 @@
+import { choice, flag, list, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+// No agent silences what others are told: only a person does.
+
+export const mute = defineTool({
+  name: "mute",
+  summary: "Stop offers of one kind, or in one project",
+  input: object({
+    what: optional(
+      text(
+        "A kind (fix, decision, change, document, related_code, warning, conversation) or a project's folder; the current one for a dot.",
+      ),
+    ),
+    undo: optional(flag("Let it speak again.")),
+    list: optional(flag("Only say what is muted.")),
+  }),
+  output: object({
+    changed: optional(flag("Left out where nothing was asked for.")),
+    name: optional(text()),
+    mutes: list(object({ type: choice(["kind", "project"]), name: text(), since: text() })),
+  }),
+  cli: { positional: "what", example: "dex mute related_code" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+})

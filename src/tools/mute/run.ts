@@ -1,0 +1,44 @@
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { KINDS } from "../../core/suggestion.ts"
+import { isFolder } from "../../files/look-at.ts"
+import { createProjectFinder } from "../../git/project.ts"
+import type { Suggestions } from "../../store/suggestions/suggestions.ts"
+import type { Dex } from "../context.ts"
+import { folderNamed } from "../resolve.ts"
+
+export async function run(dex: Dex, input: { what?: string; undo?: boolean; list?: boolean }) {
+  if (input.what === undefined && input.undo)
+    throw new DexError(
+      "usage",
+      "Say what is to speak again: dex mute <kind|folder> --undo. `dex mute --list` lists it.",
+    )
+  const suggestions = await dex.suggestions()
+  const named = input.what === undefined || input.list ? undefined : await meant(dex, suggestions, input.what)
+  const before = suggestions.mutes()
+  if (named && input.undo) suggestions.unmute(named.type, named.name)
+  else if (named) suggestions.mute(named.type, named.name, dex.now())
+  const after = suggestions.mutes()
+  return {
+    ...(named && { changed: before.length !== after.length, name: named.name }),
+    mutes: after.map(({ type, name, at }) => ({ type, name, since: isoDate(at) })),
+  }
+}
+
+type Meant = { type: "kind" | "project"; name: string }
+
+async function meant(dex: Dex, suggestions: Suggestions, what: string): Promise<Meant> {
+  const typed = what.toLowerCase().replaceAll("-", "_")
+  const kind = KINDS.find((name) => [name, `${name}s`, `${name}es`].includes(typed))
+  if (kind) return { type: "kind", name: kind }
+  const folder = folderNamed(dex, what)
+  if (isFolder(folder)) return { type: "project", name: createProjectFinder()(folder) }
+  // One that is known may be gone since.
+  const known = dex.hasHistory() ? (await (await dex.store()).projects()).map(({ path }) => path) : []
+  const muted = suggestions.mutes().flatMap(({ type, name }) => (type === "project" ? [name] : []))
+  if ([...known, ...muted].includes(folder)) return { type: "project", name: folder }
+  throw new DexError(
+    "usage",
+    `"${what}" is neither a kind (${KINDS.join(", ")}) nor a folder. For a project, name its folder: dex mute .`,
+  )
+}

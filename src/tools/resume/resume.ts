@@ -1,0 +1,19 @@
+import { list, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+export const resume = defineTool({
+  name: "resume",
+  summary: "Open a conversation in its own agent",
+  input: object({ id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }) }),
+  output: object({
+    id: text(),
+    title: text(),
+    command: list(text(), "The program and its arguments."),
+    folder: optional(text("Where to run it.")),
+    problem: optional(text("Why it cannot be opened.")),
+  }),
+  cli: { positional: "id", example: "dex resume 2" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.problem === undefined,
+})

@@ -1,0 +1,43 @@
+import type { SourceId } from "../../core/conversation.ts"
+import { formatRef } from "../../core/ref.ts"
+import { isFolder, lookAt } from "../../files/look-at.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+import { resolveRef, whyNoFolder } from "../resolve.ts"
+
+/** How each agent takes up an old conversation. */
+const COMMANDS: Partial<Record<SourceId, (id: string) => string[]>> = {
+  claude_code: (id) => ["claude", "--resume", id],
+  codex: (id) => ["codex", "resume", id],
+  opencode: (id) => ["opencode", "--session", id],
+  cursor: (id) => ["cursor-agent", `--resume=${id}`],
+  gemini_cli: (id) => ["gemini", "--resume", id],
+}
+
+export async function run(dex: Dex, input: { id: string }) {
+  const { row } = await resolveRef(dex, input.id)
+  const main = row.parent
+    ? ((await (await dex.store()).conversation({ source: row.ref.source, id: row.parent.id })) ?? row)
+    : row
+  const folder = [...main.cwds, main.project].find((path) => path !== undefined && isFolder(path))
+  const problem = problemOf(main, folder)
+  return {
+    id: formatRef(main.ref),
+    title: main.title?.text ?? "(no title)",
+    command: COMMANDS[main.ref.source]?.(main.ref.id) ?? [],
+    ...(folder !== undefined && { folder }),
+    ...(problem !== undefined && { problem }),
+  }
+}
+
+function problemOf(row: ConversationRow, folder: string | undefined): string | undefined {
+  if (!COMMANDS[row.ref.source])
+    return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
+  const isThere = row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
+  if (row.archived || !isThere) {
+    return `The agent's own file is not here (deleted, or on another machine), so it cannot go on with it. dex still has the conversation: dex handover ${formatRef(row.ref)}`
+  }
+  if (folder === undefined && row.cwds.length > 0)
+    return `Its folder ${whyNoFolder(row.cwds)} (${row.cwds[0]}). Read it with: dex show ${formatRef(row.ref)}`
+  return undefined
+}

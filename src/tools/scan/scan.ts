@@ -1,0 +1,45 @@
+import { integer, list, object, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { readingFacts } from "../reading-trace.ts"
+import {
+  conversationField,
+  estimatedTokens,
+  headFields,
+  hiddenParts,
+  hideField,
+  maxTokensField,
+  sessionField,
+  showField,
+  truncated,
+} from "../view-fields.ts"
+
+export const scan = defineTool({
+  name: "scan",
+  summary: "A conversation at a glance, one line a message",
+  input: object({
+    id: conversationField,
+    tokens_per_msg: withDefault(
+      integer("How much of each message: texts are cut in proportion to it.", { minimum: 5, maximum: 10_000 }),
+      50,
+    ),
+    max_tokens: maxTokensField,
+    show: showField,
+    hide: hideField,
+    session: sessionField,
+    offset: withDefault(integer("Skip this many messages.", { minimum: 0 }), 0),
+  }),
+  output: object({
+    ...headFields,
+    message_count: integer("Of the whole conversation."),
+    lines: list(text(), "number, tab, [role] time ~tokens when read | what it says; … where a text was cut."),
+    tokens_per_msg: integer("As asked for, or as max_tokens allowed, rounded down."),
+    hidden_parts: hiddenParts,
+    truncated,
+    estimated_tokens: estimatedTokens,
+  }),
+  cli: { positional: "id", example: "dex scan 2 --max-tokens 4000" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.lines.length > 0,
+  trace: { command: "scan", facts: (_, output) => readingFacts([{ ...output, messages: output.lines }]) },
+})

@@ -1,0 +1,203 @@
+import { loadSettings } from "../../config/load.ts"
+import type { Settings } from "../../config/settings.ts"
+import { ROLES, type Role, SOURCES, type SourceId } from "../../core/conversation.ts"
+import { parseDate } from "../../core/dates.ts"
+import { grouped } from "../../core/format.ts"
+import { formatRef } from "../../core/ref.ts"
+import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
+import { largest, tooSmall } from "../../render/budget.ts"
+import { toJson } from "../../render/json.ts"
+import { parseQuery, type QueryFilters } from "../../search/query.ts"
+import type { Filters } from "../../search/scope.ts"
+import { type SearchInput, search } from "../../search/search.ts"
+import { fittedOf, weightsOf } from "../../search/weights.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import { clipSnippet } from "../../store/index/snippets.ts"
+import { markDamaged } from "../../store/sqlite/database.ts"
+import type { Dex } from "../context.ts"
+import { knownCollections } from "../docs/collections.ts"
+import { conversationOf, dateRange } from "../fields.ts"
+import { resolveSession } from "../resolve.ts"
+import { originOf } from "../view.ts"
+import { notesOn } from "./notes.ts"
+import { searchFacts } from "./trace-facts.ts"
+
+export type SearchToolInput = {
+  query: string
+  project?: string
+  source?: SourceId
+  from?: string
+  to?: string
+  file?: string
+  tool?: string
+  role?: Role
+  model?: string
+  session?: string
+  in: "history" | "docs" | "all"
+  collections?: string[]
+  no_global?: boolean
+  by: "conversation" | "message"
+  explain: boolean
+  limit: number
+  offset: number
+  max_tokens?: number
+}
+
+/** On a machine where nothing was ever read, the first search reads the newest conversations for this long. */
+const FIRST_READ_MS = 3_500
+const TITLE_CHARS = 72
+/** Ten rows must not fill an agent's context: the more rows, the shorter their snippets. */
+const ANSWER_TOKENS = 1_600
+const ENVELOPE_CHARS = 180
+const SNIPPET_KEY_CHARS = '"snippet":"",'.length
+const MOST_SNIPPET = 300
+const LEAST_SNIPPET = 140
+
+export async function run(dex: Dex, input: SearchToolInput) {
+  if (!dex.hasHistory() || (await isEmpty(dex))) {
+    const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
+    await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+      deadline: Date.now() + FIRST_READ_MS,
+      ...(dex.onProgress && { onProgress: dex.onProgress }),
+    })
+  }
+  const store = await dex.store()
+  const conversation = await resolveSession(dex, input.session)
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, dex.now()))
+  const found = await search(store, await dex.index(), {
+    ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
+    ...(conversation && { conversation }),
+    among: input.in,
+    ...(input.no_global && { noGlobal: true }),
+    ...(input.collections && { collections: await knownCollections(dex, input.collections) }),
+    query,
+    weights: weightsOf(fittedOf(settings)),
+    ...(await modelsFor(dex, settings, query.text)),
+    inside: dex.project,
+    by: input.by,
+    limit: input.limit,
+    offset: input.offset,
+  })
+  // A damaged index that was asked is built again by the next sync, and asked by nobody until then.
+  if (found.index_is_damaged) markDamaged(dex.home.index)
+  const isDamaged = found.index_is_damaged || (found.mode === "scan" && (await dex.indexIsDamaged()))
+  const outcome = { ...found, index_is_damaged: isDamaged }
+  dex.trace?.(searchFacts(outcome, input.offset, conversation))
+  const notes = notesOn(outcome, query, await store.progress(), dex.now())
+  const rows = outcome.hits.map((hit) => ({
+    ...briefly(conversationOf(hit.row)),
+    ...(hit.message && sectionRef(hit.row, hit.message)),
+    message_index: hit.number,
+    ...(hit.message && { role: hit.message.role, origin: originOf(hit.message) }),
+    more_matches: hit.more,
+    ...(outcome.mode === "hybrid" || input.explain ? hit.evidence : {}),
+    score_final: input.explain ? hit.score : rounded(hit.score),
+    ...(input.explain && { score_parts: hit.parts }),
+  }))
+  const room = charactersWithin(ANSWER_TOKENS) - JSON.stringify({ rows, notes }).length - ENVELOPE_CHARS
+  const snippetChars = Math.max(
+    LEAST_SNIPPET,
+    Math.min(MOST_SNIPPET, Math.floor(room / Math.max(1, rows.length)) - SNIPPET_KEY_CHARS),
+  )
+  const results = outcome.hits.map((hit, i) => ({ ...rows[i]!, snippet: clipSnippet(hit.snippet, snippetChars) }))
+  const answer = (kept: number) => ({
+    results: results.slice(0, kept),
+    total: outcome.total,
+    ...(outcome.total_is_at_least && { total_is_at_least: true }),
+    matched: outcome.matched,
+    mode: outcome.mode,
+    ...(outcome.reranked && { reranked: true }),
+    ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
+    notes: kept === results.length ? notes : [...notes, leftOut(results.length - kept, input.offset + kept)],
+  })
+  return withinBudget(answer, results.length, input.max_tokens)
+}
+
+function withinBudget<A extends object>(answer: (kept: number) => A, rows: number, maxTokens: number | undefined): A {
+  const fits = (kept: number) => maxTokens === undefined || estimateTokens(`${toJson(answer(kept))}\n`) <= maxTokens
+  if (fits(rows)) return answer(rows)
+  const kept = largest(Math.min(1, rows), rows - 1, fits)
+  if (kept === undefined) throw tooSmall(maxTokens!, answer(Math.min(1, rows)))
+  return answer(kept)
+}
+
+function leftOut(rows: number, offset: number): string {
+  return `${grouped(rows)} more rows were found and left out to stay within max_tokens. Go on with offset ${offset}.`
+}
+
+/** A section is named by its heading, where a message has a number. */
+function sectionRef({ ref }: ConversationRow, { parts }: StoredMessage): { id?: string } {
+  const section = parts.find((part) => part.type === "text")?.section?.name
+  return section ? { id: formatRef({ ...ref, section }) } : {}
+}
+
+/** A long title says in its first words what it says. */
+function briefly<T extends { title: string; date: string }>(conversation: T): T {
+  const { title, date } = conversation
+  const short = title.length > TITLE_CHARS ? `${title.slice(0, TITLE_CHARS - 1).trimEnd()}…` : title
+  return { ...conversation, title: short, date: date.replace(/\.\d+Z$/, "Z") }
+}
+
+function rounded(score: number): number {
+  return Number(score.toPrecision(4))
+}
+
+/** The model servers that are set up, with what they are told: people paste secrets into searches. */
+async function modelsFor(
+  dex: Dex,
+  settings: Settings,
+  asked: string,
+): Promise<Pick<SearchInput, "meaning" | "rerank">> {
+  const byMeaning = settings["embed.provider"] !== "none"
+  const rerank = settings["search.rerank"]
+  if (!byMeaning && !rerank) return {}
+  const { embedSettings, rerankSettings } = await import("../../config/servers.ts")
+  const { redactRecord } = await import("../../redact/redact.ts")
+  const text = String(redactRecord({ query: asked }).record.query)
+  const where = { env: dex.machine.env, home: dex.machine.home }
+  return {
+    ...(byMeaning && {
+      meaning: { settings: () => embedSettings(settings, where), timeoutMs: settings["embed.timeout_ms"], text },
+    }),
+    ...(rerank && {
+      rerank: { settings: () => rerankSettings(settings, where) ?? {}, timeoutMs: settings["rerank.timeout_ms"], text },
+    }),
+  }
+}
+
+/** dex was here before there was anything to read. */
+async function isEmpty(dex: Dex): Promise<boolean> {
+  return ((await (await dex.store()).progress())?.total ?? 0) === 0
+}
+
+/** What the flags say; it goes before what the query says. */
+function given({ project, source, from, to, file, tool, role, model }: SearchToolInput): QueryFilters {
+  const flags = { project, source, from, to, file, tool, role, model }
+  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
+}
+
+function filtersOf({ project, source, from, to, file, tool, role, model }: QueryFilters, now: number): Filters {
+  return {
+    ...(project !== undefined && { project }),
+    ...(source !== undefined && { sources: [source as SourceId] }),
+    ...dateRange({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) }, now),
+    ...(file !== undefined && { file }),
+    ...(tool !== undefined && { tools: [tool] }),
+    ...(role !== undefined && { roles: [role as Role] }),
+    ...(model !== undefined && { model }),
+  }
+}
+
+/** `from:nowhere` is no date, so it is two words. */
+function isFilterValue(name: string, value: string, now: number): boolean {
+  if (name === "source") return SOURCES.some((source) => source === value)
+  if (name === "role") return ROLES.some((role) => role === value)
+  if (name !== "from" && name !== "to") return true
+  try {
+    parseDate(value, name, now)
+    return true
+  } catch {
+    return false
+  }
+}

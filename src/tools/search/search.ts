@@ -1,0 +1,76 @@
+import { ROLES } from "../../core/conversation.ts"
+import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
+import { maxTokensField } from "../view-fields.ts"
+
+export const search = defineTool({
+  name: "search",
+  summary: "Find past conversations by what was said in them",
+  input: object({
+    query: text('Words, "a phrase", -without; project:, source:, file:, tool:, role:, from:, to: narrow it.', {
+      minLength: 1,
+    }),
+    project: projectField,
+    source: sourceField,
+    from: fromField,
+    to: toField,
+    file: optional(text("Only where a file was touched whose path contains this.")),
+    tool: optional(text("Only messages with this tool: Bash, Edit, …")),
+    role: optional(choice(ROLES, "Only messages of this role.")),
+    model: optional(text("Only where a model's name contains this.")),
+    session: optional(text("all, current, or one conversation's ref.")),
+    in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
+    collections: optional(list(text(), "Only documents of these collections.")),
+    no_global: optional(flag("Without global documents.")),
+    by: withDefault(choice(["conversation", "message"], "A row for each."), "conversation"),
+    explain: withDefault(flag("Say what each score is made of."), false),
+    limit: withDefault(integer("How many rows at the most.", { minimum: 1, maximum: 100 }), 10),
+    offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
+    max_tokens: maxTokensField,
+  }),
+  output: object({
+    results: list(
+      object({
+        ...conversationFields,
+        snippet: text("Up to 300 characters around the match, fewer where there are many rows."),
+        message_index: integer("The best message; get it with expand."),
+        role: optional(text("Who wrote that message.")),
+        origin: optional(text("Whose words it holds: person, agent, local_tool, web, injected.")),
+        more_matches: integer("Further matching messages of this conversation among the best."),
+        rank_source: optional(choice(["lexical", "vector", "both"], "What found it, in hybrid mode or with explain.")),
+        score_lex: optional(number("By its words.")),
+        score_vec: optional(number("By its meaning: the cosine of its nearest message.")),
+        score_final: number("What it is ranked by."),
+        score_parts: optional(
+          list(object({ name: text(), value: number() }), "With explain: these add up to score_final."),
+        ),
+      }),
+    ),
+    total: integer("Messages that match."),
+    total_is_at_least: optional(flag("The count stopped at 10,000.")),
+    matched: choice(["all", "some"], "some: no message holds all the words."),
+    mode: choice(
+      ["lexical", "hybrid", "scan"],
+      "What was done: by words; by words and meaning; or, without an index, by reading the history itself.",
+    ),
+    reranked: optional(flag("A model ordered the best again.")),
+    degraded: optional(list(text(), "Why it is less than what is set up.")),
+    notes: list(text(), "What is hidden, incomplete or degraded."),
+  }),
+  cli: {
+    positional: "query",
+    short: { l: "limit", s: "source", f: "file", m: "model", p: "project", c: "collections" },
+    example: 'dex search "refresh token race" --from 30d',
+  },
+  mcp: {
+    name: "dex_search",
+    description:
+      "Search everything that was said and done in past conversations with any coding agent on this machine. Use it when something may have been solved, decided or tried before.",
+    omit: ["explain", "no_global", "tool", "role", "model", "file"],
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.results.length > 0,
+  trace: { command: "search" },
+})

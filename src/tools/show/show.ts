@@ -1,0 +1,102 @@
+import { FORMATS } from "../../core/format.ts"
+import { choice, flag, integer, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { readingFacts } from "../reading-trace.ts"
+import {
+  estimatedTokens,
+  hiddenParts,
+  hideField,
+  maxTokensField,
+  sessionField,
+  showField,
+  truncated,
+} from "../view-fields.ts"
+
+export const show = defineTool({
+  name: "show",
+  summary: "Read conversations, whole or around one message",
+  input: object({
+    ids: list(
+      text(),
+      "Refs, unique prefixes of ids, row numbers of the last listing, or current. claude_code:1f3c#12 means around message 12.",
+    ),
+    format: withDefault(
+      choice(
+        FORMATS,
+        "full: everything; stripped: without tool outputs and injected text; user_only: a person's words; outline: a line a message.",
+      ),
+      "stripped",
+    ),
+    expand: optional(
+      object({
+        message_index: integer("The message in the middle.", { minimum: 1 }),
+        before: withDefault(integer("Messages before it.", { minimum: 0 }), 2),
+        after: withDefault(integer("Messages after it.", { minimum: 0 }), 2),
+      }),
+    ),
+    max_tokens: maxTokensField,
+    show: showField,
+    hide: hideField,
+    session: sessionField,
+  }),
+  output: object({
+    conversations: list(
+      object({
+        id: text(),
+        title: text(),
+        project: text(),
+        source: text(),
+        date: text(),
+        kind: text(),
+        parent: optional(text("The conversation that started this subagent.")),
+        fork_of: optional(text()),
+        archived: optional(flag("The agent's own file is gone; this is the only copy.")),
+        messages: list(
+          object({
+            index: integer(),
+            role: text(),
+            origin: text("Whose words: person, agent, local_tool, web, injected."),
+            date: optional(text()),
+            content: text(),
+            tokens: integer(),
+            state: optional(
+              choice(
+                ["abandoned", "superseded", "copied"],
+                "abandoned: a branch that was left; superseded: no longer in the agent's file; copied: from the conversation this is a fork of.",
+              ),
+            ),
+            cut: optional(
+              object({ characters_left_out: integer(), continue_with: text() }, "It is longer than the whole budget."),
+            ),
+          }),
+        ),
+        files: list(text(), "Files it edited or read, edited ones first; at most 50."),
+        total_tokens: integer("Of the messages shown; an estimate."),
+        has_more_before: optional(flag()),
+        has_more_after: optional(flag()),
+        hidden_parts: hiddenParts,
+        truncated,
+      }),
+    ),
+    left_out: optional(
+      object({ conversations: integer(), continue_with: text() }, "Conversations that found no room."),
+    ),
+    estimated_tokens: estimatedTokens,
+  }),
+  cli: {
+    positional: "ids",
+    nested: { expand: "expand.message_index", before: "expand.before", after: "expand.after" },
+    aliases: ["get"],
+    example: "dex show 2 --format outline",
+  },
+  mcp: {
+    name: "dex_get",
+    description:
+      "Read past conversations by id. Start with format outline or expand around the message a search found; ask for full only where exact output matters.",
+    omit: ["hide", "session"],
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.conversations.length > 0,
+  trace: { command: "get", facts: (_, output) => readingFacts(output.conversations) },
+})

@@ -1,0 +1,56 @@
+import { statSync } from "node:fs"
+import { isoDate } from "../../core/dates.ts"
+import type { Dex } from "../context.ts"
+import { currentSession, isHere } from "../resolve.ts"
+
+const MOST_PROJECTS = 20
+
+export async function run(dex: Dex, input: { summary?: boolean; suggestions?: boolean }) {
+  const store = await dex.store()
+  const total = await store.stats()
+  const progress = await store.progress()
+  const busiest = input.summary ? [] : await store.busiestProjects(MOST_PROJECTS)
+  const projects = busiest.filter(({ path, private: hidden }) => !hidden || isHere(dex, path))
+  const session = currentSession(dex)
+  return {
+    total_conversations: total.conversations,
+    total_messages: total.messages,
+    date_range: {
+      ...(total.earliest !== undefined && { earliest: isoDate(total.earliest) }),
+      ...(total.latest !== undefined && { latest: isoDate(total.latest) }),
+    },
+    sources: total.sources,
+    kinds: total.kinds,
+    projects: projects.map((project) => project.path),
+    avg_tokens_per_conversation:
+      total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
+    text_bytes: total.text_bytes,
+    disk_bytes: sizeOf(dex.home.history) + sizeOf(dex.home.index),
+    ...(input.suggestions && { suggestions: await suggestionStats(dex) }),
+    ...(session !== undefined && { session_id: session }),
+    ...(progress && progress.done < progress.total && { sync: { done: progress.done, total: progress.total } }),
+  }
+}
+
+async function suggestionStats(dex: Dex) {
+  const kept = await dex.suggestions()
+  const metrics = kept.metrics()
+  const rate = (count: number) => (metrics.items === 0 ? 0 : Number((count / metrics.items).toFixed(3)))
+  return {
+    ...metrics,
+    used_rate: rate(metrics.used),
+    dismissed_rate: rate(metrics.dismissed),
+    weights: Object.fromEntries(
+      Object.entries(kept.weights())
+        .map(([name, value]) => [name, Number(value.toFixed(3))] as const)
+        .filter(([, value]) => value !== 0),
+    ),
+  }
+}
+
+export function sizeOf(database: string): number {
+  return ["", "-wal"].reduce(
+    (sum, suffix) => sum + (statSync(database + suffix, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  )
+}

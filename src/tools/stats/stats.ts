@@ -1,0 +1,52 @@
+import { flag, integer, list, map, number, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+const rates = { items: integer(), used: integer(), dismissed: integer() }
+
+export const stats = defineTool({
+  name: "stats",
+  summary: "How much is kept, from which agents and projects",
+  input: object({
+    summary: optional(flag("Only the totals.")),
+    suggestions: optional(flag("What was suggested and what came of it.")),
+  }),
+  output: object({
+    total_conversations: integer(),
+    total_messages: integer(),
+    date_range: object({ earliest: optional(text()), latest: optional(text()) }),
+    sources: map(integer(), "Conversations by agent."),
+    kinds: map(integer(), "Conversations by who ran them."),
+    projects: list(text(), "The 20 most active, most active first."),
+    avg_tokens_per_conversation: integer("In the stripped format; an estimate."),
+    text_bytes: integer("UTF-8 bytes of the redacted text that is kept."),
+    disk_bytes: integer("Bytes of history.db and of the search index."),
+    suggestions: optional(
+      object({
+        suggestions: integer("That were said."),
+        would: integer("That were only noted."),
+        ...rates,
+        used_rate: number("Of the items."),
+        dismissed_rate: number(),
+        latency_ms: object({ median: number(), p95: number() }),
+        by_kind: list(object({ kind: text(), ...rates })),
+        by_relevance: list(object({ from: number("A tenth of relevance begins here."), ...rates })),
+        weights: map(number(), "What verdicts taught, in log-odds."),
+      }),
+    ),
+    session_id: optional(text("The conversation this was asked from, where the agent tells.")),
+    sync: optional(
+      object({ done: integer(), total: integer() }, "Conversations read of those found, while not all are."),
+    ),
+  }),
+  cli: { example: "dex stats" },
+  mcp: {
+    name: "dex_stats",
+    description:
+      "What past conversations are kept: how many, from which coding agents and projects, since when. Use it first to see what there is.",
+    omit: ["suggestions"],
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: ({ suggestions, total_conversations }) =>
+    suggestions ? suggestions.suggestions + suggestions.would > 0 : total_conversations > 0,
+})

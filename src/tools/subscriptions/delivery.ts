@@ -1,0 +1,57 @@
+import { existsSync } from "node:fs"
+import { loadSettings } from "../../config/load.ts"
+import { isSamePath } from "../../core/path-key.ts"
+import type { DeliverParts } from "../../deliver/deliver.ts"
+import { keepDelivering } from "../../deliver/keep-delivering.ts"
+import { openSuggestions } from "../../store/suggestions/suggestions.ts"
+import type { Dex } from "../context.ts"
+
+// What delivering needs of a running dex. Settings and borders are asked for each time: they may change while it runs.
+
+export async function deliverParts(dex: Dex): Promise<DeliverParts> {
+  return {
+    suggestions: await dex.suggestions(),
+    now: () => dex.now(),
+    version: dex.version,
+    allowedHosts: () => allowedHosts(dex.home.config, dex.machine.env),
+    mayLeave: async (project) => !(await isPrivate(dex, project)),
+  }
+}
+
+/** Delivers for as long as a process runs. Nothing is opened before there is something to send. Returns how to stop; nothing is open any more when that comes back. */
+export function startDelivering(
+  { home, machine, version }: { home: Dex["home"]; machine: Pick<Dex["machine"], "env">; version: string },
+  mayLeave: DeliverParts["mayLeave"],
+  log: (line: string) => void,
+): () => Promise<void> {
+  const kept = openSuggestions(home.suggest)
+  const parts = {
+    suggestions: () => (existsSync(home.suggest) ? kept : undefined),
+    now: () => Date.now(),
+    version,
+    allowedHosts: () => allowedHosts(home.config, machine.env),
+    mayLeave,
+  }
+  const stop = keepDelivering(parts, lockOf(home.suggest), log)
+  return async () => {
+    await stop()
+    kept.close()
+  }
+}
+
+/** Of all processes, the one that holds it delivers. */
+export function lockOf(suggestFile: string): string {
+  return `${suggestFile}.deliver`
+}
+
+/** The user's own choice only: a project's file cannot add to it. */
+export function allowedHosts(file: string, env: Record<string, string | undefined>): string[] {
+  const { settings } = loadSettings({ file, env })
+  return (settings["deliver.allow_hosts"] ?? "").split(",").map((host) => host.trim())
+}
+
+export async function isPrivate(dex: Dex, project: string): Promise<boolean> {
+  if (!dex.hasHistory()) return false
+  const { platform } = dex.machine
+  return (await (await dex.store()).projects()).some((one) => one.private && isSamePath(one.path, project, platform))
+}

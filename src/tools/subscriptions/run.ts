@@ -1,0 +1,145 @@
+import { randomBytes } from "node:crypto"
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { type Delivery, PATTERN_TYPES, type Pattern, type Subscription } from "../../core/suggestion.ts"
+import { checkUrl } from "../../deliver/address.ts"
+import { newSecret } from "../../deliver/sign.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
+import { checkPatterns } from "../../suggest/subscriptions/matching.ts"
+import type { Dex } from "../context.ts"
+import { currentSession, isHere, projectNamed } from "../resolve.ts"
+import { allowedHosts, deliverParts, isPrivate, lockOf } from "./delivery.ts"
+
+const MOST_SUBSCRIPTIONS = 200
+
+export type SubscribeInput = {
+  patterns: string[]
+  project?: string
+  priority: number
+  deliver?: Delivery
+  url?: string
+  min_relevance: number
+  max_per_trigger: number
+  cooldown_ms: number
+}
+
+export async function subscribe(dex: Dex, input: SubscribeInput) {
+  const patterns = input.patterns.map((text) => patternOf(text, input.priority))
+  checkPatterns(patterns)
+  const project = input.project === undefined ? dex.project : projectNamed(dex, input.project)
+  const deliver = input.deliver ?? (input.url === undefined ? "poll" : "webhook")
+  await checkDelivery(dex, project, deliver, input.url)
+  const kept = await dex.suggestions()
+  if (kept.subscriptions().length >= MOST_SUBSCRIPTIONS)
+    throw new DexError(
+      "too_many",
+      `There are ${MOST_SUBSCRIPTIONS} subscriptions, and more are not kept. \`dex subscriptions --all\` lists them.`,
+    )
+  const session = currentSession(dex)
+  const subscription: Subscription = {
+    id: randomBytes(4).toString("hex"),
+    project,
+    ...(session !== undefined && { session }),
+    patterns,
+    deliver,
+    ...(input.url !== undefined && { url: input.url }),
+    min_relevance: input.min_relevance,
+    max_per_trigger: input.max_per_trigger,
+    cooldown_ms: input.cooldown_ms,
+    enabled: true,
+    created_at: dex.now(),
+  }
+  const secret = deliver === "webhook" ? newSecret() : undefined
+  kept.subscribe(subscription, secret)
+  return { ...told(subscription), ...(secret !== undefined && { secret }), notes: [howToHear(subscription)] }
+}
+
+export async function show(dex: Dex, input: { all?: boolean; send?: boolean; retry_dead?: boolean }) {
+  const kept = await dex.suggestions()
+  const retried = input.retry_dead ? kept.retryDead(dex.now()) : undefined
+  const sent = input.send ? await sendNow(dex) : undefined
+  const all = kept.subscriptions(input.all ? undefined : dex.project)
+  const shown: Subscription[] = []
+  for (const one of all) if (isHere(dex, one.project) || !(await isPrivate(dex, one.project))) shown.push(one)
+  const elsewhere = kept.subscriptions().length - shown.length
+  return {
+    subscriptions: shown.map(told),
+    outbox: kept.outbox(),
+    ...(sent && { sent }),
+    ...(retried !== undefined && { retried }),
+    notes: elsewhere === 0 ? [] : [`${elsewhere} more in ${input.all ? "private" : "other"} projects, not shown.`],
+  }
+}
+
+export async function unsubscribe(dex: Dex, input: { id: string }) {
+  const kept = await dex.suggestions()
+  const meant = kept.subscriptions().filter(({ id }) => id.startsWith(input.id))
+  const [one] = meant
+  if (meant.length !== 1 || !one)
+    throw new DexError(
+      "no_subscription",
+      `${meant.length === 0 ? "No subscription has" : `${meant.length} subscriptions have`} an id that begins with "${input.id.slice(0, 40)}". \`dex subscriptions --all\` lists them.`,
+    )
+  kept.unsubscribe(one.id)
+  return { id: one.id, project: one.project }
+}
+
+async function sendNow(dex: Dex) {
+  const lock = tryLock(lockOf(dex.home.suggest))
+  if (!lock)
+    throw new DexError(
+      "busy",
+      "A running `dex watch` or `dex serve --port` sends already. `dex subscriptions` shows how far it is.",
+    )
+  try {
+    const { deliverDue } = await import("../../deliver/deliver.ts")
+    return await deliverDue(await deliverParts(dex), dex.signal)
+  } finally {
+    lock.release()
+  }
+}
+
+async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: string | undefined): Promise<void> {
+  if (deliver !== "webhook") {
+    if (url !== undefined) throw new DexError("usage", "A url is for --deliver webhook.")
+  } else {
+    if (url === undefined) throw new DexError("usage", "Where should the webhook be sent? --url https://…")
+    const checked = checkUrl(url, allowedHosts(dex.home.config, dex.machine.env))
+    if ("refused" in checked) throw new DexError("url", `That url is not taken: ${checked.refused}`)
+  }
+  if (deliver !== "poll" && (await isPrivate(dex, project)))
+    throw new DexError(
+      "private",
+      "This project is private: it is answered only inside itself, so nothing of it is sent. `dex subscribe` with --deliver poll works here.",
+    )
+}
+
+function patternOf(text: string, priority: number): Pattern {
+  const [, type, rest] = /^([a-z]+):(.*)$/is.exec(text) ?? []
+  if (type === undefined) return { type: "file", pattern: text, priority }
+  const known = PATTERN_TYPES.find((one) => one === type.toLowerCase())
+  // As a glob it would fit nothing, and nobody would notice.
+  if (!known)
+    throw new DexError(
+      "usage",
+      `There is no type ${type.slice(0, 40)}. It is one of: ${PATTERN_TYPES.join(", ")}. If it is a glob that begins so: 'file:${text.slice(0, 80)}'`,
+    )
+  return { type: known, pattern: rest!.trim(), priority }
+}
+
+function told({ patterns, last_triggered_at, created_at: _, ...subscription }: Subscription) {
+  return {
+    ...subscription,
+    patterns: patterns.map(({ type, pattern }) => `${type}:${pattern}`),
+    priority: Math.max(...patterns.map(({ priority }) => priority)),
+    ...(last_triggered_at !== undefined && { last_triggered: isoDate(last_triggered_at) }),
+  }
+}
+
+function howToHear({ id, deliver }: Subscription): string {
+  const made = "`dex watch` looks for changes while it runs"
+  if (deliver === "poll") return `${made}; what it finds: dex suggestions --take --subscription ${id}`
+  if (deliver === "sse")
+    return `${made}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
+  return `${made}, and sends what it finds; so does \`dex serve --port\`. By hand: dex subscriptions --send`
+}

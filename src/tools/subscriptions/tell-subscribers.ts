@@ -1,0 +1,106 @@
+import { loadSettings } from "../../config/load.ts"
+import { isQuiet, spokenKinds } from "../../config/proactive.ts"
+import { pathKey } from "../../core/path-key.ts"
+import type { Ref } from "../../core/ref.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import { definitionsIn } from "../../store/knowledge/symbols.ts"
+import { pathBelow } from "../../suggest/paths.ts"
+import { NEW_SESSION } from "../../suggest/session.ts"
+import type { Trigger } from "../../suggest/subscriptions/matching.ts"
+import { tell } from "../../suggest/subscriptions/tell.ts"
+import { MOST_ITEMS, suggest } from "../../suggest/suggest.ts"
+import { WEIGHTS } from "../../suggest/weights.ts"
+import type { Dex } from "../context.ts"
+import { learnedOf } from "../learned.ts"
+
+/** What a subscription asks for is decided by its own `min_relevance`. */
+const FLOOR = 0.05
+const MOST_FILES = 50
+const NEW_WITHIN_MS = 600_000
+
+/** Tells subscriptions of files that changed. Returns how many suggestions were kept for them. */
+export async function tellOfFiles(dex: Dex, project: string, files: readonly string[]): Promise<number> {
+  return tellAll(
+    dex,
+    project,
+    files.slice(0, MOST_FILES).map((file) => ({ project, at: dex.now(), file })),
+  )
+}
+
+/** Tells subscriptions of what people have just said. */
+export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<number> {
+  if (!dex.hasSuggestions()) return 0
+  const store = await dex.store()
+  const concerned = new Set(
+    (await dex.suggestions())
+      .subscriptions()
+      .filter(hasWords)
+      .map(({ project }) => pathKey(project, dex.machine.platform)),
+  )
+  const isConcerned = (project: string) => concerned.has(pathKey(project, dex.machine.platform))
+  let told = 0
+  for (const ref of refs) {
+    const row = await store.conversation(ref)
+    if (row?.project === undefined || row.kind !== "person" || !isConcerned(row.project)) continue
+    const since = dex.now() - NEW_WITHIN_MS
+    const recent = (await store.messages(ref)).filter(({ at = 0 }) => at >= since)
+    const words = recent.flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "text" && part.origin === "person" ? [part.text] : [])),
+    )
+    if (words.length === 0) continue
+    const beside = recent
+      .flatMap(({ effects }) => effects.flatMap((effect) => (effect.type === "file" ? [effect.path] : [])))
+      .at(-1)
+    const trigger = {
+      project: row.project,
+      at: dex.now(),
+      text: words.join("\n"),
+      ...(beside !== undefined && { beside }),
+    }
+    told += await tellAll(dex, row.project, [trigger])
+  }
+  return told
+}
+
+function hasWords({ patterns }: { patterns: { type: string }[] }): boolean {
+  return patterns.some(({ type }) => type === "topic" || type === "entity")
+}
+
+/** Which of its definitions a change touched is not known: all that the file holds are meant. */
+function withSymbols(knowledge: Knowledge, trigger: Trigger): Trigger {
+  const { project, file } = trigger
+  const path = file === undefined ? undefined : pathBelow(project, file)
+  if (path === undefined) return trigger
+  const names = definitionsIn(knowledge, project, path).map(({ container, name }) =>
+    container === undefined ? name : `${container}.${name}`,
+  )
+  return { ...trigger, symbols: names }
+}
+
+async function tellAll(dex: Dex, project: string, triggers: Trigger[]): Promise<number> {
+  const { env } = dex.machine
+  if (!dex.hasSuggestions() || isQuiet(env)) return 0
+  const suggestions = await dex.suggestions()
+  if (!suggestions.subscriptions(project).some(({ enabled }) => enabled)) return 0
+  const { settings } = loadSettings({ file: dex.home.config, env, project })
+  const kinds = spokenKinds(settings, suggestions.mutes(), project)
+  if (kinds.size === 0) return 0
+  const { knowledge } = await learnedOf(dex)
+  const options = {
+    weights: WEIGHTS,
+    learned: suggestions.weights(),
+    floor: FLOOR,
+    most: MOST_ITEMS,
+    kinds,
+  }
+  const sources = { knowledge, recent_change_days: settings["proactive.recent_change_days"] }
+  const parts = {
+    suggestions,
+    clock: () => performance.now(),
+    suggest: async (moment: Parameters<typeof suggest>[1]) => suggest(sources, moment, NEW_SESSION, options),
+  }
+  let kept = 0
+  for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))
+    for (const told of await tell(parts, trigger)) if (told.kept.kept) kept++
+  return kept
+}

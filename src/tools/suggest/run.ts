@@ -1,0 +1,139 @@
+import { resolve } from "node:path"
+import { loadSettings } from "../../config/load.ts"
+import { enabledKinds } from "../../config/proactive.ts"
+import { DexError } from "../../core/error.ts"
+import { messageText } from "../../core/format.ts"
+import { formatRef, parseRef } from "../../core/ref.ts"
+import { type Moment, newSuggestionId } from "../../core/suggestion.ts"
+import { checkoutAt } from "../../git/project.ts"
+import { parseQuery } from "../../search/query.ts"
+import { search } from "../../search/search.ts"
+import { nameOf, pathBelow } from "../../suggest/paths.ts"
+import { withRedactedNames } from "../../suggest/redacted-moment.ts"
+import { NEW_SESSION } from "../../suggest/session.ts"
+import { MOST_ITEMS, suggest } from "../../suggest/suggest.ts"
+import { WEIGHTS } from "../../suggest/weights.ts"
+import type { Dex } from "../context.ts"
+import { markOf } from "../docs/sections.ts"
+import { learnedOf } from "../learned.ts"
+import { currentSession, isHere, projectNamed } from "../resolve.ts"
+import { run as take } from "../suggestions/run.ts"
+
+export type SuggestInput = {
+  current_file?: string
+  current_symbol?: string
+  cursor_position?: { line: number; column?: number }
+  recent_files?: string[]
+  error?: string
+  session_id?: string
+  project_id?: string
+}
+
+/** Somebody asks, so less than what is said unasked is worth telling. */
+const ASKED_FLOOR = 0.05
+
+export async function run(dex: Dex, input: SuggestInput) {
+  if (!dex.hasHistory())
+    throw new DexError("no_history", "Nothing was read yet, so nothing is known. `dex sync` reads your conversations.")
+  const started = performance.now()
+  const project = input.project_id === undefined ? dex.project : projectNamed(dex, input.project_id)
+  const { knowledge, notes, isHidden } = await learnedOf(dex, { project })
+  const moment = await withRedactedNames(momentOf(dex, input, project))
+  const suggestions = await dex.suggestions()
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project })
+  const kinds = enabledKinds(settings)
+  const { source, session } = moment
+  const seen = source && session ? suggestions.seen(source, session) : NEW_SESSION.seen
+  const items = isHidden(project)
+    ? []
+    : suggest(
+        {
+          knowledge,
+          recent_change_days: settings["proactive.recent_change_days"],
+          ...(kinds.has("document") && { documents: await documentsAbout(dex, moment) }),
+        },
+        moment,
+        { ...NEW_SESSION, seen, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
+        {
+          weights: WEIGHTS,
+          learned: suggestions.weights(),
+          floor: ASKED_FLOOR,
+          most: settings["proactive.max_suggestions"],
+          kinds,
+        },
+      )
+  if (isHidden(project)) notes.push("The project is private: it is told of only inside itself.")
+  const id = newSuggestionId()
+  const status = "shown" as const
+  const latency_ms = Math.round(performance.now() - started)
+  if (items.length > 0) {
+    const kept = suggestions.save({ id, moment, items, status, latency_ms })
+    if (!kept.kept) notes.push(`It is not remembered that this was told: ${kept.why}`)
+  }
+  const waiting = isHere(dex, project) ? (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions : []
+  return {
+    id,
+    ...(moment.session !== undefined && { session_id: moment.session }),
+    project_id: project,
+    status,
+    suggestions: items.map(({ key: _, features: __, ...item }) => ({
+      ...item,
+      relevance: Number(item.relevance.toFixed(2)),
+    })),
+    ...(waiting.length > 0 && { waiting }),
+    notes,
+  }
+}
+
+const MOST_SECTIONS = 2
+
+/** Sections that hold the symbol, or the file's name. */
+async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
+  const about = symbol ?? (file === undefined ? undefined : nameOf(file))
+  const store = await dex.store()
+  if (about === undefined || (await store.collections()).length === 0) return []
+  const { hits } = await search(store, await dex.index(), {
+    among: "docs",
+    inside: dex.project,
+    query: parseQuery(`"${about.replaceAll('"', " ")}"`, () => false),
+    by: "message",
+    limit: MOST_SECTIONS,
+    offset: 0,
+  })
+  return hits.flatMap(({ row, message }) => {
+    const mark = markOf(message)
+    if (!message || !mark) return []
+    const heading = mark.headings.at(-1) ?? row.ref.id
+    return [{ ref: `${formatRef(row.ref)}§${mark.name}`, heading, text: messageText(message, "full") }]
+  })
+}
+
+function momentOf(dex: Dex, input: SuggestInput, project: string): Moment {
+  const { current_file, current_symbol, cursor_position, recent_files, error } = input
+  const session = input.session_id ?? currentSession(dex)
+  const told = session === undefined ? undefined : sessionOf(session)
+  const checkout = checkoutAt(dex.cwd)
+  const pathOf = (path: string) => {
+    const whole = resolve(dex.cwd, path)
+    return (checkout && pathBelow(checkout.root, whole)) ?? whole
+  }
+  return {
+    event: "asked",
+    project,
+    at: dex.now(),
+    ...told,
+    ...(checkout?.branch !== undefined && { branch: checkout.branch }),
+    ...(current_file !== undefined && { file: pathOf(current_file) }),
+    ...(current_symbol !== undefined && { symbol: current_symbol }),
+    ...(cursor_position && { line: cursor_position.line }),
+    ...(cursor_position?.column !== undefined && { column: cursor_position.column }),
+    ...(recent_files && { recent_files: recent_files.map(pathOf) }),
+    ...(error !== undefined && { error }),
+  }
+}
+
+/** A ref names the agent too; a bare id does not. */
+function sessionOf(text: string): Pick<Moment, "source" | "session"> {
+  const ref = parseRef(text)
+  return { session: ref?.prefix ?? text, ...(ref?.source !== undefined && { source: ref.source }) }
+}

@@ -1,0 +1,65 @@
+import { choice, integer, list, number, object, optional, text } from "../../core/schema.ts"
+import { KINDS, STATUSES } from "../../core/suggestion.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { suggestionShape } from "../suggestions/suggestions.ts"
+
+export const suggest = defineTool({
+  name: "suggest",
+  summary: "What matters for what is being worked on: fixes, decisions, files that belong together",
+  input: object({
+    current_file: optional(text("The file at hand.")),
+    current_symbol: optional(text("The symbol at the cursor.")),
+    cursor_position: optional(
+      object({
+        line: integer("The cursor's line, from 1.", { minimum: 1 }),
+        column: optional(integer("The cursor's column, from 1.", { minimum: 1 })),
+      }),
+    ),
+    recent_files: optional(list(text(), "Files worked on before, oldest first.")),
+    error: optional(text("What a failed command printed.")),
+    session_id: optional(text("A session; the caller's when left out.")),
+    project_id: optional(text("A folder; the caller's when left out.")),
+  }),
+  output: object({
+    id: text("For suggestion_feedback."),
+    session_id: optional(text()),
+    project_id: text(),
+    status: choice(STATUSES, "What came of it."),
+    suggestions: list(
+      object({
+        kind: choice(KINDS, "What it is."),
+        title: text(),
+        summary: text(),
+        reason: text("Why it is told."),
+        relevance: number("How likely it is to be used, from 0 to 1."),
+        ref: optional(text("What to open with get.")),
+        file: optional(text("Relative to the project.")),
+        symbol: optional(text()),
+        estimated_tokens: integer("Of this item; an estimate."),
+      }),
+      "The likeliest to be used first; at most five, and 500 tokens.",
+    ),
+    waiting: optional(list(suggestionShape, "What subscriptions found since they were last asked.")),
+    notes: list(text(), "What is not known yet, or not shown."),
+  }),
+  cli: {
+    nested: {
+      file: "current_file",
+      symbol: "current_symbol",
+      line: "cursor_position.line",
+      column: "cursor_position.column",
+      recent: "recent_files",
+      session: "session_id",
+      project: "project_id",
+    },
+    example: "dex suggest --file src/auth/token.ts",
+  },
+  mcp: {
+    name: "context_suggest",
+    description:
+      "What is known of the file you are about to edit, or of a command that failed: fixes, decisions, files that belong to it.",
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.suggestions.length > 0 || (output.waiting?.length ?? 0) > 0,
+})

@@ -1,0 +1,139 @@
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { formatRef } from "../../core/ref.ts"
+import type { Delivery, Status } from "../../core/suggestion.ts"
+import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import { learn } from "../../suggest/feedback/feedback.ts"
+import type { Dex } from "../context.ts"
+import { dateRange } from "../fields.ts"
+import { isHere } from "../resolve.ts"
+import { isPrivate } from "../subscriptions/delivery.ts"
+
+type Input = {
+  status?: Status
+  take?: boolean
+  would?: boolean
+  subscription?: string
+  all?: boolean
+  from?: string
+  limit: number
+}
+
+const MOST = 100_000
+
+export async function run(dex: Dex, input: Input) {
+  if (input.take && input.status !== undefined)
+    throw new DexError("usage", "--take takes what is pending: leave --status out.")
+  const kept = await dex.suggestions()
+  const subscription = input.subscription === undefined ? undefined : subscriptionNamed(kept, input.subscription)
+  const status = input.take ? "pending" : input.status
+  const { from } = dateRange({ ...(input.from !== undefined && { from: input.from }) }, dex.now())
+  const found = kept.list({
+    ...(status !== undefined && { status }),
+    ...(input.take ? { would: false } : input.would !== undefined && { would: input.would }),
+    // What a subscription of another project was told is asked for by its name.
+    ...(!input.all && subscription === undefined && { project: dex.project }),
+    ...(subscription !== undefined && { subscription }),
+    ...(from !== undefined && { from }),
+    ...(input.take && { after: 0 }),
+    limit: MOST,
+  })
+  const deliveries = new Map(kept.subscriptions().map(({ id, deliver }) => [id, deliver]))
+  // What is streamed or sent is not taken from whom it is meant for, unless by its name.
+  const meant = found.filter(
+    (one) =>
+      !input.take || subscription !== undefined || isPolled(one.subscription && deliveries.get(one.subscription)),
+  )
+  const hidden = new Set<string>()
+  for (const project of new Set(meant.map(({ moment }) => moment.project)))
+    if (!isHere(dex, project) && (await isPrivate(dex, project))) hidden.add(project)
+  const allowed = meant.filter(({ moment }) => !hidden.has(moment.project))
+  const shown = allowed.slice(0, input.limit)
+  if (input.take) for (const { id } of shown) kept.setStatus(id, "shown")
+  const notes: string[] = []
+  if (allowed.length > shown.length) notes.push(`${allowed.length - shown.length} more: raise --limit.`)
+  if (meant.length > allowed.length) notes.push(`${meant.length - allowed.length} in private projects, not shown.`)
+  return { suggestions: shown.map(told), notes }
+}
+
+function isPolled(deliver: Delivery | "" | undefined): boolean {
+  return deliver !== "sse" && deliver !== "webhook"
+}
+
+export async function giveFeedback(
+  dex: Dex,
+  input: { id?: string; verdict?: "used" | "dismissed"; item?: number; reset?: boolean },
+) {
+  const kept = await dex.suggestions()
+  if (input.reset) {
+    if (input.id !== undefined)
+      throw new DexError("usage", "--reset takes back what all verdicts taught: leave the id out.")
+    return { items: [], reset: kept.resetWeights(), note: "Everything weighs as it did before any verdict." }
+  }
+  const { id, verdict, item } = input
+  if (id === undefined || verdict === undefined)
+    throw new DexError(
+      "usage",
+      "Which one, and did it help? dex feedback <id> used|dismissed. `dex suggest` tells ids, and so does `dex suggestions`.",
+    )
+  const after = kept.setStatus(id, verdict, item, learn)
+  if (!after) throw notFound(kept, id, item)
+  const unknown = verdict === "used" && item === undefined && after.items.length > 1
+  return {
+    id: after.id,
+    status: after.status,
+    items: after.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
+    note: unknown
+      ? "Noted. Which item it was would teach more: say it with --item."
+      : "Noted. What is offered later follows it, within bounds; dex feedback --reset takes it all back.",
+  }
+}
+
+function notFound(kept: Suggestions, id: string, item: number | undefined): DexError {
+  const known = kept.get(id)
+  if (known)
+    return new DexError(
+      "no_item",
+      `That suggestion has no item ${item}. It has: ${known.items.map((one) => one.number).join(", ")}.`,
+    )
+  return new DexError(
+    "no_suggestion",
+    `No single suggestion has an id that begins with "${id.slice(0, 40)}". \`dex suggestions --all\` lists them.`,
+  )
+}
+
+function subscriptionNamed(kept: Suggestions, start: string): string {
+  const meant = kept.subscriptions().filter(({ id }) => id.startsWith(start))
+  if (meant.length === 1) return meant[0]!.id
+  throw new DexError(
+    "no_subscription",
+    `No single subscription has an id that begins with "${start.slice(0, 40)}". \`dex subscriptions --all\` lists them.`,
+  )
+}
+
+function told({ id, seq, status, would, subscription, moment, items }: KeptSuggestion) {
+  return {
+    id,
+    sequence: seq,
+    date: isoDate(moment.at),
+    status,
+    ...(would && { would }),
+    event: moment.event,
+    project: moment.project,
+    ...(moment.source !== undefined &&
+      moment.session !== undefined && { session: formatRef({ source: moment.source, id: moment.session }) }),
+    ...(subscription !== undefined && { subscription }),
+    items: items.map(({ number, kind, title, summary, reason, ref, file, symbol, relevance, status }) => ({
+      number,
+      kind,
+      title,
+      summary,
+      reason,
+      ...(ref !== undefined && { ref }),
+      ...(file !== undefined && { file }),
+      ...(symbol !== undefined && { symbol }),
+      relevance: Number(relevance.toFixed(2)),
+      status,
+    })),
+  }
+}

@@ -1,0 +1,78 @@
+import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { STATUSES } from "../../core/suggestion.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { fromField } from "../fields.ts"
+
+export const suggestionShape = object({
+  id: text("For `dex feedback`."),
+  sequence: integer("In the order in which they were made."),
+  date: text(),
+  status: choice(STATUSES),
+  would: optional(flag("It was not said: dex only took notes.")),
+  event: text("At what moment."),
+  project: text(),
+  session: optional(text()),
+  subscription: optional(text()),
+  items: list(
+    object({
+      number: integer(),
+      kind: text(),
+      title: text(),
+      summary: text(),
+      reason: text(),
+      ref: optional(text()),
+      file: optional(text()),
+      symbol: optional(text()),
+      relevance: number(),
+      status: choice(STATUSES),
+    }),
+  ),
+})
+
+export const suggestions = defineTool({
+  name: "suggestions",
+  summary: "What was suggested here, and what waits to be",
+  input: object({
+    status: optional(choice(STATUSES, "Only these.")),
+    take: optional(flag("What waits, oldest first; it counts as shown from then on.")),
+    would: optional(flag("What was not said, while dex only took notes.")),
+    subscription: optional(text("Only what this subscription was told.")),
+    all: optional(flag("Of all projects, not only the current one.")),
+    from: fromField,
+    limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 200 }), 10),
+  }),
+  output: object({
+    suggestions: list(suggestionShape),
+    notes: list(text(), "What is hidden or left out."),
+  }),
+  cli: { short: { l: "limit", a: "all" }, example: "dex suggestions --take" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.suggestions.length > 0,
+})
+
+export const feedback = defineTool({
+  name: "feedback",
+  summary: "Say that a suggestion helped, or did not",
+  input: object({
+    id: optional(text("The suggestion's id.")),
+    verdict: optional(choice(["used", "dismissed"])),
+    item: optional(integer("Which of its items, from 1.", { minimum: 1 })),
+    reset: optional(flag("Forget what all verdicts taught.")),
+  }),
+  output: object({
+    id: optional(text()),
+    status: optional(choice(STATUSES)),
+    items: list(object({ number: integer(), kind: text(), title: text(), status: choice(STATUSES) })),
+    reset: optional(integer("How many weights were taken back.")),
+    note: text(),
+  }),
+  cli: { positional: "id", rest: "verdict", example: "dex feedback 3f2a used --item 1" },
+  mcp: {
+    name: "suggestion_feedback",
+    description: "Tell dex whether its suggestion helped; later ones follow it.",
+    omit: ["reset"],
+    writes: true,
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).giveFeedback(dex, input),
+})

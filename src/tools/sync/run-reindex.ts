@@ -1,0 +1,54 @@
+import { DexError } from "../../core/error.ts"
+import { embedMessages } from "../../ingest/embed-messages.ts"
+import { openIndex, rebuildIndex } from "../../store/index/search-index.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
+import type { Dex } from "../context.ts"
+import { embedderOf } from "../embedder.ts"
+
+export async function run(dex: Dex, input: { vectors?: boolean }) {
+  const started = Date.now()
+  const settings = embedderOf(dex)
+  if (input.vectors && !settings)
+    throw new DexError(
+      "no_embedder",
+      "No embedder is set, so there are no vectors to make. docs/embeddings.md says how.",
+    )
+  const store = await dex.store()
+  const { conversations } = await store.stats()
+  const say = (phase: "indexing" | "embedding", done: number, total: number) =>
+    dex.onProgress?.({ phase, done, total, bytes: done, bytesTotal: total })
+  await whileNobodySyncs(dex, async () => {
+    ;(await dex.index())?.close()
+    await rebuildIndex(dex.home.index, store, { onProgress: (done) => say("indexing", done, conversations) })
+  })
+  const index = openIndex(dex.home.index)
+  try {
+    const embedding =
+      settings &&
+      input.vectors &&
+      (await embedMessages(
+        { store, index, home: dex.home },
+        {
+          settings,
+          again: true,
+          ...(dex.signal && { signal: dex.signal }),
+          onProgress: (done, total) => say("embedding", done, total),
+        },
+      ))
+    return { conversations, duration_ms: Date.now() - started, ...(embedding && { embedding }) }
+  } finally {
+    index.close()
+  }
+}
+
+/** The index is built beside the old one and takes its place: whoever writes into that would write in vain. */
+async function whileNobodySyncs(dex: Dex, work: () => Promise<void>): Promise<void> {
+  const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
+  try {
+    if (locks.includes(undefined))
+      throw new DexError("busy", "Another dex is syncing or embedding right now. Try again when it is done.")
+    await work()
+  } finally {
+    for (const lock of locks) lock?.release()
+  }
+}

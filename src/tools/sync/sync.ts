@@ -1,0 +1,90 @@
+import { DAY_MS } from "../../core/dates.ts"
+import { formatRef } from "../../core/ref.ts"
+import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+/** What another version of dex derived, and has not written to for so long, is left behind by an upgrade. */
+const UNUSED_MS = 7 * DAY_MS
+
+const embeddingShape = object(
+  {
+    embedder: text(),
+    embedded: integer("Messages that were given to the embedder, or had nothing to give."),
+    left: integer("Messages that have no vector yet."),
+    duration_ms: integer(),
+    problem: optional(text("Why it is not more.")),
+  },
+  "What became of the vectors, where an embedder is set.",
+)
+
+export const sync = defineTool({
+  name: "sync",
+  summary: "Read what the agents have written since last time",
+  input: object({
+    redact_again: optional(flag("Apply the newest redaction rules to everything that is kept.")),
+    max_seconds: optional(integer("Stop after this long; the next sync goes on.", { minimum: 1 })),
+  }),
+  output: object({
+    busy: flag("Another sync is running; this one left it to that."),
+    complete: flag("All that was found is read."),
+    found: integer("Conversations that the agents have on disk."),
+    read: integer("Conversations that were new or had grown."),
+    changed: integer(),
+    added_messages: integer(),
+    archived: integer("Conversations whose files are gone since last time; they are kept."),
+    read_again: integer("Of those read, how many only because this dex keeps more of them than the one before."),
+    bytes: integer("Bytes of source that were looked at."),
+    duration_ms: integer(),
+    unreadable: list(object({ source: text(), path: text(), reason: text() })),
+    restored: list(text(), "Refs of conversations that were damaged in the history and are whole again."),
+    damaged: list(text(), "Refs of conversations of which something is damaged and could not be restored."),
+    embedding: optional(embeddingShape),
+    documents: optional(object({ changed: integer(), removed: integer() }, "Where there are collections.")),
+  }),
+  cli: { example: "dex sync" },
+  run: async (dex: Dex, input) => {
+    const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
+    const { embedderOf } = await import("../embedder.ts")
+    const embed = embedderOf(dex)
+    const synced = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+      ...(input.redact_again && { redactAgain: true }),
+      ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
+      ...(dex.onProgress && { onProgress: dex.onProgress }),
+      ...(dex.signal && { signal: dex.signal }),
+      ...(embed && { embed }),
+    })
+    const { restored, damaged } = synced
+    const report = { ...synced, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
+    if (!report.busy && input.redact_again) await dex.redactCopies()
+    if (!report.busy && report.complete) {
+      const { removeOtherFormats } = await import("../../store/sqlite/other-formats.ts")
+      for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file, dex.now() - UNUSED_MS)
+    }
+    if (!report.busy && dex.knows()) {
+      const { learnedOf } = await import("../learned.ts")
+      await learnedOf(dex)
+    }
+    if (!report.busy && dex.hasSuggestions()) {
+      const { observeUse } = await import("../../suggest/feedback/observe-use.ts")
+      await observeUse(await dex.store(), await dex.suggestions(), dex.now())
+    }
+    if (report.busy || !report.complete || (await (await dex.store()).collections()).length === 0) return report
+    const { syncCollections } = await import("../docs/sync-collections.ts")
+    const read = await syncCollections(dex, { names: [] })
+    const sum = (of: "changed" | "removed") => read.reduce((total, one) => total + one[of], 0)
+    return { ...report, documents: { changed: sum("changed"), removed: sum("removed") } }
+  },
+})
+
+export const reindex = defineTool({
+  name: "reindex",
+  summary: "Build the search index again from the history",
+  input: object({
+    vectors: optional(flag("Make the vectors again too. Without it, those of unchanged messages are kept.")),
+  }),
+  output: object({ conversations: integer(), duration_ms: integer(), embedding: optional(embeddingShape) }),
+  cli: { example: "dex reindex" },
+  run: async (dex: Dex, input) => (await import("./run-reindex.ts")).run(dex, input),
+  trace: { command: "reindex", facts: (_, output) => ({ inputs: { conversations: output.conversations } }) },
+})

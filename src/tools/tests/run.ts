@@ -1,0 +1,59 @@
+import { resolve } from "node:path"
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import { fitted, tooSmall } from "../../render/budget.ts"
+import { fileAsKnown } from "../../store/knowledge/files.ts"
+import { testsKnown } from "../../store/knowledge/test-runs.ts"
+import { pathBelow } from "../../suggest/paths.ts"
+import { failing } from "../../suggest/test-runs/status.ts"
+import { syncTestReports } from "../../suggest/test-runs/sync-reports.ts"
+import type { Dex } from "../context.ts"
+import { addAlone, LEFT_TO_ANOTHER, learnedOf } from "../learned.ts"
+
+export type TestsInput = { file?: string; limit: number; max_tokens?: number }
+
+export async function run(dex: Dex, input: TestsInput) {
+  const { project } = dex
+  const named = input.file === undefined ? undefined : fileIn(dex, input.file)
+  const notes: string[] = []
+  const knowledge = await dex.knowledge()
+  const file = named && fileAsKnown(knowledge, project, named)
+  if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
+  else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
+  if (project === dex.machine.home) notes.push("Reports are not looked for in the home folder. Run it in a project.")
+  else {
+    const read = await addAlone(dex, () => syncTestReports(knowledge, project, dex.signal))
+    if (read) notes.push(...read.left_out)
+    else if (!notes.includes(LEFT_TO_ANOTHER)) notes.push(LEFT_TO_ANOTHER)
+  }
+  const status = failing(knowledge, project, file)
+  const known = testsKnown(knowledge, project)
+  const shown = status.tests.slice(0, input.limit)
+  const unnamed = status.runs.slice(0, input.limit)
+  const build = (kept: number) => {
+    const left = status.tests.length + status.runs.length - kept
+    return {
+      project,
+      failing: shown.slice(0, kept).map(({ at, is_own_words: _, ...test }) => ({ ...test, date: isoDate(at) })),
+      unnamed: unnamed
+        .slice(0, Math.max(0, kept - shown.length))
+        .map(({ at, is_own_words: _, ...one }) => ({ ...one, date: isoDate(at) })),
+      total: status.tests.length,
+      runs_known: known.runs,
+      reports_known: known.reports,
+      ...(known.newest !== undefined && { newest: isoDate(known.newest) }),
+      notes:
+        left > 0 ? [...notes, `${grouped(left)} more are left out: a higher limit or max_tokens shows them.`] : notes,
+    }
+  }
+  const fits = fitted(shown.length + unnamed.length, build, input.max_tokens)
+  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  return fits.answer
+}
+
+function fileIn(dex: Dex, file: string): string {
+  const path = pathBelow(dex.project, resolve(dex.cwd, file))
+  if (path !== undefined) return path
+  throw new DexError("not_in_project", `${file} is not in ${dex.project}. Name a file of this project.`)
+}

@@ -1,0 +1,42 @@
+import { integer, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { maxTokensField } from "../view-fields.ts"
+
+export const tests = defineTool({
+  name: "tests",
+  summary: "Which tests of this project are failing, as last known",
+  input: object({
+    file: optional(text("Only tests in this file, or about it.")),
+    limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 500 }), 20),
+    max_tokens: maxTokensField,
+  }),
+  output: object({
+    project: text(),
+    failing: list(
+      object({
+        test: text(),
+        file: optional(text("Relative to the project where it is below it.")),
+        message: optional(text("What the run or the report says of it.")),
+        date: text("When it was last seen to fail."),
+        ref: optional(text("The run that failed.")),
+        command: optional(text("What was run.")),
+        report: optional(text("The report that says so, relative to the project.")),
+      }),
+      "Newest first. Nothing was run for this: the newest run or report that speaks of a test counts.",
+    ),
+    unnamed: list(
+      object({ command: text(), failed: integer("At least so many."), date: text(), ref: text() }),
+      "Runs that failed without naming the tests, and that no later one has made good.",
+    ),
+    total: integer("Failing tests."),
+    runs_known: integer("In conversations."),
+    reports_known: integer("In the project's folder."),
+    newest: optional(text("When tests were last seen to run.")),
+    estimated_tokens: integer("Of this answer; an estimate."),
+    notes: list(text(), "What is hidden, incomplete or bounded."),
+  }),
+  cli: { short: { f: "file", l: "limit" }, example: "dex tests --file src/auth.ts" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.failing.length > 0 || output.unnamed.length > 0,
+})

@@ -1,0 +1,90 @@
+import type { SkippedReason, Trace, TraceRow } from "../../core/trace.ts"
+
+export type Place = { ref: string; rank: number; score_final: number }
+export type Replay = {
+  /** The same rows with the same scores and as many messages read, or the same error. */
+  same: boolean
+  state_revision: string
+  duration_ms: number
+  came: Place[]
+  went: (Place & { skipped_reason?: SkippedReason })[]
+  moved: {
+    ref: string
+    rank_before: number
+    rank_now: number
+    score_before: number
+    score_now: number
+    terms: { name: string; change: number }[]
+  }[]
+  unchanged: number
+  /** What was counted otherwise: messages read, candidates. */
+  counts: { name: string; before: number; now: number }[]
+  error?: { code: string; message: string }
+}
+
+/** What is different between two traces of the same question. Rows beyond what `before` has kept are not compared. */
+export function changesBetween(before: Trace, now: Trace): Replay {
+  const ranking = now.ranking.slice(
+    0,
+    before.ranking.length === before.ranking_total ? undefined : before.ranking.length,
+  )
+  const nowByRef = new Map(ranking.map((row) => [row.ref, row]))
+  const known = new Set(before.ranking.map((row) => row.ref))
+  const lost = new Map(now.skipped.map((row) => [row.ref, row.skipped_reason]))
+  const came = ranking.filter((row) => !known.has(row.ref)).map(placeOf)
+  const went = before.ranking
+    .filter((row) => !nowByRef.has(row.ref))
+    .map((row) => ({ ...placeOf(row), ...(lost.has(row.ref) && { skipped_reason: lost.get(row.ref)! }) }))
+  const both = before.ranking.flatMap((row) => {
+    const again = nowByRef.get(row.ref)
+    return again ? [[row, again] as const] : []
+  })
+  const moved = both
+    .filter(([row, again]) => row.rank !== again.rank || !isNear(row.score_final, again.score_final))
+    .map(([row, again]) => ({
+      ref: row.ref,
+      rank_before: row.rank,
+      rank_now: again.rank,
+      score_before: row.score_final,
+      score_now: again.score_final,
+      terms: termChanges(row, again),
+    }))
+  const counts = countChanges(before, now)
+  const read = counts.filter(({ name }) => name === "messages")
+  return {
+    same: came.length + went.length + moved.length + read.length === 0 && before.error?.code === now.error?.code,
+    state_revision: now.state_revision,
+    duration_ms: now.duration_ms,
+    came,
+    went,
+    moved,
+    unchanged: both.length - moved.length,
+    counts,
+    ...(now.error && { error: now.error }),
+  }
+}
+
+function placeOf({ ref, rank, score_final }: TraceRow): Place {
+  return { ref, rank, score_final }
+}
+
+function termChanges(before: TraceRow, now: TraceRow): { name: string; change: number }[] {
+  const names = [...new Set([...before.terms, ...now.terms].map((term) => term.name))]
+  const sum = (row: TraceRow, name: string) =>
+    row.terms.reduce((total, term) => (term.name === name ? total + term.value : total), 0)
+  return names
+    .filter((name) => !isNear(sum(before, name), sum(now, name)))
+    .map((name) => ({ name, change: sum(now, name) - sum(before, name) }))
+}
+
+function countChanges(before: Trace, now: Trace): Replay["counts"] {
+  const names = ["conversations", "messages", "candidates"] as const
+  return names.flatMap((name) => {
+    const [then, again] = [before.inputs[name], now.inputs[name]]
+    return then === undefined || again === undefined || then === again ? [] : [{ name, before: then, now: again }]
+  })
+}
+
+function isNear(a: number, b: number): boolean {
+  return Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b))
+}

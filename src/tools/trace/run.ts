@@ -1,0 +1,94 @@
+import { DexError, isDexError } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import { isSource } from "../../core/ref.ts"
+import { read } from "../../core/schema.ts"
+import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
+import { findTrace, readTraces } from "../../trace/read.ts"
+import type { Dex } from "../context.ts"
+import { tools } from "../index.ts"
+import { isTraced, observe } from "../observe.ts"
+import { privateElsewhere } from "../traces/run.ts"
+import { changesBetween, type Replay } from "./replay.ts"
+
+export async function run(dex: Dex, input: { id?: string; replay?: boolean }) {
+  const found = await theTrace(dex, input.id)
+  const { trace, masked } = await withoutPrivateRows(dex, found)
+  const notes: string[] = []
+  if (masked > 0) notes.push(`${grouped(masked)} rows are of private projects; what they are about is not shown.`)
+  if (trace.ranking.length < trace.ranking_total)
+    notes.push(`The trace keeps the first ${trace.ranking.length} of ${grouped(trace.ranking_total)} rows.`)
+  const replay = input.replay ? await runAgain(dex, found, notes) : undefined
+  return {
+    trace,
+    adds_up: trace.ranking.every(addsUp),
+    ...(replay && { replay }),
+    notes,
+  }
+}
+
+async function theTrace(dex: Dex, id: string | undefined): Promise<Trace> {
+  const isHidden = await privateElsewhere(dex)
+  const { traces } = dex.home
+  const all = id === undefined ? readTraces(traces, { tail: 1000 }).traces.reverse() : findTrace(traces, id)
+  const found = all.filter((trace) => !isHidden(trace.project))
+  const [first, second] = found
+  if (!first && all.length > 0)
+    throw new DexError("private", "That trace was made in a private project. Run dex inside that folder to see it.")
+  if (!first)
+    throw new DexError(
+      "not_found",
+      id === undefined
+        ? "Nothing is traced yet. Every search, show and reindex leaves a trace, unless the setting traces is off."
+        : `No trace "${id}" is kept. \`dex traces\` lists them; the oldest are dropped when their files are full.`,
+    )
+  if (id !== undefined && second) {
+    const names = found.slice(0, 5).map((trace) => trace.trace_id)
+    throw new DexError("ambiguous_trace", `"${id}" could be any of: ${names.join(", ")}. Type more of it.`)
+  }
+  return first
+}
+
+/** A project may have become private after the trace was made. */
+async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trace; masked: number }> {
+  const isHidden = await privateElsewhere(dex)
+  let masked = 0
+  const ranking: TraceRow[] = []
+  for (const row of trace.ranking) {
+    const project = await projectOf(dex, row.ref)
+    const hide = project !== undefined && isHidden(project)
+    if (hide) masked++
+    ranking.push(hide ? { ...row, summary: "(private)" } : row)
+  }
+  return { trace: { ...trace, ranking }, masked }
+}
+
+async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
+  const [, source = "", id = ""] = /^([^:]+):(.+?)(?:#\d+)?$/.exec(ref) ?? []
+  if (!isSource(source) || !dex.hasHistory()) return undefined
+  return (await (await dex.store()).conversation({ source, id }))?.project
+}
+
+/** The same tool with the same words, in the same place and at the same time of the clock; on what there is now. */
+async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay> {
+  const tool = tools.find((candidate) => candidate.trace?.command === trace.command) as
+    | (typeof tools)[number]
+    | undefined
+  if (!tool || !isTraced(tool))
+    throw new DexError("no_replay", `This dex has no command for a trace of "${trace.command}".`)
+  if (!["search", "timeline", "get", "scan", "read"].includes(trace.command))
+    throw new DexError("no_replay", `A trace of ${trace.command} is not run again: it changes what is kept.`)
+  const asked = { ...trace.args, ...(trace.query !== undefined && { query: trace.query }) }
+  if (JSON.stringify(asked).includes("[REDACTED:"))
+    notes.push("What was asked was redacted when it was recorded, so what ran now is not quite what ran then.")
+  if (trace.truncation?.query_characters !== undefined)
+    notes.push("The query was too long to be kept whole, so what ran now is not quite what ran then.")
+  const input = read(tool.input, asked)
+  if ("wrong" in input) throw new DexError("no_replay", `This dex no longer takes what was asked then: ${input.wrong}.`)
+  const then: Dex = Object.create(dex, {
+    now: { value: () => Date.parse(trace.ts) || dex.now() },
+    project: { value: trace.project },
+  })
+  const observed = await observe(tool, then, input.ok)
+  if ("error" in observed.ended && !isDexError(observed.ended.error)) throw observed.ended.error
+  return changesBetween(trace, await observed.trace())
+}

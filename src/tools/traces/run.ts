@@ -1,0 +1,44 @@
+import { isSamePath } from "../../core/path-key.ts"
+import type { Trace } from "../../core/trace.ts"
+import { hiddenFrom } from "../../search/scope.ts"
+import { readTraces } from "../../trace/read.ts"
+import type { Dex } from "../context.ts"
+
+export async function run(dex: Dex, input: { tail: number }) {
+  const { traces, unreadable } = readTraces(dex.home.traces, { tail: input.tail })
+  const isHidden = await privateElsewhere(dex)
+  const shown = traces.filter((trace) => !isHidden(trace.project))
+  return { traces: shown.map(lineOf), hidden_private: traces.length - shown.length, unreadable }
+}
+
+function lineOf(trace: Trace) {
+  return {
+    trace_id: trace.trace_id,
+    ts: trace.ts,
+    command: trace.command,
+    about: aboutOf(trace),
+    ...(trace.mode !== undefined && { mode: trace.mode }),
+    hits: trace.ranking_total,
+    ...(trace.inputs.messages !== undefined && { messages: trace.inputs.messages }),
+    duration_ms: trace.duration_ms,
+    ...(trace.error && { error: trace.error.code }),
+  }
+}
+
+/** The query, or what else was named: refs, then whatever was given. */
+function aboutOf(trace: Pick<Trace, "query" | "args">): string {
+  return trace.query ?? Object.values(trace.args).flatMap(textsOf).join(" ")
+}
+
+function textsOf(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(textsOf)
+  return typeof value === "string" ? [value] : []
+}
+
+/** What was asked in a private project is told only there. */
+export async function privateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
+  if (!dex.hasHistory()) return () => false
+  const { platform } = dex.machine
+  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, platform)
+  return (project) => hidden.some((one) => isSamePath(one, project, platform))
+}

@@ -1,0 +1,32 @@
+import { choice, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import { TRACE_COMMANDS } from "../../core/trace.ts"
+import type { Dex } from "../context.ts"
+
+export const traces = defineTool({
+  name: "traces",
+  summary: "The last retrievals, newest last: what was asked, and how it went",
+  input: object({
+    tail: withDefault(integer("How many at the most.", { minimum: 1, maximum: 100_000 }), 20),
+  }),
+  output: object({
+    traces: list(
+      object({
+        trace_id: text("Pass it to trace."),
+        ts: text(),
+        command: choice(TRACE_COMMANDS),
+        about: text("The query, redacted, or what was read."),
+        mode: optional(text()),
+        hits: integer("Rows in the answer."),
+        messages: optional(integer("How many were read.")),
+        duration_ms: number(),
+        error: optional(text("The error's code.")),
+      }),
+    ),
+    hidden_private: integer("Asked in private projects; shown inside them."),
+    unreadable: integer("Lines that were torn."),
+  }),
+  cli: { short: { n: "tail" }, example: "dex traces --tail 5" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.traces.length > 0,
+})
