@@ -294,13 +294,17 @@ test("a show stays within its budget in every format, and its continuations name
   )
 })
 
-/** A message whose every part is empty text has nothing to show. Only `full` gives injected text; the others give its size. */
+/**
+ * A message whose every part is empty text has nothing to show, and no line of an outline where it is blank. Only `full`
+ * gives injected text; the others give its size.
+ */
 function emptyOnes(all: { messages: MessageWrite[] }[], format: Format): number {
+  const isEmpty = (text: string) => (format === "outline" ? text.trim() : text) === ""
   return all
     .flatMap(({ messages }) => messages)
     .filter(({ parts }) =>
       parts.every(
-        (part) => part.type === "text" && part.text === "" && (format === "full" || part.origin !== "injected"),
+        (part) => part.type === "text" && isEmpty(part.text) && (format === "full" || part.origin !== "injected"),
       ),
     ).length
 }
