@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { RETRIEVAL_AGENT } from "../src/integrations/retrieval-agent.ts"
+import { RETRIEVAL_AGENT } from "../src/agents/kit/retrieval-agent.ts"
 import { tools } from "../src/tools/index.ts"
 import { AGENTS, type Agent } from "./agents.ts"
 import { setUpMachine, type Trace } from "./machine.ts"

@@ -1,14 +1,13 @@
-import type { SourceId } from "../src/core/conversation.ts"
+import { agentOf } from "../src/agents/index.ts"
+import { fields } from "../src/agents/kit/hooks.ts"
 import { contextText } from "../src/hooks/context-text.ts"
-import { fields } from "../src/hooks/hook.ts"
-import { AGENT_HOOKS } from "../src/hooks/run.ts"
 
 // Stands in for `dex hook` where every moment must be answered: reads and writes as dex does, and always has one thing to say.
 
-const [source, event] = process.argv.slice(2) as [SourceId, string]
+const [source, event] = process.argv.slice(2) as [string, string]
 let stdin = ""
 for await (const chunk of process.stdin) stdin += chunk
-const agent = AGENT_HOOKS[source]!
+const agent = await agentOf(source)!.hooks!()
 const moment = agent.moment(event, fields(JSON.parse(stdin)))
 if (moment)
   process.stdout.write(

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { connectors } from "../src/connectors/index.ts"
+import { loadConnectors } from "../src/agents/connectors.ts"
 import { INDEX_FILE } from "../src/core/formats.ts"
 import { sync } from "../src/ingest/sync.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
@@ -73,7 +73,7 @@ async function build(dir: string, claudeDir: string): Promise<void> {
   const report = await sync({
     store,
     index,
-    connectors: connectors.filter((connector) => connector.source === "claude_code"),
+    connectors: (await loadConnectors()).filter((connector) => connector.source === "claude_code"),
     machine: { home: dir, platform: process.platform, env: { CLAUDE_CONFIG_DIR: claudeDir } },
     home: { dir: home, history: join(home, "history.db"), lock: join(home, "lock") },
   })

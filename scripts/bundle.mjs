@@ -1,11 +1,17 @@
-import { basename } from "node:path"
+import { existsSync, readdirSync } from "node:fs"
 import { build } from "esbuild"
 
 // Node takes longer to find twenty small modules than to run a search. So what reading commands need is one file,
 // dist/main.js, and everything else stays in pieces that are loaded when a command asks for them.
 
+/** What only whoever reads an agent's sessions, or its settings, needs of it. */
+const OF_AGENTS = readdirSync("src/agents")
+  .flatMap((agent) => ["connector.ts", "hooks.ts", "wiring.ts"].map((file) => `src/agents/${agent}/${file}`))
+  .filter((file) => existsSync(file) && !file.includes("/kit/"))
+
 /** Asked for by `import()` only, and not by a search, a list or a show. */
 const COLD = [
+  ...OF_AGENTS,
   "src/answers/ask.run.ts",
   "src/answers/chat.run.ts",
   "src/answers/digest.run.ts",
@@ -46,7 +52,7 @@ const COLD = [
   "src/cli/watch-run.ts",
   "src/code/parse.ts",
   "src/config/servers.ts",
-  "src/connectors/index.ts",
+  "src/agents/connectors.ts",
   "src/embed/open-embedder.ts",
   "src/ingest/documents.ts",
   "src/ingest/embed-messages.ts",
@@ -113,9 +119,11 @@ const COLD = [
   "src/tools/doctor/repair.ts",
   "src/tools/backup/run-restore.ts",
 ]
+/** A hook has no time to look for another file. */
+const BESIDE_HOOKS = COLD.filter((file) => !/^src\/agents\/.*\/hooks\.ts$/.test(file))
 /** What the first file chooses from, each in one piece. */
 const ENTRIES = { "src/cli/main.ts": "./main.js", "src/hooks/main.ts": "./hook.js" }
-const coldName = (path) => `cold/${basename(path, ".ts")}${path.includes("/store/") ? "-store" : ""}`
+const coldName = (path) => `cold/${path.slice("src/".length, -".ts".length).replaceAll("/", "-")}`
 
 /**
  * @param {{ outdir: string, version: string, plugins?: import("esbuild").Plugin[] }} options
@@ -156,14 +164,22 @@ export async function bundle({ outdir, version, plugins = [] }) {
       ...Object.fromEntries(COLD.map((path) => [coldName(path), path])),
     },
   })
-  const main = await build({ ...common, plugins: [leaveOut, ...plugins], entryPoints: { main: "src/cli/main.ts" } })
-  const hook = await build({ ...common, plugins: [leaveOut, ...plugins], entryPoints: { hook: "src/hooks/main.ts" } })
-  const first = await build({ ...common, plugins: [leaveOut], entryPoints: { dex: "src/cli/dex.ts" } })
+  const main = await build({
+    ...common,
+    plugins: [leaveOut(COLD), ...plugins],
+    entryPoints: { main: "src/cli/main.ts" },
+  })
+  const hook = await build({
+    ...common,
+    plugins: [leaveOut(BESIDE_HOOKS), ...plugins],
+    entryPoints: { hook: "src/hooks/main.ts" },
+  })
+  const first = await build({ ...common, plugins: [leaveOut(COLD)], entryPoints: { dex: "src/cli/dex.ts" } })
   return { ...pieces.metafile.outputs, ...main.metafile.outputs, ...hook.metafile.outputs, ...first.metafile.outputs }
 }
 
-/** @type {import("esbuild").Plugin} */
-const leaveOut = {
+/** @type {(cold: string[]) => import("esbuild").Plugin} */
+const leaveOut = (cold) => ({
   name: "leave-out",
   setup(bundler) {
     bundler.onResolve({ filter: /./ }, async (asked) => {
@@ -175,10 +191,10 @@ const leaveOut = {
         importer: asked.importer,
         pluginData: "resolved",
       })
-      const cold = COLD.find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
-      if (cold) return { path: `./${coldName(cold)}.js`, external: true }
+      const left = cold.find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
+      if (left) return { path: `./${coldName(left)}.js`, external: true }
       const own = Object.keys(ENTRIES).find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
       return own ? { path: ENTRIES[own], external: true } : undefined
     })
   },
-}
+})

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import { SOURCES, type SourceId } from "../core/conversation.ts"
+import { sources } from "../agents/index.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { Filters } from "./map/run.ts"
@@ -139,7 +139,7 @@ function factsIn(top: string, file: string): Map<string, string> {
 
 function filtersIn(facts: Map<string, string>, file: string): Filters {
   const source = facts.get("source")
-  if (source !== undefined && !(SOURCES as readonly string[]).includes(source))
+  if (source !== undefined && !sources.includes(source))
     throw bad(file, `names a source that dex does not know: ${source}`)
   const limit = facts.has("limit") ? Number(facts.get("limit")) : undefined
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0))
@@ -147,7 +147,7 @@ function filtersIn(facts: Map<string, string>, file: string): Filters {
   const [project, from, to] = [facts.get("project"), facts.get("from"), facts.get("to")]
   return {
     ...(project !== undefined && { project }),
-    ...(source !== undefined && { source: source as SourceId }),
+    ...(source !== undefined && { source }),
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),
     ...(facts.get("all") === "true" && { all: true }),

@@ -81,7 +81,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")
       await finishForgetting(home, 0)
-      const { connectors } = await import("../connectors/index.ts")
+      const { loadConnectors } = await import("../agents/connectors.ts")
+      const connectors = await loadConnectors()
       return { store: await openStore(), index: await openIndex(), connectors, machine, home }
     },
     ...(options.onProgress && { onProgress: options.onProgress }),

@@ -1,4 +1,7 @@
+import type { Agent } from "../agents/agent.ts"
+import { agents } from "../agents/index.ts"
 import { createDex } from "../app/dex.ts"
+import { listed } from "../core/format.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, terminalOf, wrap } from "../render/terminal.ts"
 import { sources } from "../tools/sources/sources.ts"
@@ -36,7 +39,7 @@ export async function showHome(): Promise<number> {
     const found = await sources.run(dex, {})
     const kept = found.sources.filter((source) => source.kept > 0)
     if (kept.length === 0) {
-      say("No conversations were found yet. dex reads Claude Code, Codex, OpenCode, Cursor and Gemini CLI.")
+      say(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
       say("`dex sources` shows where it looked.")
       return 1
     }
@@ -73,4 +76,9 @@ export async function showHome(): Promise<number> {
     process.off("SIGINT", interrupt)
     dex.close()
   }
+}
+
+/** Other than dex itself. */
+function isRead({ source, connector }: Agent): boolean {
+  return connector !== undefined && source !== "dex_chat"
 }

@@ -1,7 +1,7 @@
 import { isAbsolute, relative } from "node:path"
+import { loadConnectors } from "../agents/connectors.ts"
 import { createDex } from "../app/dex.ts"
 import { optedIn, optIn } from "../config/projects.ts"
-import { connectors } from "../connectors/index.ts"
 import { isSamePath, spelledBelow } from "../core/path-key.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
@@ -38,7 +38,7 @@ export async function watchCommand(json: boolean): Promise<number> {
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
     const stopDelivering = startDelivering(dex, async (one) => !(await isPrivate(dex, one)), say)
     try {
-      await watchAll({ dex, connectors, signal: stop.signal, say: view })
+      await watchAll({ dex, connectors: await loadConnectors(), signal: stop.signal, say: view })
     } finally {
       await stopDelivering()
       release()

@@ -1,11 +1,10 @@
 import type { Usage } from "./usage.ts"
 
 /**
- * The agents whose history dex reads, and the documents. A new connector adds its name at the end: the index knows them
- * by their place. A document is kept as a conversation is: its sections are its messages.
+ * The agent whose history it is, as its record in agents/ names it; or `docs`: a document is kept as a conversation is, its
+ * sections are its messages.
  */
-export const SOURCES = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat", "docs"] as const
-export type SourceId = (typeof SOURCES)[number]
+export type SourceId = string
 
 /** Whose words a part holds. `injected` is text that a hook, a skill or dex itself put there: never evidence. */
 export type Origin = "person" | "agent" | "local_tool" | "web" | "injected" | "document"

@@ -1,4 +1,4 @@
-import { SOURCES, type SourceId } from "./conversation.ts"
+import type { SourceId } from "./conversation.ts"
 
 /**
  * Names a conversation, or one message in it: `claude_code:1f3c…#12`; or a document, or one section in it:
@@ -22,10 +22,9 @@ export function parseRef(text: string): RefQuery | undefined {
   const match = /^(?:([a-z][a-z0-9_]*):)?([^\s#]+)(?:#(\d{1,9}))?$/.exec(typed)
   if (!match) return undefined
   const [, source, prefix, number] = match
-  if (source !== undefined && !isSource(source)) return undefined
   return {
     prefix: prefix!,
-    ...(source !== undefined && { source: source as SourceId }),
+    ...(source !== undefined && { source }),
     ...(number !== undefined && { number: Number(number) }),
   }
 }
@@ -40,10 +39,6 @@ function parseDocument(typed: string): RefQuery | undefined {
     ...(section !== undefined && { section }),
     ...(number !== undefined && { number: Number(number) }),
   }
-}
-
-export function isSource(text: string): text is SourceId {
-  return (SOURCES as readonly string[]).includes(text)
 }
 
 /** A document's id begins with the name of its collection. */

@@ -1,28 +1,17 @@
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
+import { agentOf } from "../agents/index.ts"
+import { fields, type Input } from "../agents/kit/hooks.ts"
 import { dexHome } from "../config/home.ts"
 import { loadSettings } from "../config/load.ts"
 import { isQuiet, spokenKinds } from "../config/proactive.ts"
-import type { SourceId } from "../core/conversation.ts"
 import { type Moment, newSuggestionId } from "../core/suggestion.ts"
 import { checkoutAt, createProjectFinder } from "../git/project.ts"
 import { openSuggestions } from "../store/suggestions/suggestions.ts"
 import { pathBelow } from "../suggest/paths.ts"
 import { withRedactedNames } from "../suggest/redacted-moment.ts"
-import { claudeCode } from "./claude-code.ts"
-import { codex } from "./codex.ts"
 import { contextText } from "./context-text.ts"
-import { geminiCli } from "./gemini-cli.ts"
-import { type AgentHooks, fields, type Input } from "./hook.ts"
-import { opencode } from "./opencode.ts"
 import { BUSY_MS, suggestNow } from "./suggest-now.ts"
-
-export const AGENT_HOOKS: Partial<Record<SourceId, AgentHooks>> = {
-  claude_code: claudeCode,
-  codex,
-  gemini_cli: geminiCli,
-  opencode,
-}
 
 export type HookCall = {
   source: string
@@ -45,7 +34,7 @@ const SAVING_MS = BUSY_MS + 10
 /** What to print: an empty text where there is nothing to say. Throws where something fails. */
 export async function answerHook({ source, event, stdin, env, now, started, left, late }: HookCall): Promise<string> {
   if (isQuiet(env)) return ""
-  const agent = Object.hasOwn(AGENT_HOOKS, source) ? AGENT_HOOKS[source as SourceId] : undefined
+  const agent = await agentOf(source)?.hooks?.()
   const told = agent?.moment(event, inputIn(stdin))
   if (!agent || !told) return ""
   // A name that somebody put before the session's own.
@@ -62,7 +51,7 @@ export async function answerHook({ source, event, stdin, env, now, started, left
     ...(file !== undefined && { file }),
     ...(checkout?.branch !== undefined && { branch: checkout.branch }),
     project,
-    source: agent.source,
+    source,
     at: now,
   })
   const { settings } = loadSettings({ file: home.config, env, project })
@@ -74,7 +63,7 @@ export async function answerHook({ source, event, stdin, env, now, started, left
     const kinds = spokenKinds(settings, suggestions.mutes(), project)
     if (kinds.size === 0) return ""
     const would = settings["proactive.mode"] !== "speak"
-    const seen = suggestions.seen(agent.source, told.session, would)
+    const seen = suggestions.seen(source, told.session, would)
     const items = suggestNow({
       knowledge: home.knowledge,
       suggestions,

@@ -1,4 +1,5 @@
 import { closeSync, readSync } from "node:fs"
+import { agents } from "../agents/index.ts"
 import type { Moment } from "../core/suggestion.ts"
 import { openFile } from "../files/read-file.ts"
 import { workedIn } from "../store/knowledge/files.ts"
@@ -8,7 +9,7 @@ import type { Session } from "../suggest/session.ts"
 /** What a session said lately is what it knows; reading a long one whole would take longer than an agent waits. */
 const MOST_BYTES = 512 << 10
 /** How agents mark a line of their transcript that holds what a tool printed. */
-const PRINTED = /"(?:tool_result|toolUseResult|function_call_output|custom_tool_call_output|functionResponse)"/
+const PRINTED = new RegExp(`"(?:${agents.flatMap(({ printedMarks = [] }) => printedMarks).join("|")})"`)
 
 /** What the session knows already: from its transcript's end, and from what of it was read into the history by now. */
 export function sessionOf(

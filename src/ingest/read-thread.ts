@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads"
-import { connectors } from "../connectors/index.ts"
+import { loadConnectors } from "../agents/connectors.ts"
 import { messageOf } from "../core/error.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { openStore } from "../store/history/sqlite-history.ts"
@@ -13,13 +13,14 @@ const { dexDir, history } = workerData as { dexDir: string; history: string }
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
+const connectors = loadConnectors()
 let before = Promise.resolve()
 parentPort!.on("message", (order: ReadOrder) => {
   before = before.then(async () => parentPort!.postMessage(await answerTo(order)))
 })
 
 async function answerTo({ id, source, unit, replay }: ReadOrder): Promise<ReadAnswer> {
-  const connector = connectors.find((candidate) => candidate.source === source)!
+  const connector = (await connectors).find((candidate) => candidate.source === source)!
   try {
     return { id, write: await takeUnit(connector, unit, replay, { projectOf, dexDir, store }) }
   } catch (error) {

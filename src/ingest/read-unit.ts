@@ -1,6 +1,6 @@
 import { isAbsolute, join, relative } from "node:path"
 import { crc32 } from "node:zlib"
-import type { Connector, Cursor, Unit } from "../connectors/connector.ts"
+import type { Connector, Cursor, Unit } from "../agents/kit/connector.ts"
 import type { Conversation } from "../core/conversation.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import type { RawRecord } from "../core/record.ts"

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads"
-import { connectors } from "../connectors/index.ts"
+import { loadConnectors } from "../agents/connectors.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import { openStore } from "../store/history/sqlite-history.ts"
 import { openIndex } from "../store/index/search-index.ts"
@@ -18,7 +18,7 @@ try {
   const index = openIndex(home.index)
   try {
     const report = await sync(
-      { store, index, connectors, machine, home },
+      { store, index, connectors: await loadConnectors(), machine, home },
       { ...options, signal: stop.signal, onProgress: (progress) => say({ progress }) },
     )
     say({ report })

@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads"
-import type { Machine } from "../connectors/connector.ts"
+import type { Machine } from "../agents/kit/connector.ts"
 import { DexError } from "../core/error.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { SECOND_TRY } from "./reader.ts"

@@ -1,5 +1,5 @@
 import { sep } from "node:path"
-import { type Connector, isUnreadable, type Machine, type Seen, type Unit } from "../connectors/connector.ts"
+import { type Connector, isUnreadable, type Machine, type Seen, type Unit } from "../agents/kit/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto"
-import type { Unit } from "../connectors/connector.ts"
+import type { Unit } from "../agents/kit/connector.ts"
 import { redactText } from "../redact/redact.ts"
 
 // What a unit is called in the history. Mostly as its connector calls it; but two may have one name, and a name can be a

@@ -1,42 +1,36 @@
 import { accessSync, constants, existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
-import type { Machine } from "../connectors/connector.ts"
-import { byName } from "../core/by-name.ts"
+import { agents } from "../agents/index.ts"
+import type { Machine } from "../agents/kit/connector.ts"
+import type { Wiring } from "../agents/kit/wiring.ts"
+import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
-import { AGENT_NAMES, type Agent, type AgentName } from "./agent.ts"
-import { claudeCode } from "./claude-code.ts"
-import { codex } from "./codex.ts"
-import { copilot } from "./copilot.ts"
-import { cursor } from "./cursor.ts"
-import { geminiCli } from "./gemini-cli.ts"
-import { opencode } from "./opencode.ts"
-import { vscode } from "./vscode.ts"
 
-export const agents: Record<AgentName, Agent> = {
-  claude_code: claudeCode,
-  codex,
-  opencode,
-  gemini_cli: geminiCli,
-  cursor,
-  vscode,
-  copilot,
+/** An agent that dex can be given to. */
+export type Wirable = Wiring & { agent: SourceId; title: string }
+
+const wirable = agents.filter(({ wiring }) => wiring !== undefined)
+export const wirableNames: readonly SourceId[] = wirable.map(({ source }) => source)
+
+export async function loadWirings(): Promise<Wirable[]> {
+  return Promise.all(
+    wirable.map(async ({ source, name, wiring }) => ({ agent: source, title: name, ...(await wiring!()) })),
+  )
 }
-
-const SHORT: Record<string, AgentName> = { claude: "claude_code", gemini: "gemini_cli", code: "vscode" }
 
 /** The agents that were named as people name them. Throws a DexError for a name that is none. */
-export function namedAgents(names: readonly string[]): AgentName[] {
+export function namedAgents(names: readonly string[]): SourceId[] {
   const chosen = names.map((name) => {
     const plain = name.toLowerCase().replaceAll("-", "_")
-    const found = AGENT_NAMES.find((known) => known === plain) ?? byName(SHORT, plain)
+    const found = wirable.find(({ source, aliases }) => source === plain || aliases?.includes(plain))
     if (found === undefined)
-      throw new DexError("usage", `dex knows no agent "${name}". It knows: ${AGENT_NAMES.join(", ")}.`)
-    return found
+      throw new DexError("usage", `dex knows no agent "${name}". It knows: ${wirableNames.join(", ")}.`)
+    return found.source
   })
-  return AGENT_NAMES.filter((name) => chosen.includes(name))
+  return wirableNames.filter((name) => chosen.includes(name))
 }
 
-export function isInstalled(agent: Agent, machine: Machine): boolean {
+export function isInstalled(agent: Wiring, machine: Machine): boolean {
   const { paths, program } = agent.signs(machine)
   return paths.some((path) => existsSync(path)) || (program !== undefined && isOnPath(program, machine))
 }

@@ -1,6 +1,7 @@
-import type { Machine } from "../connectors/connector.ts"
-import type { AgentName, WantedFile } from "./agent.ts"
-import { agents, isInstalled, namedAgents } from "./agents.ts"
+import type { Machine } from "../agents/kit/connector.ts"
+import type { WantedFile } from "../agents/kit/wiring.ts"
+import type { SourceId } from "../core/conversation.ts"
+import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
 import { EditProblem } from "./edit.ts"
 import { readText } from "./files.ts"
 import { binOf } from "./launcher.ts"
@@ -11,14 +12,14 @@ import { recordFile, type WiringContext } from "./wiring.ts"
 
 export type Checked = {
   agents: {
-    agent: AgentName
+    agent: SourceId
     title: string
     found: boolean
     wired: boolean
     problems: string[]
     subagent?: "there" | "changed" | "missing"
   }[]
-  servers: (Probe & { command: string[]; agents: AgentName[] })[]
+  servers: (Probe & { command: string[]; agents: SourceId[] })[]
 }
 
 /** What is wired, whether the files still say so, and whether each command that they name starts and answers. */
@@ -28,20 +29,21 @@ export async function check(
 ): Promise<Checked> {
   const named = namedAgents(names)
   const record = Object.entries(readRecord(recordFile(dexHome)))
-  const about = Object.values(agents).filter(({ name }) => named.length === 0 || named.includes(name))
+  const about = (await loadWirings()).filter(({ agent }) => named.length === 0 || named.includes(agent))
   const bin = binOf(dexHome, machine, program.node)
-  const commands = new Map<string, AgentName[]>()
-  const checked = about.map((agent) => {
-    const files = record.filter(([, added]) => added.agent === agent.name)
+  const commands = new Map<string, SourceId[]>()
+  const checked = about.map((wiring) => {
+    const { agent, title } = wiring
+    const files = record.filter(([, added]) => added.agent === agent)
     for (const command of new Set(files.flatMap(([, added]) => commandsOf(added))))
-      commands.set(command, [...(commands.get(command) ?? []), agent.name])
+      commands.set(command, [...(commands.get(command) ?? []), agent])
     return {
-      agent: agent.name,
-      title: agent.title,
-      found: isInstalled(agent, machine),
+      agent,
+      title,
+      found: isInstalled(wiring, machine),
       wired: files.length > 0,
       problems: files.flatMap(([path, added]) => problemsOf(path, added)),
-      ...(files.length > 0 && subagentOf(agent.wanted(machine, bin))),
+      ...(files.length > 0 && subagentOf(wiring.wanted(machine, bin))),
     }
   })
   const env = bareEnvironment(machine)

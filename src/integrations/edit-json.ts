@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
+import type { JsonAddition } from "../agents/kit/wiring.ts"
 import { applyEdit, type Edit, EditProblem, newlineOf } from "./edit.ts"
 import {
   type Container,
@@ -11,8 +12,6 @@ import {
   skipSpace,
 } from "./json-tree.ts"
 
-/** What belongs into a JSON file: a property at a path, or an item at the end of the list at a path. */
-export type JsonAddition = { type: "property" | "item"; path: string[]; value: unknown }
 /** `more`: all of it is there, and something that was added to it. `other`: the name is taken. */
 export type Presence = "absent" | "same" | "more" | "other"
 

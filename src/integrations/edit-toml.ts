@@ -1,11 +1,8 @@
+import type { TomlAddition, TomlValue } from "../agents/kit/wiring.ts"
 import { byName } from "../core/by-name.ts"
 import { type Edit, EditProblem, newlineOf } from "./edit.ts"
 import type { Presence } from "./edit-json.ts"
 import { tomlStatements } from "./toml-lines.ts"
-
-/** A table of its own, with what its keys say. */
-export type TomlAddition = { type: "table"; path: string[]; values: Record<string, TomlValue> }
-export type TomlValue = string | boolean | string[]
 
 /** What Codex itself notes about a server, and what goes with it. */
 const NOTED = "tools"

@@ -1,6 +1,6 @@
-import type { Bin, WantedFile } from "./agent.ts"
-import { READING, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
-import { batchFile, shellStart } from "./start.ts"
+import { READING, RETRIEVAL_AGENT } from "../agents/kit/retrieval-agent.ts"
+import { batchFile, shellStart } from "../agents/kit/start.ts"
+import type { Bin, WantedFile } from "../agents/kit/wiring.ts"
 
 /**
  * What agents start on Windows: scripts for Node, which everybody can start without a shell, and beside two of them a batch

@@ -1,4 +1,5 @@
-import type { Addition, AgentName, Bin, WantedFile } from "./agent.ts"
+import type { Addition, Bin, WantedFile } from "../agents/kit/wiring.ts"
+import type { SourceId } from "../core/conversation.ts"
 import { type Edit, EditProblem, undoEdits } from "./edit.ts"
 import { addToJson, applyAll, findInJson, isEmptyJson, type Presence, removeFromJson } from "./edit-json.ts"
 import { addToToml, findInToml, removeFromToml } from "./edit-toml.ts"
@@ -7,7 +8,7 @@ import type { Added, Record } from "./record.ts"
 
 /** What would happen to one file. Nothing is written yet. */
 export type FilePlan = {
-  agent: AgentName | "dex"
+  agent: SourceId | "dex"
   path: string
   /** Undefined: there is no file, or there will be none. */
   before: string | undefined
@@ -23,7 +24,7 @@ export type FilePlan = {
 }
 
 /** How dex's additions get into a file. A file that holds them all already stays as it is. */
-export function planAdding(agent: AgentName | "dex", { path, additions }: WantedFile, record: Record): FilePlan {
+export function planAdding(agent: SourceId | "dex", { path, additions }: WantedFile, record: Record): FilePlan {
   const executable = additions.some((addition) => addition.type === "file" && addition.executable === true)
   return planned({ agent, path, executable }, () => {
     const before = readText(path)
@@ -90,7 +91,7 @@ function planned(
 }
 
 /** Somebody else wrote what dex would have written: from now on it is dex's to take out. */
-function adopted(agent: AgentName | "dex", additions: Addition[]): FilePlan["added"] {
+function adopted(agent: SourceId | "dex", additions: Addition[]): FilePlan["added"] {
   const kept = additions.map((addition) => ({ ...addition, made: "path" in addition ? addition.path.length : 0 }))
   // No text has this hash: what is taken out is looked for, never cut by position.
   return {

@@ -1,6 +1,6 @@
-import { claudeCodeAgent, geminiAgent, RETRIEVAL_AGENT } from "./retrieval-agent.ts"
-import { skill, WHEN_TO_ASK } from "./skill.ts"
-import { commandHook, syncLine } from "./sync-hook.ts"
+import { claudeCodeAgent, geminiAgent, RETRIEVAL_AGENT } from "../agents/kit/retrieval-agent.ts"
+import { skill, WHEN_TO_ASK } from "../agents/kit/skill.ts"
+import { commandHook, syncLine } from "../agents/kit/sync-hook.ts"
 
 const DESCRIPTION = "The memory that all of your coding agents share: past conversations, found and read back."
 

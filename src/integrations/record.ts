@@ -1,13 +1,15 @@
 import { readFileSync } from "node:fs"
+import type { Addition } from "../agents/kit/wiring.ts"
+import type { SourceId } from "../core/conversation.ts"
 import { DexError, messageOf } from "../core/error.ts"
-import { type Addition, AGENT_NAMES, type AgentName } from "./agent.ts"
+import { wirableNames } from "./agents.ts"
 import { type Edit, EditProblem } from "./edit.ts"
 import { removeFile, writeText } from "./files.ts"
 
 /** What dex added to one file, so that it can be taken out again. */
 export type Added = {
   /** `dex` for the launchers, which all agents share. */
-  agent: AgentName | "dex"
+  agent: SourceId | "dex"
   /** False where dex made the file. */
   existed: boolean
   before_sha256: string
@@ -97,7 +99,7 @@ function isAdded(value: unknown): value is Added {
   return (
     typeof added === "object" &&
     added !== null &&
-    [...AGENT_NAMES, "dex"].includes(String(added.agent)) &&
+    [...wirableNames, "dex"].includes(String(added.agent)) &&
     typeof added.before_sha256 === "string" &&
     typeof added.after_sha256 === "string" &&
     typeof added.existed === "boolean" &&

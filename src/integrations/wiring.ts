@@ -1,9 +1,11 @@
 import { join, sep } from "node:path"
-import type { Machine } from "../connectors/connector.ts"
+import { agents } from "../agents/index.ts"
+import type { Machine } from "../agents/kit/connector.ts"
+import type { Bin } from "../agents/kit/wiring.ts"
+import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
-import type { AgentName, Bin } from "./agent.ts"
-import { agents, isInstalled, namedAgents } from "./agents.ts"
+import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
 import { unifiedDiff } from "./diff.ts"
 import { EditProblem } from "./edit.ts"
 import { keepBackup, readText, removeFile, sha256, writeText } from "./files.ts"
@@ -14,7 +16,7 @@ import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPriva
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
 export type Wiring = {
-  agents: { agent: AgentName; title: string; found: boolean; note?: string }[]
+  agents: { agent: SourceId; title: string; found: boolean; note?: string }[]
   files: FileChange[]
   /** Nothing was changed yet: it waits for a yes. */
   asked: boolean
@@ -26,7 +28,7 @@ export type Wiring = {
   launcher_kept?: boolean
 }
 export type FileChange = {
-  agent: AgentName | "dex"
+  agent: SourceId | "dex"
   path: string
   change: "none" | "create" | "edit" | "remove" | "problem"
   diff: string
@@ -39,25 +41,25 @@ const NPX =
   "dex runs from npm's cache, which npm may empty. To make it last: npm install -g dexctx, then dex install again."
 
 /** Gives dex to the agents that are named, or to all that are on this machine. Without `yes` it only says what it would do. */
-export function install(
+export async function install(
   context: WiringContext,
   names: readonly string[],
   yes: boolean,
   hooks: boolean | undefined = undefined,
-): Wiring {
+): Promise<Wiring> {
   const { machine, dexHome, program } = context
   const named = namedAgents(names)
-  const listed = Object.values(agents).map((agent) => ({ agent, found: isInstalled(agent, machine) }))
-  const missing = listed.filter(({ agent, found }) => named.includes(agent.name) && !found)
+  const listed = (await loadWirings()).map((wiring) => ({ wiring, found: isInstalled(wiring, machine) }))
+  const missing = listed.filter(({ wiring, found }) => named.includes(wiring.agent) && !found)
   if (missing.length > 0) {
-    const { agent } = missing[0]!
-    const { paths, program: binary } = agent.signs(machine)
+    const { wiring } = missing[0]!
+    const { paths, program: binary } = wiring.signs(machine)
     throw new DexError(
       "not_found",
-      `${agent.title} is not on this machine: there is no ${paths.join(", no ")}${binary ? ` and no \`${binary}\` on the path` : ""}. Start it once, then run this again.`,
+      `${wiring.title} is not on this machine: there is no ${paths.join(", no ")}${binary ? ` and no \`${binary}\` on the path` : ""}. Start it once, then run this again.`,
     )
   }
-  const chosen = listed.filter(({ agent, found }) => found && (named.length === 0 || named.includes(agent.name)))
+  const chosen = listed.filter(({ wiring, found }) => found && (named.length === 0 || named.includes(wiring.agent)))
   const wantsHooks = hooks ?? hooksChoice(recordFile(dexHome))?.wanted ?? true
   const whole = binOf(dexHome, machine, program.node)
   const { hook, ...others } = whole
@@ -67,19 +69,21 @@ export function install(
   const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX }
   const plans: FilePlan[] = [
     ...shared.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && fleeting) })),
-    ...chosen.flatMap(({ agent }) => agent.wanted(machine, bin).map((file) => planAdding(agent.name, file, record))),
+    ...chosen.flatMap(({ wiring: { agent, wanted } }) =>
+      wanted(machine, bin).map((file) => planAdding(agent, file, record)),
+    ),
   ]
   if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, whole))
   const outcome = carryOut(context, plans, yes)
   if (yes && chosen.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
     agents: listed
-      .filter(({ agent }) => named.length === 0 || named.includes(agent.name))
-      .map(({ agent, found }) => ({
-        agent: agent.name,
-        title: agent.title,
+      .filter(({ wiring }) => named.length === 0 || named.includes(wiring.agent))
+      .map(({ wiring: { agent, title, note }, found }) => ({
+        agent,
+        title,
         found,
-        ...(found && noteOf(agent.note?.(machine, bin))),
+        ...(found && noteOf(note?.(machine, bin))),
       })),
     ...outcome,
     hooks: wantsHooks,
@@ -92,7 +96,7 @@ export function uninstall(context: WiringContext, names: readonly string[], yes:
   const named = namedAgents(names)
   const record = readRecord(recordFile(context.dexHome))
   const bin = binOf(context.dexHome, context.machine, context.program.node)
-  const isMeant = (agent: AgentName | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
+  const isMeant = (agent: SourceId | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
   const agentsLeft = Object.values(record).some(({ agent }) => agent !== "dex" && !isMeant(agent))
   const plans = Object.entries(record)
     .filter(([, { agent }]) => (agent === "dex" ? !agentsLeft : isMeant(agent)))
@@ -103,9 +107,9 @@ export function uninstall(context: WiringContext, names: readonly string[], yes:
   const isStuck = isNeeded || plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
   const wired = new Set(plans.map(({ agent }) => agent))
   return {
-    agents: Object.values(agents)
-      .filter(({ name }) => wired.has(name))
-      .map(({ name, title }) => ({ agent: name, title, found: true })),
+    agents: agents
+      .filter(({ source }) => wired.has(source))
+      .map(({ source, name }) => ({ agent: source, title: name, found: true })),
     // An agent that still starts the launcher must find it.
     ...carryOut(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
     ...(isNeeded && { launcher_kept: true }),
@@ -113,7 +117,7 @@ export function uninstall(context: WiringContext, names: readonly string[], yes:
 }
 
 /** The files that were only there for hooks. The program that they ask goes with the last agent's. */
-function withoutHooks(record: Record, plans: FilePlan[], named: AgentName[], bin: Bin): FilePlan[] {
+function withoutHooks(record: Record, plans: FilePlan[], named: SourceId[], bin: Bin): FilePlan[] {
   const wanted = new Set(plans.map(({ path }) => path))
   const agents = new Set(plans.map(({ agent }) => agent))
   return Object.entries(record)

@@ -1,7 +1,7 @@
+import { errorLines } from "../core/error-text.ts"
 import type { Moment } from "../core/suggestion.ts"
 import { fileNamed } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { errorLines } from "./fixes/error-text.ts"
 
 const LOOKED_AT = 20_000
 const MOST_NAMES = 20

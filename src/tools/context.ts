@@ -1,5 +1,5 @@
+import type { Machine } from "../agents/kit/connector.ts"
 import type { Home } from "../config/home.ts"
-import type { Machine } from "../connectors/connector.ts"
 import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
 import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"

@@ -1,5 +1,6 @@
 import { homedir } from "node:os"
 import { resolve } from "node:path"
+import { agents } from "../agents/index.ts"
 import { DexError } from "../core/error.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
@@ -126,9 +127,10 @@ export async function resolveConversation(
 
 /** Agents that tell their children which session they are. */
 export function currentSession(dex: Pick<Dex, "machine">): string | undefined {
-  const { env } = dex.machine
-  if (env.CLAUDE_CODE_SESSION_ID) return `claude_code:${env.CLAUDE_CODE_SESSION_ID}`
-  if (env.CODEX_THREAD_ID) return `codex:${env.CODEX_THREAD_ID}`
+  for (const { source, session } of agents) {
+    const id = session && dex.machine.env[session.variable]
+    if (id) return formatRef({ source, id })
+  }
   return undefined
 }
 

@@ -1,6 +1,6 @@
 import { basename } from "node:path"
+import type { Watched as Changing, Connector } from "../agents/kit/connector.ts"
 import { optedIn, prepareProjects, projectsFile } from "../config/projects.ts"
-import type { Watched as Changing, Connector } from "../connectors/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import type { Dex } from "../tools/context.ts"

@@ -1,15 +1,15 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
+import { claudeCodeHooks as claudeCode } from "../../src/agents/claude-code/hooks.ts"
+import { CLAUDE_CODE_HOOKS } from "../../src/agents/claude-code/wiring.ts"
+import { codexHooks as codex } from "../../src/agents/codex/hooks.ts"
+import { CODEX_HOOKS } from "../../src/agents/codex/wiring.ts"
+import { geminiCliHooks as geminiCli } from "../../src/agents/gemini-cli/hooks.ts"
+import { GEMINI_CLI_HOOKS } from "../../src/agents/gemini-cli/wiring.ts"
+import type { AgentHooks, Input } from "../../src/agents/kit/hooks.ts"
+import { opencodeHooks as opencode } from "../../src/agents/opencode/hooks.ts"
 import type { Item } from "../../src/core/suggestion.ts"
-import { claudeCode } from "../../src/hooks/claude-code.ts"
-import { codex } from "../../src/hooks/codex.ts"
 import { contextText } from "../../src/hooks/context-text.ts"
-import { geminiCli } from "../../src/hooks/gemini-cli.ts"
-import type { AgentHooks, Input } from "../../src/hooks/hook.ts"
-import { opencode } from "../../src/hooks/opencode.ts"
-import { CLAUDE_CODE_HOOKS } from "../../src/integrations/claude-code.ts"
-import { CODEX_HOOKS } from "../../src/integrations/codex.ts"
-import { GEMINI_CLI_HOOKS } from "../../src/integrations/gemini-cli.ts"
 
 const WHO = { session_id: "s-1", cwd: "/code/api", transcript_path: "/x.jsonl", permission_mode: "default" }
 const who = { session: "s-1", cwd: "/code/api", transcript: "/x.jsonl" }

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { zstdCompressSync } from "node:zlib"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
-import { connectors } from "../../src/connectors/index.ts"
+import { loadConnectors } from "../../src/agents/connectors.ts"
 import { syncWithThreads } from "../../src/ingest/sync-thread.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
@@ -88,7 +88,7 @@ test.each([
   })
   const machine = { home, env: {}, platform: process.platform }
   const paths = { dir, history: join(dir, "history.db"), lock: join(dir, "sync.lock") }
-  const deps = { store, index, connectors, machine, home: paths }
+  const deps = { store, index, connectors: await loadConnectors(), machine, home: paths }
   const report = await syncWithThreads(deps, join(dir, "index.db"))
   expect(report).toMatchObject({ complete: true, read: sessions, added_messages: sessions, unreadable: [] })
   expect(existsSync(scratch)).toBe(false)

@@ -2,7 +2,7 @@ import { cpSync, existsSync, readdirSync, utimesSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect, onTestFinished, test } from "vitest"
-import { connectors } from "../../src/connectors/index.ts"
+import { loadConnectors } from "../../src/agents/connectors.ts"
 import { sync } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
@@ -24,7 +24,13 @@ function counted(home: string) {
   const machine = { home, env: {}, platform: "linux" as const }
   return async () => {
     const before = (await store.stats()).messages
-    const report = await sync({ store, index, connectors, machine, home: { dir, history, lock: join(dir, "lock") } })
+    const report = await sync({
+      store,
+      index,
+      connectors: await loadConnectors(),
+      machine,
+      home: { dir, history, lock: join(dir, "lock") },
+    })
     return { said: report.added_messages, more: (await store.stats()).messages - before }
   }
 }

@@ -1,7 +1,7 @@
 import { appendFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { claudeCode } from "../../src/connectors/claude-code.ts"
+import { claudeCode } from "../../src/agents/claude-code/connector.ts"
 import { MAX_VALUES } from "../../src/core/thinned.ts"
 import { openReader, TooLarge } from "../../src/ingest/reader.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test } from "vitest"
-import { claudeCode } from "../../src/connectors/claude-code.ts"
+import { claudeCode } from "../../src/agents/claude-code/connector.ts"
 import type { ReadOrder } from "../../src/ingest/reader.ts"
 import { sync } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"

@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { afterEach, expect, test, vi } from "vitest"
-import { connectors } from "../../src/connectors/index.ts"
+import { loadConnectors } from "../../src/agents/connectors.ts"
 import { sync } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
@@ -45,7 +45,7 @@ test("what waits for the index is bounded by its size, not only by time", async 
         return index.follow(from, options)
       },
     },
-    connectors,
+    connectors: await loadConnectors(),
     machine: { home, platform: process.platform, env: {} },
     home: { dir: join(home, ".dex"), history: join(home, "history.db"), lock: join(home, "lock") },
   })

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { claudeCode } from "../../src/connectors/claude-code.ts"
+import { claudeCode } from "../../src/agents/claude-code/connector.ts"
 import { sync } from "../../src/ingest/sync.ts"
 import { redactText } from "../../src/redact/redact.ts"
 import { packLines } from "../../src/store/history/codec.ts"

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
-import { SOURCES } from "../../src/core/conversation.ts"
+import { sources } from "../../src/agents/index.ts"
 import { totalUsage, type Usage } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { dex } from "../support/dex.ts"
@@ -16,7 +16,7 @@ async function synced(home: string): Promise<Usage[]> {
   expect(code, stderr).toBe(0)
   const store = openStore(join(home, ".dex", "history.db"))
   try {
-    const lists = await Promise.all(SOURCES.map((source) => store.list({ source, limit: 10_000, offset: 0 })))
+    const lists = await Promise.all(sources.map((source) => store.list({ source, limit: 10_000, offset: 0 })))
     return lists.flatMap(({ rows }) => rows).flatMap(({ usage }) => usage ?? [])
   } finally {
     store.close()

@@ -14,9 +14,9 @@ import {
 } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { CLAUDE_CODE_HOOKS } from "../../src/integrations/claude-code.ts"
-import { CODEX_HOOKS } from "../../src/integrations/codex.ts"
-import { GEMINI_CLI_HOOKS } from "../../src/integrations/gemini-cli.ts"
+import { CLAUDE_CODE_HOOKS } from "../../src/agents/claude-code/wiring.ts"
+import { CODEX_HOOKS } from "../../src/agents/codex/wiring.ts"
+import { GEMINI_CLI_HOOKS } from "../../src/agents/gemini-cli/wiring.ts"
 import { install, uninstall } from "../../src/integrations/wiring.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
@@ -317,10 +317,10 @@ describe("the hooks that ask dex", () => {
 
   test.skipIf(process.platform === "win32")(
     "the program says nothing and vetoes nothing where dex is gone or silenced",
-    () => {
+    async () => {
       const home = homeWith({ ".claude/settings.json": "{}" })
       const context = contextOf(home, join(home, "gone.js"))
-      install(context, [], true)
+      await install(context, [], true)
       const program = join(home, ".dex/bin/dex-hook")
       const big = { input: "x".repeat(1 << 20), encoding: "utf8" as const }
       expect(spawnSync(program, ["claude_code", "PreToolUse"], big)).toMatchObject({
@@ -510,7 +510,7 @@ describe("dex uninstall", () => {
     expect(await run(home, "uninstall", "--yes")).toMatchObject({ code: 1, stdout: "" })
   })
 
-  test("puts back every one of the differently written files, byte for byte", () => {
+  test("puts back every one of the differently written files, byte for byte", async () => {
     const names = Object.keys(JSON_FILES)
     const before: Record<string, string>[] = []
     const homes = names.map((name, i) => {
@@ -526,10 +526,10 @@ describe("dex uninstall", () => {
     })
     for (const [i, home] of homes.entries()) {
       const context = contextOf(home)
-      const installed = install(context, [], true)
+      const installed = await install(context, [], true)
       expect(installed.files.map(({ problem }) => problem).filter(Boolean), names[i]).toEqual([])
       expect(
-        install(context, [], true).files.every(({ change }) => change === "none"),
+        (await install(context, [], true)).files.every(({ change }) => change === "none"),
         names[i],
       ).toBe(true)
       expect(snapshot(home)).not.toEqual(before[i])

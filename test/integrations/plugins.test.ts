@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { agents } from "../../src/integrations/agents.ts"
+import { RETRIEVAL_AGENT, retrievalText } from "../../src/agents/kit/retrieval-agent.ts"
+import { loadWirings } from "../../src/integrations/agents.ts"
 import { pluginFiles } from "../../src/integrations/plugins.ts"
-import { RETRIEVAL_AGENT, retrievalText } from "../../src/integrations/retrieval-agent.ts"
 import { tools } from "../../src/tools/index.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
@@ -17,8 +17,12 @@ const BIN = {
 }
 
 /** The text of a file that install writes for an agent. */
-function written(agent: keyof typeof agents, ending: string): string {
-  const addition = agents[agent].wanted(machine, BIN).find(({ path }) => path.endsWith(ending))!.additions[0]!
+const wirings = await loadWirings()
+function written(name: string, ending: string): string {
+  const addition = wirings
+    .find(({ agent }) => agent === name)!
+    .wanted(machine, BIN)
+    .find(({ path }) => path.endsWith(ending))!.additions[0]!
   if (addition.type !== "file") throw new Error("not a file of its own")
   return addition.content
 }

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { additionalContext } from "../../src/hooks/hook.ts"
-import { agents } from "../../src/integrations/agents.ts"
-import { CODEX_HOOKS } from "../../src/integrations/codex.ts"
-import { GEMINI_CLI_HOOKS } from "../../src/integrations/gemini-cli.ts"
+import { CODEX_HOOKS } from "../../src/agents/codex/wiring.ts"
+import { GEMINI_CLI_HOOKS } from "../../src/agents/gemini-cli/wiring.ts"
+import { additionalContext } from "../../src/agents/kit/hooks.ts"
+import { hookStart, shellStart } from "../../src/agents/kit/start.ts"
+import { loadWirings } from "../../src/integrations/agents.ts"
 import { binOf, durableNode } from "../../src/integrations/launcher.ts"
-import { hookStart, shellStart } from "../../src/integrations/start.ts"
 import { install, uninstall } from "../../src/integrations/wiring.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -34,9 +34,9 @@ function homeOnWindows() {
 }
 const read = (home: string, path: string) => JSON.parse(readFileSync(join(home, path), "utf8"))
 
-test("on Windows agents start Node with a script, never a batch file, and no file is left empty", () => {
+test("on Windows agents start Node with a script, never a batch file, and no file is left empty", async () => {
   const { home, context } = homeOnWindows()
-  const { files } = install(context, [], true, true)
+  const { files } = await install(context, [], true, true)
   for (const { path } of files) expect([path, readFileSync(path, "utf8").trim()]).not.toEqual([path, ""])
   const server = { command: NODE, args: [join(home, ".dex/bin/dex.mjs"), "serve"] }
   expect(read(home, ".claude.json").mcpServers.dex).toEqual({ type: "stdio", ...server, env: {} })
@@ -49,9 +49,9 @@ test("on Windows agents start Node with a script, never a batch file, and no fil
   )
 })
 
-test("on Windows every agent that has hooks gets them, and a sync at a session's start and end", () => {
+test("on Windows every agent that has hooks gets them, and a sync at a session's start and end", async () => {
   const { home, context } = homeOnWindows()
-  install(context, [], true, true)
+  await install(context, [], true, true)
   const bin = (name: string) => join(home, ".dex", "bin", name)
   const claude = read(home, ".claude/settings.json").hooks
   for (const event of ["SessionStart", "SessionEnd"])
@@ -77,15 +77,18 @@ test("on Windows every agent that has hooks gets them, and a sync at a session's
   })
 })
 
-test.each(["linux", "darwin", "win32"] as const)("on %s no agent wants a file that nothing is put into", (platform) => {
-  const machine = { home: "/home/me", env: {}, platform }
-  const { hook, ...without } = binOf("/home/me/.dex", machine, NODE)
-  for (const bin of [without, { ...without, hook }])
-    for (const agent of Object.values(agents))
-      expect(agent.wanted(machine, bin).filter(({ additions }) => additions.length === 0)).toEqual([])
-})
+test.each(["linux", "darwin", "win32"] as const)(
+  "on %s no agent wants a file that nothing is put into",
+  async (platform) => {
+    const machine = { home: "/home/me", env: {}, platform }
+    const { hook, ...without } = binOf("/home/me/.dex", machine, NODE)
+    for (const bin of [without, { ...without, hook }])
+      for (const agent of await loadWirings())
+        expect(agent.wanted(machine, bin).filter(({ additions }) => additions.length === 0)).toEqual([])
+  },
+)
 
-test("an installation of before, with its batch file and its empty settings, is written anew and can be taken out", () => {
+test("an installation of before, with its batch file and its empty settings, is written anew and can be taken out", async () => {
   const { home, context } = homeOnWindows()
   const settings = join(home, ".claude/settings.json")
   const record = {
@@ -100,7 +103,7 @@ test("an installation of before, with its batch file and its empty settings, is 
   mkdirSync(join(home, ".dex"))
   writeFileSync(settings, "")
   writeFileSync(join(home, ".dex/integrations.json"), JSON.stringify({ version: 1, files: { [settings]: record } }))
-  install(context, ["claude"], true, true)
+  await install(context, ["claude"], true, true)
   expect(Object.keys(read(home, ".claude/settings.json").hooks)).toContain("SessionEnd")
   uninstall(context, [], true)
   expect(existsSync(settings)).toBe(false)
@@ -110,7 +113,7 @@ test("an installation of before, with its batch file and its empty settings, is 
 describe("a path that is not plain", () => {
   const bin = { dex: "C:\\Users\\Ann O’Neil\\.dex\\bin\\dex.mjs", windows: { node: "C:\\Users\\it's\\node.exe" } }
 
-  test("is one word to each shell", () => {
+  test("is one word to each shell", async () => {
     expect(hookStart(bin.dex, ["codex", "Stop"], bin, "any shell").command).toBe(
       'cmd /d /c "C:\\Users\\Ann O’Neil\\.dex\\bin\\dex.cmd" codex Stop',
     )
@@ -122,13 +125,13 @@ describe("a path that is not plain", () => {
   })
 })
 
-test("what a hook says on Windows passes every code page", () => {
+test("what a hook says on Windows passes every code page", async () => {
   const said = additionalContext("Stop", "fix · “ü” 🦊\n", "win32")
   expect(said).toMatch(/^[\x20-\x7e]+$/)
   expect(JSON.parse(said)).toEqual(JSON.parse(additionalContext("Stop", "fix · “ü” 🦊\n", "linux")))
 })
 
-test("a Node that stands in a folder of one shell only is named by where it really is", () => {
+test("a Node that stands in a folder of one shell only is named by where it really is", async () => {
   const home = realpathSync(tempDir())
   mkdirSync(join(home, "v22"))
   writeFileSync(join(home, "v22/node.exe"), "")

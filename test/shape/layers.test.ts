@@ -10,7 +10,7 @@ const LAYERS = [
   [
     "config",
     "redact",
-    "connectors",
+    "agents",
     "store/index",
     "store/knowledge",
     "store/suggestions",
@@ -83,7 +83,7 @@ test("no two files import each other, however long the way round", () => {
 const SQL =
   /\b(select\s+[\w*(@'"]|insert\s+(or\s+\w+\s+)?into|update\s+\w+\s+set|delete\s+from|create\s+(virtual\s+)?(table|index))/i
 /** Other programs' databases are read by the connector that knows them. */
-const READS_FOREIGN = /^connectors[\\/](foreign-sqlite|opencode|cursor|codex)/
+const READS_FOREIGN = /^agents[\\/](kit[\\/]foreign-sqlite|opencode|cursor|codex)/
 
 test("SQL is written in store/ only, but for the connectors that read other programs' databases", () => {
   const elsewhere = files.filter((file) => !file.startsWith(`store${sep}`) && !READS_FOREIGN.test(file))

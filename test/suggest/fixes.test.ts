@@ -3,20 +3,13 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, onTestFinished, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
+import { errorLines, errorText, isTelling, likeness, mayBeLike, normaliseError } from "../../src/core/error-text.ts"
 import { patchText } from "../../src/render/patch.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { saveFixes } from "../../src/store/knowledge/fixes.ts"
 import { openKnowledge, renewConversation } from "../../src/store/knowledge/knowledge.ts"
 import { inTransaction } from "../../src/store/sqlite/database.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
-import {
-  errorLines,
-  errorText,
-  isTelling,
-  likeness,
-  mayBeLike,
-  normaliseError,
-} from "../../src/suggest/fixes/error-text.ts"
 import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes/fixes.ts"
 import { keptFix } from "../../src/suggest/fixes/kept.ts"
 import { findFixes } from "../../src/suggest/fixes/like.ts"

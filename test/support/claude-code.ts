@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { claudeCode } from "../../src/connectors/claude-code.ts"
-import { isUnreadable, type Parsed, type Unit } from "../../src/connectors/connector.ts"
+import { claudeCode } from "../../src/agents/claude-code/connector.ts"
+import { isUnreadable, type Parsed, type Unit } from "../../src/agents/kit/connector.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 

@@ -4,9 +4,9 @@ import { join } from "node:path"
 import Database from "better-sqlite3"
 import { afterAll, describe, expect, test } from "vitest"
 import { generator } from "../../bench/corpus.ts"
-import type { Connector, Unit } from "../../src/connectors/connector.ts"
-import { connectors } from "../../src/connectors/index.ts"
-import { homeOf, readAll, recordsOf, unitsOf } from "../connectors/contract.ts"
+import { loadConnectors } from "../../src/agents/connectors.ts"
+import type { Connector, Unit } from "../../src/agents/kit/connector.ts"
+import { homeOf, readAll, recordsOf, unitsOf } from "../agents/contract.ts"
 
 /** 1,000 for each connector in CI, 10,000 by `npm run torture`. */
 const TRANSCRIPTS = Number(process.env.DEX_FUZZ ?? 1000)
@@ -14,7 +14,7 @@ const FIXTURES = join(import.meta.dirname, "../fixtures")
 const dir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dex-fuzz-"))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-for (const connector of connectors) {
+for (const connector of await loadConnectors()) {
   describe(`${connector.source}, ${TRANSCRIPTS} damaged transcripts`, () => {
     test("never throws, keeps every line that was left alone, and recovers whole records out of damaged lines", {
       timeout: TRANSCRIPTS * 200,

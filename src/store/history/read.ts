@@ -1,13 +1,5 @@
 import { createCounts } from "../../core/by-name.ts"
-import {
-  type Effect,
-  type Kind,
-  type Message,
-  type Role,
-  SOURCES,
-  type SourceId,
-  type Title,
-} from "../../core/conversation.ts"
+import type { Effect, Kind, Message, Role, SourceId, Title } from "../../core/conversation.ts"
 import { DexError, isDexError } from "../../core/error.ts"
 import { foldPath, isFolding } from "../../core/path-key.ts"
 import type { Ref, RefQuery } from "../../core/ref.ts"
@@ -190,9 +182,19 @@ export function changes(db: Db, historyId: string, after: string | undefined, li
   }
 }
 
+/** From one name to the next in the table's index: as many steps as there are agents, however many conversations. */
+const SOURCES_IN = `with recursive next(source) as (
+    select min(source) from conversation
+    union all select (select min(source) from conversation where source > next.source) from next where next.source is not null
+  ) select source from next where source is not null`
+
+function sourcesIn(db: Db): SourceId[] {
+  return db.prepare(SOURCES_IN).pluck().all() as SourceId[]
+}
+
 /** Conversations whose id is, or begins with, what was typed. An exact id is never ambiguous. */
 export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
-  const sources = query.source === undefined ? SOURCES : [query.source]
+  const sources = query.source === undefined ? sourcesIn(db) : [query.source]
   const exact = db.prepare(`${ROW} where c.source = ? and c.native_id = ?`).expand()
   const found = sources.flatMap((source) => exact.all(source, query.prefix) as Joined[])
   if (found.length > 0) return toRows(db, found, onDamage)
@@ -623,13 +625,22 @@ export function stats(db: Db, onDamage: OnDamage): Stats {
   }
 }
 
+const UNREADABLE = "unreadable:"
+
 export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
-  return metaJson<UnreadableFile[]>(db, `unreadable:${source}`) ?? []
+  return metaJson<UnreadableFile[]>(db, `${UNREADABLE}${source}`) ?? []
+}
+
+/** Those of which a file was read, or could not be. */
+function unitSources(db: Db): SourceId[] {
+  const sql = `select distinct source from unit where source <> 'docs'
+    union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`
+  return db.prepare(sql).pluck().all({ prefix: UNREADABLE }) as SourceId[]
 }
 
 export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
   const damaged = damagedIds(db, onDamage)
-  return SOURCES.filter((source) => source !== "docs").flatMap((source) => {
+  return unitSources(db).flatMap((source) => {
     const stored = db.prepare("select * from unit where source = ?").all(source) as Stored[]
     const units = stored
       .map((row) => asWritten(db, "unit", row, () => onDamage(`the record of ${source} files`)))

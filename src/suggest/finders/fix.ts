@@ -1,6 +1,6 @@
 import { localDay } from "../../core/dates.ts"
+import { placeOf } from "../../core/error-text.ts"
 import { formatRef } from "../../core/ref.ts"
-import { placeOf } from "../fixes/error-text.ts"
 import { type FoundFix, findFixes } from "../fixes/like.ts"
 import { isPlainPath, nameOf } from "../paths.ts"
 import type { Finder } from "./finder.ts"

@@ -1,9 +1,9 @@
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
+import { errorLines, normaliseError, placeOf } from "../../core/error-text.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import { callsOf } from "../calls.ts"
 import { nameOf } from "../paths.ts"
-import { errorLines, normaliseError, placeOf } from "./error-text.ts"
 
 // A command fails, edits follow, and the like of it ends well: what a conversation knows about an error.
 

@@ -1,8 +1,8 @@
 import type { Hunk } from "../../core/conversation.ts"
+import { errorText, placeOf, shortened } from "../../core/error-text.ts"
 import { patchText } from "../../render/patch.ts"
 import type { FixedFile, KeptFix } from "../../store/knowledge/fixes.ts"
 import { nameOf, pathBelow } from "../paths.ts"
-import { errorText, placeOf, shortened } from "./error-text.ts"
 import type { Edit, Fix } from "./fixes.ts"
 
 // What of a fix is kept, so that it can be found and told without reading its conversation again.

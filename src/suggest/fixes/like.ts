@@ -1,7 +1,7 @@
 import { commandParts } from "../../core/command.ts"
+import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "../../core/error-text.ts"
 import { fixesHolding, type KnownFix } from "../../store/knowledge/fixes.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "./error-text.ts"
 import { mayBeMended } from "./fixes.ts"
 
 /** A fix that is like what was asked. `error` is the line of its output that is closest. */

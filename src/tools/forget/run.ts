@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
-import { chatFolderOf } from "../../connectors/dex-chat.ts"
+import { chatFolderOf } from "../../agents/dex-chat/connector.ts"
 import { DexError } from "../../core/error.ts"
 import { listed } from "../../core/format.ts"
 import { isSamePath } from "../../core/path-key.ts"

@@ -1,10 +1,11 @@
+import { agents } from "../../agents/index.ts"
 import { choice, flag, integer, list, map, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { headFields } from "../view-fields.ts"
 
 /** The agents that can be opened with a first prompt. */
-export const OPENED = ["claude_code", "codex", "opencode", "gemini_cli", "cursor"] as const
+const OPENED = agents.filter(({ open }) => open !== undefined).map(({ source }) => source)
 
 const ref = text("The message that says it.")
 const cut = optional(flag("The text is longer; read_more has the call for all of it."))

@@ -1,3 +1,4 @@
+import { agentOf } from "../../agents/index.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
@@ -8,29 +9,8 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import type { Dex } from "../context.ts"
 import { resolveConversation, whyNoFolder } from "../resolve.ts"
 import { commandLine, headOf, rootsOf } from "../view.ts"
-import type { OPENED } from "./handover.ts"
 
-type Opened = (typeof OPENED)[number]
-
-/** How each agent is opened with a first prompt, which is the last argument. Cursor's is not verified. */
-const COMMANDS: Record<Opened, string[]> = {
-  claude_code: ["claude"],
-  codex: ["codex"],
-  opencode: ["opencode", "--prompt"],
-  gemini_cli: ["gemini", "--prompt-interactive"],
-  cursor: ["cursor-agent"],
-}
-const AGENTS: Record<ConversationRow["ref"]["source"], string> = {
-  claude_code: "Claude Code",
-  codex: "Codex",
-  opencode: "OpenCode",
-  cursor: "Cursor",
-  gemini_cli: "Gemini CLI",
-  dex_chat: "dex chat",
-  docs: "document",
-}
-
-export async function run(dex: Dex, input: { id: string; to?: Opened; max_tokens: number }) {
+export async function run(dex: Dex, input: { id: string; to?: string; max_tokens: number }) {
   const { row, number } = await resolveConversation(dex, { id: input.id })
   if (row.kind === "document")
     throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
@@ -58,7 +38,7 @@ function headFor(row: ConversationRow, messages: StoredMessage[], number: number
   const to = times.at(-1) ?? row.ended_at
   return {
     id: formatRef(row.ref),
-    agent: AGENTS[row.ref.source],
+    agent: agentOf(row.ref.source)?.name ?? row.ref.source,
     title: row.title?.text ?? "(no title)",
     project: row.project ?? "",
     ...(row.git_branch !== undefined && { branch: row.git_branch }),
@@ -75,7 +55,7 @@ function headFor(row: ConversationRow, messages: StoredMessage[], number: number
 const LONGEST_BYTES = 100_000
 const LONGEST_ON_WINDOWS = 30_000
 
-function opening(row: ConversationRow, to: Opened, brief: string, { machine }: Dex) {
+function opening(row: ConversationRow, to: string, brief: string, { machine }: Dex) {
   const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
   const folder = folders.find(isFolder)
   const longest = machine.platform === "win32" ? LONGEST_ON_WINDOWS : LONGEST_BYTES
@@ -86,7 +66,7 @@ function opening(row: ConversationRow, to: Opened, brief: string, { machine }: D
         ? `The brief is too long to be given to ${to} as an argument. Use a smaller --max-tokens.`
         : undefined
   return {
-    command: COMMANDS[to],
+    command: [...(agentOf(to)?.open ?? [])],
     ...(folder !== undefined && { folder }),
     ...(problem !== undefined && { problem }),
   }

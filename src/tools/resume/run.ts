@@ -1,18 +1,9 @@
-import type { SourceId } from "../../core/conversation.ts"
+import { agentOf } from "../../agents/index.ts"
 import { formatRef } from "../../core/ref.ts"
 import { isFolder, lookAt } from "../../files/look-at.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef, whyNoFolder } from "../resolve.ts"
-
-/** How each agent takes up an old conversation. */
-const COMMANDS: Partial<Record<SourceId, (id: string) => string[]>> = {
-  claude_code: (id) => ["claude", "--resume", id],
-  codex: (id) => ["codex", "resume", id],
-  opencode: (id) => ["opencode", "--session", id],
-  cursor: (id) => ["cursor-agent", `--resume=${id}`],
-  gemini_cli: (id) => ["gemini", "--resume", id],
-}
 
 export async function run(dex: Dex, input: { id: string }) {
   const { row } = await resolveRef(dex, input.id)
@@ -24,14 +15,14 @@ export async function run(dex: Dex, input: { id: string }) {
   return {
     id: formatRef(main.ref),
     title: main.title?.text ?? "(no title)",
-    command: COMMANDS[main.ref.source]?.(main.ref.id) ?? [],
+    command: agentOf(main.ref.source)?.resume?.(main.ref.id) ?? [],
     ...(folder !== undefined && { folder }),
     ...(problem !== undefined && { problem }),
   }
 }
 
 function problemOf(row: ConversationRow, folder: string | undefined): string | undefined {
-  if (!COMMANDS[row.ref.source])
+  if (!agentOf(row.ref.source)?.resume)
     return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
   const isThere = row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
   if (row.archived || !isThere) {

@@ -1,6 +1,7 @@
+import { sources } from "../../agents/index.ts"
 import { loadSettings } from "../../config/load.ts"
 import type { Settings } from "../../config/settings.ts"
-import { ROLES, type Role, SOURCES, type SourceId } from "../../core/conversation.ts"
+import { ROLES, type Role, type SourceId } from "../../core/conversation.ts"
 import { parseDate } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
@@ -191,7 +192,7 @@ function filtersOf({ project, source, from, to, file, tool, role, model }: Query
 
 /** `from:nowhere` is no date, so it is two words. */
 function isFilterValue(name: string, value: string, now: number): boolean {
-  if (name === "source") return SOURCES.some((source) => source === value)
+  if (name === "source") return sources.includes(value)
   if (name === "role") return ROLES.some((role) => role === value)
   if (name !== "from" && name !== "to") return true
   try {

@@ -1,6 +1,5 @@
 import { DexError, isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import { isSource } from "../../core/ref.ts"
 import { read } from "../../core/schema.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
 import { findTrace, readTraces } from "../../trace/read.ts"
@@ -64,7 +63,7 @@ async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trac
 
 async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
   const [, source = "", id = ""] = /^([^:]+):(.+?)(?:#\d+)?$/.exec(ref) ?? []
-  if (!isSource(source) || !dex.hasHistory()) return undefined
+  if (id === "" || !dex.hasHistory()) return undefined
   return (await (await dex.store()).conversation({ source, id }))?.project
 }
 

@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { formatRef, isSource, type Ref } from "../../../core/ref.ts"
+import { formatRef, type Ref } from "../../../core/ref.ts"
 
 // The conversations that commands found damaged while they read, one ref a line. Not in the database: whoever reads
 // never waits for a writer. The next sync repairs what it can of them and takes them off the list.
@@ -53,5 +53,5 @@ function readLines(file: string): string[] {
 function refOf(line: string): Ref | undefined {
   const colon = line.indexOf(":")
   const source = line.slice(0, colon)
-  return colon > 0 && isSource(source) ? { source, id: line.slice(colon + 1) } : undefined
+  return /^[a-z][a-z0-9_]*$/.test(source) ? { source, id: line.slice(colon + 1) } : undefined
 }

@@ -1,0 +1,36 @@
+import type { SourceId } from "../core/conversation.ts"
+import type { Connector } from "./kit/connector.ts"
+import type { AgentHooks } from "./kit/hooks.ts"
+import type { Wiring } from "./kit/wiring.ts"
+
+/**
+ * What dex knows of one coding agent: data and pure functions, in a folder of its own. Whoever reads sessions, opens
+ * programs, answers hooks or edits settings interprets it. Small, because every command loads all of them: what is large
+ * is loaded when it is asked for.
+ */
+export type Agent = {
+  /** How its refs begin. It is stored: never changed, and never given to another. */
+  source: SourceId
+  /** As people call it. */
+  name: string
+  /** Other words that people type for it. */
+  aliases?: readonly string[]
+  /** Reads its sessions. Absent where dex is given to it, and does not read it. */
+  connector?: () => Promise<Connector>
+  /** The command that takes up an old conversation. */
+  resume?: (id: string) => string[]
+  /** The command that opens it with a first prompt, which is the last argument. */
+  open?: readonly string[]
+  /** How it tells what it starts which conversation it is. */
+  session?: {
+    variable: string
+    /** From what it sends with a call over MCP. */
+    inCall?: (meta: Record<string, unknown>) => string | undefined
+  }
+  /** The names by which a line of its transcript shows that it holds what a tool printed. */
+  printedMarks?: readonly string[]
+  /** What it says at its hooks, and how it wants to be answered. */
+  hooks?: () => Promise<AgentHooks>
+  /** How dex is given to it. */
+  wiring?: () => Promise<Wiring>
+}

@@ -1,0 +1,14 @@
+import type { Agent } from "../agent.ts"
+
+export const claudeCode: Agent = {
+  source: "claude_code",
+  name: "Claude Code",
+  aliases: ["claude"],
+  connector: async () => (await import("./connector.ts")).claudeCode,
+  resume: (id) => ["claude", "--resume", id],
+  open: ["claude"],
+  session: { variable: "CLAUDE_CODE_SESSION_ID" },
+  printedMarks: ["tool_result", "toolUseResult"],
+  hooks: async () => (await import("./hooks.ts")).claudeCodeHooks,
+  wiring: async () => (await import("./wiring.ts")).claudeCode,
+}

@@ -1,0 +1,423 @@
+import { createHash } from "node:crypto"
+import type { Effect, Message, Part } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { isRecord, list, number, record, records, string, time } from "../../core/record.ts"
+import { addUsage, type Usage } from "../../core/usage.ts"
+import { fileEffect, toolOrigin } from "../kit/effects.ts"
+import { type Answer, answersIn } from "./answers.ts"
+import { abandonedUuids } from "./branches.ts"
+import { onlyQueued, queuedText } from "./queue.ts"
+import { imagePart, injectedPart, isInjected, splitRefusal, textOf, userParts } from "./text.ts"
+import { type Call, outcomeOf } from "./tools.ts"
+
+/** The records of one conversation, in the order of the file. */
+export type Thread = {
+  id: string
+  records: RawRecord[]
+  /** Who writes the prompts: a person, or the agent that started this one. */
+  voice: "person" | "agent"
+  /** Outputs too big for the transcript, by the call they belong to. */
+  spilled: ReadonlyMap<string, string>
+}
+
+export type Told = { messages: Message[]; calls: Map<string, Call> }
+
+/** What a hook added is rarely worth more than its beginning. */
+const MAX_HOOK_TEXT = 2_000
+const SYNTHETIC = "<synthetic>"
+const NO_ANSWER = "No response requested."
+
+/** System records without words of their own. A retry that failed for good leaves an API error message behind. */
+const SILENT_SYSTEM = new Set([
+  "agents_killed",
+  "api_error",
+  "api_metrics",
+  "bridge_status",
+  "compact_boundary",
+  "file_snapshot",
+  "memory_saved",
+  "microcompact_boundary",
+  "session_start",
+  "stop_hook_summary",
+  "turn_duration",
+])
+
+const TOLD_SYSTEM = new Set([
+  "api_refusal",
+  "away_summary",
+  "error",
+  "informational",
+  "model_refusal_fallback",
+  "permission_retry",
+  "scheduled_task_fire",
+])
+
+/** Attachments that are context for the model: listings, reminders, states, copies of files. */
+const ATTACHMENTS = new Set(
+  `agent_listing_delta agent_mention already_read_file async_hook_response auto_mode auto_mode_exit batching_reminder_sent
+  budget_usd command_permissions companion_intro compact_file_reference compaction_reminder context_efficiency
+  critical_system_reminder date date_change deferred_tools_delta deferred_tools_record diagnostics directory dynamic_skill
+  edited_image_file edited_text_file environment hook_cancelled hook_error_during_execution hook_non_blocking_error
+  hook_permission_decision hook_stopped_continuation hook_success hook_system_message invoked_skills
+  max_turns_reached mcp_instructions_delta mcp_resource model nested_memory new_diagnostics opened_file_in_ide
+  output_style output_token_usage pdf_reference plan_file_reference plan_mode plan_mode_exit plan_mode_reentry
+  prompt_snapshot read_truncation_notice relevant_memories remote_session_change selected_lines_in_ide session_context
+  silent_turn_reminder skill_discovery skill_listing structured_output task_reminder task_status team_context
+  teammate_mailbox teammate_shutdown_batch todo todo_reminder token_usage total_tokens_reminder ultra_effort_enter
+  ultra_effort_exit ultrathink_effort ultramemory verify_plan_reminder`.split(/\s+/),
+)
+
+/**
+ * The messages of a thread, each at the place of its first record: Claude Code appends in the order in which things
+ * happened, and its parentUuid forks are no better order. Results find their calls wherever these stand.
+ */
+export function messagesOf(thread: Thread, unknown: (type: string) => void): Told {
+  const entries = answersIn(thread.records, (raw, index) => keyOf(raw, thread, index))
+  const telling: Telling = {
+    thread,
+    unknown,
+    calls: new Map(),
+    answered: new Set(),
+    abandoned: abandonedUuids(thread.records),
+    queued: onlyQueued(thread.records),
+    messages: [],
+    loose: [],
+    looseUsage: undefined,
+    pullRequests: new Set(),
+  }
+  const answers = new Map<Answer, Message>()
+  for (const entry of entries) if ("answer" in entry) answers.set(entry.answer, tellAnswer(entry.answer, telling))
+  for (const entry of entries) {
+    const message = "answer" in entry ? answers.get(entry.answer) : tellRecord(entry.raw, entry.index, telling)
+    if (!message) continue
+    if (message.parts.length === 0) {
+      if (message.usage) payWithoutWords(message.usage, telling)
+      continue
+    }
+    telling.messages.push(message)
+    if (message.role === "assistant") takeLoose(message, telling)
+  }
+  return { messages: withUniqueKeys(telling.messages), calls: telling.calls }
+}
+
+/** An answer of white space only is no message, but it was paid for: its tokens count with the answer before it. */
+function payWithoutWords(usage: Usage, telling: Telling): void {
+  const before = telling.messages.findLast((message) => message.role === "assistant")
+  if (before) before.usage = addUsage(before.usage, usage)
+  else telling.looseUsage = addUsage(telling.looseUsage, usage)
+}
+
+type Telling = {
+  thread: Thread
+  unknown: (type: string) => void
+  calls: Map<string, Call & { message: Message }>
+  /** Calls whose result was seen: a second one has no effects of its own. */
+  answered: Set<string>
+  abandoned: Set<string>
+  queued: Set<RawRecord>
+  messages: Message[]
+  /** Effects that wait for an answer to belong to. */
+  loose: Effect[]
+  looseUsage: Usage | undefined
+  pullRequests: Set<string>
+}
+
+function tellAnswer(answer: Answer, telling: Telling): Message {
+  const { first, message } = answer
+  const isNotice = message.model === SYNTHETIC || first.isApiErrorMessage === true
+  const told: Message = {
+    key: answer.key,
+    role: isNotice ? "system" : "assistant",
+    ...timeOf(first),
+    ...(!isNotice && string(message.model) !== undefined && { model: string(message.model) }),
+    parts: [],
+  }
+  if (isNotice) {
+    const text = textOf(answer.blocks).trim()
+    if (text !== "" && text !== NO_ANSWER) told.parts.push(injectedPart(text))
+    return told
+  }
+  for (const block of answer.blocks) told.parts.push(...answerParts(block, told, telling))
+  const usage = usageOf(answer.usage)
+  if (usage) told.usage = usage
+  if (answer.uuids.length > 0 && answer.uuids.every((uuid) => telling.abandoned.has(uuid))) told.abandoned = true
+  return told
+}
+
+function answerParts(block: RawRecord, message: Message, telling: Telling): Part[] {
+  switch (block.type) {
+    case "text": {
+      const text = string(block.text)
+      return text === undefined || text.trim() === "" ? [] : [{ type: "text", text, origin: "agent" }]
+    }
+    case "thinking": {
+      const text = string(block.thinking)
+      return text === undefined ? [] : [{ type: "thinking", text, origin: "agent" }]
+    }
+    case "redacted_thinking":
+    case "fallback":
+      return []
+    case "tool_use":
+    case "server_tool_use":
+    case "mcp_tool_use": {
+      const tool = string(block.name) ?? "unknown"
+      const id = string(block.id)
+      if (id !== undefined) telling.calls.set(id, { id, tool, input: record(block.input) ?? {}, message })
+      return [{ type: "tool_call", text: inputText(block.input), origin: "agent", tool, ...(id && { call_id: id }) }]
+    }
+    default:
+      if (typeof block.type === "string" && block.type.endsWith("_tool_result")) {
+        return resultParts({ ...block, content: serverResultText(block.content) }, undefined, telling)
+      }
+      telling.unknown(`block:${String(block.type)}`)
+      return []
+  }
+}
+
+function inputText(input: unknown): string {
+  return typeof input === "string" ? input : JSON.stringify(input ?? {})
+}
+
+/** What a tool on the provider's side sent back: blocks of text, or of titles and addresses. */
+function serverResultText(content: unknown): string {
+  const blocks = Array.isArray(content) ? records(content) : isRecord(content) ? [content] : []
+  if (blocks.length === 0) return textOf(content)
+  const fields = blocks.map((block) => [block.text, block.title, block.url, block.error_code])
+  return fields.map((values) => values.filter((value) => typeof value === "string").join(" ")).join("\n")
+}
+
+function usageOf(usage: RawRecord | undefined): Usage | undefined {
+  if (!usage) return undefined
+  const reasoning = number(record(usage.output_tokens_details)?.thinking_tokens)
+  const written = record(usage.cache_creation)
+  const onServer = record(usage.server_tool_use)
+  const searches = number(onServer?.web_search_requests)
+  const fetches = number(onServer?.web_fetch_requests)
+  const tier = string(usage.service_tier)
+  const speed = string(usage.speed)
+  return {
+    input: number(usage.input_tokens) ?? 0,
+    output: number(usage.output_tokens) ?? 0,
+    cache_read: number(usage.cache_read_input_tokens) ?? 0,
+    cache_write: number(usage.cache_creation_input_tokens) ?? 0,
+    ...(written && {
+      cache_write_5m: number(written.ephemeral_5m_input_tokens) ?? 0,
+      cache_write_1h: number(written.ephemeral_1h_input_tokens) ?? 0,
+    }),
+    ...(reasoning && { reasoning }),
+    ...(searches && { web_searches: searches }),
+    ...(fetches && { web_fetches: fetches }),
+    ...(tier && { service_tier: tier }),
+    ...(speed && { speed }),
+  }
+}
+
+/** A web search asks a model of its own, whose tokens no record tells; the searches it made are counted by the result. */
+function searchUsage(structured: unknown): Usage | undefined {
+  const searches = number(record(structured)?.searchCount)
+  return searches ? { input: 0, output: 0, cache_read: 0, cache_write: 0, web_searches: searches } : undefined
+}
+
+function tellRecord(raw: RawRecord, index: number, telling: Telling): Message | undefined {
+  const message = (role: Message["role"], parts: Part[]): Message => ({
+    key: keyOf(raw, telling.thread, index),
+    role,
+    ...timeOf(raw),
+    parts,
+    ...(typeof raw.uuid === "string" && telling.abandoned.has(raw.uuid) && { abandoned: true }),
+  })
+  switch (raw.type) {
+    case "user":
+      return tellUser(raw, message, telling)
+    case "attachment":
+      return tellAttachment(raw, message, telling)
+    case "system":
+      return tellSystem(raw, message, telling)
+    case "queue-operation":
+      return telling.queued.has(raw) ? message("user", userParts(textOf(raw.content), telling.thread.voice)) : undefined
+    case "pr-link":
+      linkPullRequest(raw, telling)
+      return undefined
+    default:
+      return undefined
+  }
+}
+
+type Draft = (role: Message["role"], parts: Part[]) => Message
+
+function tellUser(raw: RawRecord, message: Draft, telling: Telling): Message {
+  const content = record(raw.message)?.content
+  if (raw.isCompactSummary === true) {
+    const text = textOf(content).trim()
+    return message("system", text === "" ? [] : [{ type: "summary", text, origin: "agent" }])
+  }
+  const blocks: unknown[] = typeof content === "string" ? [content] : list(content)
+  const results = blocks.filter((block) => isRecord(block) && block.type === "tool_result")
+  const parts: Part[] = []
+  for (const block of blocks) {
+    if (typeof block === "string") parts.push(...promptParts(block, raw, telling))
+    else if (!isRecord(block)) continue
+    else if (block.type === "text") parts.push(...promptParts(string(block.text) ?? "", raw, telling))
+    else if (block.type === "tool_result") {
+      parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, telling))
+    } else if (block.type === "image" || block.type === "document") {
+      parts.push(imagePart(block, isInjected(raw) ? "injected" : telling.thread.voice))
+    } else telling.unknown(`block:${String(block.type)}`)
+  }
+  if (parts[0]?.type === "summary") return message("system", parts)
+  const said = parts.some((part) => part.type === "text" && part.origin !== "injected")
+  const told = message(results.length > 0 && !said ? "tool" : "user", parts)
+  const usage = searchUsage(raw.toolUseResult)
+  if (usage) told.usage = usage
+  return told
+}
+
+function promptParts(text: string, raw: RawRecord, { thread }: Telling): Part[] {
+  if (text.trim() === "") return []
+  if (isInjected(raw)) return [injectedPart(text)]
+  if (raw.planContent) return [{ type: "text", text: text.trim(), origin: "agent" }]
+  return userParts(text, thread.voice)
+}
+
+function resultParts(block: RawRecord, structured: unknown, telling: Telling): Part[] {
+  const id = string(block.tool_use_id)
+  const call = id === undefined ? undefined : telling.calls.get(id)
+  const isError = block.is_error === true
+  const { notice, words } = isError
+    ? splitRefusal(textOf(block.content))
+    : { notice: wholeText(textOf(block.content), call?.tool, structured, id, telling), words: undefined }
+  const part: Extract<Part, { type: "tool_result" }> = {
+    type: "tool_result",
+    text: notice,
+    origin: toolOrigin(call?.tool),
+    ...(call && { tool: call.tool }),
+    ...(id !== undefined && { call_id: id }),
+    is_error: isError,
+  }
+  if (call && !telling.answered.has(call.id)) {
+    telling.answered.add(call.id)
+    const { effects, hunks } = outcomeOf(call, { text: notice, isError, structured })
+    if (effects.length > 0) addEffects(call.message, effects)
+    if (hunks.length > 0) part.hunks = hunks
+  }
+  const parts: Part[] = [part]
+  for (const inner of records(block.content)) if (isRecord(inner.source)) parts.push(imagePart(inner, part.origin))
+  if (words !== undefined) parts.push({ type: "text", text: words, origin: "person" })
+  return parts
+}
+
+/** The output itself, where the transcript holds a preview of it, and without the advice that follows every Read. */
+function wholeText(
+  text: string,
+  tool: string | undefined,
+  structured: unknown,
+  id: string | undefined,
+  telling: Telling,
+): string {
+  if (text.startsWith("<persisted-output>")) {
+    const stdout = string(record(structured)?.stdout)
+    return (
+      (id && telling.thread.spilled.get(id)) ?? (stdout !== undefined && stdout.length > text.length ? stdout : text)
+    )
+  }
+  if (tool !== "Read" || !text.trimEnd().endsWith("</system-reminder>")) return text
+  // Lines of the file have numbers before them, so one that begins with the tag is not the file's.
+  const at = text.lastIndexOf("\n\n<system-reminder>")
+  return at === -1 ? text : text.slice(0, at)
+}
+
+function tellAttachment(raw: RawRecord, message: Draft, telling: Telling): Message | undefined {
+  const attachment = record(raw.attachment)
+  if (!attachment) return undefined
+  switch (attachment.type) {
+    case "queued_command":
+      return telling.queued.has(raw) ? message("user", queuedParts(raw, attachment, telling)) : undefined
+    case "hook_additional_context":
+      return message("user", hookParts(textOf(attachment.content)))
+    case "hook_blocking_error":
+      return message("user", hookParts(string(record(attachment.blockingError)?.blockingError) ?? ""))
+    case "file": {
+      const path = string(attachment.filename)
+      const prompt = telling.messages.findLast((earlier) => earlier.role === "user")
+      if (path !== undefined && prompt) addEffects(prompt, [fileEffect(path, "mentioned")])
+      return undefined
+    }
+    default:
+      if (!ATTACHMENTS.has(String(attachment.type))) telling.unknown(`attachment:${String(attachment.type)}`)
+      return undefined
+  }
+}
+
+function queuedParts(raw: RawRecord, attachment: RawRecord, telling: Telling): Part[] {
+  const { voice } = telling.thread
+  const text = queuedText(attachment)
+  if (isInjected(raw) || isInjected(attachment)) return text.trim() === "" ? [] : [injectedPart(text)]
+  const mode = attachment.commandMode
+  const parts = mode === "bash" ? userParts(`!${text}`, voice) : userParts(text, voice)
+  for (const block of records(attachment.prompt)) {
+    if (block.type === "image" || block.type === "document") parts.push(imagePart(block, voice))
+  }
+  return parts
+}
+
+function hookParts(text: string): Part[] {
+  const short = text.length > MAX_HOOK_TEXT ? `${text.slice(0, MAX_HOOK_TEXT)}…` : text
+  return short.trim() === "" ? [] : [injectedPart(short)]
+}
+
+function tellSystem(raw: RawRecord, message: Draft, telling: Telling): Message | undefined {
+  const subtype = String(raw.subtype)
+  const text = string(raw.content) ?? string(record(raw.error)?.message)
+  if (SILENT_SYSTEM.has(subtype)) return undefined
+  if (subtype === "local_command") return message("user", userParts(text ?? "", telling.thread.voice))
+  if (!TOLD_SYSTEM.has(subtype)) telling.unknown(`system:${subtype}`)
+  return text === undefined ? undefined : message("system", [injectedPart(text)])
+}
+
+function linkPullRequest(raw: RawRecord, telling: Telling): void {
+  const url = string(raw.prUrl)
+  if (url === undefined || telling.pullRequests.has(url)) return
+  telling.pullRequests.add(url)
+  telling.loose.push({ type: "pull_request", url })
+  const latest = telling.messages.findLast((message) => message.role === "assistant")
+  if (latest) takeLoose(latest, telling)
+}
+
+function takeLoose(message: Message, telling: Telling): void {
+  if (telling.looseUsage) message.usage = addUsage(message.usage, telling.looseUsage)
+  telling.looseUsage = undefined
+  if (telling.loose.length === 0) return
+  addEffects(message, telling.loose)
+  telling.loose = []
+}
+
+function addEffects(message: Message, effects: Effect[]): void {
+  message.effects = message.effects ? [...message.effects, ...effects] : [...effects]
+}
+
+function timeOf(raw: RawRecord): { at?: number } {
+  const at = time(raw.timestamp)
+  return at === undefined ? {} : { at }
+}
+
+/** A fork stamps its copies with the record they were copied from; the message is the same. */
+function keyOf(raw: RawRecord, thread: Thread, index: number): string {
+  const original = string(record(raw.forkedFrom)?.messageUuid)
+  if (original !== undefined) return original
+  const uuid = string(raw.uuid)
+  if (uuid !== undefined) return uuid
+  if (raw.type === "queue-operation") {
+    const hash = createHash("sha256").update(textOf(raw.content)).digest("hex")
+    return `queue:${String(raw.timestamp)}:${hash.slice(0, 16)}`
+  }
+  return `${thread.id}:${index}`
+}
+
+function withUniqueKeys(messages: Message[]): Message[] {
+  const seen = new Set<string>()
+  for (const message of messages) {
+    for (let n = 2, key = message.key; seen.has(message.key); n++) message.key = `${key}~${n}`
+    seen.add(message.key)
+  }
+  return messages
+}

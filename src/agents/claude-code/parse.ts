@@ -1,0 +1,265 @@
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Title } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { record, records, string, time } from "../../core/record.ts"
+import type { Parsed, UnitName } from "../kit/connector.ts"
+import { messagesOf, type Thread, type Told } from "./messages.ts"
+import { textOf } from "./text.ts"
+import type { Call } from "./tools.ts"
+
+/** A transcript of its own outranks what a parent's progress records repeat of a subagent. */
+const OWN_FILE = 10
+const INSIDE_PARENT = 5
+const MAX_TITLE = 120
+
+/** Record types that are read, or kept for a later parser; every other one is counted. */
+const KNOWN_TYPES = new Set([
+  "agent-name",
+  "ai-title",
+  "assistant",
+  "attachment",
+  "cost-state",
+  "custom-title",
+  "dex-spilled",
+  "dex-subagent",
+  "last-prompt",
+  "pr-link",
+  "progress",
+  "queue-operation",
+  "relocated",
+  "summary",
+  "system",
+  "user",
+  "worktree-state",
+])
+
+/** The conversations of one transcript: the one it is named for, and the subagents that are told only inside it. */
+export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  const count = (type: string) => unknown.add(type)
+  const name = nameOf(unit.key)
+  const { own, inside, spilled } = sort(all, name, count)
+  const told = messagesOf({ id: name.id, records: own, voice: name.isSubagent ? "agent" : "person", spilled }, count)
+  const conversations = [name.isSubagent ? subagentOf(name, own, told) : mainOf(name, own, told)]
+  for (const [id, thread] of inside) {
+    const side: Thread = { id, records: thread.records, voice: "agent", spilled }
+    conversations.push(insideOf(id, thread, name, told.calls, messagesOf(side, count)))
+  }
+  return {
+    conversations: conversations.filter((conversation) => conversation.messages.length > 0),
+    unknown: unknown.all(),
+  }
+}
+
+type Name = { id: string; isSubagent: boolean; session: string | undefined }
+
+/** `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl`, or the older sibling agent file. */
+function nameOf(key: string): Name {
+  const steps = key.split("/")
+  const stem = steps.at(-1)!.replace(/\.jsonl$/, "")
+  if (!stem.startsWith("agent-")) return { id: stem, isSubagent: false, session: stem }
+  const below = steps.indexOf("subagents")
+  return { id: stem.slice("agent-".length), isSubagent: true, session: below > 0 ? steps[below - 1] : undefined }
+}
+
+type Inside = { records: RawRecord[]; call_id: string | undefined }
+type Sorted = { own: RawRecord[]; inside: Map<string, Inside>; spilled: Map<string, string> }
+
+/** Which conversation each record belongs to. A record that was written twice is taken once. */
+function sort(all: Iterable<RawRecord>, name: Name, unknown: (type: string) => void): Sorted {
+  const seen = new Set<string>()
+  const sorted: Sorted = { own: [], inside: new Map(), spilled: new Map() }
+  const sidechains = new Map<string, string>()
+  for (const raw of all) {
+    const uuid = string(raw.uuid)
+    if (uuid !== undefined) {
+      if (seen.has(uuid)) continue
+      seen.add(uuid)
+    }
+    if (raw.type === "dex-spilled") {
+      sorted.spilled.set(String(raw.tool_use_id), textOf(raw.content))
+      continue
+    }
+    if (!KNOWN_TYPES.has(String(raw.type))) {
+      unknown(raw.type === undefined ? "untyped" : String(raw.type))
+      continue
+    }
+    const data = raw.type === "progress" ? record(raw.data) : undefined
+    if (data && data.type !== "agent_progress" && data.type !== "hook_progress")
+      unknown(`progress:${String(data.type)}`)
+    const agentId = data && string(data.agentId)
+    if (agentId !== undefined) {
+      const thread = insideThread(sorted, agentId)
+      thread.call_id ??= string(raw.parentToolUseID)
+      thread.records.push(...agentRecords(raw, data!, seen))
+    }
+    if (raw.isSidechain === true && !name.isSubagent && uuid !== undefined && !data) {
+      const root = sidechains.get(String(raw.parentUuid)) ?? string(raw.agentId) ?? uuid
+      sidechains.set(uuid, root)
+      insideThread(sorted, root).records.push(raw)
+    } else sorted.own.push(raw)
+  }
+  return sorted
+}
+
+function insideThread({ inside }: Sorted, id: string): Inside {
+  const thread = inside.get(id) ?? { records: [], call_id: undefined }
+  inside.set(id, thread)
+  return thread
+}
+
+/** A subagent's own records as its parent's progress carries them, each once, with the envelope they would have had. */
+function agentRecords(raw: RawRecord, data: RawRecord, seen: Set<string>): RawRecord[] {
+  const { sessionId, cwd, gitBranch, version, entrypoint } = raw
+  const carried = [...records(data.normalizedMessages), record(data.message)]
+  return carried.flatMap((message) => {
+    const uuid = message && string(message.uuid)
+    if (!message || (uuid !== undefined && seen.has(uuid))) return []
+    if (uuid !== undefined) seen.add(uuid)
+    return [{ ...message, sessionId, cwd, gitBranch, version, entrypoint }]
+  })
+}
+
+function mainOf(name: Name, own: RawRecord[], told: Told): Conversation {
+  const facts = factsOf(own)
+  const title = titleOf(own, told)
+  const fork_of = string(own.map((raw) => record(raw.forkedFrom)?.sessionId ?? raw.forkedFrom).find(string))
+  const resume_of = fork_of === undefined ? resumedFrom(own, name.id) : undefined
+  return {
+    id: name.id,
+    kind: facts.isAutomatic ? "automation" : "person",
+    ...(title && { title }),
+    ...facts.said,
+    ...(fork_of !== undefined && fork_of !== name.id && { fork_of }),
+    ...(resume_of !== undefined && { resume_of }),
+    messages: told.messages,
+    authority: OWN_FILE,
+  }
+}
+
+/** 1.0.x copied a resumed conversation into a new file, with its old session id in the copies. */
+function resumedFrom(own: RawRecord[], id: string): string | undefined {
+  const sessions = new Set(own.flatMap((raw) => (raw.uuid !== undefined ? (string(raw.sessionId) ?? []) : [])))
+  if (!sessions.delete(id)) return undefined
+  return [...sessions].at(-1)
+}
+
+function subagentOf(name: Name, own: RawRecord[], told: Told): Conversation {
+  const facts = factsOf(own)
+  const meta = own.findLast((raw) => raw.type === "dex-subagent")
+  const parent = name.session ?? own.map((raw) => string(raw.sessionId)).find((id) => id && !id.startsWith("agent-"))
+  const call_id = string(meta?.toolUseId)
+  const description = string(meta?.description)
+  const title: Title | undefined = description ? { text: short(description), from: "agent" } : titleOf(own, told)
+  return {
+    id: name.id,
+    kind: "subagent",
+    ...(title && { title }),
+    ...facts.said,
+    ...(parent !== undefined && { parent: { id: parent, ...(call_id !== undefined && { call_id }) } }),
+    messages: told.messages,
+    authority: OWN_FILE,
+  }
+}
+
+function insideOf(id: string, thread: Inside, parent: Name, calls: Map<string, Call>, told: Told): Conversation {
+  const call_id = thread.call_id ?? callByPrompt(thread.records, calls)
+  const description = call_id === undefined ? undefined : string(calls.get(call_id)?.input.description)
+  const title: Title | undefined = description ? { text: short(description), from: "agent" } : titleOf([], told)
+  return {
+    id,
+    kind: "subagent",
+    ...(title && { title }),
+    ...factsOf(thread.records).said,
+    // A resumed conversation's copy still names the one that started the subagent.
+    parent: { id: string(thread.records[0]?.sessionId) ?? parent.id, ...(call_id !== undefined && { call_id }) },
+    messages: told.messages,
+    authority: INSIDE_PARENT,
+  }
+}
+
+/** 1.0.x says nowhere which call started a sidechain, but the call holds its prompt. */
+function callByPrompt(side: RawRecord[], calls: Map<string, Call>): string | undefined {
+  const prompt = textOf(record(side.find((raw) => raw.type === "user")?.message)?.content).trim()
+  if (prompt === "") return undefined
+  for (const call of calls.values()) {
+    const asked = string(call.input.prompt)
+    if (asked !== undefined && asked.trim() === prompt) return call.id
+  }
+  return undefined
+}
+
+type Said = Pick<Conversation, "cwds" | "git_branch" | "git_commit" | "agent_version" | "started_at" | "ended_at">
+
+function factsOf(own: RawRecord[]): { said: Said; isAutomatic: boolean } {
+  const cwds = new Set<string>()
+  let git_branch: string | undefined
+  let git_commit: string | undefined
+  let agent_version: string | undefined
+  let first = Number.POSITIVE_INFINITY
+  let last = Number.NEGATIVE_INFINITY
+  let [byScript, byPerson] = [false, false]
+  for (const raw of own) {
+    const worktree = record(raw.worktreeSession)
+    for (const cwd of [raw.cwd, raw.relocatedCwd, worktree?.originalCwd, worktree?.worktreePath]) {
+      if (typeof cwd === "string" && cwd !== "") cwds.add(cwd)
+    }
+    git_branch = string(raw.gitBranch) ?? string(worktree?.worktreeBranch) ?? git_branch
+    git_commit ??= string(worktree?.originalHeadCommit)
+    agent_version = string(raw.version) ?? agent_version
+    if (typeof raw.entrypoint === "string") {
+      if (raw.entrypoint.startsWith("sdk")) byScript = true
+      else byPerson = true
+    }
+    const at = time(raw.timestamp)
+    if (at === undefined) continue
+    if (at < first) first = at
+    if (at > last) last = at
+  }
+  return {
+    said: {
+      cwds: [...cwds],
+      ...(git_branch !== undefined && { git_branch }),
+      ...(git_commit !== undefined && { git_commit }),
+      ...(agent_version !== undefined && { agent_version }),
+      ...(first <= last && { started_at: first, ended_at: last }),
+    },
+    isAutomatic: byScript && !byPerson,
+  }
+}
+
+/** A title that was given last wins over earlier ones of its kind; kinds are ranked. */
+function titleOf(own: RawRecord[], told: Told): Title | undefined {
+  const last = (type: string, field: string) => string(own.findLast((raw) => raw.type === type && raw[field])?.[field])
+  const given = last("custom-title", "customTitle") ?? last("agent-name", "agentName")
+  if (given !== undefined) return { text: short(given), from: "person" }
+  const made = last("ai-title", "aiTitle")
+  if (made !== undefined) return { text: short(made), from: "agent" }
+  const summary = summaryOf(own)
+  if (summary !== undefined) return { text: short(summary), from: "summary" }
+  const prompt = firstPrompt(told)
+  return prompt === undefined ? undefined : { text: prompt, from: "first_prompt" }
+}
+
+/** 2.0.x put summaries of other conversations of the project into a file; only one whose leaf is here is its own. */
+function summaryOf(own: RawRecord[]): string | undefined {
+  const uuids = new Set(own.map((raw) => raw.uuid))
+  const summary = own.findLast((raw) => raw.type === "summary" && raw.leafUuid !== undefined && uuids.has(raw.leafUuid))
+  return string(summary?.summary)
+}
+
+/** The first words of the person; where there are none, of the agent that wrote the prompt; a bare command comes last. */
+function firstPrompt({ messages }: Told): string | undefined {
+  const texts = messages
+    .filter((message) => message.role === "user")
+    .flatMap((message) => message.parts)
+    .flatMap((part) => (part.type === "text" && part.origin !== "injected" ? [part] : []))
+  const words = texts.filter((part) => !/^\/\S+$/.test(part.text))
+  const first = words.find((part) => part.origin === "person") ?? words[0] ?? texts[0]
+  return first && short(first.text)
+}
+
+function short(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim()
+  return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line
+}

@@ -1,0 +1,290 @@
+import type { RawRecord } from "../../core/record.ts"
+import { isRecord, list, parseObject, record, records, string } from "../../core/record.ts"
+import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { textOf } from "./text.ts"
+
+// What is kept of a Claude Code record. Fields are set to undefined instead of deleted: JSON does not write them, and
+// V8 keeps the objects fast.
+
+/** Records that repeat what others hold, or that say nothing about the conversation. */
+const DROPPED_TYPES = new Set([
+  "agent-color",
+  "agent-setting",
+  "api-request",
+  "api-request-blob",
+  "api-request-shape",
+  "atis-latch",
+  "attribution-snapshot",
+  "bridge-session",
+  "content-replacement",
+  "file-history-delta",
+  "file-history-snapshot",
+  "frame-link",
+  "marble-origami-commit",
+  "marble-origami-snapshot",
+  "mode",
+  "permission-mode",
+  "result",
+  "speculation-accept",
+  "started",
+  "tag",
+  "task-summary",
+  "tools-used",
+])
+
+/** Progress that only ticks, and that no other record hangs on. */
+const TICKS = new Set(["bash_progress", "mcp_progress", "query_update", "search_results_received", "waiting_for_task"])
+
+/** System records that matter only as links of the parentUuid chain. */
+const SYSTEM_LINKS = new Set(["stop_hook_summary", "turn_duration", "session_start"])
+
+/** Attachments whose text is kept. Of all others (listings, reminders, copies of files) only short fields are. */
+const TOLD_ATTACHMENTS = new Set(["queued_command", "hook_additional_context", "hook_blocking_error"])
+
+const LONG_LINE = 1_000_000
+const MAX_SHORT_FIELD = 300
+/** A shorter field of a tool's structured result is not worth the search for its double. */
+const MIN_DOUBLE = 64
+
+const TICK_MARK = '"type":"progress","data":'
+const TYPE_MARK = '{"type":"'
+
+/**
+ * False for a line that `strip` would drop. Looks only at what cannot be inside a string, where quotes are escaped, and
+ * never judges a line that may hold a second record: inside one compact record `{"` follows `:`, `[` or `,`.
+ */
+export function wanted(line: string): boolean {
+  if (line.startsWith(TYPE_MARK)) {
+    const type = line.slice(TYPE_MARK.length, line.indexOf('"', TYPE_MARK.length))
+    return !(DROPPED_TYPES.has(type) && line.endsWith("}") && !/[^:[,]\{"/.test(line))
+  }
+  const brace = line.indexOf("{", 1)
+  if (!line.startsWith(TICK_MARK, brace - TICK_MARK.length) || !line.startsWith(TYPE_MARK, brace)) return true
+  const kind = line.slice(brace + TYPE_MARK.length, line.indexOf('"', brace + TYPE_MARK.length))
+  return !(TICKS.has(kind) && line.endsWith("}") && line.indexOf('{"', brace + 1) === -1)
+}
+
+const ORIGINAL_MARK = '"originalFile":"'
+const CUT = "[dex: cut]"
+
+/** The copy of the whole file in an edit's result is a quarter of all bytes: the parser is spared it. */
+export function parseLine(line: string): RawRecord | undefined {
+  const key = line.indexOf(ORIGINAL_MARK)
+  if (key !== -1) {
+    const from = key + ORIGINAL_MARK.length
+    const cut = parseObject(line.slice(0, from) + CUT + line.slice(endOfString(line, from)))
+    if (record(cut?.toolUseResult)?.originalFile === CUT) return cut // else the field was another one
+  }
+  return parseObject(line)
+}
+
+function endOfString(line: string, from: number): number {
+  for (let quote = line.indexOf('"', from); quote !== -1; quote = line.indexOf('"', quote + 1)) {
+    let backslashes = 0
+    while (line.charCodeAt(quote - 1 - backslashes) === 92) backslashes++
+    if (backslashes % 2 === 0) return quote
+  }
+  return line.length
+}
+
+/** `chars` is the length of the line: only a long one can hold a text that must be cut. */
+export function strip(raw: RawRecord, chars: number): RawRecord | undefined {
+  const kept = stripByType(raw)
+  return kept && chars > LONG_LINE ? withoutBulk(kept) : kept
+}
+
+function stripByType(raw: RawRecord): RawRecord | undefined {
+  switch (raw.type) {
+    case "user":
+    case "assistant":
+      stripMessage(raw)
+      return raw
+    case "progress":
+      return stripProgress(raw)
+    case "system":
+      return stripSystem(raw)
+    case "attachment":
+      return stripAttachment(raw)
+    case "last-prompt":
+      drop(raw, ["lastPrompt"])
+      return raw
+    default:
+      return typeof raw.type === "string" && DROPPED_TYPES.has(raw.type) ? undefined : raw
+  }
+}
+
+const ENVELOPE_BULK = ["userType", "slug", "requestId", "todos", "thinkingMetadata", "imagePasteIds", "turnPosition"]
+const MESSAGE_BULK = ["type", "role", "stop_sequence", "stop_details", "container", "context_management", "diagnostics"]
+
+/** In place; also for the messages that progress records carry. */
+function stripMessage(raw: RawRecord): void {
+  drop(raw, ENVELOPE_BULK)
+  if (raw.planContent !== undefined) raw.planContent = true // the text holds the plan itself
+  const message = record(raw.message)
+  if (!message) return
+  drop(message, MESSAGE_BULK)
+  if (message.stop_reason === null) message.stop_reason = undefined
+  const usage = record(message.usage)
+  if (usage) message.usage = stripUsage(usage)
+  const text = stripBlocks(message.content)
+  if (raw.toolUseResult !== undefined) raw.toolUseResult = stripToolResult(raw.toolUseResult, text)
+}
+
+/** Without zeros and empty fields. All others stay: what an answer cost cannot be asked again once the file is gone. */
+function stripUsage(usage: RawRecord): RawRecord {
+  const kept: RawRecord = {}
+  for (const field in usage) {
+    const value = usage[field]
+    const stripped = isRecord(value) ? stripUsage(value) : value
+    if (stripped && !(typeof stripped === "object" && Object.keys(stripped).length === 0)) kept[field] = stripped
+  }
+  return kept
+}
+
+/** Strips the blocks in place. Returns the text of their tool results. */
+function stripBlocks(content: unknown): string {
+  let text = ""
+  for (const block of list(content)) {
+    if (!isRecord(block)) continue
+    switch (block.type) {
+      case "thinking":
+        drop(block, ["signature"])
+        break
+      case "redacted_thinking":
+        drop(block, ["data"])
+        break
+      case "tool_use":
+        drop(block, ["caller"])
+        break
+      case "image":
+      case "document":
+        stripBytes(block)
+        break
+      case "tool_result": {
+        for (const inner of records(block.content)) if (inner.source !== undefined) stripBytes(inner)
+        const own = textOf(block.content)
+        text = text === "" ? own : `${text}\n${own}`
+      }
+    }
+  }
+  return text
+}
+
+/** Replaces the bytes of an image or a document by what they were. */
+function stripBytes(block: RawRecord): void {
+  const source = record(block.source)
+  const data = source && string(source.data)
+  if (!source || data === undefined) return
+  const encoding = source.type === "text" ? "utf8" : "base64"
+  block.source = { type: source.type, ...digestOf(Buffer.from(data, encoding), string(source.media_type)) }
+}
+
+/** A tool's structured result without what the tool_result text, or the call's input, already holds. */
+function stripToolResult(result: unknown, text: string): unknown {
+  if (typeof result === "string") return text.includes(result.replace(/^Error: /, "")) ? undefined : result
+  if (Array.isArray(result)) {
+    const told = result.every((block) => isRecord(block) && text.includes(string(block.text) ?? ""))
+    if (told) return undefined
+    for (const block of records(result)) stripBytes(block)
+    return result
+  }
+  if (!isRecord(result)) return result
+  drop(result, ["originalFile", "oldTodos", "newTodos", "prompt"])
+  if (isRecord(result.usage)) result.usage = stripUsage(result.usage)
+  if (Array.isArray(result.structuredPatch) && result.userModified !== true) {
+    drop(result, ["oldString", "newString", "edits", "content"]) // as in the input of the call
+  }
+  if (result.isImage === true) drop(result, ["stdout"])
+  dropDoubles(result, text)
+  const file = record(result.file)
+  if (file) {
+    drop(file, ["base64"])
+    // The text shows the same lines with their numbers, so it is longer.
+    if (typeof file.content === "string" && file.content.length <= text.length) drop(file, ["content"])
+  }
+  const task = record(result.task)
+  if (task) dropDoubles(task, text)
+  return result
+}
+
+function dropDoubles(fields: RawRecord, text: string): void {
+  for (const key in fields) {
+    const value = fields[key]
+    if (typeof value === "string") {
+      if (value.length >= MIN_DOUBLE && text.includes(value.trim())) fields[key] = undefined
+    } else if (Array.isArray(value) && value.length > 0 && key !== "structuredPatch") {
+      const told = value.every((item) => {
+        const own = typeof item === "string" ? item : isRecord(item) ? string(item.text) : undefined
+        return own !== undefined && text.includes(own)
+      })
+      if (told) fields[key] = undefined
+    }
+  }
+}
+
+/** A subagent's own messages are kept; hooks' ticks as links of the parentUuid chain; other ticks not at all. */
+function stripProgress(raw: RawRecord): RawRecord | undefined {
+  const data = record(raw.data)
+  const kind = data?.type
+  if (data && kind === "agent_progress") {
+    drop(raw, ENVELOPE_BULK)
+    const message = record(data.message)
+    if (message) stripMessage(message)
+    raw.data = { type: kind, agentId: data.agentId, message, ...onlyNormalized(data.normalizedMessages) }
+    return raw
+  }
+  if (typeof kind === "string" && TICKS.has(kind)) return undefined
+  return { type: raw.type, uuid: raw.uuid, parentUuid: raw.parentUuid, data: { type: kind } }
+}
+
+/**
+ * Some builds put what a subagent says between its tool calls only here, and repeat it with every later record. Its tool
+ * calls and their results have progress records of their own.
+ */
+function onlyNormalized(messages: unknown): RawRecord {
+  const said = records(messages).filter((message) => {
+    const blocks = records(record(message.message)?.content)
+    return message.type === "assistant" && blocks.some((block) => block.type === "text" || block.type === "thinking")
+  })
+  for (const message of said) stripMessage(message)
+  return said.length > 0 ? { normalizedMessages: said } : {}
+}
+
+function stripSystem(raw: RawRecord): RawRecord {
+  if (typeof raw.subtype === "string" && SYSTEM_LINKS.has(raw.subtype)) {
+    return {
+      type: raw.type,
+      subtype: raw.subtype,
+      uuid: raw.uuid,
+      parentUuid: raw.parentUuid,
+      timestamp: raw.timestamp,
+    }
+  }
+  drop(raw, ENVELOPE_BULK)
+  const error = record(raw.error)
+  if (error) drop(error, ["headers", "rateLimits"])
+  return raw
+}
+
+function stripAttachment(raw: RawRecord): RawRecord {
+  drop(raw, ENVELOPE_BULK)
+  drop(raw, ["rendered", "renderedRole"])
+  const attachment = record(raw.attachment)
+  if (!attachment) return raw
+  if (typeof attachment.type === "string" && TOLD_ATTACHMENTS.has(attachment.type)) stripBlocks(attachment.prompt)
+  else raw.attachment = shortFields(attachment)
+  return raw
+}
+
+function shortFields(fields: RawRecord): RawRecord {
+  const short: RawRecord = {}
+  for (const key in fields) {
+    const value = fields[key]
+    if (typeof value === "string" ? value.length <= MAX_SHORT_FIELD : typeof value !== "object") short[key] = value
+  }
+  return short
+}
+
+function drop(fields: RawRecord, keys: readonly string[]): void {
+  for (const key of keys) if (fields[key] !== undefined) fields[key] = undefined
+}

@@ -1,0 +1,60 @@
+import { join } from "node:path"
+import type { Machine } from "../kit/connector.ts"
+import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "../kit/proactive-hooks.ts"
+import { claudeCodeAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
+import { skill } from "../kit/skill.ts"
+import { hookStart, serverStart, shellStart } from "../kit/start.ts"
+import { syncHook } from "../kit/sync-hook.ts"
+import type { Wiring } from "../kit/wiring.ts"
+
+/** A session's start is also its resumption, and what follows `/clear` and a compaction. */
+export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "UserPromptSubmit" },
+  { event: "PreToolUse", tools: "Read|Edit|Write|MultiEdit" },
+  { event: "PostToolUseFailure", tools: "Bash" },
+  { event: "SubagentStart" },
+]
+
+export const claudeCode: Wiring = {
+  signs: (machine) => ({ paths: [folder(machine), settings(machine)], program: "claude" }),
+  wanted: (machine, bin) => [
+    {
+      path: settings(machine),
+      additions: [
+        {
+          type: "property",
+          path: ["mcpServers", "dex"],
+          value: { type: "stdio", ...serverStart(bin), env: {} },
+        },
+      ],
+    },
+    {
+      path: join(folder(machine), "settings.json"),
+      additions: [
+        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "program")),
+        ...proactiveHooks("claude_code", CLAUDE_CODE_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "program"),
+      ],
+    },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      additions: [
+        claudeCodeAgent(shellStart(bin), {
+          server: "mcp__dex",
+          ...(bin.guard !== undefined && { guard: hookStart(bin.guard, [], bin, "program") }),
+        }),
+      ],
+      is: "subagent",
+    },
+  ],
+}
+
+function folder({ home, env }: Machine): string {
+  return env.CLAUDE_CONFIG_DIR || join(home, ".claude")
+}
+
+/** User scope: servers stand beside the folder, or in it where CLAUDE_CONFIG_DIR names one. */
+function settings({ home, env }: Machine): string {
+  return join(env.CLAUDE_CONFIG_DIR || home, ".claude.json")
+}

@@ -1,0 +1,14 @@
+import type { Agent } from "../agent.ts"
+import { threadOfCall } from "./thread-of-call.ts"
+
+export const codex: Agent = {
+  source: "codex",
+  name: "Codex",
+  connector: async () => (await import("./connector.ts")).codex,
+  resume: (id) => ["codex", "resume", id],
+  open: ["codex"],
+  session: { variable: "CODEX_THREAD_ID", inCall: threadOfCall },
+  printedMarks: ["function_call_output", "custom_tool_call_output"],
+  hooks: async () => (await import("./hooks.ts")).codexHooks,
+  wiring: async () => (await import("./wiring.ts")).codex,
+}

@@ -1,0 +1,237 @@
+import { createHash } from "node:crypto"
+import type { Dirent } from "node:fs"
+import { join } from "node:path"
+import { messageOf } from "../../core/error.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { parseObject, record, records, string } from "../../core/record.ts"
+import { isFolder } from "../../files/look-at.ts"
+import type { Connector, Cursor, Machine, Reading, Scratch, Seen, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { columnsOf, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
+import { readJsonFile } from "../kit/json-file.ts"
+import { readJsonl } from "../kit/jsonl.ts"
+import { decompressZstd } from "../kit/zstd.ts"
+import { parseRollout } from "./parse.ts"
+import { stripRecord } from "./strip.ts"
+
+/** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
+export const codex: Connector = {
+  source: "codex",
+  version: 3,
+  roots,
+  discover,
+  watched,
+  read,
+  parse: parseRollout,
+  identify,
+}
+
+/** What Codex knows of a thread beside its rollout. Kept as the record that the unit begins with. */
+export type Thread = { type: "dex-thread"; name?: string; title?: string; parent?: string }
+
+type CodexUnit = Unit & { thread?: Thread }
+
+const ROLLOUT = /^(rollout-.+?)\.(jsonl|jsonl\.zst|json)$/
+/** Of two files of one thread the first kind wins: a resumed thread is unpacked beside its old compressed file. */
+const PREFERENCE = ["jsonl", "jsonl.zst", "json"]
+const MAX_INDEX_BYTES = 64 << 20
+/** How much larger a compressed rollout is when it is read: ten to thirty times, and text that repeats itself more. */
+const PACKED = 30
+/** sessions/YYYY/MM/DD */
+const MAX_FOLDERS = 3
+
+function roots({ home, env }: Machine): string[] {
+  return [env.CODEX_HOME || join(home, ".codex")]
+}
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: join(root, "sessions"), depth: MAX_FOLDERS },
+    { folder: join(root, "archived_sessions"), depth: MAX_FOLDERS },
+    { folder: root, depth: 0, files: /^(session_index\.jsonl|state_\d+\.sqlite(-wal)?)$/ },
+  ]
+}
+
+function* discover(root: string, _seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable> {
+  const threads = new Map<string, Thread>()
+  const problems: Unreadable[] = []
+  addIndex(threads, join(root, "session_index.jsonl"), problems)
+  addState(threads, root, problems, scratch)
+
+  const found = new Map<string, { kind: string; unit: CodexUnit }>()
+  for (const folder of ["sessions", "archived_sessions"]) {
+    for (const file of rolloutsIn(join(root, folder), MAX_FOLDERS, problems)) {
+      const known = found.get(file.unit.key)
+      if (!known || isBetter(file, known)) found.set(file.unit.key, file)
+    }
+  }
+  yield* problems
+  for (const { unit } of found.values()) {
+    const thread = threads.get(threadOf(unit.key) ?? "")
+    yield thread ? { ...unit, thread, stamp: `${unit.stamp}:${fingerprint(thread)}` } : unit
+  }
+}
+
+type Rollout = { kind: string; unit: CodexUnit }
+
+function isBetter(file: Rollout, than: Rollout): boolean {
+  const [mine, theirs] = [PREFERENCE.indexOf(file.kind), PREFERENCE.indexOf(than.kind)]
+  return mine === theirs ? file.unit.modifiedAt > than.unit.modifiedAt : mine < theirs
+}
+
+function* rolloutsIn(folder: string, depth: number, problems: Unreadable[]): Iterable<Rollout> {
+  for (const entry of entriesOf(folder, (problem) => problems.push(problem))) {
+    const path = join(folder, entry.name)
+    const name = ROLLOUT.exec(entry.name)
+    if (!name) {
+      if (depth > 0 && leadsToFolder(entry, path)) yield* rolloutsIn(path, depth - 1, problems)
+      continue
+    }
+    const stat = fileAt(path, (problem) => problems.push(problem))
+    if (!stat) continue
+    yield {
+      kind: name[2]!,
+      unit: {
+        key: name[1]!,
+        path,
+        stamp: `${stat.size}:${stat.mtimeMs}`,
+        bytes: name[2] === "jsonl.zst" ? stat.size * PACKED : stat.size,
+        modifiedAt: stat.mtimeMs,
+        bornAt: stat.birthtimeMs || stat.mtimeMs,
+      },
+    }
+  }
+}
+
+function leadsToFolder(entry: Dirent, path: string): boolean {
+  return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
+}
+
+/** `rollout-<time>-<thread>` or, for a thread that was reverted, `rollout-<time>-<thread>_<rollout>`. */
+function threadOf(stem: string): string | undefined {
+  return /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:_[0-9a-f-]+)?$/.exec(stem)?.[1]
+}
+
+/** Appended to at every renaming by older builds, so the last line about a thread holds. */
+function addIndex(threads: Map<string, Thread>, path: string, problems: Unreadable[]): void {
+  const text = textAt(path, MAX_INDEX_BYTES, (problem) => problems.push(problem))
+  for (const line of text?.split("\n") ?? []) {
+    const entry = parseObject(line)
+    const id = string(entry?.id)
+    const name = string(entry?.thread_name)
+    if (id && name) threads.set(id, { type: "dex-thread", name })
+  }
+}
+
+/** `state_<N>.sqlite`: the number rises with the schema, and the older files stay behind. */
+function addState(threads: Map<string, Thread>, root: string, problems: Unreadable[], scratch?: Scratch): void {
+  const numbers = entriesOf(root, (problem) => problems.push(problem)).flatMap(({ name }) => {
+    const number = /^state_(\d{1,6})\.sqlite$/.exec(name)?.[1]
+    return number === undefined ? [] : [Number(number)]
+  })
+  if (numbers.length === 0) return
+  const path = join(root, `state_${Math.max(...numbers)}.sqlite`)
+  try {
+    for (const [id, thread] of withForeignDatabase(path, readThreads, scratch)) {
+      threads.set(id, { ...threads.get(id), ...thread })
+    }
+  } catch (error) {
+    problems.push({ unreadable: messageOf(error), path })
+  }
+}
+
+function readThreads(db: ForeignDatabase): Map<string, Thread> {
+  const threads = new Map<string, Thread>()
+  const has = columnsOf(db, "threads")
+  if (has.has("id")) {
+    const columns = ["id", "name", "title", "first_user_message", "preview"].filter((column) => has.has(column))
+    for (const row of db.all(`select ${columns.join(", ")} from threads`)) {
+      const name = string(row.name)
+      const title = string(row.title)
+      const isPrompt = title === row.first_user_message || title === row.preview
+      threads.set(String(row.id), {
+        type: "dex-thread",
+        ...(name && { name }),
+        ...(title && !isPrompt && { title }),
+      })
+    }
+  }
+  if (columnsOf(db, "thread_spawn_edges").size > 0) {
+    for (const row of db.all("select parent_thread_id, child_thread_id from thread_spawn_edges")) {
+      const child = String(row.child_thread_id)
+      threads.set(child, { type: "dex-thread", ...threads.get(child), parent: String(row.parent_thread_id) })
+    }
+  }
+  for (const [id, thread] of threads) if (!thread.name && !thread.title && !thread.parent) threads.delete(id)
+  return threads
+}
+
+function read(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Reading | Promise<Reading> {
+  if (unit.path.endsWith(".zst")) return readCompressed(unit, after, scratch)
+  if (unit.path.endsWith(".json")) return withThread(readJsonFile(unit.path, after, recordsOfFirstFormat), unit, after)
+  return withThread(readJsonl(unit.path, after, { strip: stripRecord }), unit, after)
+}
+
+/** The cursor counts decompressed bytes, so that a thread is read on from where its plain file was left. */
+async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Promise<Reading> {
+  const { path, problem, remove } = await decompressZstd(unit.path, scratch)
+  const damage = problem === undefined ? [] : [{ reason: problem, where: "whole file" }]
+  if (path === undefined) {
+    remove()
+    const cursor = after ?? { offset: 0, crc: 0 }
+    return { mode: "append", records: [], end: () => ({ cursor, skipped: damage, pending: false }) }
+  }
+  // nobody writes to a compressed file any more: its last line is whole, newline or not
+  const inner = readJsonl(path, after, { strip: stripRecord, now: Number.MAX_SAFE_INTEGER })
+  function* untilRemoved(): Generator<RawRecord> {
+    try {
+      yield* inner.records
+    } finally {
+      remove()
+    }
+  }
+  const end = () => {
+    remove()
+    const ended = inner.end()
+    return { ...ended, skipped: [...damage, ...ended.skipped] }
+  }
+  return withThread({ mode: inner.mode, records: untilRemoved(), end }, unit, after)
+}
+
+/** Puts what is known of the thread before its records, unless the cursor says that it was read already. */
+function withThread(reading: Reading, { thread }: CodexUnit, after?: Cursor): Reading {
+  const known = reading.mode === "append" ? string(after?.thread) : undefined
+  const now = thread ? fingerprint(thread) : known
+  function* records(): Generator<RawRecord> {
+    if (thread && now !== known) yield thread
+    yield* reading.records
+  }
+  return {
+    mode: reading.mode,
+    records: records(),
+    end: () => {
+      const ended = reading.end()
+      return now === undefined ? ended : { ...ended, cursor: { ...ended.cursor, thread: now } }
+    },
+  }
+}
+
+/** The first releases wrote one JSON object: `{session, items}`. */
+function* recordsOfFirstFormat(whole: RawRecord): Generator<RawRecord> {
+  for (const item of [record(whole.session) ?? {}, ...records(whole.items)]) {
+    const stripped = stripRecord(item)
+    if (stripped) yield stripped
+  }
+}
+
+function fingerprint(thread: Thread): string {
+  return createHash("sha256").update(JSON.stringify(thread)).digest("hex").slice(0, 16)
+}
+
+/** A file that is rewritten from the older history mode to the newer one gets ordinals; the record is the same. */
+function identify(raw: RawRecord): string {
+  if (raw.type === "dex-thread") return raw.type
+  return createHash("sha256")
+    .update(JSON.stringify({ ...raw, ordinal: undefined }))
+    .digest("hex")
+}

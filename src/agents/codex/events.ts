@@ -1,0 +1,208 @@
+import type { Part } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { list, number, record, records, string } from "../../core/record.ts"
+import { addUsage } from "../../core/usage.ts"
+import { commandOf, readsOf } from "./calls.ts"
+import { contentParts, textPart, thinking, usageOf, usageSince } from "./parts.ts"
+import { splitPrompt } from "./prompt.ts"
+import { add, callOf, count, type Rollout, speakerOf, wasSaid } from "./rollout.ts"
+
+/** Told by response items as well, or of the harness and not of the conversation. */
+const QUIET = new Set([
+  "collab_agent_interaction_end",
+  "collab_agent_spawn_end",
+  "collab_close_end",
+  "collab_resume_end",
+  "collab_waiting_end",
+  "context_compacted",
+  "dynamic_tool_call_request",
+  "entered_review_mode",
+  "exited_review_mode",
+  "guardian_assessment",
+  "image_generation_end",
+  "sub_agent_activity",
+  "task_complete",
+  "thread_goal_updated",
+  "thread_settings_applied",
+  "turn_aborted",
+  "turn_complete",
+  "undo_completed",
+  "view_image_tool_call",
+  "warning",
+])
+
+const QUIET_ITEMS = new Set([
+  "CollabAgentToolCall",
+  "ContextCompaction",
+  "DynamicToolCall",
+  "EnteredReviewMode",
+  "ExitedReviewMode",
+  "HookPrompt",
+  "ImageGeneration",
+  "ImageView",
+  "Sleep",
+  "SubAgentActivity",
+])
+
+/** `event_msg`: what the harness told its screen. */
+export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): void {
+  const id = string(payload.call_id)
+  switch (payload.type) {
+    case "task_started":
+    case "turn_started":
+      rollout.turn = string(payload.turn_id) ?? rollout.turn
+      break
+    case "token_count":
+      takeTokens(rollout, payload)
+      break
+    case "thread_rolled_back":
+      rollout.entries.push({ turns: number(payload.num_turns) ?? 0 })
+      break
+    case "thread_name_updated":
+      // a fork has its parent's namings as well
+      if ((payload.thread_id ?? rollout.meta?.id) === rollout.meta?.id) rollout.name = string(payload.thread_name)
+      break
+    case "user_message":
+      addPrompt(rollout, [{ text: payload.message }], payload, at)
+      break
+    case "agent_message":
+      add(rollout, "assistant", textPart(payload.message, "agent"), { payload, at, kind: "reply", isStandIn: true })
+      break
+    case "agent_reasoning":
+    case "agent_reasoning_raw_content":
+      add(rollout, "assistant", thinking(string(payload.text)), { payload, at, kind: "thinking", isStandIn: true })
+      break
+    case "error":
+    case "stream_error": {
+      const text = string(payload.message) ?? record(payload.error)?.message
+      add(rollout, "system", textPart(text, "local_tool"), { payload, at })
+      break
+    }
+    case "exec_command_end":
+      noteCommand(rollout, id, payload)
+      break
+    case "patch_apply_end":
+      noteChanges(rollout, id, payload.changes, payload.success === false)
+      break
+    case "mcp_tool_call_end":
+      noteRemote(rollout, id, payload)
+      break
+    case "dynamic_tool_call_response":
+      if (payload.success === false) callOf(rollout, id).failed = true
+      break
+    case "web_search_end":
+      takeSearch(rollout, id, payload, at)
+      break
+    case "item_completed":
+      takeCompleted(rollout, record(payload.item) ?? {}, payload, at)
+      break
+    default:
+      if (!QUIET.has(String(payload.type))) count(rollout, `event_msg/${payload.type}`)
+  }
+}
+
+function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?: number): void {
+  const id = string(item.id)
+  const payload = { id, turn_id: event.turn_id }
+  switch (item.type) {
+    case "UserMessage":
+      addPrompt(rollout, records(item.content), payload, at)
+      break
+    case "AgentMessage": {
+      const parts = records(item.content).flatMap((piece) => textPart(piece.text, "agent"))
+      addStandIn(rollout, parts, "reply", payload, at)
+      break
+    }
+    case "Reasoning": {
+      const texts = [...list(item.summary_text), ...list(item.raw_content)].flatMap((text) => string(text) ?? [])
+      addStandIn(rollout, thinking(texts.join("\n\n")), "thinking", payload, at)
+      break
+    }
+    case "Plan": {
+      const text = string(item.text)
+      if (text && !wasSaid(rollout, text)) add(rollout, "assistant", textPart(text, "agent"), { payload, at })
+      break
+    }
+    case "CommandExecution":
+      noteCommand(rollout, id, item)
+      break
+    case "FileChange":
+      noteChanges(rollout, id, item.changes, item.status === "failed" || item.status === "declined")
+      break
+    case "McpToolCall":
+      noteRemote(rollout, id, item)
+      break
+    case "WebSearch":
+    case "Extension":
+      takeSearch(rollout, id, item, at)
+      break
+    default:
+      if (!QUIET_ITEMS.has(String(item.type))) count(rollout, `event_msg/item_completed/${item.type}`)
+  }
+}
+
+function addPrompt(rollout: Rollout, content: RawRecord[], payload: RawRecord, at?: number): void {
+  const speaker = speakerOf(rollout, payload)
+  const parts = content.flatMap((piece) => contentParts(piece, splitPrompt, speaker))
+  const startsTurn = parts.some(({ origin }) => origin === speaker)
+  add(rollout, "user", parts, { payload: own(payload), at, kind: "prompt", isStandIn: true, startsTurn })
+}
+
+function addStandIn(
+  rollout: Rollout,
+  parts: Part[],
+  kind: "reply" | "thinking",
+  payload: RawRecord,
+  at?: number,
+): void {
+  add(rollout, "assistant", parts, { payload: own(payload), at, kind, isStandIn: true })
+}
+
+/** A completed item has the id of the response item that it repeats: the stand-in must not take that key. */
+function own(payload: RawRecord): RawRecord {
+  return payload.id === undefined ? payload : { ...payload, id: `${payload.id}:event` }
+}
+
+/** Counts arrive after each model call, and again, unchanged, whenever limits are refreshed. */
+function takeTokens(rollout: Rollout, payload: RawRecord): void {
+  const info = record(payload.info) ?? payload
+  const total = record(info.total_token_usage)
+  const isRepeat = total !== undefined && JSON.stringify(total) === JSON.stringify(rollout.lastTotal)
+  const usage = usageOf(record(info.last_token_usage)) ?? usageSince(usageOf(total), usageOf(rollout.lastTotal))
+  if (total) rollout.lastTotal = total
+  if (!usage || isRepeat) return
+  rollout.sawTokenCount = true
+  if (rollout.lastReply) rollout.lastReply.usage = addUsage(rollout.lastReply.usage, usage)
+}
+
+/** The response item holds only the question; what the web answered is told here. */
+function takeSearch(rollout: Rollout, id: string | undefined, told: RawRecord, at?: number): void {
+  const text = records(told.results)
+    .map((hit) => [hit.title, hit.url, hit.snippet].flatMap((line) => string(line) ?? []).join("\n"))
+    .filter((hit) => hit !== "")
+    .join("\n\n")
+  if (text === "") return
+  const about = id === undefined ? {} : { call_id: id }
+  const part: Part = { type: "tool_result", text, origin: "web", tool: "web_search", ...about, is_error: false }
+  add(rollout, "tool", [part], { payload: { id: id && `${id}:results` }, at })
+}
+
+function noteCommand(rollout: Rollout, id: string | undefined, told: RawRecord): void {
+  const call = callOf(rollout, id)
+  call.exitStatus = number(told.exit_code) ?? call.exitStatus
+  // what is typed into a running command is told with that command again
+  if (told.source !== "unified_exec_interaction") call.command ??= commandOf(told.command)
+  call.reads.push(...readsOf(told.parsed_cmd).filter((path) => !call.reads.includes(path)))
+}
+
+function noteChanges(rollout: Rollout, id: string | undefined, changes: unknown, failed: boolean): void {
+  const call = callOf(rollout, id)
+  if (failed) call.failed = true
+  call.changes = record(changes) ?? call.changes
+}
+
+function noteRemote(rollout: Rollout, id: string | undefined, told: RawRecord): void {
+  const call = callOf(rollout, id)
+  call.isRemote = true
+  if (record(told.result)?.isError === true) call.failed = true
+}

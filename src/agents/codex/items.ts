@@ -1,0 +1,151 @@
+import type { Part } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { list, parseObject, record, records, string } from "../../core/record.ts"
+import { describeCall, outputOf } from "./calls.ts"
+import { allInjected, contentParts, imagePart, reasoningText, textOf, textPart, thinking, wholeText } from "./parts.ts"
+import { splitPrompt, splitRequest } from "./prompt.ts"
+import { add, addCwd, callOf, count, type Rollout, speakerOf } from "./rollout.ts"
+
+type ResultPart = Extract<Part, { type: "tool_result" }>
+
+/** Encrypted, or the harness's own bookkeeping. */
+const QUIET = new Set([
+  "additional_tools",
+  "compaction",
+  "compaction_summary",
+  "compaction_trigger",
+  "context_compaction",
+  "ghost_snapshot",
+])
+
+/** `response_item`: what went to the model and came from it. The authority for what was said. */
+export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
+  switch (payload.type) {
+    case "message":
+      takeMessage(rollout, payload, at, ordinal)
+      break
+    case "reasoning":
+      add(rollout, "assistant", thinking(reasoningText(payload)), { payload, at, kind: "thinking" })
+      break
+    case "function_call": {
+      const input = typeof payload.arguments === "string" ? payload.arguments : json(payload.arguments)
+      addCall(rollout, payload, at, toolName(payload), input, parseObject(input))
+      break
+    }
+    case "custom_tool_call":
+      addCall(rollout, payload, at, toolName(payload), string(payload.input) ?? "")
+      break
+    case "local_shell_call":
+      addCall(rollout, payload, at, "local_shell", json(payload.action), record(payload.action))
+      break
+    case "tool_search_call":
+      addCall(rollout, payload, at, "tool_search", json(payload.arguments))
+      break
+    case "web_search_call":
+      addCall(rollout, payload, at, "web_search", json(payload.action))
+      break
+    case "function_call_output":
+    case "custom_tool_call_output":
+      addResult(rollout, payload, at, payload.output)
+      break
+    case "tool_search_output":
+      addResult(rollout, payload, at, list(payload.tools).map(String).join("\n"))
+      break
+    case "image_generation_call": {
+      const prompt = string(payload.revised_prompt) ?? ""
+      const call: Part = { type: "tool_call", text: prompt, origin: "agent", tool: "image_generation" }
+      add(rollout, "assistant", [call, imagePart(payload.result, "agent")], { payload, at })
+      break
+    }
+    case "agent_message":
+      add(rollout, "user", letterParts(payload), { payload, at, kind: "letter" })
+      break
+    default:
+      if (!QUIET.has(String(payload.type))) count(rollout, `response_item/${payload.type}`)
+  }
+}
+
+function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
+  const content = typeof payload.content === "string" ? [{ text: payload.content }] : records(payload.content)
+  if (payload.role === "assistant") {
+    const parts = content.flatMap((piece) => contentParts(piece, wholeText, "agent"))
+    add(rollout, "assistant", parts, { payload, at, kind: "reply" })
+    return
+  }
+  if (payload.role !== "user") {
+    const parts = content.flatMap((piece) => contentParts(piece, allInjected, "injected"))
+    add(rollout, "system", parts, { payload, at })
+    return
+  }
+  const speaker = speakerOf(rollout, payload, ordinal)
+  const about = record(payload.internal_chat_message_metadata_passthrough)
+  const kinds = list(about?.content_item_kinds)
+  const notes = list(about?.content_item_metadata)
+  const parts = content.flatMap((piece, i) => {
+    const kind = string(kinds[i])
+    if (kind === undefined || kind === "unknown") return contentParts(piece, splitPrompt, speaker)
+    const typed = kind.startsWith("user.") || record(record(notes[i])?.provenance)?.type === "user"
+    return contentParts(piece, typed ? splitRequest : allInjected, typed ? speaker : "injected")
+  })
+  if (rollout.cwds.length === 0) noteFolder(rollout, parts)
+  const startsTurn = parts.some(({ origin }) => origin === speaker)
+  add(rollout, "user", parts, { payload, at, kind: startsTurn ? "prompt" : undefined, startsTurn })
+}
+
+/** The oldest files name the working directory only in the text that was put before the first prompt. */
+function noteFolder(rollout: Rollout, parts: Part[]): void {
+  for (const part of parts) {
+    if (part.origin !== "injected") continue
+    const named = /<cwd>([^<\n]{1,4000})<\/cwd>|^(?:- )?Current working directory: (.{1,4000})$/m.exec(part.text)
+    addCwd(rollout, named?.[1] ?? named?.[2])
+  }
+}
+
+function addCall(
+  rollout: Rollout,
+  payload: RawRecord,
+  at: number | undefined,
+  tool: string,
+  input: string,
+  args?: RawRecord,
+) {
+  const id = string(payload.call_id) ?? string(payload.id)
+  const part: Part = { type: "tool_call", text: input, origin: "agent", tool, ...(id && { call_id: id }) }
+  const message = add(rollout, "assistant", [part], { payload: { ...payload, id: payload.id ?? payload.call_id }, at })
+  if (!message || !id) return
+  const call = callOf(rollout, id)
+  call.message = message
+  describeCall(call, tool, input, args)
+}
+
+function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined, output: unknown): void {
+  const { text, exitStatus, failed, images } = outputOf(output)
+  const id = string(payload.call_id)
+  const about = id === undefined ? {} : { call_id: id }
+  const result: ResultPart = { type: "tool_result", text, origin: "local_tool", ...about, is_error: false }
+  const parts = [result, ...images.map((image) => imagePart(image.image_url, "local_tool"))]
+  const key = string(payload.id) ?? (id && `${id}:output`)
+  if (!add(rollout, "tool", parts, { payload: { ...payload, id: key }, at })) return
+  const call = callOf(rollout, id)
+  call.result ??= result
+  call.exitStatus ??= exitStatus
+  call.failed ??= failed
+}
+
+/** What one agent of several writes to another. */
+export function letterParts(payload: RawRecord): Part[] {
+  const text = string(payload.content) ?? textOf(payload.content)
+  const author = string(payload.author)
+  if (text.trim() === "") return []
+  return textPart(author ? `${author} → ${string(payload.recipient) ?? "all"}: ${text}` : text, "agent")
+}
+
+function toolName(payload: RawRecord): string {
+  const name = string(payload.name) ?? "unknown"
+  const namespace = string(payload.namespace)
+  return namespace?.startsWith("mcp__") ? `${namespace}__${name}` : name
+}
+
+function json(value: unknown): string {
+  return JSON.stringify(value ?? {})
+}

@@ -1,0 +1,129 @@
+import type { RawRecord } from "../../core/record.ts"
+import { isRecord, list, record, records, string } from "../../core/record.ts"
+import { digestOf, digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
+
+/** The record without what nobody needs twice; undefined where that is all of it. */
+export function stripRecord(raw: RawRecord): RawRecord | undefined {
+  if (raw.type === "world_state") return undefined // prompts and settings, repeated at every turn
+  const payload = record(raw.payload)
+  if (!payload) return withoutBulk(stripItem(without(raw, ["instructions"])))
+  return withoutBulk({ ...raw, payload: stripPayload(raw.type, payload) })
+}
+
+function stripPayload(type: unknown, payload: RawRecord): RawRecord {
+  switch (type) {
+    case "session_meta":
+      return without(payload, ["base_instructions", "instructions", "dynamic_tools"])
+    case "turn_context":
+      return without(payload, ["user_instructions", "developer_instructions", "collaboration_mode"])
+    case "response_item":
+      return stripItem(payload)
+    case "event_msg":
+      return stripEvent(payload)
+    case "compacted":
+      return stripCompacted(payload)
+    default:
+      return payload
+  }
+}
+
+function stripItem(item: RawRecord): RawRecord {
+  const stripped = without(item, ["encrypted_content"])
+  if (typeof stripped.result === "string" && item.type === "image_generation_call") {
+    stripped.result = digestOf(Buffer.from(stripped.result, "base64"))
+  }
+  if (Array.isArray(stripped.content)) stripped.content = stripped.content.map(stripContent)
+  if (Array.isArray(stripped.output)) stripped.output = stripped.output.map(stripContent)
+  else if (isRecord(stripped.output)) stripped.output = stripContent(stripped.output)
+  if (item.type === "tool_search_output") stripped.tools = toolNames(item.tools)
+  return stripped
+}
+
+function stripContent(content: unknown): unknown {
+  if (!isRecord(content)) return content
+  const url = string(content.image_url)
+  const note = url && digestOfDataUri(url)
+  return without(note ? { ...content, image_url: note } : content, ["encrypted_content"])
+}
+
+function toolNames(tools: unknown): string[] {
+  return records(tools).flatMap((tool) => [String(tool.name ?? ""), ...toolNames(tool.tools)])
+}
+
+/** Outputs and messages that `response_item` records hold as well. */
+function stripEvent(event: RawRecord): RawRecord {
+  switch (event.type) {
+    case "exec_command_end":
+      return without(event, COMMAND_OUTPUT)
+    case "mcp_tool_call_end":
+      return { ...without(event, ["invocation"]), result: mcpOutcome(event.result) }
+    case "dynamic_tool_call_response":
+      return without(event, ["content_items", "arguments"])
+    case "image_generation_end":
+      return without(event, ["result"])
+    case "user_message":
+      return { ...event, ...(event.images !== undefined && { images: list(event.images).length }) }
+    case "patch_apply_end":
+      return { ...event, changes: stripChanges(event.changes) }
+    case "item_completed":
+      return { ...event, item: stripTurnItem(record(event.item) ?? {}) }
+    case "task_complete":
+    case "turn_complete":
+      return without(event, ["last_agent_message"])
+    default:
+      return event
+  }
+}
+
+const COMMAND_OUTPUT = ["aggregated_output", "stdout", "stderr", "formatted_output"]
+
+function stripTurnItem(item: RawRecord): RawRecord {
+  switch (item.type) {
+    case "CommandExecution":
+      return without(item, COMMAND_OUTPUT)
+    case "McpToolCall":
+      return { ...without(item, ["arguments"]), result: mcpOutcome(item.result) }
+    case "DynamicToolCall":
+      return without(item, ["content_items", "arguments"])
+    case "ImageGeneration":
+      return without(item, ["result"])
+    case "FileChange":
+      return { ...item, changes: stripChanges(item.changes) }
+    case "UserMessage":
+      return { ...item, content: list(item.content).map(stripContent) }
+    default:
+      return item
+  }
+}
+
+function mcpOutcome(result: unknown): RawRecord {
+  const outcome = record(result)
+  const said = record(outcome?.Ok) ?? outcome
+  return { isError: outcome?.Err !== undefined || said?.isError === true || said?.is_error === true }
+}
+
+/** A deleted file's content is a copy of a whole file: only its length is kept. */
+function stripChanges(changes: unknown): RawRecord {
+  return Object.fromEntries(
+    Object.entries(record(changes) ?? {}).map(([path, change]) => {
+      const told = record(change)
+      const content = told?.type === "delete" ? told.content : record(told?.delete)?.content
+      if (typeof content !== "string") return [path, change]
+      return [path, { type: "delete", lines: content.split("\n").length - (content.endsWith("\n") ? 1 : 0) }]
+    }),
+  )
+}
+
+/** The history that goes on after a compaction is a copy; it is needed only where no message tells the summary. */
+function stripCompacted(payload: RawRecord): RawRecord {
+  const { replacement_history: history, ...rest } = payload
+  if (string(payload.message)) return rest
+  const told = records(history).filter((item) => item.type === "message" && item.role === "user")
+  return { ...rest, replacement_history: told.slice(-1).map(stripItem) }
+}
+
+function without(value: RawRecord, fields: readonly string[]): RawRecord {
+  const copy = { ...value }
+  for (const field of fields) delete copy[field]
+  return copy
+}

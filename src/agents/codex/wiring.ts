@@ -1,0 +1,54 @@
+import { join } from "node:path"
+import type { Machine } from "../kit/connector.ts"
+import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "../kit/proactive-hooks.ts"
+import { codexAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
+import { skill } from "../kit/skill.ts"
+import { serverStart, shellStart } from "../kit/start.ts"
+import type { Wiring } from "../kit/wiring.ts"
+
+/** Codex calls its shell Bash here. */
+export const CODEX_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "UserPromptSubmit" },
+  { event: "PreToolUse", tools: "apply_patch" },
+  { event: "PostToolUse", tools: "Bash" },
+]
+
+export const codex: Wiring = {
+  signs: (machine) => ({ paths: [folder(machine)], program: "codex" }),
+  wanted: (machine, bin) => [
+    {
+      path: join(folder(machine), "config.toml"),
+      additions: [
+        {
+          type: "table",
+          path: ["mcp_servers", "dex"],
+          // Without `required`, Codex may send its first request before it knows the tools.
+          values: { ...serverStart(bin), required: true },
+        },
+      ],
+    },
+    ...(bin.hook === undefined
+      ? []
+      : [
+          {
+            path: join(folder(machine), "hooks.json"),
+            additions: proactiveHooks("codex", CODEX_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "any shell"),
+          },
+        ]),
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.toml`),
+      additions: [codexAgent(shellStart(bin))],
+      is: "subagent",
+    },
+  ],
+  note: (_, { hook }) =>
+    hook === undefined
+      ? "no sync hook: Codex skips hooks that it was not told to trust"
+      : 'Codex skips hooks until you trust them: start codex, and where it says "Hooks need review" choose "Trust all and continue" (later: /hooks). It asks again when they change.',
+}
+
+function folder({ home, env }: Machine): string {
+  return env.CODEX_HOME || join(home, ".codex")
+}

@@ -1,0 +1,11 @@
+import type { Agent } from "../agent.ts"
+
+export const cursor: Agent = {
+  source: "cursor",
+  name: "Cursor",
+  connector: async () => (await import("./connector.ts")).cursor,
+  resume: (id) => ["cursor-agent", `--resume=${id}`],
+  // Not verified.
+  open: ["cursor-agent"],
+  wiring: async () => (await import("./wiring.ts")).cursor,
+}

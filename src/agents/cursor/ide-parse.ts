@@ -1,0 +1,199 @@
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { list, number, parseObject, record, records, string, time } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+import type { Parsed } from "../kit/connector.ts"
+import { fileEffect } from "../kit/effects.ts"
+import { firstPrompt } from "../kit/title.ts"
+import { type Call, effectsOf, hunksOf, originOf, outputText } from "./tools.ts"
+
+const AUTHORITY = 10
+
+/** One composer of the editor. Bubbles that its order does not name were edited away, and are not shown. */
+export function parseIde(rows: Iterable<RawRecord>): Parsed {
+  const unknown = createCounts()
+  const count = (type: string) => unknown.add(type)
+  let composer: RawRecord | undefined
+  let folder: string | undefined
+  const bubbles = new Map<string, RawRecord>()
+  for (const row of rows) {
+    const id = string(row.id)
+    const data = record(row.data)
+    if (row.type === "dex-file") folder = string(row.folder)
+    else if (row.type === "composer") composer = row
+    else if (row.type === "bubble" && id !== undefined && data) bubbles.set(id, data)
+    else count(`record ${String(row.type)}`)
+  }
+  const id = string(composer?.id)
+  if (!composer || id === undefined) return { conversations: [], unknown: unknown.all() }
+  const about = record(composer.data) ?? {}
+  const info = record(about.subagentInfo)
+  const parentId = string(info?.parentComposerId)
+  const asked = parentId === undefined ? "person" : "agent"
+  const messages: Message[] = []
+  for (const bubbleId of new Set(list(composer.order))) {
+    const bubble = bubbles.get(String(bubbleId))
+    const message = bubble && messageOf(String(bubbleId), bubble, asked, count)
+    if (message) messages.push(message)
+  }
+  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
+  fillTimes(messages)
+
+  const name = string(about.name)
+  const cwd = folder ?? string(record(record(about.workspaceIdentifier)?.uri)?.fsPath)
+  const callId = string(info?.toolCallId)
+  const times = messages.flatMap((message) => message.at ?? [])
+  const conversation: Conversation = {
+    id,
+    kind: parentId === undefined ? "person" : "subagent",
+    title: name === undefined ? firstPrompt(messages) : { text: name, from: "agent" },
+    cwds: cwd === undefined ? [] : [cwd],
+    ...(parentId !== undefined && { parent: { id: parentId, ...(callId !== undefined && { call_id: callId }) } }),
+    started_at: time(about.createdAt) ?? times[0],
+    ended_at: time(about.lastUpdatedAt) ?? times.at(-1),
+    messages,
+    authority: AUTHORITY,
+  }
+  return { conversations: [conversation], unknown: unknown.all() }
+}
+
+function messageOf(
+  key: string,
+  bubble: RawRecord,
+  asked: "person" | "agent",
+  count: (type: string) => void,
+): Message | undefined {
+  const text = string(bubble.text)?.trim() ? string(bubble.text) : plainText(bubble.richText)
+  const at = timeOf(bubble)
+  const base = { key, ...(at !== undefined && { at }) }
+  if (bubble.type === 1) {
+    const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: asked }]
+    for (const image of records(bubble.images)) parts.push(imagePart(image, asked))
+    const effects = list(bubble.files).flatMap((file) => (string(file) ? [fileEffect(string(file)!, "mentioned")] : []))
+    return parts.length === 0 ? undefined : { ...base, role: "user", parts, ...(effects.length > 0 && { effects }) }
+  }
+  if (bubble.type !== 2) {
+    count(`bubble ${String(bubble.type)}`)
+    return undefined
+  }
+  const parts: Part[] = []
+  const thinking = string(record(bubble.thinking)?.text)
+  if (thinking !== undefined) parts.push({ type: "thinking", text: thinking, origin: "agent" })
+  if (text !== undefined) parts.push({ type: "text", text, origin: "agent" })
+  const tool = record(bubble.toolFormerData)
+  const told = tool && toolParts(tool, key)
+  parts.push(...(told?.parts ?? []))
+  if (parts.length === 0) return undefined
+  const model = string(record(bubble.modelInfo)?.modelName)
+  const usage = usageOf(record(bubble.tokenCount))
+  return {
+    ...base,
+    role: "assistant",
+    ...(model !== undefined && { model }),
+    parts,
+    ...(told && told.effects.length > 0 && { effects: told.effects }),
+    ...(usage && { usage }),
+  }
+}
+
+/** Arguments, result and error are texts of JSON inside the JSON. */
+function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects: Effect[] } | undefined {
+  const tool = string(data.name)
+  if (tool === undefined) return undefined // a placeholder that never became a call
+  const written = string(data.rawArgs) ?? string(data.params) ?? JSON.stringify(data.rawArgs ?? data.params ?? {})
+  const params = record(data.params) ?? parseObject(string(data.params) ?? "")
+  const input = { ...params, ...(record(data.rawArgs) ?? parseObject(string(data.rawArgs) ?? "")) }
+  const result = record(data.result) ?? parseObject(string(data.result) ?? "")
+  const failed = data.status === "error" || data.status === "cancelled" || data.userDecision === "rejected"
+  const hasEnded = failed || data.status === "completed" || data.result !== undefined
+  const error = errorText(data.error) ?? (data.status === "cancelled" ? "Cancelled" : undefined)
+  const output = failed && error !== undefined ? error : outputText(result ?? data.result)
+  const call: Call = {
+    tool,
+    call_id: string(data.toolCallId) ?? bubbleId,
+    input,
+    text: written,
+    ...(hasEnded && { ended: { failed, output, ...(result && { result }) } }),
+  }
+  const hunks = hunksOf(call)
+  const parts: Part[] = [{ type: "tool_call", text: written, origin: "agent", tool, call_id: call.call_id }]
+  if (hasEnded) {
+    const exit = number(result?.exitCode) ?? number(result?.exitCodeV2)
+    parts.push({
+      type: "tool_result",
+      text: hunks.length > 0 && output.startsWith("{") ? hunks.flatMap((hunk) => hunk.lines).join("\n") : output,
+      origin: originOf(tool),
+      tool,
+      call_id: call.call_id,
+      is_error: failed || (exit !== undefined && exit !== 0),
+      ...(hunks.length > 0 && { hunks }),
+    })
+  }
+  return { parts, effects: effectsOf(call, hunks) }
+}
+
+function errorText(error: unknown): string | undefined {
+  const about = record(error) ?? parseObject(string(error) ?? "")
+  return string(about?.clientVisibleErrorMessage) ?? string(about?.message) ?? string(error)
+}
+
+function imagePart(image: RawRecord, origin: "person" | "agent"): Part {
+  const mime = string(image.media_type)
+  const bytes = number(image.bytes)
+  const sha256 = string(image.sha256)
+  const text = string(image.path) ?? ""
+  return { type: "image", text, origin, ...(mime && { mime }), ...(bytes && { bytes }), ...(sha256 && { sha256 }) }
+}
+
+/** The counts are zero where Cursor did not count. */
+function usageOf(count: RawRecord | undefined): Usage | undefined {
+  const input = number(count?.inputTokens) ?? 0
+  const output = number(count?.outputTokens) ?? 0
+  return input + output > 0 ? { input, output, cache_read: 0, cache_write: 0 } : undefined
+}
+
+/** Some builds count these milliseconds from the start of the program, not from 1970. */
+const EARLIEST_MS = 1e12
+
+function timeOf(bubble: RawRecord): number | undefined {
+  const created = time(bubble.createdAt)
+  if (created !== undefined) return created
+  const timing = record(bubble.timingInfo)
+  for (const field of ["clientStartTime", "clientRpcSendTime", "clientEndTime"]) {
+    const at = number(timing?.[field])
+    if (at !== undefined && at > EARLIEST_MS) return Math.round(at)
+  }
+  return undefined
+}
+
+/** A run of messages without a time is spread between two that have one; before the first and after the last none is made up. */
+function fillTimes(messages: Message[]): void {
+  let before: number | undefined
+  for (let index = 0; index < messages.length; index++) {
+    if (messages[index]!.at === undefined) continue
+    const from = before === undefined ? undefined : messages[before]!.at!
+    const span = messages[index]!.at! - (from ?? 0)
+    if (before !== undefined && from !== undefined && span >= 0) {
+      for (let between = before + 1; between < index; between++) {
+        messages[between]!.at = Math.round(from + (span * (between - before)) / (index - before))
+      }
+    }
+    before = index
+  }
+}
+
+/** The words of the editor's rich text, which is a tree of JSON in a text. */
+function plainText(rich: unknown): string | undefined {
+  const root = parseObject(string(rich) ?? "")?.root
+  const words: string[] = []
+  const open = [root]
+  for (let looked = 0; open.length > 0 && looked < 10_000; looked++) {
+    const node = record(open.pop())
+    if (!node) continue
+    if (typeof node.text === "string") words.push(node.text)
+    else if (node.type === "linebreak" || (node.type === "paragraph" && words.length > 0)) words.push("\n")
+    open.push(...list(node.children).toReversed())
+  }
+  return string(words.join("").trim())
+}

@@ -1,0 +1,225 @@
+import { statSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { crc32 } from "node:zlib"
+import { messageOf } from "../../core/error.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "../../core/record.ts"
+import { isAbsent } from "../../files/look-at.ts"
+import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "../kit/connector.ts"
+import { entriesOf, textAt } from "../kit/folder.ts"
+import {
+  columnsOf,
+  databaseStamp,
+  type ForeignDatabase,
+  withForeignDatabase,
+  withFoundDatabase,
+} from "../kit/foreign-sqlite.ts"
+import { folderOfWorkspace } from "./folder.ts"
+import { stripBubble, stripComposer } from "./ide-strip.ts"
+
+// Cursor's editor: one global database of composers and their bubbles, and one database for each workspace, which names
+// the composers of that workspace and, in old versions, holds the chat itself.
+
+/** A composer, with the folder of the workspace that lists it: looking that up again for each would open them all. */
+export type IdeUnit = Unit & { folder?: string }
+
+export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  const global = join(root, "globalStorage", "state.vscdb")
+  const composers = attempt(global, problems, () =>
+    seen(global, databaseStamp(global)) ? [] : composersOf(global, scratch),
+  )
+  const needsFolders = composers?.some((composer) => composer.folder === undefined)
+  const folders = new Map<string, string>()
+  for (const entry of entriesOf(join(root, "workspaceStorage"), report)) {
+    if (!entry.isDirectory()) continue
+    const path = join(root, "workspaceStorage", entry.name, "state.vscdb")
+    const folder = workspaceFolder(dirname(path), report)
+    const tabs = attempt(path, problems, () => {
+      const isSeen = seen(path, databaseStamp(path))
+      if (isSeen && !needsFolders) return []
+      const workspace = readWorkspace(path, folder, scratch)
+      if (folder) for (const id of workspace.composers) folders.set(id, folder)
+      return isSeen ? [] : workspace.tabs
+    })
+    yield* tabs ?? []
+  }
+  for (const composer of composers ?? []) {
+    const folder = composer.folder ?? folders.get(composer.key.slice("ide:".length))
+    yield { ...composer, ...(folder !== undefined && { folder }) }
+  }
+  yield* problems
+}
+
+/** The expressions see text, whether the value is text or bytes; a value that is not JSON gives nulls, no error. */
+const COMPOSERS = `
+  with composer as (
+    select key, octet_length(value) as bytes, cast(value as text) as json from cursorDiskKV
+    where key >= 'composerData:' and key < 'composerData;' and value is not null
+  ), readable as (select key, bytes, case when json_valid(json) then json end as json from composer)
+  select key, bytes, json_extract(json, '$.lastUpdatedAt') as updated, json_extract(json, '$.createdAt') as created,
+    json_extract(json, '$.workspaceIdentifier.uri.fsPath') as folder
+  from readable`
+
+function composersOf(path: string, scratch: Scratch | undefined): IdeUnit[] {
+  const { birthtimeMs, mtimeMs } = statSync(path)
+  const find = (db: ForeignDatabase): IdeUnit[] => {
+    if (!columnsOf(db, "cursorDiskKV").has("value")) return []
+    return db.all(COMPOSERS).map((row) => {
+      const createdAt = time(row.created)
+      const updatedAt = time(row.updated) ?? createdAt
+      const folder = string(row.folder)
+      return {
+        key: `ide:${String(row.key).slice("composerData:".length)}`,
+        path,
+        stamp: `${row.updated}:${row.bytes}`,
+        bytes: number(row.bytes) ?? 0,
+        modifiedAt: updatedAt ?? mtimeMs,
+        bornAt: createdAt ?? (birthtimeMs || mtimeMs),
+        ...(folder !== undefined && { folder }),
+      }
+    })
+  }
+  return withForeignDatabase(path, find, scratch)
+}
+
+const COMPOSER_LIST = "composer.composerData"
+const CHAT_TABS = "workbench.panel.aichat.view.aichat.chatdata"
+
+function readWorkspace(
+  path: string,
+  folder: string | undefined,
+  scratch: Scratch | undefined,
+): { composers: string[]; tabs: IdeUnit[] } {
+  const { birthtimeMs, mtimeMs } = statSync(path)
+  const [list, chat] = withForeignDatabase(path, (db) => [item(db, COMPOSER_LIST), item(db, CHAT_TABS)], scratch)
+  const tabs = records(chat?.tabs).flatMap((tab) => {
+    const id = string(tab.tabId)
+    const size = Buffer.byteLength(JSON.stringify(tab))
+    const modifiedAt = time(tab.lastSendTime) ?? mtimeMs
+    const unit = { key: `ide:${id}`, path, stamp: `${size}:${crc32(JSON.stringify(tab))}`, bytes: size, modifiedAt }
+    return id === undefined ? [] : [{ ...unit, bornAt: birthtimeMs || mtimeMs, ...(folder && { folder }) }]
+  })
+  const composers = records(list?.allComposers).flatMap((composer) => string(composer.composerId) ?? [])
+  return { composers, tabs }
+}
+
+/** One named item: this table also holds the user's tokens. */
+function item(db: ForeignDatabase, key: string): RawRecord | undefined {
+  if (!columnsOf(db, "ItemTable").has("value")) return undefined
+  return parseObject(textOf(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
+}
+
+const MAX_WORKSPACE_BYTES = 1 << 20
+
+/** An empty window has none. */
+export function workspaceFolder(dir: string, report: (problem: Unreadable) => void): string | undefined {
+  const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
+  return folderOfWorkspace(string(about?.folder), string(about?.workspace))
+}
+
+export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scratch): Reading {
+  const id = unit.key.slice("ide:".length)
+  const skipped: Skipped[] = []
+  const read = (db: ForeignDatabase): RawRecord[] => {
+    skipped.length = 0 // a reading may be repeated
+    return columnsOf(db, "cursorDiskKV").has("value")
+      ? (composerRows(db, id, skipped) ?? tabRows(db, id))
+      : tabRows(db, id)
+  }
+  const found = withFoundDatabase(unit.path, read, scratch)
+  const kept = found.length === 0 ? [] : [{ type: "dex-file", ...(unit.folder && { folder: unit.folder }) }, ...found]
+  const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
+  const unchanged = after !== undefined && after.crc === crc
+  return {
+    mode: unchanged ? "append" : "replace",
+    records: unchanged ? [] : kept,
+    end: () => ({ cursor: { offset: 0, crc }, skipped, pending: false }),
+  }
+}
+
+/** Undefined where the database has no such composer. */
+function composerRows(db: ForeignDatabase, id: string, skipped: Skipped[]): RawRecord[] | undefined {
+  const [row] = db.all("select value from cursorDiskKV where key = ? and value is not null", `composerData:${id}`)
+  if (!row) return undefined
+  const composer = whole(row.value, `composerData:${id}`, skipped)
+  if (!composer) return []
+  const tools = oldToolData(composer)
+  const inline = records(composer.conversation).map((bubble, index) => bubbleRow(bubble, `${id}:${index}`, tools))
+  const rows: RawRecord[] = []
+  const bubbles = db.iterate(
+    "select key, value from cursorDiskKV where key >= ? and key < ? and value is not null order by key",
+    `bubbleId:${id}:`,
+    `bubbleId:${id};`,
+  )
+  for (const { key, value } of bubbles) {
+    const bubble = whole(value, String(key), skipped)
+    if (bubble) rows.push(bubbleRow(bubble, String(key).slice(`bubbleId:${id}:`.length), tools))
+  }
+  const headers = records(composer.fullConversationHeadersOnly).flatMap((header) => string(header.bubbleId) ?? [])
+  const order = headers.length > 0 ? headers : inline.map((bubble) => bubble.id)
+  return [{ type: "composer", id, order, data: stripComposer(composer) }, ...inline, ...rows]
+}
+
+/** A bubble is named by its row's key; one inside the composer by itself, else by its place. */
+function bubbleRow(bubble: RawRecord, fallback: string, tools: Map<string, RawRecord>): RawRecord {
+  const id = string(bubble.bubbleId) ?? fallback
+  const tool = bubble.toolFormerData ?? tools.get(id)
+  return { type: "bubble", id, data: stripBubble(tool === undefined ? bubble : { ...bubble, toolFormerData: tool }) }
+}
+
+/** In the first version the data of tool calls is beside the conversation, as a text of JSON. */
+function oldToolData(composer: RawRecord): Map<string, RawRecord> {
+  const found = new Map<string, RawRecord>()
+  for (const capability of records(composer.capabilities)) {
+    const map = record(capability.data)?.bubbleDataMap
+    const byBubble = typeof map === "string" ? parseObject(map) : record(map)
+    for (const [id, data] of Object.entries(byBubble ?? {})) {
+      const tool = record(data)
+      if (tool) found.set(id, tool)
+    }
+  }
+  return found
+}
+
+/** A tab of the old chat panel. */
+function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
+  const tab = records(item(db, CHAT_TABS)?.tabs).find((one) => one.tabId === id)
+  if (!tab) return []
+  const bubbles = records(tab.bubbles).map((bubble, index) => {
+    const type = bubble.type === "user" ? 1 : bubble.type === "ai" ? 2 : bubble.type
+    const text = string(bubble.text) ?? string(bubble.rawText) ?? string(bubble.initText)
+    const model = string(bubble.modelType)
+    const name = string(bubble.id) ?? `${id}:${index}`
+    return {
+      type: "bubble",
+      id: name,
+      data: stripBubble({ ...bubble, type, text, ...(model && { modelInfo: { modelName: model } }) }),
+    }
+  })
+  const data = { name: tab.chatTitle, lastUpdatedAt: tab.lastSendTime }
+  return [{ type: "composer", id, order: bubbles.map((bubble) => bubble.id), data }, ...bubbles]
+}
+
+function whole(value: unknown, where: string, skipped: Skipped[]): RawRecord | undefined {
+  const parsed = parseObject(textOf(value) ?? "")
+  if (!parsed) skipped.push({ reason: "damaged JSON", where })
+  else if (isDeeperThan(parsed, MAX_DEPTH)) skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where })
+  else return parsed
+  return undefined
+}
+
+function textOf(value: unknown): string | undefined {
+  return value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
+}
+
+/** What `work` gives, or undefined where the database is not there or not readable, which is then reported. */
+function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (!isAbsent(error)) problems.push({ unreadable: messageOf(error), path })
+    return undefined
+  }
+}

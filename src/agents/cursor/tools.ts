@@ -1,0 +1,105 @@
+import type { Effect, Hunk, Origin } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { number, record, records, string } from "../../core/record.ts"
+import { parsePatch, patchIn } from "../kit/apply-patch.ts"
+import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, toolOrigin } from "../kit/effects.ts"
+
+// What Cursor's tools do. Their names differ between the editor, the transcripts and the command line.
+
+const COMMAND = new Set(["run_terminal_cmd", "run_terminal_command", "shell", "bash", "terminal"])
+const READ = new Set(["read_file", "read"])
+const EDIT = new Set([
+  ...["edit_file", "search_replace", "strreplace", "str_replace", "edit", "multiedit", "edit_notebook", "reapply"],
+  ...["write", "write_file", "delete_file", "delete", "apply_patch"],
+])
+
+export type Call = {
+  tool: string
+  call_id: string
+  input: RawRecord
+  /** The input as the agent wrote it. */
+  text: string
+  /** Undefined while nothing is known of how the call ended. */
+  ended?: { failed: boolean; output: string; result?: RawRecord }
+}
+
+export function effectsOf({ tool, call_id, input, ended }: Call, hunks: Hunk[] = []): Effect[] {
+  const name = plainName(tool)
+  const path = pathOf(input)
+  if (COMMAND.has(name)) {
+    const command = string(input.command)
+    if (command === undefined) return []
+    const output = ended?.output ?? ""
+    const exit_status = number(ended?.result?.exitCode) ?? number(ended?.result?.exitCodeV2)
+    const outcome = {
+      call_id,
+      output,
+      ...(exit_status !== undefined && { exit_status }),
+      ...(ended?.failed && { failed: true }),
+    }
+    return [commandEffect(command, outcome), ...commitEffects(command, output, call_id)]
+  }
+  if (ended?.failed) return []
+  if (READ.has(name)) return path === undefined ? [] : [fileEffect(path, "read", call_id)]
+  if (!EDIT.has(name)) return []
+  if (hunks.length > 0) return editEffects(hunks, call_id)
+  return path === undefined ? [] : [fileEffect(path, "edited", call_id)]
+}
+
+/** The lines that an edit reports to have changed. */
+export function hunksOf({ tool, input, text, ended }: Call): Hunk[] {
+  if (!ended || ended.failed || !EDIT.has(plainName(tool))) return []
+  const patch = [...Object.values(input), text].map((value) => patchIn(string(value) ?? "")).find((one) => one)
+  if (patch !== undefined) return parsePatch(patch).hunks
+  const path = pathOf(input)
+  if (path === undefined) return []
+  const chunks = records(record(ended.result?.diff)?.chunks).flatMap((chunk) => hunkOfChunk(path, chunk))
+  if (chunks.length > 0) return chunks
+  const content = string(input.contents) ?? string(input.content)
+  const isNew = ended.result?.isNewFile === true || ended.result?.created === true
+  return isNew && content !== undefined ? [hunkOfNewFile(path, content)] : []
+}
+
+function hunkOfChunk(path: string, chunk: RawRecord): Hunk[] {
+  const lines = string(chunk.diffString)?.split("\n")
+  if (!lines?.every((line) => /^[ +-]/.test(line) || line === "")) return []
+  return [
+    {
+      path,
+      old_start: number(chunk.oldStart) ?? 0,
+      old_lines: number(chunk.oldLines) ?? 0,
+      new_start: number(chunk.newStart) ?? 0,
+      new_lines: number(chunk.newLines) ?? 0,
+      lines: lines.map((line) => (line === "" ? " " : line)),
+    },
+  ]
+}
+
+export function originOf(tool: string): Origin {
+  return /^mcp/i.test(tool) ? "web" : toolOrigin(tool)
+}
+
+/** The text of a tool's answer, whatever it is wrapped in. */
+export function outputText(value: unknown): string {
+  if (typeof value === "string") return value
+  if (Array.isArray(value)) return value.map(outputText).join("\n")
+  const about = record(value)
+  if (!about) return value === undefined || value === null ? "" : String(value)
+  for (const field of ["output", "contents", "text", "content", "value", "stdout"]) {
+    const inner = about[field]
+    if (typeof inner === "string" || Array.isArray(inner)) return outputText(inner)
+  }
+  return JSON.stringify(about)
+}
+
+function plainName(tool: string): string {
+  return tool.toLowerCase().replace(/_v\d+$/, "")
+}
+
+function pathOf(input: RawRecord): string | undefined {
+  for (const field of ["target_file", "file_path", "filePath", "path", "relativeWorkspacePath", "target_notebook"]) {
+    const path = string(input[field])
+    if (path !== undefined) return path
+  }
+  return undefined
+}

@@ -1,0 +1,301 @@
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { isRecord, list, number, record, string, time } from "../../core/record.ts"
+import type { Parsed, UnitName } from "../kit/connector.ts"
+import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { firstPrompt } from "../kit/title.ts"
+import { promptParts } from "./prompt.ts"
+import { type Call, effectsOf, hunksOf, originOf, outputText } from "./tools.ts"
+
+// What a turn of Cursor's agent says: a line of a transcript, or a message of the command line's store.
+
+const AUTHORITY = { cli: 9, transcript: 8 }
+
+/** Drops signatures, provider data and image bytes. The command line also keeps its system prompt among the messages. */
+export function stripTurn(turn: RawRecord): RawRecord | undefined {
+  if (turn.role === "system") return undefined
+  const { providerOptions: _, ...rest } = turn
+  const message = record(rest.message)
+  if (message) return withoutBulk({ ...rest, message: { ...message, content: stripContent(message.content) } })
+  return withoutBulk({ ...rest, ...(rest.content !== undefined && { content: stripContent(rest.content) }) })
+}
+
+function stripContent(content: unknown): unknown {
+  return Array.isArray(content) ? content.map(stripBlock) : content
+}
+
+function stripBlock(block: unknown): unknown {
+  if (!isRecord(block)) return block
+  const { signature: _, providerOptions: __, experimental_content: ___, ...rest } = block
+  if (rest.type !== "image") return rest
+  const source = record(rest.source)
+  const data = string(source?.data) ?? string(rest.image) ?? string(rest.data)
+  const media = string(source?.media_type) ?? string(rest.mediaType) ?? string(rest.mimeType)
+  const bytes = data === undefined ? Buffer.alloc(0) : Buffer.from(data.slice(data.indexOf(",") + 1), "base64")
+  return { type: "image", ...digestOf(bytes, media) }
+}
+
+/** One transcript, or one conversation of the command line. */
+export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  const count = (type: string) => unknown.add(type)
+  const isCli = unit.key.startsWith("cli:")
+  const [session, sub] = unit.key.slice(unit.key.indexOf(":") + 1).split("/") as [string, string?]
+  const id = sub ?? session
+  const asked = sub === undefined ? "person" : "agent"
+  const calls: Called[] = []
+  const messages: Message[] = []
+  let file: RawRecord = {}
+  let line = 0
+  for (const turn of turns) {
+    if (turn.type === "dex-file") {
+      file = turn
+      continue
+    }
+    line++
+    const key = string(turn.key) ?? `${id}:${line}`
+    const message = messageOf(turn, key, asked, calls, count)
+    if (message) messages.push(message)
+  }
+  finishCalls(messages, calls)
+  if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
+
+  const model = string(file.model)
+  const last = messages.findLast((message) => message.role === "assistant")
+  if (last && last.model === undefined && model !== undefined) last.model = model
+  const name = string(file.name)
+  const folder = string(file.folder)
+  const times = messages.flatMap((message) => message.at ?? [])
+  const conversation: Conversation = {
+    id,
+    kind: sub === undefined ? "person" : "subagent",
+    title:
+      name === undefined || /^new (agent|chat)$/i.test(name) ? firstPrompt(messages) : { text: name, from: "agent" },
+    cwds: folder === undefined ? [] : [folder],
+    ...(sub !== undefined && { parent: { id: session } }),
+    started_at: number(file.created_at) ?? times[0],
+    ended_at: number(file.updated_at) ?? times.at(-1),
+    messages,
+    authority: isCli ? AUTHORITY.cli : AUTHORITY.transcript,
+  }
+  return { conversations: [conversation], unknown: unknown.all() }
+}
+
+/** A call, where it was made, and its result once there is one: results often name no call, then they come in order. */
+type Called = Call & { key: string; named: boolean; result?: Part & { type: "tool_result" } }
+
+function messageOf(
+  turn: RawRecord,
+  key: string,
+  asked: "person" | "agent",
+  calls: Called[],
+  count: (type: string) => void,
+): Message | undefined {
+  const at = time(turn.timestamp)
+  const base = { key, ...(at !== undefined && { at }) }
+  const type = string(turn.type) ?? string(turn.event)
+  if (type === "error") {
+    const text = outputText(record(turn.error)?.message ?? turn.error)
+    return text === "" ? undefined : { ...base, role: "system", parts: [{ type: "text", text, origin: "agent" }] }
+  }
+  if (type === "turn_ended") return undefined
+  if (type === "text-turn") return textTurn(turn, base, asked, calls)
+  const role = turn.role ?? record(turn.message)?.role
+  if (role !== "user" && role !== "assistant" && role !== "tool") {
+    count(type ?? `role ${String(role)}`)
+    return undefined
+  }
+  const content = record(turn.message)?.content ?? turn.content
+  const parts: Part[] = []
+  list(typeof content === "string" ? [{ type: "text", text: content }] : content).forEach((block, index) => {
+    if (isRecord(block)) parts.push(...blockParts(block, `${key}:${index}`, key, role, asked, calls, count))
+  })
+  if (parts.length === 0) return undefined
+  const model = string(turn.model)
+  const isResults = parts.every((part) => part.type === "tool_result")
+  return {
+    ...base,
+    role: isResults && role !== "assistant" ? "tool" : role === "tool" ? "tool" : role,
+    ...(model && { model }),
+    parts,
+  }
+}
+
+/** Cursor writes this in place of what it does not show. */
+const NOTHING = "[REDACTED]"
+
+function blockParts(
+  block: RawRecord,
+  id: string,
+  key: string,
+  role: "user" | "assistant" | "tool",
+  asked: "person" | "agent",
+  calls: Called[],
+  count: (type: string) => void,
+): Part[] {
+  const text = string(block.text)
+  switch (block.type) {
+    case "text":
+      if (text === undefined || text.trim() === "" || text.trim() === NOTHING) return []
+      return role === "user" ? promptParts(text, asked) : [{ type: "text", text, origin: "agent" }]
+    case "thinking":
+    case "reasoning": {
+      const thought = string(block.thinking) ?? text
+      return thought === undefined || thought === NOTHING ? [] : [{ type: "thinking", text: thought, origin: "agent" }]
+    }
+    case "tool_use":
+    case "tool_call":
+    case "tool-call": {
+      const given = string(block.id) ?? string(block.toolCallId)
+      const input = block.input ?? block.args ?? {}
+      const written = typeof input === "string" ? input : JSON.stringify(input)
+      return [
+        called(
+          calls,
+          string(block.name) ?? string(block.toolName) ?? "unknown",
+          given,
+          id,
+          key,
+          record(input) ?? {},
+          written,
+        ),
+      ]
+    }
+    case "tool_result":
+    case "tool-result": {
+      const output = outputText(block.content ?? block.result ?? block.output)
+      const given = string(block.tool_use_id) ?? string(block.toolCallId)
+      const name = string(block.name) ?? string(block.toolName)
+      return [
+        answered(calls, given, name, output, block.is_error === true || block.isError === true, record(block.result)),
+      ]
+    }
+    case "command_output":
+      return [{ type: "text", text: outputText(block.output), origin: "local_tool" }]
+    case "image": {
+      const mime = string(block.media_type)
+      const origin = role === "user" ? asked : "agent"
+      return [
+        {
+          type: "image",
+          text: "",
+          origin,
+          ...(mime && { mime }),
+          bytes: number(block.bytes),
+          sha256: string(block.sha256),
+        },
+      ]
+    }
+    case "redacted":
+    case "redacted_thinking":
+    case "redacted-reasoning":
+      return []
+    default:
+      count(`block ${String(block.type)}`)
+      return text === undefined ? [] : [{ type: "text", text, origin: role === "user" ? "injected" : "agent" }]
+  }
+}
+
+function called(
+  calls: Called[],
+  tool: string,
+  given: string | undefined,
+  id: string,
+  key: string,
+  input: RawRecord,
+  text: string,
+): Part {
+  const call_id = given ?? id
+  calls.push({ tool, call_id, key, named: given !== undefined, input, text })
+  return { type: "tool_call", text, origin: "agent", tool, call_id }
+}
+
+function answered(
+  calls: Called[],
+  given: string | undefined,
+  name: string | undefined,
+  output: string,
+  failed: boolean,
+  result: RawRecord | undefined,
+): Part {
+  const call =
+    calls.find((one) => one.named && one.call_id === given && !one.ended) ??
+    calls.find((one) => !one.named && !one.ended && (name === undefined || one.tool === name))
+  const tool = call?.tool ?? name
+  const call_id = call?.call_id ?? given
+  const part: Part & { type: "tool_result" } = {
+    type: "tool_result",
+    text: output,
+    origin: originOf(tool ?? ""),
+    ...(tool !== undefined && { tool }),
+    ...(call_id !== undefined && { call_id }),
+    is_error: failed,
+  }
+  if (call) {
+    call.ended = { failed, output, ...(result && { result }) }
+    call.result = part
+  }
+  return part
+}
+
+/** What calls did is known only when their results have been read; it stands with the call. */
+function finishCalls(messages: Message[], calls: Called[]): void {
+  const byKey = new Map<string, Effect[]>()
+  for (const call of calls) {
+    const hunks = hunksOf(call)
+    if (hunks.length > 0 && call.result) call.result.hunks = hunks
+    const effects = effectsOf(call, hunks)
+    if (effects.length > 0) byKey.set(call.key, [...(byKey.get(call.key) ?? []), ...effects])
+  }
+  for (const message of messages) {
+    const effects = byKey.get(message.key)
+    if (effects) message.effects = effects
+  }
+}
+
+/** A turn of the oldest form: thoughts, calls and results are marked at the beginning of a line. */
+function textTurn(
+  turn: RawRecord,
+  base: { key: string; at?: number },
+  asked: "person" | "agent",
+  calls: Called[],
+): Message | undefined {
+  const text = string(turn.text) ?? ""
+  const parts: Part[] = []
+  const pieces = text.split(/^\[(Thinking|Tool call|Tool result)\][ \t]*/m)
+  const said = pieces[0]!.trim()
+  const isUser = turn.role === "user"
+  if (said !== "")
+    parts.push(...(isUser ? promptParts(said, asked) : [{ type: "text", text: said, origin: "agent" } as const]))
+  for (let at = 1; at < pieces.length; at += 2) {
+    const [first = "", ...others] = pieces[at + 1]!.split("\n")
+    const rest = others.join("\n").trimEnd()
+    if (pieces[at] === "Thinking") {
+      parts.push({ type: "thinking", text: `${first}\n${rest}`.trim(), origin: "agent" })
+    } else if (pieces[at] === "Tool call") {
+      parts.push(
+        called(
+          calls,
+          first.trim() || "unknown",
+          undefined,
+          `${base.key}:${at}`,
+          base.key,
+          argumentsIn(others),
+          rest.trim(),
+        ),
+      )
+    } else parts.push(answered(calls, undefined, first.trim() || undefined, rest.trim(), false, undefined))
+  }
+  return parts.length === 0 ? undefined : { ...base, role: isUser ? "user" : "assistant", parts }
+}
+
+/** Arguments are written one to a line, `name: value`, indented. */
+function argumentsIn(lines: string[]): RawRecord {
+  const found: RawRecord = {}
+  for (const line of lines) {
+    const [, name, value] = /^\s+(\w{1,64}): (.*)$/.exec(line) ?? []
+    if (name !== undefined && name !== "__proto__") found[name] = value
+  }
+  return found
+}

@@ -1,0 +1,13 @@
+import type { Agent } from "../agent.ts"
+
+export const geminiCli: Agent = {
+  source: "gemini_cli",
+  name: "Gemini CLI",
+  aliases: ["gemini"],
+  connector: async () => (await import("./connector.ts")).geminiCli,
+  resume: (id) => ["gemini", "--resume", id],
+  open: ["gemini", "--prompt-interactive"],
+  printedMarks: ["functionResponse"],
+  hooks: async () => (await import("./hooks.ts")).geminiCliHooks,
+  wiring: async () => (await import("./wiring.ts")).geminiCli,
+}

@@ -1,0 +1,184 @@
+import { createHash } from "node:crypto"
+import type { Dirent } from "node:fs"
+import { join } from "node:path"
+import type { RawRecord } from "../../core/record.ts"
+import { isRecord, parseObject, record, records, string } from "../../core/record.ts"
+import { isFolder } from "../../files/look-at.ts"
+import type { Connector, Cursor, Machine, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { readJsonFile } from "../kit/json-file.ts"
+import { readJsonl } from "../kit/jsonl.ts"
+import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { parseGemini } from "./parse.ts"
+
+/** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
+export const geminiCli: Connector = {
+  source: "gemini_cli",
+  version: 2,
+  roots,
+  discover,
+  watched,
+  read,
+  parse: parseGemini,
+  identify,
+}
+
+type GeminiUnit = Unit & { project?: string }
+type Report = (problem: Unreadable) => void
+
+const MAX_PROJECTS_BYTES = 16 << 20
+const MAX_ROOT_BYTES = 64 << 10
+const SESSION = /^session-.+\.jsonl?$/
+const SET_ASIDE = /^session-.+\.unreadable-/
+
+function roots({ home, env }: Machine): string[] {
+  return [join(env.GEMINI_CLI_HOME || home, ".gemini")]
+}
+
+function watched(root: string): Watched[] {
+  return [
+    { folder: join(root, "tmp"), depth: 3, files: /^[^/]+\/(chats\/|\.project_root$)/ },
+    { folder: root, depth: 0, files: /^projects\.json$/ },
+  ]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report: Report = (problem) => problems.push(problem)
+  const projects = projectsOf(root, report)
+  const tmp = join(root, "tmp")
+  for (const folder of entriesOf(tmp, report)) {
+    const chats = join(tmp, folder.name, "chats")
+    const project = projectRoot(join(tmp, folder.name, ".project_root"), report) ?? projects.get(folder.name)
+    for (const entry of entriesOf(chats, report)) {
+      const path = join(chats, entry.name)
+      const key = `${folder.name}/chats/${entry.name}`
+      if (SET_ASIDE.test(entry.name)) report({ unreadable: "set aside by Gemini CLI, which could not read it", path })
+      else if (SESSION.test(entry.name)) yield* unitOf(path, key, project, report)
+      else if (leadsToFolder(entry, path)) {
+        for (const inner of entriesOf(path, report)) {
+          if (!inner.name.endsWith(".jsonl")) continue
+          yield* unitOf(join(path, inner.name), `${key}/${inner.name}`, project, report)
+        }
+      }
+    }
+  }
+  yield* problems
+}
+
+function* unitOf(path: string, key: string, project: string | undefined, report: Report): Iterable<GeminiUnit> {
+  const stat = fileAt(path, report)
+  if (!stat) return
+  yield {
+    key,
+    path,
+    stamp: `${stat.size}:${stat.mtimeMs}${project === undefined ? "" : `:${fingerprint(project)}`}`,
+    bytes: stat.size,
+    modifiedAt: stat.mtimeMs,
+    bornAt: stat.birthtimeMs || stat.mtimeMs,
+    ...(project !== undefined && { project }),
+  }
+}
+
+function leadsToFolder(entry: Dirent, path: string): boolean {
+  return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
+}
+
+/** From a project's folder below tmp to its root: newer folders have a short name, older ones the hash of the root. */
+function projectsOf(root: string, report: Report): Map<string, string> {
+  const text = textAt(join(root, "projects.json"), MAX_PROJECTS_BYTES, report)
+  const named = record(parseObject(text ?? "")?.projects) ?? {}
+  return new Map(
+    Object.entries(named).flatMap(([path, slug]): [string, string][] => [
+      [createHash("sha256").update(path).digest("hex"), path],
+      ...(typeof slug === "string" ? ([[slug, path]] as [string, string][]) : []),
+    ]),
+  )
+}
+
+function projectRoot(path: string, report: Report): string | undefined {
+  return string(textAt(path, MAX_ROOT_BYTES, report)?.trim())
+}
+
+function read(unit: GeminiUnit, after?: Cursor): Reading {
+  const reading = unit.path.endsWith(".json")
+    ? readJsonFile(unit.path, after, recordsOfWhole)
+    : readJsonl(unit.path, after, { strip: stripRecord })
+  return withProject(reading, unit.project, after)
+}
+
+/** Each record names its session: messages that a rewritten file no longer holds are told without its header. */
+function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
+  const { messages, ...header } = whole
+  yield stripRecord(header)
+  for (const message of records(messages)) yield stripRecord({ ...message, dex_session: whole.sessionId })
+}
+
+/** Puts the project's root before the records, unless the cursor says that it was read already. */
+function withProject(reading: Reading, project: string | undefined, after?: Cursor): Reading {
+  const known = reading.mode === "append" ? string(after?.project) : undefined
+  const now = project === undefined ? known : fingerprint(project)
+  function* withRoot(): Generator<RawRecord> {
+    if (now !== known) yield { type: "dex-project", root: project }
+    yield* reading.records
+  }
+  return {
+    mode: reading.mode,
+    records: withRoot(),
+    end: () => {
+      const ended = reading.end()
+      return now === undefined ? ended : { ...ended, cursor: { ...ended.cursor, project: now } }
+    },
+  }
+}
+
+function fingerprint(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16)
+}
+
+function identify(raw: RawRecord): string | undefined {
+  if (raw.type === "dex-project") return raw.type
+  return string(raw.id) && `${raw.type} ${raw.id}`
+}
+
+function stripRecord(raw: RawRecord): RawRecord {
+  const patch = record(raw.$set)
+  if (!patch) return withoutBulk(stripMessage(raw))
+  const messages = Array.isArray(patch.messages) ? patch.messages : undefined
+  const stripped = messages?.map((message) => (isRecord(message) ? stripMessage(message) : message))
+  return withoutBulk({ ...raw, $set: messages ? { ...patch, messages: stripped } : patch })
+}
+
+/** Without image bytes, signatures, and the copies of whole files that stand beside a diff. */
+function stripMessage(message: RawRecord): RawRecord {
+  const copy: RawRecord = { ...message }
+  for (const field of ["content", "displayContent"]) if (field in copy) copy[field] = stripParts(copy[field])
+  if (Array.isArray(copy.toolCalls)) copy.toolCalls = copy.toolCalls.map(stripCall)
+  return copy
+}
+
+function stripCall(call: unknown): unknown {
+  if (!isRecord(call)) return call
+  const copy: RawRecord = { ...call }
+  delete copy.description // the tool's manual, at every call
+  if ("result" in copy) copy.result = stripParts(copy.result)
+  const display = record(copy.resultDisplay)
+  if (display) {
+    const { originalContent: _old, newContent: _new, ...rest } = display
+    copy.resultDisplay = rest
+  }
+  return copy
+}
+
+function stripParts(parts: unknown): unknown {
+  if (Array.isArray(parts)) return parts.map(stripParts)
+  if (!isRecord(parts)) return parts
+  const { thoughtSignature: _signature, ...part } = parts
+  const data = record(part.inlineData)
+  if (typeof data?.data === "string") {
+    part.inlineData = digestOf(Buffer.from(data.data, "base64"), string(data.mimeType))
+  }
+  const response = record(part.functionResponse)
+  if (Array.isArray(response?.parts)) part.functionResponse = { ...response, parts: response.parts.map(stripParts) }
+  return part
+}

@@ -1,0 +1,348 @@
+import type { Conversation, Effect, Hunk, Message, Origin, Part, Title } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { isRecord, list, number, record, records, string, time } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+import type { Parsed, UnitName } from "../kit/connector.ts"
+import {
+  commandEffect,
+  commitEffects,
+  editEffects,
+  fileEffect,
+  hunkOfNewFile,
+  hunksOfDiff,
+  toolOrigin,
+} from "../kit/effects.ts"
+import { splitInjected } from "../kit/injected.ts"
+import { firstPrompt } from "../kit/title.ts"
+import { imagePart, type Prompt, promptOf } from "./prompt.ts"
+
+type Session = {
+  unit: UnitName
+  root: string | undefined
+  header: RawRecord
+  messages: Map<string, RawRecord>
+  abandoned: Set<string>
+  unknown: Map<string, number>
+}
+
+const TYPES = new Set(["user", "gemini", "info", "warning", "error"])
+
+/**
+ * Plays the log of patches: a message written again replaces itself, a rewind leaves what it takes back readable.
+ *
+ * `$set.messages` is the history as it goes to the model, after a compression, a masking of long outputs or a resume. It
+ * is shorter and poorer than what was said, and no person went back: so it adds what is new and takes nothing away.
+ */
+export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const session: Session = {
+    unit,
+    root: undefined,
+    header: {},
+    messages: new Map(),
+    abandoned: new Set(),
+    unknown: new Map(),
+  }
+  for (const line of raw) take(session, line)
+  const messages = messagesOf(session)
+  const conversations = messages.length === 0 ? [] : [conversationOf(session, messages)]
+  return { conversations, unknown: Object.fromEntries(session.unknown) }
+}
+
+function take(session: Session, line: RawRecord): void {
+  const patch = record(line.$set)
+  const id = string(line.id)
+  if (line.type === "dex-project") session.root = string(line.root)
+  else if (typeof line.$rewindTo === "string") rewind(session, line.$rewindTo)
+  else if (patch) {
+    const { messages, ...rest } = patch
+    session.header = { ...session.header, ...rest }
+    for (const message of records(messages)) {
+      const known = string(message.id)
+      if (!known || !TYPES.has(String(message.type))) count(session, `$set.messages/${message.type}`)
+      else if (session.messages.has(known)) session.abandoned.delete(known)
+      else session.messages.set(known, message)
+    }
+  } else if (id && TYPES.has(String(line.type))) put(session, id, line)
+  else if (string(line.sessionId)) session.header = { ...line, ...session.header, lastUpdated: line.lastUpdated }
+  else count(session, typeof line.type === "string" ? line.type : "(no type)")
+}
+
+function put(session: Session, id: string, message: RawRecord): void {
+  session.header.sessionId ??= message.dex_session
+  const before = session.messages.get(id)
+  // said again after it was taken back: it now stands at the end
+  if (session.abandoned.delete(id)) session.messages.delete(id)
+  session.messages.set(id, { ...before, ...message })
+}
+
+/** Takes back a message and all that follow it; one that is not there takes back everything. */
+function rewind(session: Session, to: string): void {
+  const standing = [...session.messages.keys()].filter((id) => !session.abandoned.has(id))
+  for (const id of standing.slice(Math.max(0, standing.indexOf(to)))) session.abandoned.add(id)
+}
+
+function count(session: Session, type: string): void {
+  session.unknown.set(type, (session.unknown.get(type) ?? 0) + 1)
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+function messagesOf(session: Session): Message[] {
+  const answered = new Set<string>()
+  for (const message of session.messages.values()) {
+    for (const call of records(message.toolCalls)) if (string(call.id) && call.result) answered.add(String(call.id))
+  }
+  const messages: Message[] = []
+  for (const [id, raw] of session.messages) {
+    const { role, parts, effects } = contentOf(session, raw, answered)
+    if (parts.length === 0) continue
+    const at = time(raw.timestamp)
+    const model = string(raw.model)
+    const usage = usageOf(record(raw.tokens))
+    messages.push({
+      // other ids are hashes of the text (the session's context), the same in every session
+      key: UUID.test(id) ? id : `${idOf(session)}:${id}`,
+      role,
+      ...(at !== undefined && { at }),
+      ...(model && { model }),
+      parts,
+      ...(effects.length > 0 && { effects }),
+      ...(usage && { usage }),
+      ...(session.abandoned.has(id) && { abandoned: true }),
+    })
+  }
+  return messages
+}
+
+type Content = Pick<Message, "role" | "parts"> & { effects: Effect[] }
+
+function contentOf(session: Session, raw: RawRecord, answered: Set<string>): Content {
+  const pieces = partsOf(raw.content)
+  if (raw.type === "user") {
+    const speaker: Origin = isSubagent(session) ? "agent" : "person"
+    const prompt = promptOf(pieces, partsOf(raw.displayContent), speaker)
+    const results = resultParts(pieces, answered)
+    return { role: roleOf(prompt, results), parts: [...prompt.parts, ...results], effects: [] }
+  }
+  if (raw.type !== "gemini") return { role: "system", parts: textParts(pieces, "local_tool"), effects: [] }
+  const thoughts = records(raw.thoughts).flatMap(thoughtPart)
+  const calls = records(raw.toolCalls)
+  const known = new Set(calls.map(({ id }) => id))
+  const asked = pieces.flatMap((piece): Part[] => {
+    const call = record(piece.functionCall)
+    return call && !known.has(call.id) ? [callPart(call)] : []
+  })
+  const told = calls.map(callContent)
+  return {
+    role: "assistant",
+    parts: [...thoughts, ...textParts(pieces, "agent"), ...asked, ...told.flatMap(({ parts }) => parts)],
+    effects: told.flatMap(({ effects }) => effects),
+  }
+}
+
+function roleOf(prompt: Prompt, results: Part[]): Message["role"] {
+  if (prompt.isSummary) return "system"
+  return prompt.parts.length === 0 && results.length > 0 ? "tool" : "user"
+}
+
+function partsOf(content: unknown): RawRecord[] {
+  if (typeof content === "string") return [{ text: content }]
+  if (isRecord(content)) return [content]
+  return list(content).flatMap((piece) =>
+    typeof piece === "string" ? [{ text: piece }] : isRecord(piece) ? [piece] : [],
+  )
+}
+
+function textParts(pieces: RawRecord[], origin: Origin): Part[] {
+  return pieces.flatMap((piece): Part[] => {
+    if (record(piece.inlineData)) return [imagePart(piece, origin)]
+    const text = string(piece.text)
+    if (!text || text.trim() === "") return []
+    return piece.thought === true ? [{ type: "thinking", text, origin: "agent" }] : [{ type: "text", text, origin }]
+  })
+}
+
+function thoughtPart(thought: RawRecord): Part[] {
+  const text = [thought.subject, thought.description].flatMap((line) => string(line) ?? []).join(": ")
+  return text === "" ? [] : [{ type: "thinking", text, origin: "agent" }]
+}
+
+/** Results that no tool call of the session holds: the agent writes each into the next user message as well. */
+function resultParts(pieces: RawRecord[], answered: Set<string>): Part[] {
+  return pieces.flatMap((piece): Part[] => {
+    const response = record(piece.functionResponse)
+    if (!response || answered.has(String(response.id))) return []
+    const { parts } = resultOf([piece], string(response.name) ?? "unknown", string(response.id), false)
+    return parts
+  })
+}
+
+function callPart(call: RawRecord): Part {
+  const id = string(call.id)
+  const tool = string(call.name) ?? "unknown"
+  return { type: "tool_call", text: JSON.stringify(call.args ?? {}), origin: "agent", tool, ...(id && { call_id: id }) }
+}
+
+/** A call with its result, and what it did. */
+function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
+  const tool = string(call.name) ?? "unknown"
+  const id = string(call.id)
+  const status = string(call.status)
+  const stopped = status === "error" || status === "cancelled"
+  const isRemote = /MCP Server\)$/.test(string(call.displayName) ?? "")
+  const { parts, text } = resultOf(partsOf(call.result), tool, id, isRemote)
+  const result = parts.find((part) => part.type === "tool_result")
+  const exit = tool === "run_shell_command" ? exitStatusIn(text) : undefined
+  const failed = stopped || (exit !== undefined && exit !== 0)
+  if (result) result.is_error ||= failed
+  const args = record(call.args) ?? {}
+  const hunks = !failed && status === "success" ? hunksOf(tool, args, call, text) : []
+  if (result && hunks.length > 0) result.hunks = hunks
+  const effects: Effect[] = [...editEffects(hunks, id)]
+  const path = string(args.file_path) ?? string(args.absolute_path) ?? string(args.path)
+  if (tool === "read_file" && path) effects.push(fileEffect(path, "read", id))
+  const command = tool === "run_shell_command" ? string(args.command) : undefined
+  if (command) {
+    effects.push(commandEffect(command, { call_id: id, exit_status: exit, failed, output: outputIn(text) }))
+    if (!failed) effects.push(...commitEffects(command, text, id))
+  }
+  return { parts: [callPart(call), ...parts], effects }
+}
+
+/** Text that hooks add to a result is told apart from it: it is not what the tool said. */
+function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isRemote: boolean) {
+  if (pieces.length === 0) return { parts: [], text: "" }
+  let isError = false
+  const images: Part[] = []
+  const origin = isRemote ? "web" : toolOrigin(tool)
+  const texts = pieces.flatMap((piece) => {
+    const response = record(piece.functionResponse)
+    const said = record(response?.response)
+    if (said?.error !== undefined) isError = true
+    for (const inner of [piece, ...records(response?.parts)]) {
+      if (record(inner.inlineData)) images.push(imagePart(inner, origin))
+    }
+    return [string(piece.text), said && textOfResponse(said)].flatMap((text) => text ?? [])
+  })
+  const whole = texts.join("\n")
+  const hasHooks = whole.includes("<hook_context")
+  const runs = hasHooks ? splitInjected(whole, ["hook_context"]) : [{ text: whole, injected: false }]
+  const unwrap = (text: string) => text.replace(/^<untrusted_context>\n?|\n?<\/untrusted_context>$/g, "")
+  const text = runs.flatMap((run) => (run.injected ? [] : unwrap(run.text))).join("\n")
+  const about = id === undefined ? {} : { call_id: id }
+  const result: Part = { type: "tool_result", text, origin, tool, ...about, is_error: isError }
+  const hooks = runs.flatMap((run): Part[] =>
+    run.injected ? [{ type: "text", text: run.text, origin: "injected" }] : [],
+  )
+  return { parts: [result, ...images, ...hooks], text }
+}
+
+function textOfResponse(said: RawRecord): string {
+  return string(said.output) ?? string(said.error) ?? (said.output === "" ? "" : JSON.stringify(said))
+}
+
+/** Without what Gemini CLI itself writes around it: that says nothing of what went wrong. */
+function outputIn(text: string): string {
+  const lines = text.replace(/^Output: /m, "").split("\n")
+  const around =
+    /^(?:Command|Directory|Exit Code|Signal|Background PIDs|Process Group PGID): |^Error: \(none\)$|^\(empty\)$/
+  return lines.filter((line) => !around.test(line)).join("\n")
+}
+
+/** Written below the output, where the output cannot come after it. */
+function exitStatusIn(text: string): number | undefined {
+  const codes = [...text.matchAll(/^Exit Code: (-?\d{1,10})$/gm)]
+  return codes.length === 0 ? undefined : Number(codes.at(-1)![1])
+}
+
+function hunksOf(tool: string, args: RawRecord, call: RawRecord, output: string): Hunk[] {
+  const path = string(args.file_path) ?? string(args.path)
+  if (!path || !/^(write_file|replace|edit)$/.test(tool)) return []
+  const diff = string(record(call.resultDisplay)?.fileDiff)
+  if (diff) return hunksOfDiff(diff, path)
+  const content = string(args.content)
+  if (content !== undefined) return /new file/i.test(output) ? [hunkOfNewFile(path, content)] : []
+  const [removed, added] = [linesOf(args.old_string), linesOf(args.new_string)]
+  if (removed.length + added.length === 0) return []
+  const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
+  return [{ path, old_start: 0, old_lines: removed.length, new_start: 0, new_lines: added.length, lines }]
+}
+
+function linesOf(text: unknown): string[] {
+  return string(text)?.replace(/\n$/, "").split("\n") ?? []
+}
+
+/** The prompt's count includes the cached part; the answer's excludes the thoughts, which are billed like it. */
+function usageOf(tokens: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => number(tokens?.[field]) ?? 0
+  if (of("input") + of("output") + of("thoughts") === 0) return undefined
+  return {
+    input: Math.max(0, of("input") - of("cached")) + of("tool"),
+    output: of("output") + of("thoughts"),
+    cache_read: of("cached"),
+    cache_write: 0,
+    reasoning: of("thoughts"),
+  }
+}
+
+function isSubagent({ header, unit }: Session): boolean {
+  return header.kind === "subagent" || unit.key.split("/").length > 3
+}
+
+/** The key of a subagent's unit is `<project>/chats/<parent>/<id>.jsonl`. */
+function parentOf({ unit }: Session): string | undefined {
+  const path = unit.key.split("/")
+  return path.length > 3 ? path.at(-2) : undefined
+}
+
+function idOf({ header, unit }: Session): string {
+  return (
+    string(header.sessionId) ??
+    unit.key
+      .split("/")
+      .at(-1)!
+      .replace(/\.jsonl?$/, "")
+  )
+}
+
+function conversationOf(session: Session, messages: Message[]): Conversation {
+  const { header, root, unit } = session
+  const parent = parentOf(session)
+  const summary = string(header.summary)
+  const standing = messages.filter(({ abandoned }) => !abandoned)
+  const prompt = firstPrompt([...standing, ...messages], isSubagent(session) ? "agent" : "person")
+  const title: Title | undefined = summary ? { text: summary, from: "agent" } : prompt
+  const times = [time(header.startTime), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
+  const directories = list(header.directories).flatMap((path) => string(path) ?? [])
+  const cwds = [root ?? folderIn(messages), ...directories].flatMap((path) => path ?? [])
+  return {
+    id: idOf(session),
+    kind: isSubagent(session) ? "subagent" : "person",
+    ...(title && { title }),
+    cwds: [...new Set(cwds)],
+    ...(parent && { parent: { id: parent } }),
+    ...(times.length > 0 && { started_at: times.reduce((a, b) => Math.min(a, b)) }),
+    ...(times.length > 0 && { ended_at: times.reduce((a, b) => Math.max(a, b)) }),
+    messages,
+    authority: authorityOf(unit.key),
+  }
+}
+
+/**
+ * A session that was begun as `.json` goes on in a `.jsonl` beside it, and projects' folders were copied from hashed to
+ * short names: both leave the old file behind, with the same session.
+ */
+function authorityOf(key: string): number {
+  const isHashed = /^[0-9a-f]{64}\//.test(key)
+  return (key.endsWith(".json") ? 9 : 10) - (isHashed ? 2 : 0)
+}
+
+/** The agent names its workspace in the context that it puts before the first prompt. */
+function folderIn(messages: Message[]): string | undefined {
+  for (const part of messages[0]?.parts ?? []) {
+    if (part.origin !== "injected") continue
+    const named = /Workspace Directories:\*\*\n {2}- (.{1,4000})$/m.exec(part.text)
+    if (named) return named[1]!.trim()
+  }
+  return undefined
+}

@@ -1,0 +1,40 @@
+import { join } from "node:path"
+import type { Machine } from "../kit/connector.ts"
+import { HOOK_TIMEOUT_MS, type HookEvent, proactiveHooks } from "../kit/proactive-hooks.ts"
+import { geminiAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
+import { skill } from "../kit/skill.ts"
+import { serverStart, shellStart } from "../kit/start.ts"
+import { syncHook } from "../kit/sync-hook.ts"
+import type { Wiring } from "../kit/wiring.ts"
+
+/** What BeforeTool adds does not reach the model. */
+export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [
+  { event: "SessionStart" },
+  { event: "BeforeAgent" },
+  { event: "AfterTool", tools: "run_shell_command|read_file" },
+]
+
+export const geminiCli: Wiring = {
+  signs: (machine) => ({ paths: [folder(machine)], program: "gemini" }),
+  wanted: (machine, bin) => [
+    {
+      path: join(folder(machine), "settings.json"),
+      additions: [
+        // Trusted: every tool of dex only reads.
+        { type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } },
+        ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "powershell")),
+        ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin, "powershell"),
+      ],
+    },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      additions: [geminiAgent(shellStart(bin))],
+      is: "subagent",
+    },
+  ],
+}
+
+function folder({ home, env }: Machine): string {
+  return join(env.GEMINI_CLI_HOME || home, ".gemini")
+}

@@ -1,0 +1,23 @@
+import type { SourceId } from "../core/conversation.ts"
+import type { Agent } from "./agent.ts"
+import { claudeCode } from "./claude-code/agent.ts"
+import { codex } from "./codex/agent.ts"
+import { copilot } from "./copilot/agent.ts"
+import { cursor } from "./cursor/agent.ts"
+import { dexChat } from "./dex-chat/agent.ts"
+import { geminiCli } from "./gemini-cli/agent.ts"
+import { opencode } from "./opencode/agent.ts"
+import { vscode } from "./vscode/agent.ts"
+
+/** Every agent that dex knows. A new one is a folder and one more line. */
+export const agents: readonly Agent[] = [claudeCode, codex, opencode, cursor, geminiCli, vscode, copilot, dexChat]
+
+/** What a conversation can be of: an agent that is read, or a document. */
+export const sources: readonly SourceId[] = [
+  ...agents.filter(({ connector }) => connector !== undefined).map(({ source }) => source),
+  "docs",
+]
+
+export function agentOf(source: SourceId): Agent | undefined {
+  return agents.find((agent) => agent.source === source)
+}

@@ -1,0 +1,141 @@
+import { createHash } from "node:crypto"
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { basename, join } from "node:path"
+import { isAbsent } from "../../files/look-at.ts"
+import { openFile } from "../../files/read-file.ts"
+import { type DatabaseState, stateOf } from "./database-state.ts"
+
+const ATTEMPTS = 4
+const PAUSE_MS = 30
+/** Left on the disk for everything else, dex's own history first. */
+const LEFT_BYTES = 64 << 20
+const PARTIAL = "partial"
+const CHUNK_BYTES = 1 << 20
+
+/**
+ * The copy of another program's database that lies in the folder for copies; undefined where there is none. With a state:
+ * only one of that state.
+ */
+export function copyIn(scratch: string, file: string, state?: DatabaseState): string | undefined {
+  const folder = folderOf(scratch, file)
+  const name = state ? nameOf(state) : namesIn(folder).find((one) => one !== PARTIAL)
+  const path = name && join(folder, name, basename(file))
+  return path && statSync(path, { throwIfNoEntry: false }) ? path : undefined
+}
+
+/**
+ * Copies a database with its log, so that only its owner can read the copy, and returns where it is. It is there whole or
+ * not at all; one of an earlier state goes first. Throws an Error that says why there is none.
+ */
+export function makeCopy(scratch: string, file: string): string {
+  const folder = folderOf(scratch, file)
+  removeCopy(scratch, file)
+  mkdirSync(join(folder, PARTIAL), { recursive: true, mode: 0o700 })
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      if (attempt > 0) pause(PAUSE_MS)
+      const before = stateOf(file)
+      expectRoom(scratch, before)
+      for (const suffix of ["", "-wal", "-journal"])
+        copyPrivately(file + suffix, join(folder, PARTIAL, basename(file) + suffix))
+      if (stateOf(file).fingerprint !== before.fingerprint) continue
+      renameSync(join(folder, PARTIAL), join(folder, nameOf(before)))
+      return join(folder, nameOf(before), basename(file))
+    }
+  } catch (error) {
+    removeCopy(scratch, file)
+    throw isFull(error) ? noRoom(scratch, stateOf(file)) : error
+  }
+  removeCopy(scratch, file)
+  throw new Error("the database changes faster than it can be copied; the next sync tries again")
+}
+
+export function removeCopy(scratch: string, file: string): void {
+  rmSync(folderOf(scratch, file), { recursive: true, force: true })
+}
+
+export function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
+/** Not copyFileSync: it would wait at a pipe, and give the copy the rights of the original until it is whole. */
+function copyPrivately(from: string, to: string): void {
+  rmSync(to, { force: true })
+  const source = opened(from)
+  if (source === undefined) return
+  try {
+    const target = openSync(to, "wx", 0o600)
+    try {
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+      for (let got = readSync(source, chunk); got > 0; got = readSync(source, chunk))
+        writeFileSync(target, chunk.subarray(0, got)) // all of it, where writeSync may write a part
+    } finally {
+      closeSync(target)
+    }
+  } finally {
+    closeSync(source)
+  }
+}
+
+/** Undefined where there is none. */
+function opened(path: string): number | undefined {
+  try {
+    return openFile(path).fd
+  } catch (error) {
+    if (isAbsent(error)) return undefined
+    throw error
+  }
+}
+
+/** What is in the log goes into the copy when it is opened. */
+function expectRoom(scratch: string, state: DatabaseState): void {
+  if (freeBytes(scratch) < state.bytes + state.walBytes + LEFT_BYTES) throw noRoom(scratch, state)
+}
+
+function noRoom(scratch: string, { bytes, walBytes }: DatabaseState): Error {
+  const needed = Math.ceil((bytes + walBytes + LEFT_BYTES) / 1e6)
+  const free = Math.floor(freeBytes(scratch) / 1e6)
+  return new Error(
+    `it cannot be read in place, and a copy needs ${needed} MB where ${free} MB are free (${scratch}). Free some space, then sync again`,
+  )
+}
+
+function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return [] // nothing was copied yet
+  }
+}
+
+function folderOf(scratch: string, file: string): string {
+  return join(scratch, `database-${hash(file)}`)
+}
+
+function nameOf({ fingerprint }: DatabaseState): string {
+  return hash(fingerprint)
+}
+
+function hash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16)
+}

@@ -1,0 +1,61 @@
+import { createReadStream, createWriteStream, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { Transform } from "node:stream"
+import { pipeline } from "node:stream/promises"
+import { createZstdDecompress } from "node:zlib"
+import { openFile } from "../../files/read-file.ts"
+
+const MAX_BYTES = 2 ** 31
+/** Transcripts compress ten to thirty times; what goes further than this is made to fill a disk. */
+const MAX_RATIO = 100
+const FREE_BYTES = 64 << 20
+
+/** `problem` with a `path`: the file is damaged, and this much of it could be read. */
+export type Decompressed = { path?: string; problem?: string; remove: () => void }
+
+/**
+ * Decompresses a file into a folder of its own below `scratch`, which `remove` takes away. Rejects where there is no such
+ * file, or no room: what the file says itself, it says in `problem`.
+ */
+export async function decompressZstd(source: string, scratch: string | undefined): Promise<Decompressed> {
+  if (scratch === undefined) throw new Error("there is no folder to decompress it into")
+  mkdirSync(scratch, { recursive: true, mode: 0o700 })
+  const folder = mkdtempSync(join(scratch, "zstd-"))
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  const path = join(folder, "content")
+  let tooMuch: string | undefined
+  try {
+    const { fd, stat } = openFile(source, { maxBytes: MAX_BYTES })
+    const allowed = Math.min(MAX_BYTES, Math.max(FREE_BYTES, stat.size * MAX_RATIO))
+    let bytes = 0
+    const limit = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        bytes += chunk.length
+        if (bytes <= allowed) return done(null, chunk)
+        tooMuch = `decompresses to more than ${allowed} bytes`
+        done(new Error(tooMuch))
+      },
+    })
+    await pipeline(
+      createReadStream("", { fd }),
+      createZstdDecompress(),
+      limit,
+      createWriteStream(path, { mode: 0o600, flags: "wx" }),
+    )
+    return { path, remove }
+  } catch (error) {
+    if (error instanceof Error && "syscall" in error) {
+      remove()
+      throw isFull(error)
+        ? new Error(`there is no room to decompress it (${scratch}). Free some space, then sync again`)
+        : error
+    }
+    const written = statSync(path, { throwIfNoEntry: false })
+    const problem = tooMuch ?? `not readable as zstd: ${error instanceof Error ? error.message : String(error)}`
+    return tooMuch === undefined && written ? { path, problem, remove } : { problem, remove }
+  }
+}
+
+function isFull(error: Error): boolean {
+  return "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")
+}

@@ -1,0 +1,224 @@
+import { lstatSync, statSync } from "node:fs"
+import { basename, dirname, isAbsolute, join } from "node:path"
+import { crc32 } from "node:zlib"
+import { messageOf } from "../../core/error.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "../../core/record.ts"
+import { isAbsent, lookAt } from "../../files/look-at.ts"
+import type {
+  Connector,
+  Cursor,
+  Machine,
+  Reading,
+  Scratch,
+  Seen,
+  Skipped,
+  Unit,
+  Unreadable,
+  Watched,
+} from "../kit/connector.ts"
+import { entriesOf } from "../kit/folder.ts"
+import {
+  columnsOf,
+  databaseStamp,
+  type ForeignDatabase,
+  type Row,
+  withForeignDatabase,
+  withFoundDatabase,
+} from "../kit/foreign-sqlite.ts"
+import { parseOpencode } from "./parse.ts"
+import { stripOpencode } from "./strip.ts"
+import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
+
+/**
+ * OpenCode. Since 1.2 a database; before that a tree of JSON files, which stays on disk and is not always imported, so
+ * both are read and the database wins where it has the same session.
+ */
+export const opencode: Connector = {
+  source: "opencode",
+  version: 2,
+  roots,
+  discover,
+  watched,
+  read,
+  parse: parseOpencode,
+  identify: (raw) => `${string(raw.table)}:${string(raw.id)}`,
+}
+
+const DATABASE = /^opencode.*\.db$/
+
+function roots({ home, env }: Machine): string[] {
+  const xdg = env.XDG_DATA_HOME
+  const data = join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "share"), "opencode")
+  const named = env.OPENCODE_DB
+  if (!named || named === ":memory:") return [data]
+  const database = isAbsolute(named) ? named : join(data, named)
+  const isFoundAnyway = dirname(database) === data && DATABASE.test(basename(database))
+  return isFoundAnyway ? [data] : [data, database]
+}
+
+/** In the older trees every message has a folder for its parts; the message's own file changes with them. */
+function watched(root: string): Watched[] {
+  if (isFile(root)) {
+    const name = basename(root).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+    return [{ folder: dirname(root), depth: 0, files: new RegExp(`^${name}(-wal)?$`) }]
+  }
+  return [
+    { folder: root, depth: 0, files: /^opencode.*\.db(-wal)?$/ },
+    { folder: join(root, "storage"), depth: Infinity, skip: ["part"], files: /^(session|message)\// },
+    { folder: join(root, "project"), depth: Infinity, skip: ["part"], files: /^[^/]+\/storage\/session\// },
+  ]
+}
+
+/** A root is the data folder, or the one database that $OPENCODE_DB names. */
+function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  if (isFile(root)) {
+    yield* sessionsOfDatabase(root, seen, scratch)
+    return
+  }
+  for (const entry of entriesOf(root, (problem) => problems.push(problem))) {
+    if (DATABASE.test(entry.name)) yield* sessionsOfDatabase(join(root, entry.name), seen, scratch)
+  }
+  yield* sessionsOfTrees(root, (problem) => problems.push(problem))
+  yield* problems
+}
+
+function isFile(path: string): boolean {
+  const found = lookAt(path)
+  return found !== undefined && found !== "unknown" && found.isFile()
+}
+
+function* sessionsOfDatabase(path: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+  let units: Unit[]
+  try {
+    if (lstatSync(path).isSymbolicLink()) throw new Error("a symbolic link, not followed")
+    if (seen(path, databaseStamp(path))) return
+    const { birthtimeMs, mtimeMs } = statSync(path)
+    units = withForeignDatabase(path, (db) => unitsOfDatabase(db, path, birthtimeMs || mtimeMs), scratch)
+  } catch (error) {
+    if (!isAbsent(error)) yield { unreadable: messageOf(error), path }
+    return
+  }
+  yield* units
+}
+
+function unitsOfDatabase(db: ForeignDatabase, path: string, fileBornAt: number): Unit[] {
+  if (!columnsOf(db, "session").has("id"))
+    throw new Error("no session table: not a database of OpenCode, or a new kind")
+  const content = new Map<unknown, string[]>()
+  const bytes = new Map<unknown, number>()
+  const touched = new Map<unknown, number>()
+  for (const table of ["message", "part", "session_message"] as const) {
+    if (!columnsOf(db, table).has("session_id")) continue
+    for (const row of db.iterate(CONTENT_OF[table])) {
+      content.set(row.id, [...(content.get(row.id) ?? []), `${row.count},${row.updated},${row.bytes}`])
+      bytes.set(row.id, (bytes.get(row.id) ?? 0) + (number(row.bytes) ?? 0))
+      touched.set(row.id, Math.max(touched.get(row.id) ?? 0, number(row.updated) ?? 0))
+    }
+  }
+  return db.all("select id, time_created, time_updated from session").map((row) => {
+    const modifiedAt = Math.max(number(row.time_updated) ?? 0, touched.get(row.id) ?? 0)
+    return {
+      key: `db:${row.id}`,
+      path,
+      stamp: [row.time_updated, ...(content.get(row.id) ?? [])].join(":"),
+      bytes: bytes.get(row.id) ?? 0,
+      modifiedAt,
+      bornAt: number(row.time_created) ?? fileBornAt,
+    }
+  })
+}
+
+/** octet_length reads a row's header only, where length would read the text. */
+const CONTENT_OF = {
+  message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
+    from message group by session_id`,
+  part: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
+    from part group by session_id`,
+  session_message: `select session_id as id, count(*) as count, max(time_updated) as updated,
+    sum(octet_length(data)) as bytes from session_message group by session_id`,
+}
+
+function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
+  const skipped: Skipped[] = []
+  const rows = unit.key.startsWith("db:") ? rowsOfDatabase(unit, scratch) : rowsOfTree(unit, skipped)
+  const kept: RawRecord[] = []
+  let crc = 0
+  for (const row of rows) {
+    const whole = withData(row)
+    const where = `${row.table} ${row.id}`
+    if (!whole) skipped.push({ reason: "damaged JSON", where })
+    else if (isDeeperThan(whole, MAX_DEPTH)) skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where })
+    else {
+      const stripped = stripOpencode(whole)
+      crc = crc32(JSON.stringify(stripped), crc)
+      kept.push(stripped)
+    }
+  }
+  const unchanged = after !== undefined && after.crc === crc
+  return {
+    mode: unchanged ? "append" : "replace",
+    records: unchanged ? [] : kept,
+    end: () => ({ cursor: { offset: 0, crc }, skipped, pending: false }),
+  }
+}
+
+/** Named one by one: other columns hold secrets (share links), permissions and copies of whole files. */
+const SESSION_COLUMNS = [
+  ...["id", "project_id", "parent_id", "slug", "directory", "title", "version", "agent", "model", "revert"],
+  ...["time_created", "time_updated", "time_archived"],
+]
+
+function rowsOfDatabase(unit: Unit, scratch: Scratch | undefined): RawRecord[] {
+  const id = unit.key.slice("db:".length)
+  const read = (db: ForeignDatabase): RawRecord[] => {
+    const has = columnsOf(db, "session")
+    const columns = SESSION_COLUMNS.filter((name) => has.has(name)).join(", ")
+    const [session] = db.all(`select ${columns} from session where id = ?`, id)
+    if (!session) return []
+    const rows = [tagged("session", session)]
+    if (columnsOf(db, "project").has("worktree")) {
+      const projects = db.all("select id, worktree, vcs, name from project where id = ?", String(session.project_id))
+      rows.push(...projects.map((row) => tagged("project", row)))
+    }
+    const messages = db.all(
+      "select id, session_id, time_created, time_updated, data from message where session_id = ? order by time_created, id",
+      id,
+    )
+    rows.push(...messages.map((row) => tagged("message", row)))
+    const parts = db.all("select id, message_id, session_id, data from part where session_id = ? order by id", id)
+    rows.push(...parts.map((row) => tagged("part", row)))
+    if (messages.length === 0) rows.push(...eventRows(db, id))
+    return rows
+  }
+  return withFoundDatabase(unit.path, read, scratch)
+}
+
+/** The tables that are to replace message and part; filled instead of them by some builds, beside them by none. */
+function eventRows(db: ForeignDatabase, id: string): RawRecord[] {
+  const has = columnsOf(db, "session_message")
+  if (!has.has("data")) return []
+  const rows = has.has("seq")
+    ? db.all("select id, type, seq, time_created, data from session_message where session_id = ? order by seq", id)
+    : db.all(
+        "select id, type, time_created, data from session_message where session_id = ? order by time_created, id",
+        id,
+      )
+  return rows.map((row, index) => ({ seq: index, ...tagged("session_message", row) }))
+}
+
+function tagged(table: string, row: Row): RawRecord {
+  return { table, ...row }
+}
+
+function withData(row: RawRecord): RawRecord | undefined {
+  const whole: RawRecord = { ...row }
+  for (const column of ["data", "revert", "model"]) {
+    if (typeof whole[column] !== "string") continue
+    const value = parseObject(whole[column])
+    if (value) whole[column] = value
+    else if (column === "data") return undefined
+  }
+  return whole
+}

@@ -1,0 +1,215 @@
+import { fileURLToPath } from "node:url"
+import { CONTEXT_TAG } from "../../core/context-tag.ts"
+import type { Effect, Hunk, Origin, Part } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { number, record, records, string } from "../../core/record.ts"
+import { totalUsage, type Usage } from "../../core/usage.ts"
+import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "../kit/effects.ts"
+
+// What OpenCode's older and newer tables have in common: tool calls, files, token counts.
+
+export type Told = { parts: Part[]; effects?: Effect[] }
+
+/** The tools that OpenCode brings and that work on this machine. MCP servers' tools carry no mark but their server's name. */
+const LOCAL_TOOLS = new Set([
+  ...["bash", "shell", "read", "write", "edit", "multiedit", "apply_patch", "patch", "glob", "grep", "list", "ls"],
+  ...["task", "todowrite", "todoread", "skill", "question", "lsp", "batch", "plan_enter", "plan_exit", "invalid"],
+])
+
+/** A call and, once there is one, its result: OpenCode keeps both in one part, and updates it. */
+export function toolParts(part: RawRecord, id: string): Told {
+  const call = callOf(part, id)
+  const { tool, call_id, input, status } = call
+  const parts: Part[] = [{ type: "tool_call", text: inputText(input), origin: "agent", tool, call_id }]
+  if (status === "running") return { parts }
+  const hunks = status === "completed" ? hunksOf(call) : []
+  const { said, added } = withoutAdded(call.output)
+  const origin: Origin = LOCAL_TOOLS.has(tool) ? "local_tool" : "web"
+  parts.push({
+    type: "tool_result",
+    text: said,
+    origin,
+    tool,
+    call_id,
+    is_error: status === "failed" || (call.exit !== undefined && call.exit !== 0),
+    ...(hunks.length > 0 && { hunks }),
+  })
+  parts.push(...call.attachments.flatMap((file) => fileParts(file, origin).parts))
+  if (added !== undefined) parts.push({ type: "text", text: added, origin: "injected" })
+  return { parts, effects: effectsOf({ ...call, output: said }, hunks) }
+}
+
+/** What dex's plugin wrote below a tool's output is not what the tool said. */
+function withoutAdded(output: string): { said: string; added?: string } {
+  const at = output.endsWith(`</${CONTEXT_TAG}>`) ? output.lastIndexOf(`\n\n<${CONTEXT_TAG}>\n`) : -1
+  return at === -1 ? { said: output } : { said: output.slice(0, at), added: output.slice(at + 2) }
+}
+
+type Call = {
+  tool: string
+  call_id: string
+  input: unknown
+  status: "running" | "completed" | "failed"
+  output: string
+  exit?: number
+  metadata: RawRecord
+  attachments: RawRecord[]
+}
+
+function callOf(part: RawRecord, id: string): Call {
+  const old = record(part.toolInvocation) // before 0.3
+  if (old) {
+    return {
+      tool: string(old.toolName) ?? "unknown",
+      call_id: string(old.toolCallId) ?? id,
+      input: old.args,
+      status: old.state === "result" ? "completed" : "running",
+      output: textOf(old.result),
+      metadata: {},
+      attachments: [],
+    }
+  }
+  const state = record(part.state) ?? {}
+  const metadata = record(state.metadata) ?? {}
+  const content = records(state.content)
+  const failed = state.status === "error"
+  return {
+    tool: string(part.tool) ?? string(part.name) ?? "unknown",
+    call_id: string(part.callID) ?? (part.tool === undefined ? string(part.id) : undefined) ?? id,
+    input: state.input ?? state.raw,
+    status: failed ? "failed" : state.status === "completed" || state.status === "success" ? "completed" : "running",
+    output: failed
+      ? errorText(state.error)
+      : textOf(state.output) || content.map((item) => textOf(item.text)).join("\n"),
+    exit: number(metadata.exit),
+    metadata,
+    attachments: [...records(state.attachments), ...content.filter((item) => item.type === "file")],
+  }
+}
+
+function effectsOf({ tool, call_id, input, status, output, exit, metadata }: Call, hunks: Hunk[]): Effect[] {
+  const given = record(input) ?? {}
+  const path = string(given.filePath) ?? string(given.path)
+  switch (tool) {
+    case "bash":
+    case "shell": {
+      const command = string(given.command)
+      if (command === undefined) return []
+      const failed = status === "failed" ? true : undefined
+      const outcome = { call_id, output, ...(exit !== undefined && { exit_status: exit }), ...(failed && { failed }) }
+      return [commandEffect(command, outcome), ...commitEffects(command, output, call_id)]
+    }
+    case "read":
+      return status === "completed" && path !== undefined ? [fileEffect(path, "read", call_id)] : []
+    case "edit":
+    case "write":
+    case "multiedit":
+    case "apply_patch":
+    case "patch": {
+      if (status !== "completed") return []
+      if (hunks.length > 0) return editEffects(hunks, call_id)
+      const named = records(metadata.files).flatMap((file) => string(file.filePath) ?? [])
+      return (named.length > 0 ? named : path === undefined ? [] : [path]).map((file) =>
+        fileEffect(file, "edited", call_id),
+      )
+    }
+    default:
+      return []
+  }
+}
+
+/** `metadata.patch` is whole; every other diff has lost the indentation that all its lines share. */
+function hunksOf({ tool, input, metadata }: Call): Hunk[] {
+  const given = record(input)
+  const path = string(given?.filePath)
+  const patch = string(metadata.patch)
+  const whole = patch === undefined ? [] : hunksOfDiff(patch)
+  if (whole.length > 0) return whole
+  const ofFiles = [metadata.filediff, ...records(metadata.files), ...editsOf(metadata)].flatMap((value) => {
+    const file = record(value)
+    const diff = string(file?.patch) ?? string(file?.diff)
+    const name = string(file?.filePath) ?? string(file?.file) ?? path
+    return diff === undefined ? [] : hunksOfDiff(diff, name)
+  })
+  if (ofFiles.length > 0) return ofFiles
+  const diff = string(metadata.diff)
+  if (diff !== undefined) return hunksOfDiff(diff, path)
+  const content = string(given?.content)
+  const isNew = tool === "write" && metadata.exists === false
+  return isNew && path !== undefined && content !== undefined ? [hunkOfNewFile(path, content)] : []
+}
+
+/** multiedit reports the result of each of its edits. */
+function editsOf(metadata: RawRecord): unknown[] {
+  return records(metadata.results).map((result) => result.filediff ?? result)
+}
+
+/** An image as a description of itself; another file as a mention. */
+export function fileParts(file: RawRecord, origin: Origin): Told {
+  const address = file.url ?? file.uri
+  const digest = record(address)
+  const mime = string(file.mime) ?? string(digest?.media_type)
+  if (digest) {
+    const name = string(file.filename) ?? string(file.name) ?? ""
+    const sha256 = string(digest.sha256)
+    const bytes = number(digest.bytes)
+    return {
+      parts: [
+        {
+          type: "image",
+          text: name,
+          origin,
+          ...(mime && { mime }),
+          ...(bytes && { bytes }),
+          ...(sha256 && { sha256 }),
+        },
+      ],
+    }
+  }
+  const path = pathOfUrl(string(address))
+  return { parts: [], effects: path === undefined ? [] : [fileEffect(path, "mentioned")] }
+}
+
+function pathOfUrl(url: string | undefined): string | undefined {
+  if (!url?.startsWith("file:///")) return undefined
+  try {
+    return fileURLToPath(url.split(/[?#]/)[0]!)
+  } catch {
+    return undefined // not a path of this machine
+  }
+}
+
+export function usageIn(counted: RawRecord[]): Usage | undefined {
+  const usage = totalUsage(counted.map(usageOf))
+  return usage && Object.values(usage).some((amount) => Number(amount) > 0) ? usage : undefined
+}
+
+function usageOf({ tokens, cost }: RawRecord): Usage {
+  const count = record(tokens)
+  const cache = record(count?.cache)
+  const reasoning = number(count?.reasoning)
+  const charged = number(cost)
+  return {
+    input: number(count?.input) ?? 0,
+    output: number(count?.output) ?? 0,
+    cache_read: number(cache?.read) ?? 0,
+    cache_write: number(cache?.write) ?? 0,
+    ...(reasoning && { reasoning }),
+    ...(charged && { cost: charged }),
+  }
+}
+
+/** The input as the agent wrote it; a call that is still being written has a piece of text. */
+function inputText(input: unknown): string {
+  return typeof input === "string" ? input : JSON.stringify(input ?? {})
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value
+  return value === undefined || value === null ? "" : JSON.stringify(value)
+}
+
+export function errorText(error: unknown): string {
+  const about = record(error)
+  return about ? (string(about.message) ?? string(record(about.data)?.message) ?? textOf(about)) : textOf(error)
+}

@@ -1,0 +1,81 @@
+import type { RawRecord } from "../../core/record.ts"
+import { isRecord, list, record, string } from "../../core/record.ts"
+import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
+
+/** A row without what nobody needs twice: provider signatures, copies of whole files, editor diagnostics, image bytes. */
+export function stripOpencode(row: RawRecord): RawRecord {
+  const data = record(row.data)
+  if (!data) return withoutBulk(row)
+  const stripped =
+    row.table === "part" ? stripPart(data) : row.table === "message" ? stripMessage(data) : stripEvent(data)
+  return withoutBulk({ ...row, data: stripped })
+}
+
+/** `summary.diffs` of a prompt holds every changed file before and after; `system` the whole system prompt. */
+function stripMessage({ system: _, tools: __, summary, ...rest }: RawRecord): RawRecord {
+  if (!isRecord(summary)) return summary === undefined ? rest : { ...rest, summary }
+  const { diffs: ___, ...kept } = summary
+  return { ...rest, summary: kept }
+}
+
+/** `metadata` of a part is what the provider wants to see again: signatures, encrypted reasoning. */
+function stripPart({ metadata: _, ...part }: RawRecord): RawRecord {
+  if (part.type === "file") return withoutBytes(part)
+  const state = record(part.state)
+  return state ? { ...part, state: stripState(state) } : part
+}
+
+function stripState(state: RawRecord): RawRecord {
+  const metadata = record(state.metadata)
+  return {
+    ...state,
+    ...(metadata && { metadata: stripMetadata(metadata, state.output) }),
+    ...(Array.isArray(state.attachments) && { attachments: withoutBytesAll(state.attachments) }),
+    ...(Array.isArray(state.content) && { content: withoutBytesAll(state.content) }),
+  }
+}
+
+function stripMetadata(metadata: RawRecord, output: unknown): RawRecord {
+  const { diagnostics: _, display: __, preview: ___, ...rest } = metadata
+  if (isRecord(rest.filediff)) rest.filediff = withoutCopies(rest.filediff)
+  if (Array.isArray(rest.files)) rest.files = rest.files.map((file) => (isRecord(file) ? withoutCopies(file) : file))
+  if (typeof rest.output === "string" && typeof output === "string" && output.includes(rest.output)) delete rest.output
+  return rest
+}
+
+function withoutCopies({ before: _, after: __, oldContent: ___, newContent: ____, ...rest }: RawRecord): RawRecord {
+  return rest
+}
+
+/** A message of the newer tables: its parts are inside it. */
+function stripEvent({ native: _, providerState: __, providerContext: ___, ...rest }: RawRecord): RawRecord {
+  return {
+    ...rest,
+    ...(Array.isArray(rest.files) && { files: withoutBytesAll(rest.files) }),
+    ...(Array.isArray(rest.content) && { content: rest.content.map(stripEventPart) }),
+  }
+}
+
+function stripEventPart(value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const { native: _, providerState: __, providerResultState: ___, ...part } = value
+  if (part.type !== "tool") {
+    const { state: ____, ...rest } = part // an older name of `native`
+    return rest
+  }
+  const state = record(part.state)
+  return state ? { ...part, state: stripState(state) } : part
+}
+
+function withoutBytesAll(values: unknown): unknown[] {
+  return list(values).map((value) => (isRecord(value) ? withoutBytes(value) : value))
+}
+
+function withoutBytes(file: RawRecord): RawRecord {
+  for (const field of ["url", "uri"]) {
+    const address = string(file[field])
+    const digest = address === undefined ? undefined : digestOfDataUri(address)
+    if (digest) return { ...file, [field]: digest }
+  }
+  return file
+}

@@ -1,0 +1,81 @@
+import { existsSync } from "node:fs"
+import { isAbsolute, join } from "node:path"
+import { readText } from "../../files/read-file.ts"
+import type { Machine } from "../kit/connector.ts"
+import { opencodeAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
+import { skill } from "../kit/skill.ts"
+import { serverStart, shellStart } from "../kit/start.ts"
+import type { Wiring } from "../kit/wiring.ts"
+import { opencodePlugin } from "./plugin.ts"
+
+export const opencode: Wiring = {
+  signs: (machine) => ({
+    paths: [folder(machine), join(xdg(machine.env.XDG_DATA_HOME, machine.home, ".local", "share"), "opencode")],
+    program: "opencode",
+  }),
+  wanted: (machine, bin) => [
+    {
+      path: settings(machine),
+      additions: [
+        {
+          type: "property",
+          path: ["mcp", "dex"],
+          value: { type: "local", command: Object.values(serverStart(bin)).flat(), enabled: true },
+        },
+      ],
+    },
+    ...(bin.hook === undefined || !isSetUp(folder(machine))
+      ? []
+      : [
+          {
+            path: join(folder(machine), "plugin", "dex.js"),
+            additions: [{ type: "file" as const, content: opencodePlugin(bin.hook, bin.windows?.node) }],
+          },
+        ]),
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    {
+      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      additions: [opencodeAgent(shellStart(bin))],
+      is: "subagent",
+    },
+  ],
+  note: (machine, { hook }) =>
+    hook !== undefined && !isSetUp(folder(machine))
+      ? `no hooks yet: with a plugin, OpenCode's next start would wait for npm, and offline it would not end. Use OpenCode once with a network until ${join(folder(machine), "package-lock.json")} is there, then run \`dex install\` again`
+      : "no sync hook: dex reads OpenCode when a server or another agent syncs",
+}
+
+const MOST_BYTES = 64 << 20
+
+/**
+ * OpenCode installs its plugins' library into this folder, in the background; with a plugin of whatever kind it waits for
+ * that. It looks for the folder of modules, and for the library's name among the lock's own dependencies.
+ */
+function isSetUp(folder: string): boolean {
+  try {
+    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MOST_BYTES)) as {
+      packages?: Record<string, { dependencies?: Record<string, string> }>
+    }
+    return (
+      lock.packages?.[""]?.dependencies?.["@opencode-ai/plugin"] !== undefined &&
+      existsSync(join(folder, "node_modules"))
+    )
+  } catch {
+    return false // not there, or not finished
+  }
+}
+
+/** The one that is there; `opencode.json` where none is. */
+function settings(machine: Machine): string {
+  const names = ["opencode.jsonc", "opencode.json", "config.json"]
+  const paths = names.map((name) => join(folder(machine), name))
+  return paths.find((path) => existsSync(path)) ?? paths[1]!
+}
+
+function folder({ home, env }: Machine): string {
+  return join(xdg(env.XDG_CONFIG_HOME, home, ".config"), "opencode")
+}
+
+function xdg(set: string | undefined, home: string, ...fallback: string[]): string {
+  return set && isAbsolute(set) ? set : join(home, ...fallback)
+}

@@ -1,0 +1,19 @@
+import { createHash } from "node:crypto"
+import { expect, test } from "vitest"
+import { digestOfDataUri, withoutBulk } from "../../src/agents/kit/kept-text.ts"
+
+test("a text past a million characters is cut and says how much is missing and what it was", () => {
+  const text = "x".repeat(1_000_003)
+  const sha256 = createHash("sha256").update(text).digest("hex")
+  const kept = withoutBulk({ short: "y", deep: [{ text }], none: null, count: 3 })
+  expect(kept.deep[0]!.text).toBe(`${"x".repeat(1_000_000)}\n[dex: 3 characters not kept, sha256 ${sha256}]`)
+  expect({ ...kept, deep: [] }).toEqual({ short: "y", deep: [], none: null, count: 3 })
+})
+
+test("a data: URI becomes a description of its bytes; any other address is none", () => {
+  const sha256 = createHash("sha256").update("hello").digest("hex")
+  expect(digestOfDataUri("data:image/png;base64,aGVsbG8=")).toEqual({ sha256, bytes: 5, media_type: "image/png" })
+  expect(digestOfDataUri("data:,hello")).toEqual({ sha256, bytes: 5 })
+  expect(digestOfDataUri("data:image/png;base64")).toBeUndefined()
+  expect(digestOfDataUri("https://example.com/a.png")).toBeUndefined()
+})

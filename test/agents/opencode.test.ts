@@ -1,0 +1,404 @@
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { fileURLToPath } from "node:url"
+import { describe, expect, test } from "vitest"
+import { isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
+import { opencode } from "../../src/agents/opencode/connector.ts"
+import type { Conversation, Part } from "../../src/core/conversation.ts"
+import { tempDir, treeHash } from "../support/temp.ts"
+import { conversationsOf, homeOf, readAll, recordsOf, testConnector, unitsOf } from "./contract.ts"
+
+const fixtures = fileURLToPath(new URL("../fixtures/opencode", import.meta.url))
+const shared = fileURLToPath(new URL("../../../shared", import.meta.url))
+const folderOf = (home: string) => join(home, ".local", "share", "opencode")
+
+testConnector(opencode, fixtures)
+
+async function traps(): Promise<Map<string, Conversation>> {
+  const told = await readAll(opencode, await homeOf(join(fixtures, "1.18-traps")))
+  const fromDatabase = told.filter((unit) => unit.unit.startsWith("db:"))
+  return new Map(
+    fromDatabase.flatMap((unit) => unit.conversations).map((conversation) => [conversation.id, conversation]),
+  )
+}
+
+async function trap(id: string): Promise<Conversation> {
+  return (await traps()).get(id)!
+}
+
+const texts = (conversation: Conversation) =>
+  conversation.messages.flatMap((message) => message.parts.map((part) => part.text))
+const partsOf = (conversation: Conversation) => conversation.messages.flatMap((message) => message.parts)
+const resultOf = (conversation: Conversation, call: string) =>
+  partsOf(conversation).find(
+    (part): part is Part & { type: "tool_result" } => part.type === "tool_result" && part.call_id === call,
+  )!
+
+describe("where it looks", () => {
+  const at = (env: Record<string, string>, platform: NodeJS.Platform = "darwin") =>
+    opencode.roots({ home: "/home/dev", env, platform })
+
+  test("the data folder is the XDG one on every platform", () => {
+    for (const platform of ["darwin", "linux", "win32"] as const) {
+      expect(at({}, platform)).toEqual([join("/home/dev", ".local", "share", "opencode")])
+    }
+    expect(at({ XDG_DATA_HOME: "/data" })).toEqual([join("/data", "opencode")])
+  })
+
+  test("$OPENCODE_DB adds a database, unless it is found anyway or in memory", () => {
+    expect(at({ OPENCODE_DB: "/else/my.db" })).toEqual(["/home/dev/.local/share/opencode", "/else/my.db"])
+    expect(at({ OPENCODE_DB: "sub/my.db" })[1]).toBe("/home/dev/.local/share/opencode/sub/my.db")
+    expect(at({ OPENCODE_DB: "opencode-dev.db" })).toHaveLength(1)
+    expect(at({ OPENCODE_DB: ":memory:" })).toHaveLength(1)
+  })
+
+  test("databases of every channel are read, and one that $OPENCODE_DB names", async () => {
+    const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
+    const database = join(folderOf(home), "opencode.db")
+    const units = (root: string) => [...opencode.discover(root, () => false)]
+    const count = units(folderOf(home)).length
+    cpSync(database, join(home, "elsewhere.db"))
+    expect(units(join(home, "elsewhere.db"))).toHaveLength(count)
+    cpSync(database, join(folderOf(home), "opencode-dev.db"))
+    expect(units(folderOf(home))).toHaveLength(count * 2)
+    expect(units(join(home, "nowhere"))).toEqual([])
+  })
+})
+
+describe("databases", () => {
+  test("a container that was seen in this state is not opened", async () => {
+    const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
+    const asked: string[] = []
+    const seen = (path: string, stamp: string) => asked.push(`${path} ${stamp}`) > 0
+    expect([...opencode.discover(folderOf(home), seen)]).toEqual([])
+    expect(asked).toHaveLength(1)
+    expect(asked[0]).toContain(join(folderOf(home), "opencode.db"))
+  })
+
+  test("a part that is rewritten in place moves the stamp of its session and of no other", async () => {
+    const home = await homeOf(join(fixtures, "1.18-traps"))
+    const stamps = async () => new Map((await unitsOf(opencode, home)).map((unit) => [unit.key, unit.stamp]))
+    const before = await stamps()
+    const db = new DatabaseSync(join(folderOf(home), "opencode.db"))
+    db.exec(`update part set data = '{"type":"text","text":"Done, all of it."}', time_updated = time_updated + 1
+      where session_id = 'ses_two_steps' and data like '%Done.%'`)
+    db.close()
+    const after = await stamps()
+    const moved = [...after].filter(([key, stamp]) => before.get(key) !== stamp).map(([key]) => key)
+    expect(moved).toEqual(["db:ses_two_steps"])
+  })
+
+  test("reading again what did not change gives nothing", async () => {
+    const home = await homeOf(join(fixtures, "1.18-traps"))
+    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_tools")!
+    const first = await opencode.read(unit)
+    expect([...first.records].length).toBeGreaterThan(10)
+    const again = await opencode.read(unit, first.end().cursor)
+    expect(again.mode).toBe("append")
+    expect([...again.records]).toEqual([])
+  })
+
+  test("a file that is no database, another program's, and a link are reported, and the rest is read", async () => {
+    const home = await homeOf(join(fixtures, "1.18-traps"))
+    writeFileSync(join(folderOf(home), "opencode-a.db"), "no database".repeat(200))
+    new DatabaseSync(join(folderOf(home), "opencode-b.db")).exec("create table other (x)")
+    symlinkSync(join(home, "anything.db"), join(folderOf(home), "opencode-c.db"))
+    const found = [...opencode.discover(folderOf(home), () => false)]
+    expect(found.filter(isUnreadable).map(({ unreadable }) => unreadable)).toEqual([
+      "not readable as a database: file is not a database",
+      "no session table: not a database of OpenCode, or a new kind",
+      "a symbolic link, not followed",
+    ])
+    expect(found.filter((unit) => !isUnreadable(unit)).length).toBeGreaterThan(5)
+  })
+
+  test("credentials, share links, signatures, copies of whole files and image bytes are not read", async () => {
+    const home = await homeOf(join(fixtures, "1.18-traps"))
+    const records = []
+    for (const unit of await unitsOf(opencode, home)) records.push(...(await recordsOf(opencode, unit)))
+    const kept = JSON.stringify(records)
+    expect(kept).not.toMatch(/MUST-NOT|WHOLE-FILE|secret-link|iVBORw0KGgo/)
+  })
+
+  test("a damaged row is counted, and the others of its session are read", async () => {
+    const home = await homeOf(join(fixtures, "1.18-traps"))
+    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_damaged")!
+    const reading = await opencode.read(unit)
+    expect([...reading.records]).toHaveLength(4)
+    expect(reading.end().skipped).toEqual([{ reason: "damaged JSON", where: "part prt_bad" }])
+  })
+
+  test("a session that is gone, and a row nested too deep, do no harm", async () => {
+    const home = await homeOf(join(fixtures, "1.18-traps"))
+    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_two_steps")!
+    expect(await recordsOf(opencode, { ...unit, key: "db:ses_gone" })).toEqual([])
+    const db = new DatabaseSync(unit.path)
+    const deep = `${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`
+    db.prepare("insert into part values ('prt_deep', 'msg_04', 'ses_two_steps', 1, 1, ?)").run(deep)
+    db.close()
+    const reading = await opencode.read(unit)
+    expect([...reading.records].length).toBeGreaterThan(3)
+    expect(reading.end().skipped[0]?.reason).toContain("nested deeper")
+  })
+})
+
+describe("JSON trees", () => {
+  test("a session that 0.6 copied from the older tree is found once", async () => {
+    const units = await unitsOf(opencode, await homeOf(join(fixtures, "0.5-oldest-trees")))
+    expect(units.map((unit) => unit.key)).toEqual(["json:ses_inline", "json:ses_split"])
+    expect(units[1]?.path).toContain(join("storage", "session", "0123abcd"))
+  })
+
+  test("a database and the tree it was made from are both read; the database has the authority", async () => {
+    const told = await readAll(opencode, await homeOf(join(fixtures, "1.18-traps")))
+    const both = told
+      .flatMap((unit) => unit.conversations)
+      .filter((conversation) => conversation.id === "ses_two_steps")
+    expect(both.map((conversation) => conversation.authority)).toEqual([10, 8])
+  })
+
+  test("a part that is rewritten in place moves the stamp, though no folder's time moves", async () => {
+    const home = await homeOf(join(fixtures, "1.1.65-json-files"))
+    const [before] = await unitsOf(opencode, home)
+    const part = join(
+      folderOf(home),
+      "storage",
+      "part",
+      "msg_1dc53671d001DaHqb1nLkghgcs",
+      "prt_1dc53673a002eArBT1KCHfPaLX.json",
+    )
+    const text = readFileSync(part, "utf8")
+    writeFileSync(part, text.replace("tiny", "TINY"))
+    utimesSync(part, 1_800_000_000, 1_800_000_000)
+    expect((await unitsOf(opencode, home))[0]?.stamp).not.toBe(before?.stamp)
+  })
+
+  test("a torn file is counted, and the rest of its session is read", async () => {
+    const home = await homeOf(join(fixtures, "1.1.65-json-files"))
+    const [unit] = await unitsOf(opencode, home)
+    const all = await recordsOf(opencode, unit!)
+    appendFileSync(
+      join(folderOf(home), "storage", "part", "msg_1dc536581001MEC47cmENTDNHg", "prt_9.json"),
+      '{"type":"te',
+    )
+    const reading = await opencode.read(unit!)
+    expect([...reading.records]).toEqual(all)
+    expect(reading.end().skipped).toHaveLength(1)
+  })
+
+  test("a message id that is a path does not lead out of the tree", async () => {
+    const home = await homeOf(join(fixtures, "1.1.65-json-files"))
+    const messages = join(folderOf(home), "storage", "message", "ses_e23ac9a92ffe58CWFFBzYQLefx")
+    writeFileSync(
+      join(messages, "msg_zz.json"),
+      JSON.stringify({ id: "../../../../../outside", role: "user", time: {} }),
+    )
+    mkdirSync(join(home, "outside"))
+    writeFileSync(join(home, "outside", "p.json"), JSON.stringify({ type: "text", text: "outside" }))
+    const [unit] = await unitsOf(opencode, home)
+    expect(JSON.stringify(await recordsOf(opencode, unit!))).not.toContain('"text":"outside"')
+  })
+})
+
+describe("what a session says", () => {
+  test("a prompt of `opencode run` loses its quotes; quotes inside a prompt stay", async () => {
+    const conversations = await traps()
+    expect(texts(conversations.get("ses_tools")!)[0]).toBe('Fix the "flaky" date test')
+    expect(texts(conversations.get("ses_two_steps")!)[0]).toBe('He said "yes" and "no"')
+  })
+
+  test("synthetic and ignored text in the user's turn is injected, not the person's", async () => {
+    const [first] = (await trap("ses_tools")).messages
+    const origins = first!.parts.filter((part) => part.type === "text").map((part) => part.origin)
+    expect(origins).toEqual(["person", "injected", "injected"])
+  })
+
+  test("an image is kept as a description of itself, another file as a mention", async () => {
+    const [first] = (await trap("ses_tools")).messages
+    const image = first!.parts.find((part) => part.type === "image")
+    expect(image).toMatchObject({ text: "screen.png", mime: "image/png", bytes: 70, origin: "person" })
+    expect(first!.effects).toEqual([{ type: "file", path: "/home/dev/app/notes one.txt", action: "mentioned" }])
+  })
+
+  test("a command whose status is completed has failed when its exit status says so", async () => {
+    const conversation = await trap("ses_tools")
+    expect(resultOf(conversation, "call_bash").is_error).toBe(true)
+    expect(conversation.messages[1]!.effects).toContainEqual({
+      type: "command",
+      command: "npm test",
+      call_id: "call_bash",
+      exit_status: 1,
+      failed: true,
+      error: "1 failed",
+    })
+  })
+
+  test("edits carry their hunks; a refused edit changed nothing", async () => {
+    const conversation = await trap("ses_tools")
+    expect(resultOf(conversation, "call_edit").hunks?.[0]?.lines).toEqual(["-new Date()", "+new Date(0)", "+// pinned"])
+    expect(resultOf(conversation, "call_patch").hunks?.[0]).toMatchObject({
+      path: "/home/dev/app/new.ts",
+      lines: ["+    indented"],
+    })
+    expect(resultOf(conversation, "call_write").hunks?.[0]).toMatchObject({
+      path: "/home/dev/app/fresh.md",
+      new_lines: 2,
+    })
+    expect(resultOf(conversation, "call_refused")).toMatchObject({ is_error: true, text: "Error: oldString not found" })
+    const edited = conversation.messages[1]!.effects!.flatMap((effect) =>
+      effect.type === "file" && effect.action === "edited" ? [[effect.path, effect.call_id, effect.added]] : [],
+    )
+    expect(edited).toEqual([
+      ["/home/dev/app/src/date.test.ts", "call_edit", 2],
+      ["/home/dev/app/new.ts", "call_patch", 1],
+      ["/home/dev/app/fresh.md", "call_write", 2],
+      ["/home/dev/app/made-by-a-command.txt", undefined, undefined],
+    ])
+  })
+
+  test("what an MCP server's tool answered is remote, though its name carries no mark", async () => {
+    const conversation = await trap("ses_tools")
+    expect(resultOf(conversation, "call_mcp").origin).toBe("web")
+    expect(resultOf(conversation, "call_bash").origin).toBe("local_tool")
+  })
+
+  test("a call that is still running has no result yet", async () => {
+    const conversation = await trap("ses_tools")
+    expect(resultOf(conversation, "call_pending")).toBeUndefined()
+    expect(partsOf(conversation).some((part) => part.type === "tool_call" && part.call_id === "call_pending")).toBe(
+      true,
+    )
+  })
+
+  test("an error becomes a notice, and a part of an unknown type is counted", async () => {
+    const told = await readAll(opencode, await homeOf(join(fixtures, "1.18-traps")))
+    const unit = told.find((one) => one.unit === "db:ses_tools")!
+    expect(unit.unknown).toEqual({ "part hologram": 1 })
+    expect(unit.conversations[0]!.messages.at(-1)).toMatchObject({
+      role: "system",
+      parts: [{ text: "ProviderAuthError: key expired" }],
+    })
+  })
+
+  test("tokens of a message with several steps are added up, without those from the cache", async () => {
+    const usage = (await trap("ses_two_steps")).messages[1]!.usage
+    expect(usage).toMatchObject({ input: 30, output: 3, cache_read: 16, cache_write: 0, cost: 0.05 })
+    expect((await trap("ses_tools")).messages[2]!.usage).toBeUndefined()
+  })
+
+  test("compaction is a summary; a default title gives way to the first prompt, on one line", async () => {
+    const conversation = await trap("ses_compacted")
+    expect(conversation.title).toEqual({ text: "Explain the build", from: "first_prompt" })
+    expect(partsOf(conversation).map((part) => [part.type, part.origin])).toEqual([
+      ["text", "person"],
+      ["summary", "agent"],
+      ["text", "injected"],
+    ])
+  })
+
+  test("what was reverted stays readable and is marked as abandoned", async () => {
+    const conversations = await traps()
+    const abandoned = (id: string) => conversations.get(id)!.messages.map((message) => message.abandoned ?? false)
+    expect(abandoned("ses_reverted")).toEqual([false, false, true, true])
+    expect(abandoned("ses_part_reverted")).toEqual([false, false, true])
+  })
+
+  test("a child session is a subagent, and what its parent asked is not a person's word", async () => {
+    const child = await trap("ses_child")
+    expect(child).toMatchObject({ kind: "subagent", parent: { id: "ses_tools" } })
+    expect(child.title).toBeUndefined()
+    expect(child.messages[0]!.parts[0]!.origin).toBe("agent")
+  })
+
+  test("the worktree stands in where a session names no directory; a session without messages is none", async () => {
+    const conversations = await traps()
+    expect(conversations.get("ses_no_directory")!.cwds).toEqual(["/home/dev/worktree"])
+    expect(conversations.get("ses_tools")!.cwds).toEqual(["/home/dev/app"])
+    expect(conversations.has("ses_empty")).toBe(false)
+  })
+
+  test("a session that has rows in the tables of version 2 only is read from them", async () => {
+    const conversation = await trap("ses_v2")
+    expect(
+      conversation.messages.map((message) => [message.role, message.parts.map((part) => part.type).join()]),
+    ).toEqual([
+      ["user", "text,image"],
+      ["assistant", "thinking,tool_call,tool_result,text"],
+      ["user", "text,tool_result"],
+      ["user", "text"],
+      ["user", "text"],
+      ["system", "summary"],
+    ])
+    expect(resultOf(conversation, "call_v2")).toMatchObject({ text: "a.ts", tool: "bash" })
+    expect(conversation.messages[2]!.effects).toEqual([
+      { type: "command", command: "false", call_id: "sh_1", exit_status: 1, failed: true, error: "failed badly" },
+    ])
+  })
+
+  test("messages are in the order of their time, then their id, whatever order the rows come in", async () => {
+    const home = await homeOf(join(fixtures, "1.18-traps"))
+    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_tools")!
+    const records = await recordsOf(opencode, unit)
+    expect(opencode.parse(records.toReversed(), unit)).toEqual(opencode.parse(records, unit))
+  })
+})
+
+test("reads the recorded OpenCode databases without an exception or an unknown type", async () => {
+  const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
+  const conversations = await conversationsOf(opencode, home)
+  expect(conversations.size).toBe(4)
+  expect((await readAll(opencode, home)).map((unit) => unit.unknown)).toEqual([{}, {}, {}, {}])
+})
+
+const samples = [
+  ["samples/opencode/synthetic/opencode.db", 1],
+  ["samples/kilo/kilo.db", 1],
+  ["real-sessions/opencode/opencode.db", 13],
+] as const
+for (const [path, expected] of samples) {
+  const there = existsSync(join(shared, path))
+  if (!there) console.log(`NOT RUN: ${path} is not on this machine`)
+  test.skipIf(!there)(`reads ${path}`, async () => {
+    const dir = tempDir()
+    cpSync(join(shared, path), join(dir, "opencode.db"))
+    const before = treeHash(dir)
+    const { conversations, unknown } = await everything(dir)
+    expect(conversations).toHaveLength(expected)
+    expect(unknown).toEqual({})
+    expect(treeHash(dir)).toEqual(before)
+  })
+}
+
+const there = existsSync(join(shared, "samples/opencode"))
+if (!there) console.log("NOT RUN: samples/opencode is not on this machine")
+test.skipIf(!there)("reads the JSON samples", async () => {
+  const dir = tempDir()
+  cpSync(join(shared, "samples/opencode/storage_v2"), join(dir, "storage"), { recursive: true })
+  const { conversations, unknown } = await everything(dir)
+  expect(conversations.map((conversation) => conversation.messages.length).sort()).toEqual([2, 5])
+  expect(unknown).toEqual({})
+  rmSync(join(dir, "storage"), { recursive: true })
+})
+
+async function everything(root: string) {
+  const units = [...opencode.discover(root, () => false)].filter((unit): unit is Unit => !isUnreadable(unit))
+  const unknown: Record<string, number> = {}
+  const conversations: Conversation[] = []
+  for (const unit of units) {
+    const parsed = opencode.parse(await recordsOf(opencode, unit), unit)
+    conversations.push(...parsed.conversations)
+    for (const [type, count] of Object.entries(parsed.unknown)) unknown[type] = (unknown[type] ?? 0) + count
+  }
+  return { conversations, unknown }
+}
