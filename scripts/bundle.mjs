@@ -1,4 +1,3 @@
-import { basename } from "node:path"
 import { build } from "esbuild"
 
 // Node takes longer to find twenty small modules than to run a search. So what reading commands need is one file,
@@ -115,7 +114,7 @@ const COLD = [
 ]
 /** What the first file chooses from, each in one piece. */
 const ENTRIES = { "src/cli/main.ts": "./main.js", "src/hooks/main.ts": "./hook.js" }
-const coldName = (path) => `cold/${basename(path, ".ts")}${path.includes("/store/") ? "-store" : ""}`
+const coldName = (path) => `cold/${path.slice("src/".length, -".ts".length).replaceAll("/", "-")}`
 
 /**
  * @param {{ outdir: string, version: string, plugins?: import("esbuild").Plugin[] }} options
