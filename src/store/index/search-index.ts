@@ -348,7 +348,8 @@ async function loadIfReadable(db: Db, store: Store, change: Change, options: Fol
   try {
     return [await load(db, store, change, options)]
   } catch (error) {
-    if (isDexError(error) && error.code === "corrupt") return []
+    // A table that is not there is not one conversation's damage.
+    if (isDexError(error) && error.code === "corrupt" && codeOf(error.cause) !== "SQLITE_ERROR") return []
     throw error
   }
 }
