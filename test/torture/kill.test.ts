@@ -170,7 +170,7 @@ async function controlBuild(): Promise<string> {
   const withoutTransactions: Plugin = {
     name: "without-transactions",
     setup(bundler) {
-      bundler.onLoad({ filter: /store[\\/]database\.ts$/ }, (file) => {
+      bundler.onLoad({ filter: /sqlite[\\/]database\.ts$/ }, (file) => {
         const source = readFileSync(file.path, "utf8")
         const broken = source.replace("return db.transaction(work).immediate()", "return work()")
         if (broken === source) throw new Error("inTransaction has changed: this test must change with it")
