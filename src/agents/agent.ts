@@ -17,8 +17,8 @@ export type Agent = {
   aliases?: readonly string[]
   /** Reads its sessions. Absent where dex is given to it, and does not read it. */
   connector?: () => Promise<Connector>
-  /** The command that takes up an old conversation. */
-  resume?: (id: string) => string[]
+  /** The command that takes up an old conversation, by its id or by the file that it is kept in. */
+  resume?: (id: string, path: string) => string[]
   /** The command that opens it with a first prompt, which is the last argument. */
   open?: readonly string[]
   /** How it tells what it starts which conversation it is. */

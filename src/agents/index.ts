@@ -7,10 +7,11 @@ import { cursor } from "./cursor/agent.ts"
 import { dexChat } from "./dex-chat/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
 import { opencode } from "./opencode/agent.ts"
+import { pi } from "./pi/agent.ts"
 import { vscode } from "./vscode/agent.ts"
 
 /** Every agent that dex knows. A new one is a folder and one more line. */
-export const agents: readonly Agent[] = [claudeCode, codex, opencode, cursor, geminiCli, vscode, copilot, dexChat]
+export const agents: readonly Agent[] = [claudeCode, codex, opencode, cursor, geminiCli, pi, vscode, copilot, dexChat]
 
 /** What a conversation can be of: an agent that is read, or a document. */
 export const sources: readonly SourceId[] = [

@@ -15,7 +15,7 @@ export async function run(dex: Dex, input: { id: string }) {
   return {
     id: formatRef(main.ref),
     title: main.title?.text ?? "(no title)",
-    command: agentOf(main.ref.source)?.resume?.(main.ref.id) ?? [],
+    command: agentOf(main.ref.source)?.resume?.(main.ref.id, main.path) ?? [],
     ...(folder !== undefined && { folder }),
     ...(problem !== undefined && { problem }),
   }

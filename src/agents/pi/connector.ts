@@ -1,0 +1,71 @@
+import { join } from "node:path"
+import { type RawRecord, record, records, string } from "../../core/record.ts"
+import type { Connector, Machine, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import { entriesOf, fileAt } from "../kit/folder.ts"
+import { readJsonl } from "../kit/jsonl.ts"
+import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { parsePi } from "./parse.ts"
+
+/** Pi: one file for each session, in a folder that is named after where it was started. A session is a tree. */
+export const pi: Connector = {
+  source: "pi",
+  version: 1,
+  roots,
+  discover,
+  watched,
+  read: (unit, after) => readJsonl(unit.path, after, { strip: stripEntry }),
+  parse: parsePi,
+  identify,
+}
+
+function roots({ home, env }: Machine): string[] {
+  return [join(env.PI_CODING_AGENT_DIR || join(home, ".pi", "agent"), "sessions")]
+}
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 1, files: /\.jsonl$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const folder of entriesOf(root, report)) {
+    if (!folder.isDirectory()) continue
+    for (const { name } of entriesOf(join(root, folder.name), report)) {
+      if (!name.endsWith(".jsonl")) continue
+      const path = join(root, folder.name, name)
+      const stat = fileAt(path, report)
+      if (!stat) continue
+      yield {
+        key: `${folder.name}/${name}`,
+        path,
+        stamp: `${stat.size}:${stat.mtimeMs}`,
+        bytes: stat.size,
+        modifiedAt: stat.mtimeMs,
+        bornAt: stat.birthtimeMs || stat.mtimeMs,
+      }
+    }
+  }
+  yield* problems
+}
+
+function identify(entry: RawRecord): string | undefined {
+  const id = string(entry.id)
+  return id && `${entry.type} ${id}`
+}
+
+/** Without image bytes, signatures, and the copy of a whole file that stands beside what was shown of it. */
+function stripEntry(entry: RawRecord): RawRecord {
+  const message = record(entry.message)
+  if (!message) return withoutBulk(entry)
+  const { details, ...rest } = message
+  const diff = record(details)?.diff
+  const content = Array.isArray(rest.content) ? { content: records(rest.content).map(stripPart) } : {}
+  return withoutBulk({ ...entry, message: { ...rest, ...content, ...(diff !== undefined && { details: { diff } }) } })
+}
+
+function stripPart({ thinkingSignature: _, textSignature: __, thoughtSignature: ___, ...part }: RawRecord): RawRecord {
+  if (part.type !== "image" || typeof part.data !== "string") return part
+  const { data, ...rest } = part
+  return { ...rest, image: digestOf(Buffer.from(data, "base64"), string(part.mimeType)) }
+}

@@ -1,0 +1,301 @@
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
+import { list, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+import type { Parsed, UnitName } from "../kit/connector.ts"
+import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, toolOrigin } from "../kit/effects.ts"
+import { firstPrompt } from "../kit/title.ts"
+
+/** What says nothing by itself. */
+const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
+const KNOWN = [...QUIET, "message", "compaction", "branch_summary", "custom_message"]
+
+/** A tool call of the session: its result comes in a message of its own, and tells what became of it. */
+type Call = { tool: string; args: RawRecord }
+
+export function parsePi(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const entries = [...raw]
+  const header = entries.find(({ type }) => type === "session") ?? {}
+  const calls = callsIn(entries)
+  const left = abandonedIn(entries)
+  const keys = keysFor(string(header.id) ?? unit.key)
+  const unknown = createCounts()
+  const messages: Message[] = []
+  for (const entry of entries) {
+    const said = contentOf(entry, calls)
+    if (said === "unknown") unknown.add(typeOf(entry))
+    else if (said && said.parts.length > 0) {
+      const at = time(entry.timestamp) ?? time(record(entry.message)?.timestamp)
+      const key = keys(entry, said.role)
+      messages.push({
+        key,
+        ...(at !== undefined && { at }),
+        ...said,
+        ...(left.has(string(entry.id) ?? "") && { abandoned: true }),
+      })
+    }
+  }
+  return {
+    conversations: messages.length === 0 ? [] : [conversationOf(entries, header, messages, unit)],
+    unknown: unknown.all(),
+  }
+}
+
+function typeOf(entry: RawRecord): string {
+  const type = string(entry.type) ?? "(no type)"
+  return type === "message" ? `message/${string(record(entry.message)?.role) ?? "(no role)"}` : type
+}
+
+/**
+ * A fork copies entries as they are, so the moment and the short id name an entry in both files. The first versions had no
+ * ids, and some entries no moment: what was said at one moment by one role is then told apart by its place.
+ */
+function keysFor(session: string): (entry: RawRecord, role: string) => string {
+  const given = new Map<string, number>()
+  return (entry, role) => {
+    const [id, at] = [string(entry.id), string(entry.timestamp)]
+    const name = at === undefined ? `${session}:${id ?? role}` : `${at}:${id ?? role}`
+    const times = (given.get(name) ?? 0) + 1
+    given.set(name, times)
+    return times === 1 ? name : `${name}:${times}`
+  }
+}
+
+/** Every entry names the one before it, and the last one is where the session stands: what is not on its way was left. */
+function abandonedIn(entries: RawRecord[]): Set<string> {
+  const parents = new Map(entries.flatMap((entry) => (string(entry.id) ? [[string(entry.id)!, entry.parentId]] : [])))
+  const last = entries.findLast(({ type, id }) => type !== "session" && KNOWN.includes(String(type)) && string(id))
+  const standing = new Set<unknown>()
+  for (let id: unknown = last?.id; parents.has(id as string) && !standing.has(id); id = parents.get(id as string))
+    standing.add(id)
+  return new Set([...parents.keys()].filter((id) => standing.size > 0 && !standing.has(id)))
+}
+
+function callsIn(entries: RawRecord[]): Map<string, Call> {
+  const calls = entries.flatMap((entry) => records(record(entry.message)?.content))
+  return new Map(
+    calls.flatMap(({ type, id, name, arguments: args }) =>
+      type === "toolCall" && string(id)
+        ? [[string(id)!, { tool: string(name) ?? "unknown", args: record(args) ?? {} }] as const]
+        : [],
+    ),
+  )
+}
+
+type Content = Pick<Message, "role" | "parts" | "effects" | "model" | "usage">
+
+/** Undefined where there is nothing to tell. */
+function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | "unknown" | undefined {
+  const type = string(entry.type) ?? ""
+  if (type === "message") return messageOf(record(entry.message) ?? {}, calls)
+  if (type === "compaction" || type === "branch_summary") {
+    const summary = string(entry.summary)
+    return summary === undefined
+      ? undefined
+      : { role: "system", parts: [{ type: "summary", text: summary, origin: "agent" }] }
+  }
+  if (type === "custom_message") return { role: "system", parts: textParts(entry.content, "injected") }
+  return QUIET.includes(type) ? undefined : "unknown"
+}
+
+function messageOf(message: RawRecord, calls: Map<string, Call>): Content | "unknown" {
+  switch (message.role) {
+    case "user":
+      return { role: "user", parts: textParts(message.content, "person") }
+    case "assistant":
+      return answerOf(message)
+    case "toolResult":
+      return resultOf(message, calls)
+    case "bashExecution":
+      return commandOf(message)
+    case "system":
+    case "custom":
+      return { role: "system", parts: [...textParts(message.content, "injected"), ...sectionsOf(message.sections)] }
+    case "branchSummary":
+    case "compactionSummary": {
+      const text = string(message.summary)
+      return { role: "system", parts: text === undefined ? [] : [{ type: "summary", text, origin: "agent" }] }
+    }
+    default:
+      return "unknown"
+  }
+}
+
+function answerOf(message: RawRecord): Content {
+  const model = string(message.model)
+  const usage = usageOf(record(message.usage))
+  const problem = string(message.errorMessage)
+  const parts = records(message.content).flatMap((part): Part[] => {
+    const text = string(part.text) ?? string(part.thinking)
+    if (part.type === "toolCall") return [callPart(part)]
+    if (part.type === "image") return [imagePart(part, "agent")]
+    if (text === undefined) return []
+    return [{ type: part.type === "thinking" ? "thinking" : "text", text, origin: "agent" }]
+  })
+  const said = typeof message.content === "string" ? textParts(message.content, "agent") : parts
+  return {
+    role: "assistant",
+    parts: problem === undefined ? said : [...said, { type: "text", text: problem, origin: "local_tool" }],
+    ...(model !== undefined && { model }),
+    ...(usage && { usage }),
+  }
+}
+
+function callPart(part: RawRecord): Part {
+  const id = string(part.id)
+  return {
+    type: "tool_call",
+    text: JSON.stringify(part.arguments ?? {}),
+    origin: "agent",
+    tool: string(part.name) ?? "unknown",
+    ...(id !== undefined && { call_id: id }),
+  }
+}
+
+function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
+  const id = string(message.toolCallId)
+  const call = calls.get(id ?? "")
+  const tool = string(message.toolName) ?? call?.tool
+  const is_error = message.isError === true
+  const origin = toolOrigin(tool)
+  const said = textParts(message.content, origin)
+  const text = said.map((part) => part.text).join("\n")
+  const hunks = call && !is_error ? hunksOf(call) : []
+  const effects = call ? [...effectsOf(call, text, is_error, id), ...editEffects(hunks, id)] : []
+  const result: Part = {
+    type: "tool_result",
+    text,
+    origin,
+    ...(tool !== undefined && { tool }),
+    ...(id !== undefined && { call_id: id }),
+    is_error,
+    ...(hunks.length > 0 && { hunks }),
+  }
+  const images = said.filter(({ type }) => type === "image")
+  return { role: "tool", parts: [result, ...images], ...(effects.length > 0 && { effects }) }
+}
+
+/** A command that the person ran. */
+function commandOf(message: RawRecord): Content {
+  const command = string(message.command)
+  if (command === undefined) return { role: "tool", parts: [] }
+  const output = string(message.output) ?? ""
+  const exit_status = number(message.exitCode)
+  const failed = exit_status !== undefined && exit_status !== 0
+  return {
+    role: "tool",
+    parts: [
+      { type: "tool_result", text: `$ ${command}\n${output}`, origin: "local_tool", tool: "bash", is_error: failed },
+    ],
+    effects: [
+      commandEffect(command, { ...(exit_status !== undefined && { exit_status }), output }),
+      ...(failed ? [] : commitEffects(command, output)),
+    ],
+  }
+}
+
+function effectsOf({ tool, args }: Call, text: string, failed: boolean, call_id: string | undefined): Effect[] {
+  const command = tool === "bash" ? string(args.command) : undefined
+  if (command !== undefined) {
+    const code = /^Command exited with code (\d{1,5})$/m.exec(text)?.[1]
+    const outcome = {
+      failed,
+      output: text,
+      ...(code !== undefined && { exit_status: Number(code) }),
+      ...(call_id !== undefined && { call_id }),
+    }
+    return [commandEffect(command, outcome), ...(failed ? [] : commitEffects(command, text, call_id))]
+  }
+  const path = pathOf(args)
+  return tool === "read" && path !== undefined ? [fileEffect(path, "read", call_id)] : []
+}
+
+function pathOf(args: RawRecord): string | undefined {
+  return string(args.path) ?? string(args.file_path) ?? string(args.filePath)
+}
+
+/** As the call asked for it: of the file around it nothing is told, and so no line numbers either. */
+function hunksOf({ tool, args }: Call): Hunk[] {
+  const path = pathOf(args)
+  if (path === undefined) return []
+  if (tool === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
+  if (tool !== "edit") return []
+  const edits = list(args.edits).length > 0 ? records(args.edits) : [args]
+  return edits.flatMap(({ oldText, newText }) => {
+    const [removed, added] = [linesOf(oldText), linesOf(newText)]
+    const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
+    if (lines.length === 0) return []
+    return [{ path, old_start: 0, old_lines: removed.length, new_start: 0, new_lines: added.length, lines }]
+  })
+}
+
+function linesOf(text: unknown): string[] {
+  return string(text)?.replace(/\n$/, "").split("\n") ?? []
+}
+
+function textParts(content: unknown, origin: Origin): Part[] {
+  const pieces = typeof content === "string" ? [{ type: "text", text: content }] : records(content)
+  return pieces.flatMap((piece: RawRecord): Part[] => {
+    if (piece.type === "image") return [imagePart(piece, origin)]
+    const text = string(piece.text)
+    return text === undefined ? [] : [{ type: "text", text, origin }]
+  })
+}
+
+/** What pi tells the model before anything is said. */
+function sectionsOf(sections: unknown): Part[] {
+  const texts = Object.values(record(sections) ?? {}).flatMap((text) => string(text) ?? [])
+  return texts.length === 0 ? [] : [{ type: "text", text: texts.join("\n\n"), origin: "injected" }]
+}
+
+function imagePart(piece: RawRecord, origin: Origin): Part {
+  const kept = record(piece.image)
+  const [mime, sha256, bytes] = [string(piece.mimeType), string(kept?.sha256), number(kept?.bytes)]
+  return {
+    type: "image",
+    text: "",
+    origin,
+    ...(mime !== undefined && { mime }),
+    ...(bytes !== undefined && { bytes }),
+    ...(sha256 !== undefined && { sha256 }),
+  }
+}
+
+function usageOf(usage: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => number(usage?.[field]) ?? 0
+  if (of("input") + of("output") + of("cacheRead") + of("cacheWrite") === 0) return undefined
+  const [cost, reasoning] = [number(record(usage?.cost)?.total), number(usage?.reasoning)]
+  return {
+    input: of("input"),
+    output: of("output"),
+    cache_read: of("cacheRead"),
+    cache_write: of("cacheWrite"),
+    ...(reasoning ? { reasoning } : {}),
+    ...(cost ? { cost } : {}),
+  }
+}
+
+function conversationOf(entries: RawRecord[], header: RawRecord, messages: Message[], unit: UnitName): Conversation {
+  const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
+  const standing = messages.filter(({ abandoned }) => !abandoned)
+  const title = named ? { text: string(named.name)!, from: "person" as const } : firstPrompt([...standing, ...messages])
+  const cwd = string(header.cwd)
+  const parent = idIn(string(header.parentSession) ?? string(header.branchedFrom) ?? "")
+  const times = [time(header.timestamp), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
+  return {
+    id: string(header.id) ?? idIn(unit.key) ?? unit.key,
+    kind: "person",
+    ...(title && { title }),
+    cwds: cwd === undefined ? [] : [cwd],
+    ...(parent !== undefined && { fork_of: parent }),
+    ...(times.length > 0 && { started_at: times.reduce((a, b) => Math.min(a, b)) }),
+    ...(times.length > 0 && { ended_at: times.reduce((a, b) => Math.max(a, b)) }),
+    messages,
+    authority: 1,
+  }
+}
+
+/** A session's file is named by the moment and the id. */
+function idIn(path: string): string | undefined {
+  return /_([\w-]+)\.jsonl$/.exec(path)?.[1]
+}

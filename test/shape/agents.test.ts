@@ -1,0 +1,39 @@
+import { existsSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { agents, sources } from "../../src/agents/index.ts"
+
+const FOLDER = join(import.meta.dirname, "../../src/agents")
+const folders = readdirSync(FOLDER, { withFileTypes: true }).filter(
+  (entry) => entry.isDirectory() && entry.name !== "kit",
+)
+
+test("every agent's folder is in the list, under the name that its refs begin with", () => {
+  expect(folders.map(({ name }) => name.replaceAll("-", "_")).sort()).toEqual(agents.map(({ source }) => source).sort())
+})
+
+test("an agent's record names every file that its folder has for a command", async () => {
+  for (const { name } of folders) {
+    const agent = agents.find(({ source }) => source === name.replaceAll("-", "_"))!
+    const has = (file: string) => existsSync(join(FOLDER, name, file))
+    expect([name, has("connector.ts"), has("wiring.ts"), has("hooks.ts")]).toEqual([
+      name,
+      agent.connector !== undefined,
+      agent.wiring !== undefined,
+      agent.hooks !== undefined,
+    ])
+    if (agent.connector) expect((await agent.connector()).source).toBe(agent.source)
+  }
+})
+
+test("what can be read can be taken up and handed over, but for dex's own chats", () => {
+  const read = agents.filter(({ connector, source }) => connector && source !== "dex_chat")
+  expect(read.filter(({ resume }) => !resume).map(({ name }) => name)).toEqual([])
+  expect(read.filter(({ open }) => !open).map(({ name }) => name)).toEqual([])
+})
+
+test("names are given once, and can begin a ref", () => {
+  const typed = agents.flatMap(({ source, aliases = [] }) => [source, ...aliases])
+  expect(new Set(typed).size).toBe(typed.length)
+  expect(sources.filter((source) => !/^[a-z][a-z0-9_]{0,39}$/.test(source))).toEqual([])
+})
