@@ -63,6 +63,7 @@ test("links between documents lead somewhere", () => {
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "AGENTS.md",
+    "SECURITY.md",
     ...readdirSync(join(ROOT, "docs")).map((file) => `docs/${file}`),
   ]
   const broken = pages.flatMap((page) =>
