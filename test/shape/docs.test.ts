@@ -64,6 +64,7 @@ test("links between documents lead somewhere", () => {
     "CONTRIBUTING.md",
     "AGENTS.md",
     "SECURITY.md",
+    "RELEASING.md",
     ...readdirSync(join(ROOT, "docs")).map((file) => `docs/${file}`),
   ]
   const broken = pages.flatMap((page) =>
