@@ -65,6 +65,7 @@ test("links between documents lead somewhere", () => {
     "AGENTS.md",
     "SECURITY.md",
     "RELEASING.md",
+    "CODE_OF_CONDUCT.md",
     ...readdirSync(join(ROOT, "docs")).map((file) => `docs/${file}`),
   ]
   const broken = pages.flatMap((page) =>
