@@ -63,6 +63,9 @@ test("links between documents lead somewhere", () => {
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "AGENTS.md",
+    "SECURITY.md",
+    "RELEASING.md",
+    "CODE_OF_CONDUCT.md",
     ...readdirSync(join(ROOT, "docs")).map((file) => `docs/${file}`),
   ]
   const broken = pages.flatMap((page) =>

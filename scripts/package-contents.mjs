@@ -1,0 +1,25 @@
+const NEEDED = [
+  "LICENSE",
+  "README.md",
+  "CHANGELOG.md",
+  "dist/dex.js",
+  "dist/read-thread.js",
+  "dist/THIRD_PARTY_LICENSES.txt",
+]
+const ALLOWED = /^(dist\/|recipes\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/
+const MOST_BYTES = 1_200_000
+
+/**
+ * What is wrong with a package, as `npm pack --json` describes it: the program is in it, nothing else of the repository is,
+ * and it is small.
+ * @param {{ files: { path: string }[], size: number }} pack
+ * @returns {string[]}
+ */
+export function problemsOfPackage({ files, size }) {
+  const paths = files.map(({ path }) => path)
+  return [
+    ...NEEDED.filter((path) => !paths.includes(path)).map((path) => `${path} is missing from the package`),
+    ...paths.filter((path) => !ALLOWED.test(path)).map((path) => `${path} does not belong in the package`),
+    ...(size < MOST_BYTES ? [] : [`the package has ${size} bytes; the limit is ${MOST_BYTES}`]),
+  ]
+}
