@@ -3,10 +3,12 @@ import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test } from "vitest"
 import { INDEX_FILE, INDEX_FORMAT, KNOWLEDGE_FORMAT } from "../../src/core/formats.ts"
+import type { Ref } from "../../src/core/ref.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { search } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { Store } from "../../src/store/history/store.ts"
+import type { IndexQuery } from "../../src/store/index/query.ts"
 import { MIGRATIONS, openIndex, readIndex } from "../../src/store/index/search-index.ts"
 import { SCHEMA_MARK } from "../../src/store/knowledge/knowledge.ts"
 import { markDamaged, openDatabase, removeDatabase } from "../../src/store/sqlite/database.ts"
@@ -82,6 +84,53 @@ test("a search notices a damaged block of its words, reads the history instead, 
   expect(writer.check()).toEqual([])
   writer.close()
   expect(existsSync(`${path}.damaged`)).toBe(false)
+})
+
+test("a row of the index that is not what was written is noticed by whoever needs it", async () => {
+  const { dir, store } = await history()
+  const path = join(dir, INDEX_FILE)
+  const index = openIndex(path)
+  await index.follow(store)
+  index.checkpoint()
+  index.close()
+  const whole = readFileSync(path)
+  const ref: Ref = { source: "claude_code", id: "c1" }
+  const filter = { match: '"one"', weights: { returned: 1, said: 1, called: 1, aside: 1, hidden: 1 }, limit: 1 }
+  for (const [damage, query] of [
+    // It would rank last, and nobody would see it.
+    ["update words_docsize set sz = x'0000ffff7f0000' where id = (select max(id) from doc)", filter],
+    ["update doc set number = 9 where id = (select max(id) from doc)", filter],
+    ["update doc set at = 9 where id = (select max(id) from doc)", { ...filter, to: 5 }],
+    ["delete from doc where id = (select max(id) from doc)", filter],
+    ["update conversation set native_id = 'c9x' where native_id = 'c1'", { ...filter, limit: 20 }],
+    ["update conversation set native_id = 'c9x' where native_id = 'c1'", { ...filter, conversations: [ref] }],
+    ["update project set path = path || 'x'", { ...filter, excludedProjects: ["/code/api"] }],
+  ] satisfies [string, IndexQuery][]) {
+    removeDatabase(path)
+    writeFileSync(path, whole)
+    damaged(path, damage)
+    const read = readIndex(path)
+    if (typeof read === "string") throw new Error(read)
+    expect(() => read.find(query), damage).toThrow(/The search index is damaged \(a row/)
+    expect(read.check(), damage).not.toEqual([])
+    read.close()
+  }
+})
+
+test("where the index stands in the history is not what was written: it is built again", async () => {
+  const { dir, store } = await history()
+  const path = join(dir, INDEX_FILE)
+  const index = openIndex(path)
+  await index.follow(store)
+  index.close()
+  await store.writeUnit(unit("n", [conversation("n", [said("n", "a numbat of its own")])]))
+  const db = openSqlite(path)
+  db.exec("update meta set value = replace(value, '1', '9') || '9' where key = 'token'")
+  db.close()
+  const again = openIndex(path)
+  onTestFinished(() => again.close())
+  await again.follow(store)
+  expect(await idsOf(store, again, "numbat")).toContain("n")
 })
 
 test("no word of a whole index is taken for a damaged one, while it grows, shrinks and is rewritten", async () => {
@@ -206,10 +255,34 @@ function newer(path: string): void {
   db.close()
 }
 
-/** As the version before had it. */
+/** Changes a row, and not what it says the second time. */
+function damaged(path: string, sql: string): void {
+  const plain = openSqlite(path)
+  plain.unsafeMode(true)
+  plain.pragma("writable_schema = 1")
+  for (const table of ["doc", "conversation", "project"]) {
+    const made = plain.prepare("select sql from sqlite_master where name = ?").pluck().get(table) as string
+    const sql = made.replace(/ generated always as .* stored/, "")
+    plain.prepare("update sqlite_master set sql = ? where name = ?").run(sql, table)
+  }
+  plain.close()
+  const db = openSqlite(path)
+  db.unsafeMode(true)
+  expect(db.prepare(sql).run().changes).toBe(1)
+  db.close()
+}
+
+/** As 0.1.0 had it. */
 function asOlder(path: string): void {
   const db = openSqlite(path)
-  db.exec("drop table block_sum; delete from meta where key = 'summed'")
+  db.exec("drop table block_sum; delete from meta where key in ('summed', 'token_twin')")
+  for (const [table, column] of [
+    ["doc", "sum"],
+    ["doc", "size"],
+    ["conversation", "twin"],
+    ["project", "twin"],
+  ])
+    db.exec(`alter table ${table} drop column ${column}`)
   db.pragma("user_version = 2")
   db.pragma("journal_mode = delete")
   db.close()

@@ -12,7 +12,7 @@ export const BLOCK_SCHEMA = "create table block_sum (id integer primary key, sum
 /** From now on, remembers which blocks this connection writes. */
 export function watchBlocks(db: Db): void {
   if (watched.has(db)) return
-  watched.set(db, { others: otherWrites(db), isKnown: isSummed(db) })
+  watched.set(db, { others: otherWrites(db), isKnown: areSumsRight(db) })
   // SQLite lets nobody touch FTS5's own tables by accident; and a trigger on them would be gone after the next VACUUM.
   db.unsafeMode(true)
   db.exec("create temp table written_block (id integer primary key)")
@@ -37,7 +37,7 @@ export function distrustSums(db: Db): void {
 /** Gives the blocks that were written since the last time their checksums. */
 export function sumBlocks(db: Db): void {
   const state = watched.get(db)
-  if (!state || isSummed(db)) return
+  if (!state || areSumsRight(db)) return
   inTransaction(db, () => {
     const others = otherWrites(db)
     if (state.isKnown && state.others === others) saveSums(db, WRITTEN)
@@ -64,30 +64,34 @@ const ALL = "select id, block from words_data"
 const WRITTEN = "select d.id, d.block from written_block w join words_data d on d.id = w.id"
 
 /** True where no block was written since all had their checksums. */
-function isSummed(db: Db): boolean {
+export function areSumsRight(db: Db): boolean {
   const same = "select 1 from meta a join meta b on b.key = 'summed' and b.value = a.value where a.key = 'token'"
   return db.prepare(same).get() !== undefined
 }
 
 /** What was just found right need not be looked at again for one and the same search. */
 const TRUSTED_MS = 1_000
-const trusted = new WeakMap<Db, { at: number; phrases: Set<string> }>()
+const trusted = new WeakMap<Db, { at: number; keys: Set<string> }>()
+
+export function trustedOf(db: Db): Set<string> {
+  let known = trusted.get(db)
+  if (!known || Date.now() - known.at > TRUSTED_MS) {
+    known = { at: Date.now(), keys: new Set() }
+    trusted.set(db, known)
+  }
+  return known.keys
+}
 
 /** Throws a DexError `index_damaged` where a block that holds a word of the expression is not what was written. */
 export function checkBlocks(db: Db, expression: string): void {
-  let known = trusted.get(db)
-  if (!known || Date.now() - known.at > TRUSTED_MS) {
-    known = { at: Date.now(), phrases: new Set() }
-    trusted.set(db, known)
-  }
-  const { phrases } = known
+  const phrases = trustedOf(db)
   const found = [...expression.matchAll(/"([^"]*)"( \*)?/g)].map(([, phrase, star]) => ({
     phrase: phrase!,
     prefix: star !== undefined,
   }))
   const fresh = found.filter(({ phrase, prefix }) => !phrases.has(`${phrase}${prefix}`))
   if (fresh.length === 0) return
-  if (isSummed(db)) {
+  if (areSumsRight(db)) {
     const segments = segmentsOf(db)
     for (const prefix of [false, true]) {
       const texts = fresh.filter((one) => one.prefix === prefix).map(({ phrase }) => phrase)
@@ -100,7 +104,7 @@ export function checkBlocks(db: Db, expression: string): void {
 
 /** Every block there is. */
 export function badBlocks(db: Db): number {
-  if (!isSummed(db)) return 0
+  if (!areSumsRight(db)) return 0
   const rows = db
     .prepare("select d.block, s.sum from words_data d left join block_sum s on s.id = d.id")
     .iterate() as Iterable<{ block: Buffer; sum: number | null }>

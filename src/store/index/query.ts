@@ -13,6 +13,7 @@ import {
   sourceTag,
   toolTag,
 } from "./fields.ts"
+import { checkDocs, checkMatching, conversationId, projectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
 // How the full-text index is asked.
@@ -60,10 +61,17 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   if (!prepared) return []
   const { match, bounded, values } = prepared
   checkBlocks(db, match)
-  const rows = bounded
-    ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...query.weights, ...values })
-    : db.prepare(FIND).all({ match, limit: query.limit, highest: values.highest, ...query.weights })
-  return (rows as HitRow[]).map(toHit)
+  checkMatching(db, match, values.highest)
+  const rows = (
+    bounded
+      ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...query.weights, ...values })
+      : db.prepare(FIND).all({ match, limit: query.limit, highest: values.highest, ...query.weights })
+  ) as HitRow[]
+  checkDocs(
+    db,
+    rows.map(({ doc }) => doc),
+  )
+  return rows.map(toHit)
 }
 
 /** Below this distance, reading all between the first and the last is faster than asking for each. */
@@ -94,6 +102,7 @@ export function count(db: Db, query: IndexFilter): { total: number; total_is_at_
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, bounded, values } = prepared
   checkBlocks(db, match)
+  if (bounded) checkMatching(db, match, values.highest)
   const most = COUNT_LIMIT + 1
   const found = (
     bounded
@@ -138,15 +147,15 @@ type HitRow = { doc: number; source: SourceId; native_id: string; number: number
 
 // A number is bound as a real, which FTS5 does not take as a bound of its scan: hence the casts.
 // A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
-const FIND = `select d.id as doc, c.source, c.native_id, d.number, d.at, f.score from
+const FIND = `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score from
     (select rowid, -${RELEVANCE} as score from words where words match @match and rowid <= cast(@highest as integer) order by score desc limit @limit) f
-  join doc d on d.id = f.rowid join conversation c on c.id = d.conversation_id
+  left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
   order by f.score desc, d.at desc, c.native_id, d.number`
 const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
   and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
 const FIND_BOUNDED = `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score
-  from words join doc d on d.id = words.rowid join conversation c on c.id = d.conversation_id
+  from words join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
   where words match @match and ${BOUNDS} order by score desc, d.at desc, c.native_id, d.number limit @limit`
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
@@ -179,8 +188,7 @@ function toHit(row: HitRow): IndexHit {
 }
 
 function conversationIds(db: Db, refs: Ref[]): number[] {
-  const id = db.prepare("select id from conversation where source = ? and native_id = ?").pluck()
-  return refs.flatMap((ref) => (id.get(ref.source, ref.id) as number | undefined) ?? [])
+  return refs.flatMap((ref) => conversationId(db, ref) ?? [])
 }
 
 /** Undefined when a filter can match nothing. */
@@ -231,6 +239,5 @@ export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | un
 }
 
 function projectIds(db: Db, paths: string[]): number[] {
-  const id = db.prepare("select id from project where path = ?").pluck()
-  return paths.flatMap((path) => (id.get(path) as number | undefined) ?? [])
+  return paths.flatMap((path) => projectId(db, path) ?? [])
 }

@@ -29,6 +29,7 @@ import {
   prepareFilter,
   sizes,
 } from "./query.ts"
+import { badRows, saveSizes, TWIN_SCHEMA } from "./twins.ts"
 import type { VectorIndex } from "./vector-index.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
 
@@ -91,6 +92,7 @@ export const MIGRATIONS: readonly [string, string][] = [
   ],
   ["002-vectors", VECTOR_SCHEMA],
   ["003-block-sums", BLOCK_SCHEMA],
+  ["004-twins", TWIN_SCHEMA],
 ]
 /** What version 0.1.0 has. */
 const OLDER_MIGRATIONS = MIGRATIONS.slice(0, 2)
@@ -151,9 +153,12 @@ function openIfWhole(path: string): Db | undefined {
   }
 }
 
-/** What SQLite itself cannot do with an index. The history's own damage is a DexError. */
+/** What SQLite itself cannot do with an index, or a check found. The history's own damage has another code. */
 function isDamage(error: unknown): boolean {
-  return /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH)/.test(codeOf(error))
+  return (
+    (isDexError(error) && error.code === "index_damaged") ||
+    /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH)/.test(codeOf(error))
+  )
 }
 
 function unusable(path: string): never {
@@ -191,7 +196,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     try {
       return work(current())
     } catch (error) {
-      throw isDamage(error) ? indexDamage(messageOf(error)) : explained(error, path)
+      throw isDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explained(error, path)
     }
   }
   /** Blocks of one state and checksums of another would look like damage. */
@@ -310,12 +315,15 @@ async function followFeed(
   }
 }
 
+/** Where in the history's changes it stands: kept twice, because with a damaged one changes would be missed for good. */
 function tokenOf(db: Db): string | undefined {
-  return db.prepare("select value from meta where key = 'token'").pluck().get() as string | undefined
+  const kept = db.prepare("select value from meta where key in ('token', 'token_twin') order by key").pluck().all()
+  if (kept.length > 1 && kept[0] !== kept[1]) throw indexDamage("where it stands is not what was written")
+  return kept[0] as string | undefined
 }
 
 function saveToken(db: Db, token: string): void {
-  db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
+  db.prepare("insert or replace into meta (key, value) values ('token', @token), ('token_twin', @token)").run({ token })
 }
 
 /** How many had been forgotten when it was last purged. */
@@ -445,6 +453,10 @@ function saveWords(db: Db, docs: Doc[]): void {
   // In the order of their numbers: FTS5 writes out what it holds whenever a number is smaller than the one before.
   const added = docs.filter((doc) => doc.fields !== undefined).sort((a, b) => a.id - b.id)
   for (const { id, fields, tags } of added) add.run({ ...fields, id, tags })
+  saveSizes(
+    db,
+    added.map(({ id }) => id),
+  )
 }
 
 const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`
@@ -482,6 +494,8 @@ function check(db: Db): string[] {
   }
   const bad = badBlocks(db)
   if (bad > 0) found.push(`${bad} blocks of words are not what was written`)
+  const rotten = badRows(db)
+  if (rotten > 0) found.push(`${rotten} rows are not what was written`)
   const docs = db.prepare("select count(*) from doc").pluck().get() as number
   const rows = db.prepare("select count(*) from words_docsize").pluck().get() as number
   if (docs !== rows) found.push(`${docs} messages are listed but ${rows} are indexed`)

@@ -2,6 +2,7 @@ import type { SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
+import { checkDocs } from "./twins.ts"
 import {
   compactVectors,
   createVectorCache,
@@ -199,6 +200,10 @@ function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[
 
 /** Of equals the newest first, then by name. */
 function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
+  checkDocs(
+    db,
+    found.map(({ doc }) => doc),
+  )
   const row = db.prepare(
     "select c.source, c.native_id as id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
   )

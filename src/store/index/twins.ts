@@ -1,0 +1,110 @@
+import type { Ref } from "../../core/ref.ts"
+import type { Db } from "../sqlite/database.ts"
+import { areSumsRight, indexDamage, trustedOf } from "./blocks.ts"
+
+// SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that
+// it reads say what they say twice, in a way that SQLite itself can compare: a search may come by tens of thousands.
+
+/** A flipped bit in one of the columns always gives another sum: each counts an odd number of times. */
+const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
+const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
+const PROJECT_TWIN = "id || ' ' || path"
+
+/** `size`: what FTS5 noted of the document's length, by which it ranks. */
+export const TWIN_SCHEMA = `
+  create table new_conversation (id integer primary key, name text not null unique, source text not null, native_id text not null, tags text not null, card text,
+    twin text generated always as (${CONVERSATION_TWIN}) stored);
+  insert into new_conversation (id, name, source, native_id, tags, card) select id, name, source, native_id, tags, card from conversation;
+  drop table conversation;
+  alter table new_conversation rename to conversation;
+  create unique index conversation_ref on conversation (source, native_id);
+  create table new_project (id integer primary key, path text not null unique, twin text generated always as (${PROJECT_TWIN}) stored);
+  insert into new_project (id, path) select id, path from project;
+  drop table project;
+  alter table new_project rename to project;
+  create table new_doc (id integer primary key, conversation_id integer not null, number integer not null, at integer, version integer not null, size blob,
+    sum integer generated always as (${DOC_SUM}) stored);
+  insert into new_doc (id, conversation_id, number, at, version, size)
+    select d.id, d.conversation_id, d.number, d.at, d.version, z.sz from doc d left join words_docsize z on z.id = d.id;
+  drop table doc;
+  alter table new_doc rename to doc;
+  create index doc_conversation on doc (conversation_id, number);
+`
+
+/** After the words of these documents were written. */
+export function saveSizes(db: Db, docs: number[]): void {
+  db.prepare(SAVE_SIZES).run(JSON.stringify(docs))
+}
+
+const SAVE_SIZES = `update doc set size = (select sz from words_docsize z where z.id = doc.id)
+  where id in (select cast(value as integer) from json_each(?))`
+
+// Each of these throws a DexError `index_damaged` where a row is not what was written.
+
+/** Every document that holds the expression: one that ranks too low would not be shown. */
+export function checkMatching(db: Db, match: string, highest: number): void {
+  const [known, key] = [trustedOf(db), `${highest} ${match}`]
+  if (known.has(key) || !areSumsRight(db)) return
+  refuse(db.prepare(BAD_MATCHING).get({ match, highest }) !== undefined)
+  known.add(key)
+}
+
+const SIZES = "(select id as doc_id, sz from words_docsize)"
+const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid left join ${SIZES} on doc_id = words.rowid
+  where words match @match and words.rowid <= cast(@highest as integer)
+    and (id is null or sum is not (${DOC_SUM}) or size is not sz) limit 1`
+
+/** Those of these documents that are there, and whose they are. */
+export function checkDocs(db: Db, docs: number[]): void {
+  if (docs.length > 0 && areSumsRight(db)) refuse(db.prepare(BAD_DOC).get(JSON.stringify(docs)) !== undefined)
+}
+
+const BAD_DOC = `select 1 from doc where id in (select value from json_each(?)) and (sum is not (${DOC_SUM})
+  or not exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))) limit 1`
+
+/** Undefined where the index has no such conversation. */
+export function conversationId(db: Db, ref: Ref): number | undefined {
+  return idOf(db, CONVERSATION, { source: ref.source, native_id: ref.id })
+}
+
+/** Undefined where the index has no such project. */
+export function projectId(db: Db, path: string): number | undefined {
+  return idOf(db, PROJECT, { path })
+}
+
+/** `wrong`: that row is another's, or damaged. `hidden`: it is there under a damaged name, or in a damaged list. */
+type Lookup = { id: string; wrong: string; hidden: string }
+
+const IS_CONVERSATION = "source = @source and native_id = @native_id"
+const CONVERSATION: Lookup = {
+  id: `select id from conversation where ${IS_CONVERSATION}`,
+  wrong: `select 1 from conversation where id = @id and not (${IS_CONVERSATION} and twin is (${CONVERSATION_TWIN}))`,
+  hidden: `select 1 from conversation not indexed where (${IS_CONVERSATION}) or twin is not (${CONVERSATION_TWIN}) limit 1`,
+}
+const PROJECT: Lookup = {
+  id: "select id from project where path = @path",
+  wrong: `select 1 from project where id = @id and not (path = @path and twin is (${PROJECT_TWIN}))`,
+  hidden: `select 1 from project not indexed where path = @path or twin is not (${PROJECT_TWIN}) limit 1`,
+}
+
+function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | undefined {
+  const id = db.prepare(lookup.id).pluck().get(values) as number | undefined
+  if (!areSumsRight(db)) return id
+  const bad = id === undefined ? db.prepare(lookup.hidden).get(values) : db.prepare(lookup.wrong).get({ ...values, id })
+  refuse(bad !== undefined)
+  return id
+}
+
+/** Every row there is. */
+export function badRows(db: Db): number {
+  return areSumsRight(db) ? (db.prepare(BAD_ROWS).pluck().get() as number) : 0
+}
+
+const BAD_ROWS = `select
+  (select count(*) from doc left join ${SIZES} on doc_id = id where sum is not (${DOC_SUM}) or size is not sz)
+  + (select count(*) from conversation where twin is not (${CONVERSATION_TWIN}))
+  + (select count(*) from project where twin is not (${PROJECT_TWIN}))`
+
+function refuse(isBad: boolean): void {
+  if (isBad) throw indexDamage("a row is not what was written")
+}
