@@ -13,9 +13,9 @@ import { tempDir } from "../support/temp.ts"
 
 const SPELLINGS = {
   darwin: ["/Users/dev/Caf\u00e9", "/users/DEV/cafe\u0301", "/Users/dev/CAFE\u0301/"],
-  win32: ["C:\\Work\\Café", "c:/work/CAFÉ", "\\\\?\\c:\\Work\\café\\"],
+  win32: ["C:\\Code\\Café", "c:/code/CAFÉ", "\\\\?\\c:\\Code\\café\\"],
 } as const
-const OPEN = { darwin: "/Users/dev/open", win32: "C:\\Work\\open" }
+const OPEN = { darwin: "/Users/dev/open", win32: "C:\\Code\\open" }
 
 type Folding = keyof typeof SPELLINGS
 
