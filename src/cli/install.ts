@@ -1,9 +1,12 @@
 import { realpathSync } from "node:fs"
+import { agents } from "../agents/index.ts"
 import { choice, flag, integer, list, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 
 // Not among the tools: only a person gives an agent something to start.
+
+const WIRABLE = agents.filter(({ wiring }) => wiring !== undefined).map(({ source }) => source)
 
 const wiring = object({
   agents: list(
@@ -55,13 +58,7 @@ export const install = defineTool({
   name: "install",
   summary: "Give the memory to the coding agents on this machine",
   input: object({
-    agents: withDefault(
-      list(
-        text(),
-        "claude_code, codex, opencode, gemini_cli, cursor, vscode, copilot; all that are found if left out.",
-      ),
-      [],
-    ),
+    agents: withDefault(list(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
     check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
     hooks: optional(
       flag("Let agents' hooks ask dex what it knows of the moment. For a week it only notes what it would say."),

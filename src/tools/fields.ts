@@ -8,7 +8,7 @@ import type { ConversationRow } from "../store/history/store.ts"
 // Fields that several tools share, so that one flag means the same everywhere.
 
 export const projectField = optional(text("Only projects whose path contains this."))
-export const sourceField = optional(choice(sources, "Only this agent's."))
+export const sourceField = optional(choice(sources, "Only from this agent."))
 export const fromField = optional(text("Not before: 2026-11-03, 7d, yesterday."))
 export const toField = optional(text("Not after: 2026-11-03, 1d, today."))
 
