@@ -3,6 +3,7 @@ import type { RawRecord } from "../../core/record.ts"
 import type { Connector, Cursor, Machine, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parseTranscript } from "./parse.ts"
 import { parseHistory, promptOwner, stripPrompt } from "./prompt-log.ts"
 import { spilledOutputs } from "./spilled.ts"
@@ -103,16 +104,7 @@ function* transcriptAt(path: string, key: string, report: Report): Generator<Uni
 
 function unitAt(path: string, key: string, report: Report): Unit | undefined {
   const file = fileAt(path, report)
-  if (!file) return undefined
-  const { size, mtimeMs, birthtimeMs } = file
-  return {
-    key,
-    path,
-    stamp: `${size}:${mtimeMs}`,
-    bytes: size,
-    modifiedAt: mtimeMs,
-    bornAt: birthtimeMs || mtimeMs,
-  }
+  return file && unitOfFile(path, key, file)
 }
 
 function isHistory(key: string): boolean {

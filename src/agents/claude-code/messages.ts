@@ -4,10 +4,11 @@ import type { RawRecord } from "../../core/record.ts"
 import { isRecord, list, number, record, records, string, time } from "../../core/record.ts"
 import { addUsage, type Usage } from "../../core/usage.ts"
 import { fileEffect, toolOrigin } from "../kit/effects.ts"
+import { imagePart } from "../kit/kept-text.ts"
 import { type Answer, answersIn } from "./answers.ts"
 import { abandonedUuids } from "./branches.ts"
 import { onlyQueued, queuedText } from "./queue.ts"
-import { imagePart, injectedPart, isInjected, splitRefusal, textOf, userParts } from "./text.ts"
+import { injectedPart, isInjected, splitRefusal, textOf, userParts } from "./text.ts"
 import { type Call, outcomeOf } from "./tools.ts"
 
 /** The records of one conversation, in the order of the file. */
@@ -261,7 +262,7 @@ function tellUser(raw: RawRecord, message: Draft, telling: Telling): Message {
     else if (block.type === "tool_result") {
       parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, telling))
     } else if (block.type === "image" || block.type === "document") {
-      parts.push(imagePart(block, isInjected(raw) ? "injected" : telling.thread.voice))
+      parts.push(imagePart(block.source, isInjected(raw) ? "injected" : telling.thread.voice))
     } else telling.unknown(`block:${String(block.type)}`)
   }
   if (parts[0]?.type === "summary") return message("system", parts)
@@ -301,7 +302,8 @@ function resultParts(block: RawRecord, structured: unknown, telling: Telling): P
     if (hunks.length > 0) part.hunks = hunks
   }
   const parts: Part[] = [part]
-  for (const inner of records(block.content)) if (isRecord(inner.source)) parts.push(imagePart(inner, part.origin))
+  for (const inner of records(block.content))
+    if (isRecord(inner.source)) parts.push(imagePart(inner.source, part.origin))
   if (words !== undefined) parts.push({ type: "text", text: words, origin: "person" })
   return parts
 }
@@ -355,7 +357,7 @@ function queuedParts(raw: RawRecord, attachment: RawRecord, telling: Telling): P
   const mode = attachment.commandMode
   const parts = mode === "bash" ? userParts(`!${text}`, voice) : userParts(text, voice)
   for (const block of records(attachment.prompt)) {
-    if (block.type === "image" || block.type === "document") parts.push(imagePart(block, voice))
+    if (block.type === "image" || block.type === "document") parts.push(imagePart(block.source, voice))
   }
   return parts
 }

@@ -132,16 +132,3 @@ export function splitRefusal(text: string): { notice: string; words: string | un
 }
 
 /** An image or document block whose bytes `strip` has replaced. */
-export function imagePart(block: Record<string, unknown>, origin: Origin): Part {
-  const source = record(block.source) ?? {}
-  const mime = string(source.media_type)
-  const sha256 = string(source.sha256)
-  return {
-    type: "image",
-    text: "",
-    origin,
-    ...(mime !== undefined && { mime }),
-    ...(typeof source.bytes === "number" && { bytes: source.bytes }),
-    ...(sha256 !== undefined && { sha256 }),
-  }
-}

@@ -10,6 +10,7 @@ import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
 import { readJsonFile } from "../kit/json-file.ts"
 import { readJsonl } from "../kit/jsonl.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
 import { decompressZstd } from "../kit/zstd.ts"
 import { parseRollout } from "./parse.ts"
 import { stripRecord } from "./strip.ts"
@@ -89,17 +90,8 @@ function* rolloutsIn(folder: string, depth: number, problems: Unreadable[]): Ite
     }
     const stat = fileAt(path, (problem) => problems.push(problem))
     if (!stat) continue
-    yield {
-      kind: name[2]!,
-      unit: {
-        key: name[1]!,
-        path,
-        stamp: `${stat.size}:${stat.mtimeMs}`,
-        bytes: name[2] === "jsonl.zst" ? stat.size * PACKED : stat.size,
-        modifiedAt: stat.mtimeMs,
-        bornAt: stat.birthtimeMs || stat.mtimeMs,
-      },
-    }
+    const unit = unitOfFile(path, name[1]!, stat)
+    yield { kind: name[2]!, unit: name[2] === "jsonl.zst" ? { ...unit, bytes: stat.size * PACKED } : unit }
   }
 }
 

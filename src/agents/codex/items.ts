@@ -1,8 +1,9 @@
 import type { Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { list, parseObject, record, records, string } from "../../core/record.ts"
+import { imagePart } from "../kit/kept-text.ts"
 import { describeCall, outputOf } from "./calls.ts"
-import { allInjected, contentParts, imagePart, reasoningText, textOf, textPart, thinking, wholeText } from "./parts.ts"
+import { allInjected, contentParts, reasoningText, textOf, textPart, thinking, wholeText } from "./parts.ts"
 import { splitPrompt, splitRequest } from "./prompt.ts"
 import { add, addCwd, callOf, count, type Rollout, speakerOf } from "./rollout.ts"
 
@@ -54,7 +55,7 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
     case "image_generation_call": {
       const prompt = string(payload.revised_prompt) ?? ""
       const call: Part = { type: "tool_call", text: prompt, origin: "agent", tool: "image_generation" }
-      add(rollout, "assistant", [call, imagePart(payload.result, "agent")], { payload, at })
+      add(rollout, "assistant", [call, imagePart(payload.result, "agent", string(payload.result))], { payload, at })
       break
     }
     case "agent_message":
@@ -123,7 +124,7 @@ function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined,
   const id = string(payload.call_id)
   const about = id === undefined ? {} : { call_id: id }
   const result: ResultPart = { type: "tool_result", text, origin: "local_tool", ...about, is_error: false }
-  const parts = [result, ...images.map((image) => imagePart(image.image_url, "local_tool"))]
+  const parts = [result, ...images.map((image) => imagePart(image.image_url, "local_tool", string(image.image_url)))]
   const key = string(payload.id) ?? (id && `${id}:output`)
   if (!add(rollout, "tool", parts, { payload: { ...payload, id: key }, at })) return
   const call = callOf(rollout, id)

@@ -1,8 +1,9 @@
 import type { Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { number, record, records, string } from "../../core/record.ts"
+import { number, records, string } from "../../core/record.ts"
 import { combineUsage, type Usage } from "../../core/usage.ts"
 import type { Run } from "../kit/injected.ts"
+import { imagePart } from "../kit/kept-text.ts"
 
 // How Codex's pieces of content and counts of tokens become ours.
 
@@ -12,7 +13,7 @@ export const allInjected: Split = (text) => (text.trim() === "" ? [] : [{ text, 
 
 export function contentParts(piece: RawRecord, split: Split, speaker: Origin): Part[] {
   if (piece.type === "input_image" || piece.type === "image") {
-    return piece.image_url ? [imagePart(piece.image_url, speaker)] : []
+    return piece.image_url ? [imagePart(piece.image_url, speaker, string(piece.image_url))] : []
   }
   const text = string(piece.text) ?? string(piece.refusal)
   if (text === undefined) return []
@@ -20,16 +21,6 @@ export function contentParts(piece: RawRecord, split: Split, speaker: Origin): P
 }
 
 /** `strip` left a note where the bytes were; an address on the network stays an address. */
-export function imagePart(image: unknown, origin: Origin): Part {
-  const note = record(image)
-  return {
-    type: "image",
-    text: string(image) ?? "",
-    origin,
-    ...withText({ mime: note?.media_type, sha256: note?.sha256 }),
-    ...(number(note?.bytes) !== undefined && { bytes: number(note?.bytes) }),
-  }
-}
 
 export function textPart(text: unknown, origin: Origin): Part[] {
   const said = string(text)

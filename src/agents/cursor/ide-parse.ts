@@ -5,6 +5,7 @@ import { list, number, parseObject, record, records, string, time } from "../../
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
+import { imagePart } from "../kit/kept-text.ts"
 import { firstPrompt } from "../kit/title.ts"
 import { type Call, effectsOf, hunksOf, originOf, outputText } from "./tools.ts"
 
@@ -69,7 +70,7 @@ function messageOf(
   const base = { key, ...(at !== undefined && { at }) }
   if (bubble.type === 1) {
     const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: asked }]
-    for (const image of records(bubble.images)) parts.push(imagePart(image, asked))
+    for (const image of records(bubble.images)) parts.push(imagePart(image, asked, string(image.path)))
     const effects = list(bubble.files).flatMap((file) => (string(file) ? [fileEffect(string(file)!, "mentioned")] : []))
     return parts.length === 0 ? undefined : { ...base, role: "user", parts, ...(effects.length > 0 && { effects }) }
   }
@@ -136,14 +137,6 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
 function errorText(error: unknown): string | undefined {
   const about = record(error) ?? parseObject(string(error) ?? "")
   return string(about?.clientVisibleErrorMessage) ?? string(about?.message) ?? string(error)
-}
-
-function imagePart(image: RawRecord, origin: "person" | "agent"): Part {
-  const mime = string(image.media_type)
-  const bytes = number(image.bytes)
-  const sha256 = string(image.sha256)
-  const text = string(image.path) ?? ""
-  return { type: "image", text, origin, ...(mime && { mime }), ...(bytes && { bytes }), ...(sha256 && { sha256 }) }
 }
 
 /** The counts are zero where Cursor did not count. */

@@ -7,6 +7,7 @@ import type { Connector, Machine, Parsed, Unit, UnitName, Unreadable } from "../
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { firstPrompt } from "../kit/title.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
 
 /** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */
 export const dexChat: Connector = {
@@ -39,15 +40,7 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
     if (!folder.isDirectory()) continue
     const path = join(root, folder.name, "messages.jsonl")
     const stat = fileAt(path, (problem) => problems.push(problem))
-    if (!stat) continue
-    yield {
-      key: folder.name,
-      path,
-      stamp: `${stat.size}:${stat.mtimeMs}`,
-      bytes: stat.size,
-      modifiedAt: stat.mtimeMs,
-      bornAt: stat.birthtimeMs || stat.mtimeMs,
-    }
+    if (stat) yield unitOfFile(path, folder.name, stat)
   }
   yield* problems
 }

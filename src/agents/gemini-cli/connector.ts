@@ -9,6 +9,7 @@ import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
 import { readJsonFile } from "../kit/json-file.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parseGemini } from "./parse.ts"
 
 /** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
@@ -69,15 +70,8 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
 function* unitOf(path: string, key: string, project: string | undefined, report: Report): Iterable<GeminiUnit> {
   const stat = fileAt(path, report)
   if (!stat) return
-  yield {
-    key,
-    path,
-    stamp: `${stat.size}:${stat.mtimeMs}${project === undefined ? "" : `:${fingerprint(project)}`}`,
-    bytes: stat.size,
-    modifiedAt: stat.mtimeMs,
-    bornAt: stat.birthtimeMs || stat.mtimeMs,
-    ...(project !== undefined && { project }),
-  }
+  const unit = unitOfFile(path, key, stat)
+  yield project === undefined ? unit : { ...unit, stamp: `${unit.stamp}:${fingerprint(project)}`, project }
 }
 
 function leadsToFolder(entry: Dirent, path: string): boolean {

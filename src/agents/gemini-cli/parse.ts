@@ -13,8 +13,9 @@ import {
   toolOrigin,
 } from "../kit/effects.ts"
 import { splitInjected } from "../kit/injected.ts"
+import { imagePart } from "../kit/kept-text.ts"
 import { firstPrompt } from "../kit/title.ts"
-import { imagePart, type Prompt, promptOf } from "./prompt.ts"
+import { type Prompt, promptOf } from "./prompt.ts"
 
 type Session = {
   unit: UnitName
@@ -155,7 +156,7 @@ function partsOf(content: unknown): RawRecord[] {
 
 function textParts(pieces: RawRecord[], origin: Origin): Part[] {
   return pieces.flatMap((piece): Part[] => {
-    if (record(piece.inlineData)) return [imagePart(piece, origin)]
+    if (record(piece.inlineData)) return [imagePart(piece.inlineData, origin)]
     const text = string(piece.text)
     if (!text || text.trim() === "") return []
     return piece.thought === true ? [{ type: "thinking", text, origin: "agent" }] : [{ type: "text", text, origin }]
@@ -220,7 +221,7 @@ function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isR
     const said = record(response?.response)
     if (said?.error !== undefined) isError = true
     for (const inner of [piece, ...records(response?.parts)]) {
-      if (record(inner.inlineData)) images.push(imagePart(inner, origin))
+      if (record(inner.inlineData)) images.push(imagePart(inner.inlineData, origin))
     }
     return [string(piece.text), said && textOfResponse(said)].flatMap((text) => text ?? [])
   })

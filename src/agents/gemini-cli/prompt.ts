@@ -1,8 +1,9 @@
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { number, record, string } from "../../core/record.ts"
+import { record, string } from "../../core/record.ts"
 import { type Run, splitInjected } from "../kit/injected.ts"
+import { imagePart } from "../kit/kept-text.ts"
 
 export type Prompt = { parts: Part[]; isSummary: boolean }
 
@@ -34,7 +35,7 @@ export function promptOf(pieces: RawRecord[], displayed: RawRecord[], speaker: O
   if (whole.startsWith("<state_snapshot>")) {
     return { parts: [{ type: "summary", text: whole, origin: "agent" }], isSummary: true }
   }
-  const images = pieces.filter((piece) => record(piece.inlineData)).map((piece) => imagePart(piece, speaker))
+  const images = pieces.filter((piece) => record(piece.inlineData)).map((piece) => imagePart(piece.inlineData, speaker))
   const shown = displayed.flatMap((piece) => string(piece.text) ?? []).join("\n")
   const runs = splitPieces(texts).map((run) => ({ ...run, injected: run.injected || !isShown(run.text, shown) }))
   const unsaid = splitPieces([shown]).filter((run) => !run.injected && !runs.some((other) => isPartOf(other, run)))
@@ -76,17 +77,4 @@ function splitText(text: string): Run[] {
 
 function injected(text: string): Run[] {
   return text.trim() === "" ? [] : [{ text: text.trim(), injected: true }]
-}
-
-export function imagePart(piece: RawRecord, origin: Origin): Part {
-  const note = record(piece.inlineData)
-  const [mime, sha256, bytes] = [string(note?.media_type), string(note?.sha256), number(note?.bytes)]
-  return {
-    type: "image",
-    text: "",
-    origin,
-    ...(mime && { mime }),
-    ...(bytes !== undefined && { bytes }),
-    ...(sha256 && { sha256 }),
-  }
 }

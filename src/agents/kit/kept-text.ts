@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
-import { isRecord } from "../../core/record.ts"
+import type { Origin, Part } from "../../core/conversation.ts"
+import { isRecord, number, record, string } from "../../core/record.ts"
 
 // What is taken out of records before they are kept: long texts are cut, bytes become a description of themselves.
 
@@ -7,6 +8,20 @@ const MAX_TEXT = 1_000_000
 
 /** What is kept of an image or another attachment in place of its bytes. */
 export type Digest = { sha256: string; bytes: number; media_type?: string }
+
+/** An image as its digest was kept; anything else that stands in its place says nothing. */
+export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
+  const digest = record(kept)
+  const [mime, sha256, bytes] = [string(digest?.media_type), string(digest?.sha256), number(digest?.bytes)]
+  return {
+    type: "image",
+    text,
+    origin,
+    ...(mime !== undefined && { mime }),
+    ...(bytes !== undefined && { bytes }),
+    ...(sha256 !== undefined && { sha256 }),
+  }
+}
 
 /** A copy in which every text past the limit is cut and says so. */
 export function withoutBulk<T>(value: T): T {

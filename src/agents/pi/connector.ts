@@ -4,6 +4,7 @@ import type { Connector, Machine, Unit, Unreadable, Watched } from "../kit/conne
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parsePi } from "./parse.ts"
 
 /** Pi: one file for each session, in a folder that is named after where it was started. A session is a tree. */
@@ -35,15 +36,7 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
       if (!name.endsWith(".jsonl")) continue
       const path = join(root, folder.name, name)
       const stat = fileAt(path, report)
-      if (!stat) continue
-      yield {
-        key: `${folder.name}/${name}`,
-        path,
-        stamp: `${stat.size}:${stat.mtimeMs}`,
-        bytes: stat.size,
-        modifiedAt: stat.mtimeMs,
-        bornAt: stat.birthtimeMs || stat.mtimeMs,
-      }
+      if (stat) yield unitOfFile(path, `${folder.name}/${name}`, stat)
     }
   }
   yield* problems

@@ -4,6 +4,7 @@ import { list, number, type RawRecord, record, records, string, time } from "../
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, toolOrigin } from "../kit/effects.ts"
+import { imagePart } from "../kit/kept-text.ts"
 import { firstPrompt } from "../kit/title.ts"
 
 /** What says nothing by itself. */
@@ -128,7 +129,7 @@ function answerOf(message: RawRecord): Content {
   const parts = records(message.content).flatMap((part): Part[] => {
     const text = string(part.text) ?? string(part.thinking)
     if (part.type === "toolCall") return [callPart(part)]
-    if (part.type === "image") return [imagePart(part, "agent")]
+    if (part.type === "image") return [imagePart(part.image, "agent")]
     if (text === undefined) return []
     return [{ type: part.type === "thinking" ? "thinking" : "text", text, origin: "agent" }]
   })
@@ -236,7 +237,7 @@ function linesOf(text: unknown): string[] {
 function textParts(content: unknown, origin: Origin): Part[] {
   const pieces = typeof content === "string" ? [{ type: "text", text: content }] : records(content)
   return pieces.flatMap((piece: RawRecord): Part[] => {
-    if (piece.type === "image") return [imagePart(piece, origin)]
+    if (piece.type === "image") return [imagePart(piece.image, origin)]
     const text = string(piece.text)
     return text === undefined ? [] : [{ type: "text", text, origin }]
   })
@@ -246,19 +247,6 @@ function textParts(content: unknown, origin: Origin): Part[] {
 function sectionsOf(sections: unknown): Part[] {
   const texts = Object.values(record(sections) ?? {}).flatMap((text) => string(text) ?? [])
   return texts.length === 0 ? [] : [{ type: "text", text: texts.join("\n\n"), origin: "injected" }]
-}
-
-function imagePart(piece: RawRecord, origin: Origin): Part {
-  const kept = record(piece.image)
-  const [mime, sha256, bytes] = [string(piece.mimeType), string(kept?.sha256), number(kept?.bytes)]
-  return {
-    type: "image",
-    text: "",
-    origin,
-    ...(mime !== undefined && { mime }),
-    ...(bytes !== undefined && { bytes }),
-    ...(sha256 !== undefined && { sha256 }),
-  }
 }
 
 function usageOf(usage: RawRecord | undefined): Usage | undefined {
