@@ -99,9 +99,10 @@ test("a row of the index that is not what was written is noticed by whoever need
   for (const [damage, query] of [
     // It would rank last, and nobody would see it.
     ["update words_docsize set sz = x'0000ffff7f0000' where id = (select max(id) from doc)", filter],
-    ["update doc set number = 9 where id = (select max(id) from doc)", filter],
+    ["update doc set number = 9 where id = (select max(id) from doc)", { ...filter, limit: 20 }],
     ["update doc set at = 9 where id = (select max(id) from doc)", { ...filter, to: 5 }],
-    ["delete from doc where id = (select max(id) from doc)", filter],
+    ["delete from doc where id = (select max(id) from doc)", { ...filter, limit: 20 }],
+    ["delete from doc where id = (select max(id) from doc)", { ...filter, to: 5 }],
     ["update conversation set native_id = 'c9x' where native_id = 'c1'", { ...filter, limit: 20 }],
     ["update conversation set native_id = 'c9x' where native_id = 'c1'", { ...filter, conversations: [ref] }],
     ["update project set path = path || 'x'", { ...filter, excludedProjects: ["/code/api"] }],
@@ -260,7 +261,7 @@ function damaged(path: string, sql: string): void {
   const plain = openSqlite(path)
   plain.unsafeMode(true)
   plain.pragma("writable_schema = 1")
-  for (const table of ["doc", "conversation", "project"]) {
+  for (const table of ["doc", "conversation", "project", "words_docsize"]) {
     const made = plain.prepare("select sql from sqlite_master where name = ?").pluck().get(table) as string
     const sql = made.replace(/ generated always as .* stored/, "")
     plain.prepare("update sqlite_master set sql = ? where name = ?").run(sql, table)
@@ -276,9 +277,10 @@ function damaged(path: string, sql: string): void {
 function asOlder(path: string): void {
   const db = openSqlite(path)
   db.exec("drop table block_sum; delete from meta where key in ('summed', 'token_twin')")
+  db.unsafeMode(true)
   for (const [table, column] of [
+    ["words_docsize", "twin"],
     ["doc", "sum"],
-    ["doc", "size"],
     ["conversation", "twin"],
     ["project", "twin"],
   ])

@@ -208,7 +208,7 @@ function checkRange(db: Db, start: TermPage, after: TermPage | undefined, term: 
 }
 
 function isRight(row: { block: Buffer; sum: number | null } | undefined): boolean {
-  return row !== undefined && (crc32(row.block) | 0) === row.sum
+  return Buffer.isBuffer(row?.block) && (crc32(row.block) | 0) === row.sum
 }
 
 /** A term whose messages take so many pages has blocks by which FTS5 skips some of them. */

@@ -1,7 +1,7 @@
 import type { Kind, Role, SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
-import { checkBlocks } from "./blocks.ts"
+import { checkBlocks, indexDamage } from "./blocks.ts"
 import {
   COLUMN_VALUES,
   COLUMNS,
@@ -13,7 +13,7 @@ import {
   sourceTag,
   toolTag,
 } from "./fields.ts"
-import { checkDocs, checkMatching, conversationId, projectId } from "./twins.ts"
+import { checkDocs, checkMatching, checkSizes, conversationId, projectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
 // How the full-text index is asked.
@@ -61,7 +61,8 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   if (!prepared) return []
   const { match, bounded, values } = prepared
   checkBlocks(db, match)
-  checkMatching(db, match, values.highest)
+  checkSizes(db, match, values.highest)
+  if (bounded) checkMatching(db, match, values.highest)
   const rows = (
     bounded
       ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...query.weights, ...values })
@@ -143,7 +144,15 @@ function oldestOfNewest(db: Db, newest: number): number {
   return ((db.prepare("select min(id) from doc").pluck().get() as number | null) ?? 0) + newest - 1
 }
 
-type HitRow = { doc: number; source: SourceId; native_id: string; number: number; at: number | null; score: number }
+/** Without a source: the message is not listed, or its conversation is not. */
+type HitRow = {
+  doc: number
+  source: SourceId | null
+  native_id: string
+  number: number
+  at: number | null
+  score: number
+}
 
 // A number is bound as a real, which FTS5 does not take as a bound of its scan: hence the casts.
 // A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
@@ -178,6 +187,7 @@ export function sizes(db: Db, expressions: string[]): { messages: number; sample
 }
 
 function toHit(row: HitRow): IndexHit {
+  if (row.source === null) throw indexDamage("a row is missing")
   return {
     doc: row.doc,
     ref: { source: row.source, id: row.native_id },

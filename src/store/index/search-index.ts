@@ -29,7 +29,7 @@ import {
   prepareFilter,
   sizes,
 } from "./query.ts"
-import { badRows, saveSizes, TWIN_SCHEMA } from "./twins.ts"
+import { badRows, keepSizesTwice, TWIN_SCHEMA } from "./twins.ts"
 import type { VectorIndex } from "./vector-index.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
 
@@ -284,6 +284,7 @@ async function followFeed(
 ): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
   let indexed = 0
   watchBlocks(db)
+  keepSizesTwice(db)
   // What was forgotten before an index began is not in it.
   if (purgedOf(db) === undefined) {
     const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
@@ -453,10 +454,6 @@ function saveWords(db: Db, docs: Doc[]): void {
   // In the order of their numbers: FTS5 writes out what it holds whenever a number is smaller than the one before.
   const added = docs.filter((doc) => doc.fields !== undefined).sort((a, b) => a.id - b.id)
   for (const { id, fields, tags } of added) add.run({ ...fields, id, tags })
-  saveSizes(
-    db,
-    added.map(({ id }) => id),
-  )
 }
 
 const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`

@@ -1,5 +1,5 @@
 import type { Ref } from "../../core/ref.ts"
-import type { Db } from "../sqlite/database.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
 import { areSumsRight, indexDamage, trustedOf } from "./blocks.ts"
 
 // SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that
@@ -10,7 +10,6 @@ const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 
 const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
 const PROJECT_TWIN = "id || ' ' || path"
 
-/** `size`: what FTS5 noted of the document's length, by which it ranks. */
 export const TWIN_SCHEMA = `
   create table new_conversation (id integer primary key, name text not null unique, source text not null, native_id text not null, tags text not null, card text,
     twin text generated always as (${CONVERSATION_TWIN}) stored);
@@ -22,45 +21,65 @@ export const TWIN_SCHEMA = `
   insert into new_project (id, path) select id, path from project;
   drop table project;
   alter table new_project rename to project;
-  create table new_doc (id integer primary key, conversation_id integer not null, number integer not null, at integer, version integer not null, size blob,
+  create table new_doc (id integer primary key, conversation_id integer not null, number integer not null, at integer, version integer not null,
     sum integer generated always as (${DOC_SUM}) stored);
-  insert into new_doc (id, conversation_id, number, at, version, size)
-    select d.id, d.conversation_id, d.number, d.at, d.version, z.sz from doc d left join words_docsize z on z.id = d.id;
+  insert into new_doc (id, conversation_id, number, at, version) select id, conversation_id, number, at, version from doc;
   drop table doc;
   alter table new_doc rename to doc;
   create index doc_conversation on doc (conversation_id, number);
 `
 
-/** After the words of these documents were written. */
-export function saveSizes(db: Db, docs: number[]): void {
-  db.prepare(SAVE_SIZES).run(JSON.stringify(docs))
+/** The lengths by which FTS5 ranks are in a table of its own, which lets in one more column as long as nobody fills it. */
+export function keepSizesTwice(db: Db): void {
+  if (db.prepare("select 1 from pragma_table_xinfo('words_docsize') where name = 'twin'").get() !== undefined) return
+  inTransaction(db, () => db.exec(SIZES_TWICE))
 }
 
-const SAVE_SIZES = `update doc set size = (select sz from words_docsize z where z.id = doc.id)
-  where id in (select cast(value as integer) from json_each(?))`
+const SIZES_TWICE = `
+  create table doc_size as select id, sz, origin from words_docsize;
+  drop table words_docsize;
+  create table words_docsize (id integer primary key, sz blob, origin integer, twin blob generated always as (sz) stored);
+  insert into words_docsize (id, sz, origin) select id, sz, origin from doc_size;
+  drop table doc_size;
+`
 
 // Each of these throws a DexError `index_damaged` where a row is not what was written.
 
-/** Every document that holds the expression: one that ranks too low would not be shown. */
-export function checkMatching(db: Db, match: string, highest: number): void {
-  const [known, key] = [trustedOf(db), `${highest} ${match}`]
+/** Below this many, all lengths are looked at once: faster than one by one for each of the expressions of a search. */
+const FEW = 65_536
+
+/** The length of every document that holds the expression: one that ranks too low would not be shown. */
+export function checkSizes(db: Db, match: string, highest: number): void {
+  const known = trustedOf(db)
+  const span = db.prepare("select max(id) - min(id) from words_docsize").pluck().get() as number | null
+  const isFew = (span ?? 0) < FEW
+  const key = isFew ? "sizes" : `${highest} ${match}`
   if (known.has(key) || !areSumsRight(db)) return
-  refuse(db.prepare(BAD_MATCHING).get({ match, highest }) !== undefined)
+  refuse(isFew ? db.prepare(BAD_SIZE).get() : db.prepare(BAD_SIZE_MATCHING).get({ match, highest }))
   known.add(key)
 }
 
-const SIZES = "(select id as doc_id, sz from words_docsize)"
-const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid left join ${SIZES} on doc_id = words.rowid
-  where words match @match and words.rowid <= cast(@highest as integer)
-    and (id is null or sum is not (${DOC_SUM}) or size is not sz) limit 1`
+const BAD_SIZE = "select 1 from words_docsize where twin is not sz limit 1"
+const BAD_SIZE_MATCHING = `select 1 from words left join words_docsize z on z.id = words.rowid
+  where words match @match and words.rowid <= cast(@highest as integer) and (z.id is null or twin is not sz) limit 1`
 
-/** Those of these documents that are there, and whose they are. */
-export function checkDocs(db: Db, docs: number[]): void {
-  if (docs.length > 0 && areSumsRight(db)) refuse(db.prepare(BAD_DOC).get(JSON.stringify(docs)) !== undefined)
+/** Every document that holds the expression: one with a wrong time or conversation would be left out. */
+export function checkMatching(db: Db, match: string, highest: number): void {
+  if (areSumsRight(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
 }
 
-const BAD_DOC = `select 1 from doc where id in (select value from json_each(?)) and (sum is not (${DOC_SUM})
-  or not exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))) limit 1`
+const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
+  where words match @match and words.rowid <= cast(@highest as integer) and (id is null or sum is not (${DOC_SUM})) limit 1`
+
+/** These documents, and whose they are. */
+export function checkDocs(db: Db, docs: number[]): void {
+  if (docs.length === 0 || !areSumsRight(db)) return
+  const right = db.prepare(RIGHT_DOCS).pluck().get(JSON.stringify(docs))
+  refuse(right === docs.length ? undefined : right)
+}
+
+const RIGHT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
+  and exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))`
 
 /** Undefined where the index has no such conversation. */
 export function conversationId(db: Db, ref: Ref): number | undefined {
@@ -91,7 +110,7 @@ function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | 
   const id = db.prepare(lookup.id).pluck().get(values) as number | undefined
   if (!areSumsRight(db)) return id
   const bad = id === undefined ? db.prepare(lookup.hidden).get(values) : db.prepare(lookup.wrong).get({ ...values, id })
-  refuse(bad !== undefined)
+  refuse(bad)
   return id
 }
 
@@ -101,10 +120,11 @@ export function badRows(db: Db): number {
 }
 
 const BAD_ROWS = `select
-  (select count(*) from doc left join ${SIZES} on doc_id = id where sum is not (${DOC_SUM}) or size is not sz)
+  (select count(*) from doc where sum is not (${DOC_SUM}))
+  + (select count(*) from words_docsize where twin is not sz)
   + (select count(*) from conversation where twin is not (${CONVERSATION_TWIN}))
   + (select count(*) from project where twin is not (${PROJECT_TWIN}))`
 
-function refuse(isBad: boolean): void {
-  if (isBad) throw indexDamage("a row is not what was written")
+function refuse(bad: unknown): void {
+  if (bad !== undefined) throw indexDamage("a row is not what was written")
 }

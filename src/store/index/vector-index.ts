@@ -1,6 +1,6 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
-import { type Db, inTransaction } from "../sqlite/database.ts"
+import { type Db, inOneState, inTransaction } from "../sqlite/database.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
 import { checkDocs } from "./twins.ts"
 import {
@@ -82,7 +82,8 @@ export function openVectors(
       const options = scans++ > 0 ? { cache } : {}
       const scan = (k: number, allowed?: Set<number>) =>
         scanVectors(db, embedder, query, { k, ...options, ...(allowed && { allowed: (doc) => allowed.has(doc) }) })
-      return hitsOf(db, filtered(db, prepared, limit, scan))
+      const near = filtered(db, prepared, limit, scan)
+      return inOneState(db, () => hitsOf(db, near))
     },
     spread: (embedder, query) => spread(current(), embedder, query),
     drop: (keep) => drop(current(), keep),
@@ -200,10 +201,6 @@ function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[
 
 /** Of equals the newest first, then by name. */
 function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
-  checkDocs(
-    db,
-    found.map(({ doc }) => doc),
-  )
   const row = db.prepare(
     "select c.source, c.native_id as id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
   )
@@ -213,6 +210,10 @@ function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
     const { source, id, number, at } = named
     return [{ doc, ref: { source, id }, number, score, ...(at !== null && { at }) }]
   })
+  checkDocs(
+    db,
+    hits.map(({ doc }) => doc),
+  )
   return hits.sort(
     (a, b) => b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(a.ref.id, b.ref.id) || a.number - b.number,
   )
