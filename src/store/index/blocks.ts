@@ -73,7 +73,7 @@ export function areSumsRight(db: Db): boolean {
 const TRUSTED_MS = 1_000
 const trusted = new WeakMap<Db, { at: number; keys: Set<string> }>()
 
-export function trustedOf(db: Db): Set<string> {
+function trustedOf(db: Db): Set<string> {
   let known = trusted.get(db)
   if (!known || Date.now() - known.at > TRUSTED_MS) {
     known = { at: Date.now(), keys: new Set() }

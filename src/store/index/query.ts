@@ -1,7 +1,7 @@
 import type { Kind, Role, SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
-import { checkBlocks, indexDamage } from "./blocks.ts"
+import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
 import {
   COLUMN_VALUES,
   COLUMNS,
@@ -13,7 +13,7 @@ import {
   sourceTag,
   toolTag,
 } from "./fields.ts"
-import { checkDocs, checkMatching, checkSizes, conversationId, projectId } from "./twins.ts"
+import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, projectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
 // How the full-text index is asked.
@@ -61,13 +61,15 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   if (!prepared) return []
   const { match, bounded, values } = prepared
   checkBlocks(db, match)
-  checkSizes(db, match, values.highest)
   if (bounded) checkMatching(db, match, values.highest)
-  const rows = (
-    bounded
-      ? db.prepare(FIND_BOUNDED).all({ match, limit: query.limit, ...query.weights, ...values })
-      : db.prepare(FIND).all({ match, limit: query.limit, highest: values.highest, ...query.weights })
-  ) as HitRow[]
+  const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsRight(db) ? "checked" : "older"]
+  const rows = db.prepare(sql).all({
+    match,
+    limit: query.limit,
+    ...query.weights,
+    ...(bounded ? values : { highest: values.highest }),
+  }) as HitRow[]
+  if (rows[0]?.bad === 1) throw indexDamage("a row is not what was written")
   checkDocs(
     db,
     rows.map(({ doc }) => doc),
@@ -152,20 +154,28 @@ type HitRow = {
   number: number
   at: number | null
   score: number
+  /** 1: the length by which it was ranked is not what was written. */
+  bad: 0 | 1
 }
 
 // A number is bound as a real, which FTS5 does not take as a bound of its scan: hence the casts.
 // A filter by time or conversation is checked row by row; the others are words of the index itself, which is faster.
-const FIND = `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score from
-    (select rowid, -${RELEVANCE} as score from words where words match @match and rowid <= cast(@highest as integer) order by score desc limit @limit) f
+const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad from
+    (select words.rowid, -${RELEVANCE} as score, ${IS_BAD} as bad from words left join words_docsize z on z.id = words.rowid
+      where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
   left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
-  order by f.score desc, d.at desc, c.native_id, d.number`
+  order by f.bad desc, f.score desc, d.at desc, c.native_id, d.number`
 const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
   and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
-const FIND_BOUNDED = `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score
-  from words join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
-  where words match @match and ${BOUNDS} order by score desc, d.at desc, c.native_id, d.number limit @limit`
+const findingBounded = (
+  IS_BAD: string,
+) => `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score, ${IS_BAD} as bad
+  from words left join words_docsize z on z.id = words.rowid join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
+  where words match @match and ${BOUNDS} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
+/** What 0.1.0 built says nothing twice. */
+const FIND = { checked: finding(IS_BAD_SIZE), older: finding("0") }
+const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBounded("0") }
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`

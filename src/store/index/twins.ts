@@ -1,6 +1,6 @@
 import type { Ref } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
-import { areSumsRight, indexDamage, trustedOf } from "./blocks.ts"
+import { areSumsRight, indexDamage } from "./blocks.ts"
 
 // SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that
 // it reads say what they say twice, in a way that SQLite itself can compare: a search may come by tens of thousands.
@@ -29,6 +29,9 @@ export const TWIN_SCHEMA = `
   create index doc_conversation on doc (conversation_id, number);
 `
 
+/** Of `words_docsize z`, for every document that is scored: one that ranks too low would not be shown. */
+export const IS_BAD_SIZE = "z.twin is not z.sz"
+
 /** The lengths by which FTS5 ranks are in a table of its own, which lets in one more column as long as nobody fills it. */
 export function keepSizesTwice(db: Db): void {
   if (db.prepare("select 1 from pragma_table_xinfo('words_docsize') where name = 'twin'").get() !== undefined) return
@@ -44,24 +47,6 @@ const SIZES_TWICE = `
 `
 
 // Each of these throws a DexError `index_damaged` where a row is not what was written.
-
-/** Below this many, all lengths are looked at once: faster than one by one for each of the expressions of a search. */
-const FEW = 65_536
-
-/** The length of every document that holds the expression: one that ranks too low would not be shown. */
-export function checkSizes(db: Db, match: string, highest: number): void {
-  const known = trustedOf(db)
-  const span = db.prepare("select max(id) - min(id) from words_docsize").pluck().get() as number | null
-  const isFew = (span ?? 0) < FEW
-  const key = isFew ? "sizes" : `${highest} ${match}`
-  if (known.has(key) || !areSumsRight(db)) return
-  refuse(isFew ? db.prepare(BAD_SIZE).get() : db.prepare(BAD_SIZE_MATCHING).get({ match, highest }))
-  known.add(key)
-}
-
-const BAD_SIZE = "select 1 from words_docsize where twin is not sz limit 1"
-const BAD_SIZE_MATCHING = `select 1 from words left join words_docsize z on z.id = words.rowid
-  where words match @match and words.rowid <= cast(@highest as integer) and (z.id is null or twin is not sz) limit 1`
 
 /** Every document that holds the expression: one with a wrong time or conversation would be left out. */
 export function checkMatching(db: Db, match: string, highest: number): void {
