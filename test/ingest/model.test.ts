@@ -87,6 +87,17 @@ const FOUND: [Step[]][] = [
       { do: "join", file: 0 },
     ],
   ],
+  // Two files told the same messages in different orders, and whichever was read first was believed.
+  [
+    [
+      { do: "nul", file: 1, length: 0 },
+      { do: "append", file: 1, count: 1 },
+      { do: "again", file: 1, count: 1 },
+      { do: "sync" },
+      { do: "copy", file: 4, lines: 0 },
+      { do: "drop", file: 4, line: 0 },
+    ],
+  ],
 ]
 
 function isAmong(message: object, messages: object[]): boolean {

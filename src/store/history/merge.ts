@@ -5,9 +5,10 @@ export type Teller = { key: Buffer; message: MessageWrite; by: number }
 
 /**
  * Several units can tell one conversation (two roots, a copied or restored file): the result is all that any of them
- * tells, each message once. `told` is what one unit says now, `stored` what is kept of the others; both in order.
+ * tells, each message once. `told` is what one unit says now, `stored` what is kept of the others; both in order. Units
+ * may tell the same messages in different orders: the one in `leading` counts, whichever was read first.
  */
-export function mergeMessages<T extends Teller>(told: T[], stored: T[]): T[] {
+export function mergeMessages<T extends Teller>(told: T[], stored: T[], leading: { key: Buffer }[]): T[] {
   const rivals = new Map(stored.map((one) => [nameOf(one), one]))
   const mine = told.filter((one) => {
     const rival = rivals.get(nameOf(one))
@@ -15,10 +16,14 @@ export function mergeMessages<T extends Teller>(told: T[], stored: T[]): T[] {
   })
   const won = new Set(mine.map(nameOf))
   const others = stored.filter((one) => !won.has(nameOf(one)))
+  const all = [...mine, ...others]
+  const live = new Map(all.filter(({ message }) => !message.superseded).map((one) => [nameOf(one), one]))
   // Where a unit places what its source no longer holds depends on when it lost it: here their own time does.
-  const lost = [...mine, ...others].filter(({ message }) => message.superseded)
-  const live = (one: T) => !one.message.superseded
-  return byTime(byTime(mine.filter(live), others.filter(live)), lost.sort(inTime))
+  const lost = all.filter(({ message }) => message.superseded)
+  const first = leading.flatMap((one) => live.get(nameOf(one)) ?? [])
+  const named = new Set(first.map(nameOf))
+  const rest = (list: T[]) => list.filter((one) => live.has(nameOf(one)) && !named.has(nameOf(one)))
+  return byTime(byTime(first, byTime(rest(mine), rest(others))), lost.sort(inTime))
 }
 
 function inTime(a: Teller, b: Teller): number {

@@ -78,7 +78,8 @@ export function saveConversation(
   }))
   const isShared = existing !== undefined && conversation.authority === existing.authority
   const stays = isShared ? keptOf(old, told, unitId, write) : []
-  const messages = stays.length > 0 ? mergeMessages(told, stays) : told
+  const isMerged = stays.length > 0 || (isShared && !owns)
+  const messages = isMerged ? mergeMessages(told, stays, owns ? told : inOrder(old)) : told
   const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
   const numbered = numberMessages(messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
@@ -171,6 +172,10 @@ function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write:
   const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(nameOf(row)) && row.line !== "") : []
   const kept = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
   return kept.sort((a, b) => a.position - b.position)
+}
+
+function inOrder(old: Map<string, OldRow>): OldRow[] {
+  return [...old.values()].sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
 }
 
 /** Told by several, it lasted from the first message to the last of any. */
