@@ -73,7 +73,7 @@ async function build(dir: string, claudeDir: string): Promise<void> {
   const report = await sync({
     store,
     index,
-    connectors: (await loadConnectors()).filter((connector) => connector.source === "claude_code"),
+    connectors: (await loadConnectors()).connectors.filter((connector) => connector.source === "claude_code"),
     machine: { home: dir, platform: process.platform, env: { CLAUDE_CONFIG_DIR: claudeDir } },
     home: { dir: home, history: join(home, "history.db"), lock: join(home, "lock") },
   })

@@ -1,4 +1,6 @@
-import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { bundle } from "./bundle.mjs"
 import { licencesOf } from "./licences.mjs"
 
@@ -8,5 +10,18 @@ const outputs = await bundle({ outdir: "dist", version })
 chmodSync("dist/dex.js", 0o755)
 const inputs = Object.values(outputs).flatMap((output) => Object.keys(output.inputs))
 writeFileSync("dist/THIRD_PARTY_LICENSES.txt", licencesOf(inputs))
+declare()
 const bytes = Object.values(outputs).reduce((sum, output) => sum + output.bytes, 0)
 console.log(`dist: ${Object.keys(outputs).length} files, ${(bytes / 1024).toFixed(0)} kB`)
+
+/** What TypeScript needs to know of the library: the tools' types as they are declared, the others' as they are written. */
+function declare() {
+  const node = (...args) => execFileSync(process.execPath, args, { encoding: "utf8" })
+  writeFileSync("dist/index.d.ts", node("scripts/run.mjs", "scripts/declarations.ts"))
+  node("node_modules/typescript/bin/tsc", "-p", "scripts/tsconfig.declarations.json")
+  for (const name of readdirSync("dist/types", { recursive: true })) {
+    const file = join("dist/types", String(name))
+    if (file.endsWith(".d.ts"))
+      writeFileSync(file, readFileSync(file, "utf8").replace(/(from "\.[^"]*)\.ts"/g, '$1.js"'))
+  }
+}

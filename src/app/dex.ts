@@ -1,6 +1,9 @@
 import { existsSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
+import type { Outside } from "../agents/outside.ts"
 import { dexHome } from "../config/home.ts"
+import { loadSettings } from "../config/load.ts"
+import { namesIn } from "../config/settings.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
 import type { Store } from "../store/history/store.ts"
@@ -10,6 +13,12 @@ import { olderKnowledge } from "../store/sqlite/older-files.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import type { Dex } from "../tools/context.ts"
 import { clearListings, readListing } from "./listing.ts"
+
+const NONE: Outside = { agents: [], unloaded: [] }
+
+async function loadOutside(names: string[], dexDir: string): Promise<Outside> {
+  return names.length === 0 ? NONE : (await import("../agents/outside.ts")).loadOutside(names, dexDir)
+}
 
 export type DexOptions = {
   env: Record<string, string | undefined>
@@ -52,6 +61,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       ([store, { redactText }]) => store.openSuggestions(home.suggest, { redact: redactText }),
     ))
   let project: string | undefined
+  const outsideNames = () => namesIn(loadSettings({ file: home.config, env: {} }).settings.agents)
+  let outside: Promise<Outside> | undefined
   return {
     home,
     machine,
@@ -82,9 +93,11 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")
       await finishForgetting(home, 0)
       const { loadConnectors } = await import("../agents/connectors.ts")
-      const connectors = await loadConnectors()
-      return { store: await openStore(), index: await openIndex(), connectors, machine, home }
+      const outside = outsideNames()
+      const loaded = await loadConnectors(outside, home.dir)
+      return { store: await openStore(), index: await openIndex(), outside, ...loaded, machine, home }
     },
+    outside: () => (outside ??= loadOutside(outsideNames(), home.dir)),
     ...(options.onProgress && { onProgress: options.onProgress }),
     ...(options.onWait && { onWait: options.onWait }),
     ...(options.signal && { signal: options.signal }),

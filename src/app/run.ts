@@ -5,7 +5,9 @@ import type { Tool } from "../core/tool.ts"
 import { visibleIn } from "../render/visible.ts"
 import type { Dex } from "../tools/context.ts"
 import { damageNote } from "../tools/damage-note.ts"
+import { sourceField } from "../tools/fields.ts"
 import { isTraced, observe } from "../tools/observe.ts"
+import { sourceNames } from "../tools/resolve.ts"
 import { appendTrace } from "../trace/append.ts"
 
 export type Answer = {
@@ -24,6 +26,7 @@ export type Answer = {
  * leaves. Throws what the tool throws, recorded as well.
  */
 export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Promise<Answer> {
+  await checkSource(tool, dex, input)
   if (!isTraced(tool)) {
     const run = (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
     const output = await run.catch(async (error: unknown) => {
@@ -42,6 +45,14 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
   if ("output" in ended) return { ...visibleIn(ended.output), notes: await damageNotes(dex), record }
   await record()
   throw await explainedBy(dex, ended.error)
+}
+
+async function checkSource(tool: Tool<never>, dex: Dex, input: unknown): Promise<void> {
+  const named = (input as { source?: string } | undefined)?.source
+  if (named === undefined || tool.input.properties?.source !== sourceField) return
+  const names = await sourceNames(dex)
+  if (!names.includes(named))
+    throw new DexError("bad_input", `No agent is called ${JSON.stringify(named)}. There are: ${names.join(", ")}.`)
 }
 
 /** Says what was met, and leaves a note for the next sync, which repairs it. */

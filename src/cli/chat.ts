@@ -1,10 +1,10 @@
 import { type ChatInput, startChat } from "../answers/chat.run.ts"
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
+import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
 import { answerOn, HOW_TO_SET_UP, note, stoppable } from "./chat-answer.ts"
-import { VERSION } from "./version.ts"
 
 /** Asks one question, or goes on until the person leaves. Returns the exit code. */
 export async function chatCommand(input: ChatInput): Promise<number> {

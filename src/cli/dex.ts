@@ -2,7 +2,7 @@
 // The first file that runs, and the only one that an old Node must be able to read: so it imports nothing that could
 // load the database before the version is known. On Node 20 that ends the process without a word.
 import module from "node:module"
-import { VERSION } from "./version.ts"
+import { VERSION } from "../app/version.ts"
 
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 if (major < 22 || (major === 22 && minor < 18)) {

@@ -1,13 +1,13 @@
 import type { Agent } from "../agents/agent.ts"
 import { agents } from "../agents/index.ts"
 import { createDex } from "../app/dex.ts"
+import { VERSION } from "../app/version.ts"
 import { listed } from "../core/format.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, terminalOf, wrap } from "../render/terminal.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { many, seconds, shortPath } from "./print/words.ts"
 import { progressView } from "./progress.ts"
-import { VERSION } from "./version.ts"
 
 /** `dex` alone: reads what is new, says what there is, and what to try next. */
 export async function showHome(): Promise<number> {

@@ -1,3 +1,4 @@
+import { VERSION } from "../app/version.ts"
 import { byName } from "../core/by-name.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
@@ -5,7 +6,6 @@ import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
 import { errorText } from "./print/words.ts"
 import { runCommand } from "./run-command.ts"
-import { VERSION } from "./version.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {

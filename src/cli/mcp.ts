@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util"
+import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
 import { sayParse } from "./args.ts"
-import { VERSION } from "./version.ts"
 
 const HELP = {
   usage: "dex mcp agent [options]",

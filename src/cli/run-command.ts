@@ -1,6 +1,7 @@
 import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
+import { VERSION } from "../app/version.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
 import { toJson } from "../render/json.ts"
 import { safe, terminalOf, wrap } from "../render/terminal.ts"
@@ -8,7 +9,6 @@ import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
 import type { Printed } from "./print/printer.ts"
 import { errorText } from "./print/words.ts"
-import { VERSION } from "./version.ts"
 
 /** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
 export async function runCommand({ tool, face }: Command, given: unknown, json: boolean): Promise<number> {

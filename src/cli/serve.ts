@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util"
+import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
 import { sayParse } from "./args.ts"
-import { VERSION } from "./version.ts"
 
 const OPTIONS = [
   ["    --port N", "Serve HTTP on this port; 0 takes a free one. The address is printed at the start."],

@@ -1,6 +1,6 @@
 import { isAbsolute, relative } from "node:path"
-import { loadConnectors } from "../agents/connectors.ts"
 import { createDex } from "../app/dex.ts"
+import { VERSION } from "../app/version.ts"
 import { optedIn, optIn } from "../config/projects.ts"
 import { isSamePath, spelledBelow } from "../core/path-key.ts"
 import { toJson } from "../render/json.ts"
@@ -11,7 +11,6 @@ import { readState, takeInstance } from "../watch/instance.ts"
 import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
 import { many, projectName, seconds, shortPath } from "./print/words.ts"
-import { VERSION } from "./version.ts"
 
 /** Comes back when it is stopped. */
 export async function watchCommand(json: boolean): Promise<number> {
@@ -38,7 +37,7 @@ export async function watchCommand(json: boolean): Promise<number> {
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
     const stopDelivering = startDelivering(dex, async (one) => !(await isPrivate(dex, one)), say)
     try {
-      await watchAll({ dex, connectors: await loadConnectors(), signal: stop.signal, say: view })
+      await watchAll({ dex, connectors: (await dex.syncDeps()).connectors, signal: stop.signal, say: view })
     } finally {
       await stopDelivering()
       release()

@@ -66,7 +66,11 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
   }
   for (const name of SETTING_NAMES) {
     const value = env[variableOf(name)]
-    if (value) put(name, readTextValue(name, value), "environment", variableOf(name))
+    if (value && SETTINGS[name].isOwn)
+      problems.push(
+        `${variableOf(name)}: what ${name} names is run, so only your own settings may name it: \`dex config set\`.`,
+      )
+    else if (value) put(name, readTextValue(name, value), "environment", variableOf(name))
   }
   for (const [name, value] of Object.entries(flags))
     if (isSetting(name) && value !== undefined) put(name, readValue(name, value), "flag", name)

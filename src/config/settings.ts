@@ -140,6 +140,12 @@ export const SETTINGS = {
     ),
     { check: hosts },
   ),
+  agents: setting(
+    text(
+      "Agents of your own, with commas: whole paths of modules, or names of packages in ~/.dex/node_modules. They run inside dex.",
+    ),
+    { check: modules, isOwn: true },
+  ),
   "llm.api_key_file": setting(text("A file that holds the model server's key, readable by you alone (chmod 600)."), {
     check: wholePath,
   }),
@@ -156,9 +162,11 @@ type Setting<T> = {
   check?: (value: string) => string | undefined
   /** The one value that a project's own file may choose. */
   narrowest?: Value
+  /** Only the user's own file may choose it: what it names is run. */
+  isOwn?: boolean
 }
 
-type Chosen<S extends Schema> = { default: Infer<S>; check?: (value: string) => string | undefined; narrowest?: Value }
+type Chosen<S extends Schema> = { default: Infer<S> } & Pick<Setting<unknown>, "check" | "narrowest" | "isOwn">
 
 function setting<S extends Schema>(schema: S, chosen: Chosen<S>): Setting<Infer<S>>
 function setting<S extends Schema>(schema: S, chosen?: Omit<Chosen<S>, "default">): Setting<Infer<S> | undefined>
@@ -200,6 +208,11 @@ export function readTextValue(name: SettingName, value: string): { ok: Value } |
   return ["0", "false", "off", "no"].includes(word) ? { ok: false } : { wrong: `${name} must be on or off` }
 }
 
+/** Of a setting that names several. */
+export function namesIn(value: string | undefined): string[] {
+  return (value ?? "").split(",").flatMap((name) => name.trim() || [])
+}
+
 function url(value: string): string | undefined {
   if (!URL.canParse(value)) return "must be an address, like http://127.0.0.1:11434"
   const { protocol, username, password, search, hash } = new URL(value)
@@ -213,6 +226,12 @@ function hosts(value: string): string | undefined {
   return value.split(",").every((host) => /^([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?$/i.test(host.trim()))
     ? undefined
     : "must be names of hosts, with their port or without: localhost:3000,hooks.lan"
+}
+
+function modules(value: string): string | undefined {
+  return namesIn(value).every((name) => /^(\/|~\/|[a-z]:[\\/]|@?[a-z0-9][\w.-]*(\/[a-z0-9][\w.-]*)?$)/i.test(name))
+    ? undefined
+    : "must be whole paths or names of packages, with commas: ~/agents/mine.mjs,dex-agent-other"
 }
 
 function wholePath(value: string): string | undefined {

@@ -8,19 +8,19 @@ import type { ReadAnswer, ReadOrder } from "./reader.ts"
 
 // The reading half of a sync: files in, redacted records and parsed conversations out. It never writes.
 
-const { dexDir, history } = workerData as { dexDir: string; history: string }
+const { dexDir, history, outside } = workerData as { dexDir: string; history: string; outside: readonly string[] }
 // It looks up one row for each unit.
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
-const connectors = loadConnectors()
+const loaded = loadConnectors(outside, dexDir)
 let before = Promise.resolve()
 parentPort!.on("message", (order: ReadOrder) => {
   before = before.then(async () => parentPort!.postMessage(await answerTo(order)))
 })
 
 async function answerTo({ id, source, unit, replay }: ReadOrder): Promise<ReadAnswer> {
-  const connector = (await connectors).find((candidate) => candidate.source === source)!
+  const connector = (await loaded).connectors.find((candidate) => candidate.source === source)!
   try {
     return { id, write: await takeUnit(connector, unit, replay, { projectOf, dexDir, store }) }
   } catch (error) {

@@ -18,11 +18,19 @@ export type Reader = {
 /** Enough to keep reading while the index catches up, little enough to hold in memory. */
 const AHEAD = { units: 256, bytes: 6 << 20 }
 
-export async function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): Promise<Reader> {
-  return bytes < THREADS_PAY_FROM_BYTES ? inlineReader(deps) : threadReader(deps, largestUnitBytes)
+export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): Reader {
+  const thread = threadReader(deps, largestUnitBytes)
+  if (bytes >= THREADS_PAY_FROM_BYTES) return thread
+  const inline = inlineReader(deps)
+  const isOutside = (source: SourceId) => deps.connectors.some((one) => one.source === source && one.isOutside)
+  return {
+    ahead: inline.ahead,
+    read: (source, unit, replay) => (isOutside(source) ? thread : inline).read(source, unit, replay),
+    close: thread.close,
+  }
 }
 
-function inlineReader(deps: SyncDeps): Reader {
+function inlineReader(deps: SyncDeps): Omit<Reader, "close"> {
   const projectOf = createProjectFinder()
   return {
     ahead: { units: 1, bytes: 0 },
@@ -30,7 +38,6 @@ function inlineReader(deps: SyncDeps): Reader {
       const connector = deps.connectors.find((candidate) => candidate.source === source)!
       return takeUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
     },
-    close: async () => {},
   }
 }
 
@@ -62,7 +69,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
 
   function start(times: number): Worker {
     const started = new Worker(threadFile("read"), {
-      workerData: { dexDir: deps.home.dir, history: deps.home.history },
+      workerData: { dexDir: deps.home.dir, history: deps.home.history, outside: deps.outside ?? [] },
       resourceLimits: heapLimits(largestUnitBytes * times),
     })
     let cause = "the reading thread ended"

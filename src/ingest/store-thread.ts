@@ -8,7 +8,7 @@ import type { ThreadOrder, ThreadReport } from "./sync-thread.ts"
 
 // The storing half of a long sync. It starts the reading half itself, and tells the first thread how far it is.
 
-const { machine, home, options } = workerData as ThreadOrder
+const { machine, home, outside, options } = workerData as ThreadOrder
 const say = (message: ThreadReport) => parentPort!.postMessage(message)
 const stop = new AbortController()
 parentPort!.on("message", () => stop.abort())
@@ -18,7 +18,7 @@ try {
   const index = openIndex(home.index)
   try {
     const report = await sync(
-      { store, index, connectors: await loadConnectors(), machine, home },
+      { store, index, outside, ...(await loadConnectors(outside, home.dir)), machine, home },
       { ...options, signal: stop.signal, onProgress: (progress) => say({ progress }) },
     )
     say({ report })

@@ -10,6 +10,7 @@ import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 export type ThreadOrder = {
   machine: Machine
   home: SyncDeps["home"] & { index: string }
+  outside: readonly string[]
   options: Omit<SyncOptions, "signal" | "onProgress" | "embed">
 }
 export type ThreadReport = { progress: SyncProgress } | { report: SyncReport } | { error: string; code?: string }
@@ -46,7 +47,8 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
 async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
   const done = await sync(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
   if (!("largestUnitBytes" in done)) return done
-  const order = { machine: deps.machine, home: { ...deps.home, index: indexPath }, options: plain(options) }
+  const { machine, home, outside = [] } = deps
+  const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
     // What it stored until then is stored. One unit of many small values can take more than others of its size.
     if (error?.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error

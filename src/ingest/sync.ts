@@ -1,5 +1,6 @@
 import { sep } from "node:path"
 import { type Connector, isUnreadable, type Machine, type Seen, type Unit } from "../agents/kit/connector.ts"
+import type { Unloaded } from "../agents/outside.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { isDexError, messageOf } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
@@ -19,6 +20,9 @@ export type SyncDeps = {
   store: Store
   index: SearchIndex
   connectors: readonly Connector[]
+  /** The agents that the user brings, by name, and those of them that cannot be loaded. */
+  outside?: readonly string[]
+  unloaded?: readonly Unloaded[]
   machine: Machine
   home: { dir: string; history: string; lock: string }
 }
@@ -236,6 +240,7 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
     report.unreadable.push(...unreadable.map((file) => ({ source, ...file })))
     plan.found += present.size + [...known.values()].filter((unit) => skippedContainers.has(unit.path)).length
   }
+  for (const file of deps.unloaded ?? []) report.unreadable.push({ source: "agents", ...file })
   plan.jobs.sort((a, b) => b.unit.modifiedAt - a.unit.modifiedAt)
   report.found = plan.found
   return plan
@@ -341,7 +346,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
   const bytesTotal = bytesOf(plan)
   const total = plan.found
   if (plan.jobs.length === 0) return saveThatAllIsRead(store, total)
-  const reader = await openReader(deps, bytesTotal, largestOf(plan))
+  const reader = openReader(deps, bytesTotal, largestOf(plan))
   const recent = recentMessages()
   let indexedAt = 0
   let savedAt = 0

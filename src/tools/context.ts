@@ -1,4 +1,5 @@
 import type { Machine } from "../agents/kit/connector.ts"
+import type { Outside } from "../agents/outside.ts"
 import type { Home } from "../config/home.ts"
 import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
@@ -45,6 +46,8 @@ export type Dex = {
   /** Runs beside a server's answers: what takes memory is done in another process, little of it too. */
   staysSmall?: boolean
   syncDeps(): Promise<SyncDeps>
+  /** The agents that the user brings. */
+  outside(): Promise<Outside>
   /** What to show while long work goes on. */
   onProgress?: (progress: SyncProgress) => void
   /** What to say when somebody else is waited for. */

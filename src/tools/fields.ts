@@ -2,13 +2,14 @@ import { sources } from "../agents/index.ts"
 import type { Kind } from "../core/conversation.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
-import { choice, flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
+import { flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 
 // Fields that several tools share, so that one flag means the same everywhere.
 
 export const projectField = optional(text("Only projects whose path contains this."))
-export const sourceField = optional(choice(sources, "Only from this agent."))
+/** Not a choice: a user may bring agents of their own. Whoever runs a tool checks it. */
+export const sourceField = optional(text(`Only from this agent: ${sources.join(", ")}.`))
 export const fromField = optional(text("Not before: 2026-11-03, 7d, yesterday."))
 export const toField = optional(text("Not after: 2026-11-03, 1d, today."))
 

@@ -1,6 +1,8 @@
 import { homedir } from "node:os"
 import { resolve } from "node:path"
-import { agents } from "../agents/index.ts"
+import type { Agent } from "../agents/agent.ts"
+import { agentOf, agents, sources } from "../agents/index.ts"
+import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { formatRef, parseRef, type Ref } from "../core/ref.ts"
@@ -71,6 +73,16 @@ function notFound(typed: string): DexError {
     "not_found",
     `No conversation "${typed}" is known. \`dex list\` shows what there is; \`dex sync\` reads what is new.`,
   )
+}
+
+/** dex's own, or one that the user brings. */
+export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | undefined> {
+  return agentOf(source) ?? (await dex.outside()).agents.find((agent) => agent.source === source)
+}
+
+/** Every source that a filter may name. */
+export async function sourceNames(dex: Dex): Promise<SourceId[]> {
+  return [...sources, ...(await dex.outside()).agents.map(({ source }) => source)]
 }
 
 /** Whether this is the project that dex is asked in, however it is spelled. */

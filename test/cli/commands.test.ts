@@ -431,7 +431,7 @@ describe("the command line", () => {
     expect((await dex(home, ["list", "--colour"])).stderr).toMatch(/has no option --colour. It has: .*--limit/)
     expect((await dex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
     expect((await dex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
-    expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/--source must be one of: claude_code/)
+    expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/No agent is called ".*"\. There are: claude_code/)
     expect((await dex(home, ["search"])).stderr).toMatch(/dex search needs something/)
   })
 

@@ -88,7 +88,7 @@ test.each([
   })
   const machine = { home, env: {}, platform: process.platform }
   const paths = { dir, history: join(dir, "history.db"), lock: join(dir, "sync.lock") }
-  const deps = { store, index, connectors: await loadConnectors(), machine, home: paths }
+  const deps = { store, index, connectors: (await loadConnectors()).connectors, machine, home: paths }
   const report = await syncWithThreads(deps, join(dir, "index.db"))
   expect(report).toMatchObject({ complete: true, read: sessions, added_messages: sessions, unreadable: [] })
   expect(existsSync(scratch)).toBe(false)

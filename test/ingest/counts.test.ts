@@ -27,7 +27,7 @@ function counted(home: string) {
     const report = await sync({
       store,
       index,
-      connectors: await loadConnectors(),
+      connectors: (await loadConnectors()).connectors,
       machine,
       home: { dir, history, lock: join(dir, "lock") },
     })

@@ -45,7 +45,7 @@ test("what waits for the index is bounded by its size, not only by time", async 
         return index.follow(from, options)
       },
     },
-    connectors: await loadConnectors(),
+    connectors: (await loadConnectors()).connectors,
     machine: { home, platform: process.platform, env: {} },
     home: { dir: join(home, ".dex"), history: join(home, "history.db"), lock: join(home, "lock") },
   })

@@ -15,10 +15,12 @@ test("the reference page says what the declared tools say", () => {
 })
 
 test("every promise names a test that exists", () => {
-  const named = [...read("docs/promises.md").matchAll(/`(test\/[^`]+?)`: "([^"]+)"/g)].map(([, file, title]) => ({
-    file: file!,
-    title: title!,
-  }))
+  const named = [...read("docs/promises.md").matchAll(/`((?:test|src\/testing)\/[^`]+?)`: "([^"]+)"/g)].map(
+    ([, file, title]) => ({
+      file: file!,
+      title: title!,
+    }),
+  )
   expect(named.length).toBeGreaterThan(30)
   const missing = named.filter(({ file, title }) => !existsSync(join(ROOT, file)) || !read(file).includes(title))
   expect(missing).toEqual([])
@@ -28,7 +30,9 @@ test("every line of the promises names a test, or says that there is none yet", 
   const rows = read("docs/promises.md")
     .split("\n")
     .filter((line) => line.startsWith("| ") && !line.startsWith("| promise"))
-  expect(rows.filter((line) => !/`test\/[^`]+`: "/.test(line) && !/not yet|measured in/.test(line))).toEqual([])
+  expect(
+    rows.filter((line) => !/`(?:test|src\/testing)\/[^`]+`: "/.test(line) && !/not yet|measured in/.test(line)),
+  ).toEqual([])
 })
 
 test("docs/mcp.md lists every tool that agents get, with its command, and which of them write", () => {

@@ -28,7 +28,7 @@ const LAYERS = [
   ["answers"],
   ["app"],
   ["mcp", "http", "integrations", "watch", "hooks"],
-  ["cli"],
+  ["cli", "library", "testing"],
 ]
 
 const SRC = join(import.meta.dirname, "../../src")
@@ -117,7 +117,7 @@ test("every write takes its lock first: no transaction begins without IMMEDIATE"
 test("the first file imports nothing that an old Node could not load", () => {
   expect([...read("cli/dex.ts").matchAll(/^import .*from "(.*)"/gm)].map(([, name]) => name)).toEqual([
     "node:module",
-    "./version.ts",
+    "../app/version.ts",
   ])
 })
 

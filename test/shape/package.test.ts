@@ -109,7 +109,7 @@ test("the repository names not the folder that it stands in", () => {
 
 test("the licences of what is bundled travel with it, also where node_modules is a link or a package lies in another", () => {
   const folder = tempDir()
-  for (const name of ["src", "scripts", "package.json"])
+  for (const name of ["src", "scripts", "package.json", "tsconfig.json"])
     cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"), "dir")
   execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: folder, stdio: "ignore" })

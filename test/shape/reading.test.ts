@@ -26,6 +26,7 @@ const ALLOWED: Record<string, string> = {
   "store/sqlite/database.ts": "dex's own folder",
   "store/sqlite/lock.ts": "dex's own folder",
   "store/history/rot/pages.ts": "dex's own folder",
+  "testing/contract.ts": "fixtures of whoever runs it, unpacked in a folder of its own",
   "tools/backup/run-import.ts": "copies a history that was read to its end before",
   "tools/backup/run-restore.ts": "copies a history that was read to its end before",
   "trace/append.ts": "dex's own folder",

@@ -14,7 +14,7 @@ const FIXTURES = join(import.meta.dirname, "../fixtures")
 const dir = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "dex-fuzz-"))
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-for (const connector of await loadConnectors()) {
+for (const connector of (await loadConnectors()).connectors) {
   describe(`${connector.source}, ${TRANSCRIPTS} damaged transcripts`, () => {
     test("never throws, keeps every line that was left alone, and recovers whole records out of damaged lines", {
       timeout: TRANSCRIPTS * 200,

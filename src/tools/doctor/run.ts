@@ -30,7 +30,7 @@ export async function run(
 ): Promise<{ ok: boolean; repaired?: Repaired; checks: Check[] }> {
   const repaired = input.repair ? await (await import("./repair.ts")).repair(dex) : undefined
   const checks: Check[] = [runtime(dex)]
-  for (const check of [home, history, index, suggesting, syncing, sources, retention, model])
+  for (const check of [home, history, index, suggesting, syncing, sources, agents, retention, model])
     checks.push(...(await settle(check, dex)))
   return { ok: checks.every((check) => check.status !== "problem"), ...(repaired && { repaired }), checks }
 }
@@ -292,6 +292,28 @@ async function sources(dex: Dex): Promise<Check[]> {
       ...(troubled && { mend: "dex sources" }),
     }
   })
+}
+
+/** Those that the user brings. */
+async function agents(dex: Dex): Promise<Check[]> {
+  const outside = await dex.outside()
+  return [
+    ...outside.agents.map(
+      ({ source, name, path }): Check => ({
+        name: "agents",
+        status: "ok",
+        message: `${name} (${source}) from ${path}`,
+      }),
+    ),
+    ...outside.unloaded.map(
+      ({ path, reason }): Check => ({
+        name: "agents",
+        status: "problem",
+        message: `${path} cannot be loaded: ${reason}. What was read of it before is kept.`,
+        mend: "dex config set agents <paths or packages, with commas>",
+      }),
+    ),
+  ]
 }
 
 async function retention(dex: Dex): Promise<Check[]> {

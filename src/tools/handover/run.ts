@@ -7,7 +7,7 @@ import { briefOf } from "../../render/brief.ts"
 import { type BriefHead, briefText } from "../../render/brief-text.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { resolveConversation, whyNoFolder } from "../resolve.ts"
+import { agentNamed, resolveConversation, whyNoFolder } from "../resolve.ts"
 import { commandLine, headOf, rootsOf } from "../view.ts"
 
 export async function run(dex: Dex, input: { id: string; to?: string; max_tokens: number }) {
@@ -16,7 +16,9 @@ export async function run(dex: Dex, input: { id: string; to?: string; max_tokens
     throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
   const store = await dex.store()
   const messages = upTo(await store.messages(row.ref), number)
-  const told = briefText(briefOf(messages, rootsOf(row)), headFor(row, messages, number), input.max_tokens)
+  const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
+  const head = headFor(row, agent, messages, number)
+  const told = briefText(briefOf(messages, rootsOf(row)), head, input.max_tokens)
   if (told.text === undefined)
     throw new DexError(
       "budget",
@@ -32,13 +34,18 @@ function upTo(messages: StoredMessage[], number: number | undefined): StoredMess
   return messages.slice(0, at + 1)
 }
 
-function headFor(row: ConversationRow, messages: StoredMessage[], number: number | undefined): BriefHead {
+function headFor(
+  row: ConversationRow,
+  agent: string,
+  messages: StoredMessage[],
+  number: number | undefined,
+): BriefHead {
   const times = messages.flatMap(({ at }) => at ?? [])
   const from = times.at(0) ?? row.started_at
   const to = times.at(-1) ?? row.ended_at
   return {
     id: formatRef(row.ref),
-    agent: agentOf(row.ref.source)?.name ?? row.ref.source,
+    agent,
     title: row.title?.text ?? "(no title)",
     project: row.project ?? "",
     ...(row.git_branch !== undefined && { branch: row.git_branch }),

@@ -1,9 +1,9 @@
-import { agentOf } from "../../agents/index.ts"
+import type { Agent } from "../../agents/agent.ts"
 import { formatRef } from "../../core/ref.ts"
 import { isFolder, lookAt } from "../../files/look-at.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { resolveRef, whyNoFolder } from "../resolve.ts"
+import { agentNamed, resolveRef, whyNoFolder } from "../resolve.ts"
 
 export async function run(dex: Dex, input: { id: string }) {
   const { row } = await resolveRef(dex, input.id)
@@ -11,18 +11,19 @@ export async function run(dex: Dex, input: { id: string }) {
     ? ((await (await dex.store()).conversation({ source: row.ref.source, id: row.parent.id })) ?? row)
     : row
   const folder = [...main.cwds, main.project].find((path) => path !== undefined && isFolder(path))
-  const problem = problemOf(main, folder)
+  const agent = await agentNamed(dex, main.ref.source)
+  const problem = problemOf(agent, main, folder)
   return {
     id: formatRef(main.ref),
     title: main.title?.text ?? "(no title)",
-    command: agentOf(main.ref.source)?.resume?.(main.ref.id, main.path) ?? [],
+    command: agent?.resume?.(main.ref.id, main.path) ?? [],
     ...(folder !== undefined && { folder }),
     ...(problem !== undefined && { problem }),
   }
 }
 
-function problemOf(row: ConversationRow, folder: string | undefined): string | undefined {
-  if (!agentOf(row.ref.source)?.resume)
+function problemOf(agent: Agent | undefined, row: ConversationRow, folder: string | undefined): string | undefined {
+  if (!agent?.resume)
     return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
   const isThere = row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
   if (row.archived || !isThere) {

@@ -1,4 +1,3 @@
-import { sources } from "../../agents/index.ts"
 import { loadSettings } from "../../config/load.ts"
 import type { Settings } from "../../config/settings.ts"
 import { ROLES, type Role, type SourceId } from "../../core/conversation.ts"
@@ -18,7 +17,7 @@ import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
 import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
-import { resolveSession } from "../resolve.ts"
+import { resolveSession, sourceNames } from "../resolve.ts"
 import { originOf } from "../view.ts"
 import { notesOn } from "./notes.ts"
 import { searchFacts } from "./trace-facts.ts"
@@ -65,7 +64,8 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, dex.now()))
+  const sources = await sourceNames(dex)
+  const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, sources, dex.now()))
   const found = await search(store, await dex.index(), {
     ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
     ...(conversation && { conversation }),
@@ -191,7 +191,7 @@ function filtersOf({ project, source, from, to, file, tool, role, model }: Query
 }
 
 /** `from:nowhere` is no date, so it is two words. */
-function isFilterValue(name: string, value: string, now: number): boolean {
+function isFilterValue(name: string, value: string, sources: SourceId[], now: number): boolean {
   if (name === "source") return sources.includes(value)
   if (name === "role") return ROLES.some((role) => role === value)
   if (name !== "from" && name !== "to") return true

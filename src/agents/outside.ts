@@ -1,0 +1,107 @@
+import { createRequire } from "node:module"
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { ROLES } from "../core/conversation.ts"
+import { messageOf } from "../core/error.ts"
+import { choice, integer, list, map, number, object, optional, read, type Schema, text } from "../core/schema.ts"
+import { sources } from "./index.ts"
+import { type Connector, isUnreadable } from "./kit/connector.ts"
+import type { OutsideAgent } from "./outside-agent.ts"
+
+// Agents that a user brings: modules that their own settings name, each exporting a record like ours. They are read, found
+// and resumed like any other; hooks and wiring stay with those that dex itself knows.
+
+export type Unloaded = { path: string; reason: string }
+export type Outside = { agents: (OutsideAgent & { path: string })[]; unloaded: Unloaded[] }
+
+/** One that cannot be loaded never stops another. */
+export async function loadOutside(names: readonly string[], dexDir: string): Promise<Outside> {
+  const outside: Outside = { agents: [], unloaded: [] }
+  for (const name of names) {
+    try {
+      const path = fileOf(name, dexDir)
+      const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>
+      const agent = await agentIn(module)
+      if (outside.agents.some(({ source }) => source === agent.source))
+        throw new Error(`another agent is already called ${agent.source}`)
+      outside.agents.push({ ...agent, path })
+    } catch (error) {
+      outside.unloaded.push({ path: name, reason: messageOf(error).split("\n")[0]! })
+    }
+  }
+  return outside
+}
+
+function fileOf(name: string, dexDir: string): string {
+  const path = name.startsWith("~/") ? join(homedir(), name.slice(2)) : name
+  return createRequire(join(dexDir, "agents.js")).resolve(path)
+}
+
+async function agentIn(module: Record<string, unknown>): Promise<OutsideAgent> {
+  const found = (module.agent ?? module.default) as Partial<OutsideAgent> | undefined
+  const wrong = problemWith(found)
+  if (wrong !== undefined) throw new Error(wrong)
+  const { source, name, resume, connector } = found as OutsideAgent
+  const checked = checkedConnector(await connector(), source)
+  return { source, name, resume, connector: async () => checked }
+}
+
+function problemWith(agent: Partial<OutsideAgent> | undefined): string | undefined {
+  if (typeof agent !== "object" || agent === null) return "it exports no `agent`"
+  const { source, name, connector } = agent
+  if (typeof source !== "string" || !/^[a-z][a-z0-9_]{1,39}$/.test(source))
+    return "the agent's `source` must be a short name of small letters, digits and _"
+  if (sources.includes(source) || source === "git") return `dex itself has an agent called ${source}`
+  if (typeof name !== "string" || name.trim() === "") return "the agent has no `name`"
+  return typeof connector === "function" ? undefined : "the agent has no `connector`"
+}
+
+const METHODS = ["roots", "discover", "read", "parse"] as const
+
+/** With what it says checked: ours are held to their types by the compiler, this one by nobody. */
+function checkedConnector(connector: Connector, source: string): Connector {
+  if (typeof connector !== "object" || connector === null) throw new Error("its `connector` gives nothing")
+  const missing = METHODS.find((method) => typeof connector[method] !== "function")
+  if (missing !== undefined) throw new Error(`its connector has no \`${missing}\``)
+  if (connector.source !== source) throw new Error(`its connector is of ${String(connector.source)}, not of ${source}`)
+  if (!Number.isSafeInteger(connector.version)) throw new Error("its connector's `version` must be a whole number")
+  const own: Pick<Connector, "isOutside" | "roots" | "discover" | "parse"> = {
+    isOutside: true,
+    roots: (machine) => checked(ROOTS, "roots", connector.roots(machine)),
+    discover: function* (root, seen, scratch) {
+      for (const unit of connector.discover(root, seen, scratch))
+        yield isUnreadable(unit) ? unit : checked(UNIT, "discover", unit)
+    },
+    parse: (records, unit) => checked(PARSED, "parse", connector.parse(records, unit)),
+  }
+  return Object.assign(Object.create(connector) as Connector, own)
+}
+
+const NAME = text("", { minLength: 1 })
+const ROOTS = list(NAME)
+const UNIT = object({ key: NAME, path: NAME, stamp: text(), bytes: number(), modifiedAt: number(), bornAt: number() })
+const MESSAGE = object({
+  key: NAME,
+  role: choice(ROLES),
+  at: optional(number()),
+  parts: list(object({ type: text(), text: text(), origin: text() })),
+})
+const PARSED = object({
+  conversations: list(
+    object({
+      id: NAME,
+      kind: choice(["person", "subagent", "automation", "dex"]),
+      cwds: list(text()),
+      authority: number(),
+      messages: list(MESSAGE),
+    }),
+  ),
+  unknown: map(integer()),
+})
+
+function checked<T>(shape: Schema, method: string, value: T): T {
+  const result = read(shape, value)
+  if ("wrong" in result) throw new Error(`its \`${method}\` is wrong: ${result.wrong.replace(/^input /, "")}`)
+  return value
+}

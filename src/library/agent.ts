@@ -1,0 +1,18 @@
+// What a connector of your own needs: the record's type, and the readers that dex's own connectors use.
+
+export type {
+  Connector,
+  Cursor,
+  Machine,
+  Parsed,
+  Reading,
+  Unit,
+  UnitName,
+  Unreadable,
+} from "../agents/kit/connector.ts"
+export { entriesOf, fileAt } from "../agents/kit/folder.ts"
+export { readJsonl } from "../agents/kit/jsonl.ts"
+export { unitOfFile } from "../agents/kit/unit-of-file.ts"
+export type { OutsideAgent } from "../agents/outside-agent.ts"
+export type { Conversation, Message, Part } from "../core/conversation.ts"
+export { type RawRecord, record, records, string } from "../core/record.ts"

@@ -1,0 +1,35 @@
+import { createDex } from "../app/dex.ts"
+import { runTool } from "../app/run.ts"
+import { VERSION } from "../app/version.ts"
+import { DexError } from "../core/error.ts"
+import { read } from "../core/schema.ts"
+import type { OutputOf, Tool } from "../core/tool.ts"
+import { OFFERED } from "./offered.ts"
+
+// dex as a library, for programs on the same machine. Experimental: it may change with any version.
+
+export type Library = { [N in keyof typeof OFFERED]: (input: object) => Promise<OutputOf<(typeof OFFERED)[N]>> } & {
+  /** Closes what was opened. */
+  close(): void
+}
+
+export type LibraryOptions = {
+  /** The home folder whose `.dex` is asked. The user's own, unless it is said. */
+  home?: string
+  /** Whose project counts as the current one. */
+  cwd?: string
+}
+
+export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Library {
+  const env = home === undefined ? process.env : { ...process.env, HOME: home, USERPROFILE: home, DEX_HOME: undefined }
+  const dex = createDex({ env, cwd, version: VERSION })
+  const ask = async (tool: Tool<never>, input: object): Promise<unknown> => {
+    const asked = read(tool.input, input)
+    if ("wrong" in asked) throw new DexError("bad_input", asked.wrong)
+    const { output, record } = await runTool(tool, dex, asked.ok)
+    await record()
+    return output
+  }
+  const calls = Object.entries(OFFERED).map(([name, tool]) => [name, (input: object = {}) => ask(tool, input)])
+  return { ...Object.fromEntries(calls), close: () => dex.close() } as Library
+}

@@ -1,0 +1,8 @@
+import { list } from "../tools/list/list.ts"
+import { search } from "../tools/search/search.ts"
+import { show } from "../tools/show/show.ts"
+import { suggest } from "../tools/suggest/suggest.ts"
+import { sync } from "../tools/sync/sync.ts"
+
+/** What a program can call, by the command's name. Its declarations for TypeScript are made of this. */
+export const OFFERED = { search, list, show, suggest, sync }

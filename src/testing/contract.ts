@@ -1,0 +1,259 @@
+import assert from "node:assert/strict"
+import { createHash } from "node:crypto"
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join, relative, sep } from "node:path"
+import { pathToFileURL } from "node:url"
+import {
+  type Connector,
+  type Cursor,
+  isUnreadable,
+  type Parsed,
+  type Unit,
+  type Watched,
+} from "../agents/kit/connector.ts"
+import type { RawRecord } from "../core/record.ts"
+
+/** Old enough that an unterminated last line counts as settled; fixed, so that goldens do not move. */
+const FIXTURE_TIME = new Date("2026-01-01T00:00:00Z")
+
+export type ContractTest = { name: string; run(): Promise<void> }
+
+/**
+ * What every connector must hold, on every fixture of its agent, as tests for any runner. Each throws where it does not.
+ *
+ * A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left
+ * it) or `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and
+ * `expected.json`, which is read by a person before it is accepted (`DEX_ACCEPT_GOLDEN=1` writes it).
+ */
+export function contractOf(connector: Connector, fixtures: string): ContractTest[] {
+  return readdirSync(fixtures)
+    .sort()
+    .flatMap((fixture) =>
+      Object.entries(CHECKS).map(([name, check]) => ({
+        name: `${connector.source}, fixture ${fixture}: ${name}`,
+        run: async () => {
+          const dir = mkdtempSync(join(tmpdir(), "dex-contract-"))
+          try {
+            await check(connector, await unpackFixture(join(fixtures, fixture), dir), join(fixtures, fixture))
+          } finally {
+            rmSync(dir, { recursive: true, force: true })
+          }
+        },
+      })),
+    )
+}
+
+type Check = (connector: Connector, home: string, fixture: string) => Promise<void>
+
+const CHECKS: Record<string, Check> = {
+  "reads what its golden file says": async (connector, home, fixture) => {
+    const golden = join(fixture, "expected.json")
+    const told = portable(await readAll(connector, home), home)
+    if (process.env.DEX_ACCEPT_GOLDEN || !existsSync(golden)) {
+      if (process.env.CI) throw new Error(`${golden} is missing: run with DEX_ACCEPT_GOLDEN=1, read it, commit it`)
+      writeFileSync(golden, `${JSON.stringify(told, null, 1)}\n`)
+    }
+    assert.deepEqual(told, JSON.parse(readFileSync(golden, "utf8")))
+  },
+  "leaves the source as it was, byte for byte, and nothing beside it": async (connector, home) => {
+    const before = treeHash(home)
+    await readAll(connector, home)
+    assert.deepEqual(treeHash(home), before)
+  },
+  "gives the same keys in the same order, twice, and each key once in a conversation": async (connector, home) => {
+    const first = await readAll(connector, home)
+    assert.deepEqual(await readAll(connector, home), first)
+    for (const conversation of first.flatMap((unit) => unit.conversations)) {
+      const keys = conversation.messages.map((message) => message.key)
+      assert.equal(new Set(keys).size, keys.length)
+    }
+  },
+  "finds nothing that would change without its watched folders telling": async (connector, home) => {
+    const watched = connector
+      .roots({ home, env: {}, platform: "linux" })
+      .flatMap((root) => connector.watched?.(root) ?? [{ folder: root, depth: Infinity }])
+    const files = (await unitsOf(connector, home)).map((unit) => unit.path)
+    assert.deepEqual(
+      files.filter((file) => !watched.some((area) => tellsOf(area, file))),
+      [],
+    )
+  },
+  "parses the kept records as it parses the source": async (connector, home) => {
+    for (const unit of await unitsOf(connector, home)) {
+      const kept = await recordsOf(connector, unit)
+      const copied = kept.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
+      assert.deepEqual(connector.parse(copied, nameOf(unit)), connector.parse(kept, nameOf(unit)))
+    }
+  },
+  "resumes from any cursor without losing or repeating a record": async (connector, home) => {
+    for (const unit of await lineUnits(connector, home)) {
+      const whole = readFileSync(unit.path)
+      const all = await recordsOf(connector, unit)
+      for (const cut of cuts(whole)) {
+        const before = await grow(connector, unit, whole.subarray(0, cut))
+        const after = await grow(connector, unit, whole, before.cursor)
+        assert.equal(after.mode, "append")
+        assert.deepEqual([...before.records, ...after.records], all)
+      }
+    }
+  },
+  "keeps the rest when the last line is torn, and reads that line once it is whole": async (connector, home) => {
+    for (const unit of await lineUnits(connector, home)) {
+      const all = await recordsOf(connector, unit)
+      const whole = readFileSync(unit.path)
+      const last = whole.subarray(whole.lastIndexOf(10, whole.length - 2) + 1)
+      appendFileSync(unit.path, last.subarray(0, last.length >> 1))
+      touch(unit.path, Date.now())
+      assert.deepEqual(await recordsOf(connector, unit), all)
+    }
+  },
+  "keeps the whole record of a spliced line, and says that the line was damaged": async (connector, home) => {
+    for (const unit of await lineUnits(connector, home)) {
+      const all = await recordsOf(connector, unit)
+      const whole = readFileSync(unit.path, "utf8")
+      const line = whole.slice(0, whole.indexOf("\n"))
+      writeFileSync(unit.path, `${line.slice(0, line.length >> 1)}${whole}`)
+      const reading = await connector.read(unit)
+      assert.deepEqual([...reading.records], all)
+      assert.equal(reading.end().skipped.length, 1)
+    }
+  },
+  "counts a record of an unknown type and goes on": async (connector, home) => {
+    for (const unit of await lineUnits(connector, home)) {
+      const before = connector.parse(await recordsOf(connector, unit), nameOf(unit))
+      for (const type of UNKNOWN_TYPES)
+        appendFileSync(unit.path, `${JSON.stringify({ type, id: "x", payload: { deep: [1, null] } })}\n`)
+      const after = connector.parse(await recordsOf(connector, unit), nameOf(unit))
+      assert.deepEqual(after.conversations, before.conversations)
+      assert.equal(sum(after.unknown), sum(before.unknown) + UNKNOWN_TYPES.length)
+      assert.deepEqual(
+        Object.values(after.unknown).filter((count) => !Number.isSafeInteger(count)),
+        [],
+      )
+    }
+  },
+}
+
+/** Some of which every object seems to have. */
+const UNKNOWN_TYPES = ["never_seen_before", "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]
+
+/** As `src/watch` reads it. */
+function tellsOf({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
+  const below = relative(folder, file).split(sep)
+  const folders = below.slice(0, -1)
+  return (
+    below[0] !== ".." &&
+    folders.length <= depth &&
+    !folders.some((name) => skip.includes(name)) &&
+    (files === undefined || files.test(below.join("/")))
+  )
+}
+
+/** The home that a fixture shows, unpacked in a folder. */
+export async function unpackFixture(fixture: string, dir: string): Promise<string> {
+  const home = join(dir, "home")
+  mkdirSync(home)
+  const maker = join(fixture, "make.ts")
+  if (existsSync(maker)) {
+    const { make } = (await import(pathToFileURL(maker).href)) as { make: (home: string) => void | Promise<void> }
+    await make(home)
+  } else cpSync(join(fixture, "home"), home, { recursive: true })
+  for (const entry of readdirSync(home, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) touch(join(entry.parentPath, entry.name), FIXTURE_TIME.getTime())
+  }
+  return home
+}
+
+const scratchOf = (home: string) => join(home, "..", "scratch")
+
+export async function unitsOf(connector: Connector, home: string): Promise<Unit[]> {
+  const machine = { home, env: {}, platform: "linux" as const }
+  const found = connector.roots(machine).flatMap((root) => [...connector.discover(root, () => false, scratchOf(home))])
+  const units = found.filter((unit): unit is Unit => !isUnreadable(unit))
+  return units.sort((a, b) => (a.key < b.key ? -1 : 1))
+}
+
+export async function recordsOf(connector: Connector, unit: Unit): Promise<RawRecord[]> {
+  const scratch = mkdtempSync(join(tmpdir(), "dex-scratch-"))
+  try {
+    return [...(await connector.read(unit, undefined, scratch)).records]
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+export type UnitTold = Parsed & { unit: string }
+
+/** Everything a connector says about a home. */
+export async function readAll(connector: Connector, home: string): Promise<UnitTold[]> {
+  const told: UnitTold[] = []
+  for (const unit of await unitsOf(connector, home)) {
+    told.push({ unit: unit.key, ...connector.parse(await recordsOf(connector, unit), nameOf(unit)) })
+  }
+  return told
+}
+
+function nameOf(unit: Unit): { key: string; path: string } {
+  return { key: unit.key, path: unit.path }
+}
+
+async function lineUnits(connector: Connector, home: string): Promise<Unit[]> {
+  return (await unitsOf(connector, home)).filter((unit) => unit.path.endsWith(".jsonl"))
+}
+
+/** Writes `content` to the unit's file and reads from the cursor on, as a later sync would. */
+async function grow(connector: Connector, unit: Unit, content: Buffer, after?: Cursor) {
+  writeFileSync(unit.path, content)
+  touch(unit.path, Date.now())
+  const reading = await connector.read(unit, after)
+  const records = [...reading.records]
+  return { mode: reading.mode, records, cursor: reading.end().cursor }
+}
+
+/** Offsets to stop at: around line ends, and inside lines and characters. At most about forty. */
+function cuts(content: Buffer): number[] {
+  const step = Math.max(1, Math.floor(content.length / 30))
+  const offsets = new Set<number>([0])
+  for (let at = step; at < content.length; at += step) {
+    offsets.add(at)
+    offsets.add(content.indexOf(10, at) + 1)
+  }
+  return [...offsets].filter((at) => at <= content.lastIndexOf(10) + 1)
+}
+
+function touch(path: string, at: number): void {
+  utimesSync(path, at / 1000, at / 1000)
+}
+
+function portable<T>(value: T, home: string): T {
+  return JSON.parse(JSON.stringify(value).replaceAll(JSON.stringify(home).slice(1, -1), "~")) as T
+}
+
+function sum(counts: Record<string, number>): number {
+  return Object.values(counts).reduce((total, count) => total + count, 0)
+}
+
+/** Every file with when it was changed and a hash of what it holds. */
+export function treeHash(dir: string): Record<string, string> {
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  return Object.fromEntries(
+    files.map((entry) => {
+      const path = join(entry.parentPath, entry.name)
+      const hash = createHash("sha256").update(readFileSync(path)).digest("hex")
+      return [relative(dir, path), `${statSync(path).mtimeMs} ${hash}`]
+    }),
+  )
+}

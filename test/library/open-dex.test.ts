@@ -1,0 +1,90 @@
+import { execFileSync } from "node:child_process"
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { tempDir } from "../support/temp.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+const PAGE = readFileSync(join(ROOT, "docs", "library.md"), "utf8")
+const [usage, testing] = [...PAGE.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code!)
+
+/** A package of somebody else's, with dexctx installed. */
+function somePackage(): { dir: string; home: string } {
+  const dir = tempDir()
+  mkdirSync(join(dir, "node_modules"))
+  symlinkSync(ROOT, join(dir, "node_modules", "dexctx"), "junction")
+  symlinkSync(join(ROOT, "node_modules", "@types"), join(dir, "node_modules", "@types"), "junction")
+  writeFileSync(join(dir, "package.json"), JSON.stringify({ name: "somebody", private: true, type: "module" }))
+  const home = join(dir, "home")
+  mkdirSync(join(home, ".claude", "projects", "-code-api"), { recursive: true })
+  const entry = {
+    type: "user",
+    uuid: "00000001-aaaa-4aaa-8aaa-aaaaaaaaaaaa",
+    parentUuid: null,
+    sessionId: "11111111-aaaa-4aaa-8aaa-aaaaaaaaaaaa",
+    timestamp: "2026-09-21T14:13:20.000Z",
+    cwd: "/code/api",
+    version: "2.1.197",
+    message: { role: "user", content: "the zebrafinch test fails" },
+  }
+  writeFileSync(join(home, ".claude/projects/-code-api", `${entry.sessionId}.jsonl`), `${JSON.stringify(entry)}\n`)
+  return { dir, home }
+}
+
+function run(dir: string, home: string, file: string): string {
+  const env = { PATH: process.env.PATH!, HOME: home, USERPROFILE: home }
+  return execFileSync(process.execPath, [file], { cwd: dir, env, encoding: "utf8" })
+}
+
+test("the page's code works in a package of its own", () => {
+  const { dir, home } = somePackage()
+  writeFileSync(join(dir, "program.mjs"), usage!)
+  const printed = run(dir, home, "program.mjs").trim().split("\n")
+  expect(printed[0]).toContain("claude_code:11111111-aaaa-4aaa-8aaa-aaaaaaaaaaaa the zebrafinch test fails")
+  expect(printed.slice(1)).toEqual(["1", "0"])
+})
+
+test("an agent of one's own is checked by the page's code", () => {
+  const { dir, home } = somePackage()
+  cpSync(join(import.meta.dirname, "outside-agent", "agent.mjs"), join(dir, "notebook.mjs"))
+  cpSync(join(import.meta.dirname, "outside-agent", "fixtures"), join(dir, "fixtures"), { recursive: true })
+  writeFileSync(join(dir, "notebook.test.mjs"), testing!)
+  expect(run(dir, home, "notebook.test.mjs")).toMatch(/(pass|# pass) 9\b/)
+})
+
+test("what is wrong with an input is said by name", async () => {
+  const { openDex } = await import("../../src/library/index.ts")
+  const dex = openDex({ home: tempDir() })
+  await expect(dex.search({ query: 7 })).rejects.toMatchObject({ code: "bad_input", message: /query/ })
+  await expect(dex.list({ source: "nobody" })).rejects.toMatchObject({ code: "bad_input" })
+  dex.close()
+})
+
+test("its declarations fit what it does, and refuse what it does not", () => {
+  const { dir } = somePackage()
+  const config = {
+    compilerOptions: { strict: true, module: "nodenext", target: "es2024", noEmit: true, types: ["node"] },
+  }
+  writeFileSync(join(dir, "tsconfig.json"), JSON.stringify({ ...config, include: ["*.ts"] }))
+  writeFileSync(
+    join(dir, "right.ts"),
+    `import { type Dex, openDex } from "dexctx"
+import type { OutsideAgent } from "dexctx/agent"
+import { contractOf } from "dexctx/testing"
+const dex: Dex = openDex({ cwd: "/code" })
+const { results } = await dex.search({ query: "x", by: "message" })
+const first: string | undefined = results[0]?.snippet
+export const checks = async (agent: OutsideAgent) => contractOf(await agent.connector(), "fixtures").map(({ name }) => name)
+export { first }
+`,
+  )
+  writeFileSync(join(dir, "page.ts"), usage!)
+  const check = () =>
+    execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir], { encoding: "utf8" })
+  expect(check()).toBe("")
+  for (const wrong of ["dex.search({})", "dex.search({ query: 1 })", "dex.nothing()", "(await dex.list()).results"]) {
+    const code = `import { openDex } from "dexctx"\nconst dex = openDex()\nexport default await ${wrong}\n`
+    writeFileSync(join(dir, "wrong.ts"), code)
+    expect(check, wrong).toThrow()
+  }
+})

@@ -1,0 +1,82 @@
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { expect, test } from "vitest"
+import type { OutsideAgent } from "../../src/agents/outside-agent.ts"
+import { contractOf } from "../../src/testing/contract.ts"
+import { dex } from "../support/dex.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+const PACKAGE = join(import.meta.dirname, "outside-agent")
+const FIXTURES = join(PACKAGE, "fixtures")
+
+/** A home with the package installed beside dex's data, as npm would, and one of its sessions. */
+function homeWith(settings: object, home = tempDir()): string {
+  const modules = join(home, ".dex", "node_modules")
+  mkdirSync(modules, { recursive: true, mode: 0o700 })
+  cpSync(PACKAGE, join(modules, "dex-agent-notebook"), { recursive: true })
+  symlinkSync(ROOT, join(modules, "dexctx"), "junction")
+  cpSync(join(FIXTURES, "1.0.0-two-messages", "home"), home, { recursive: true })
+  writeFileSync(join(home, ".dex", "config.json"), JSON.stringify(settings), { mode: 0o600 })
+  return home
+}
+
+const installed = join(homeWith({}, sharedTempDir()), ".dex/node_modules/dex-agent-notebook/agent.mjs")
+const { agent } = (await import(pathToFileURL(installed).href)) as { agent: OutsideAgent }
+for (const { name, run } of contractOf(await agent.connector(), FIXTURES)) test(name, run)
+
+test("an agent that the user's settings name is read, found, resumed and checked like any other", async () => {
+  const home = homeWith({ agents: "dex-agent-notebook" })
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  const found = JSON.parse((await dex(home, ["search", "axolotl keys", "--json"])).stdout)
+  expect(found.results).toMatchObject([{ id: "notebook:monday", source: "notebook" }])
+  for (const filter of [["--source", "notebook"], ["source:notebook"]])
+    expect((await dex(home, ["search", "axolotl", ...filter, "--json"])).stdout).toContain("notebook:monday")
+  expect(JSON.parse((await dex(home, ["resume", "notebook:monday", "--json"])).stdout).command).toEqual([
+    "notebook",
+    "--continue",
+    "monday",
+  ])
+  expect((await dex(home, ["handover", "notebook:monday"])).stdout).toContain("Notebook")
+  expect((await dex(home, ["sources"])).stdout).toContain("notebook")
+  expect((await dex(home, ["doctor"])).stdout).toMatch(/Notebook \(notebook\) from .*agent\.mjs/)
+  writeFileSync(join(home, ".dex", "config.json"), "{}", { mode: 0o600 })
+  expect((await dex(home, ["show", "notebook:monday"])).stdout).toContain("axolotl:v2")
+  const refused = await dex(home, ["list", "--source", "notebook"])
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining('No agent is called "notebook". There are: claude_code'),
+  ])
+})
+
+test("an agent that cannot be loaded, or takes all memory, is named and stops no other", async () => {
+  const names = ["no-such-package", "dex-agent-notebook"].join(",")
+  const home = homeWith({ agents: names })
+  const module = (file: string) => join(home, ".dex", "node_modules", "dex-agent-notebook", file)
+  const settings = { agents: [names, module("broken.mjs"), module("greedy.mjs")].join(",") }
+  writeFileSync(join(home, ".dex", "config.json"), JSON.stringify(settings), { mode: 0o600 })
+  const report = JSON.parse((await dex(home, ["sync", "--json"])).stdout.trim().split("\n").at(-1)!)
+  const reasons = Object.fromEntries(
+    report.unreadable.map(({ path, reason }: { path: string; reason: string }) => [path, reason]),
+  )
+  expect(reasons["no-such-package"]).toMatch(/Cannot find module/)
+  expect(reasons[module("broken.mjs")]).toBe("dex itself has an agent called codex")
+  expect(reasons[join(home, ".notebook", "sessions", "monday.jsonl")]).toMatch(/too large to read/)
+  expect((await dex(home, ["search", "axolotl", "--json"])).stdout).toContain("notebook:monday")
+  const { stdout } = await dex(home, ["doctor"])
+  expect(stdout).toContain("no-such-package cannot be loaded")
+})
+
+test("a project cannot bring an agent, and neither can a variable of its shell", async () => {
+  const home = homeWith({})
+  const project = join(home, "project")
+  mkdirSync(join(project, ".git"), { recursive: true })
+  writeFileSync(join(project, ".dex.json"), JSON.stringify({ agents: "dex-agent-notebook" }))
+  const env = { DEX_AGENTS: "dex-agent-notebook" }
+  await dex(home, ["sync"], env, undefined, "", project)
+  const listed = await dex(home, ["list", "--all", "--json"], env, undefined, "", project)
+  expect(listed.stdout).not.toContain("notebook")
+  const config = await dex(home, ["config", "list"], env, undefined, "", project)
+  expect(config.stdout + config.stderr).toMatch(/DEX_AGENTS: what agents names is run/)
+})

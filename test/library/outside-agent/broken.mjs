@@ -1,0 +1,1 @@
+export const agent = { source: "codex", name: "Not Codex", connector: async () => ({}) }
