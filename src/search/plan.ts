@@ -25,12 +25,12 @@ const COMMON = 0.1
 /** Of common words only, so many are looked for: the rarest of them. */
 const MOST_COMMON = 2
 
-export function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Plan {
+export async function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Promise<Plan> {
   const all = terms.length > 0 ? terms : required
   const exact: Plan = { match: anyOf(all), pairs: anyOf(pairs), common: [] }
-  const { messages } = index.sizes([])
+  const { messages } = await index.sizes([])
   if (all.length * messages <= EXACT) return exact
-  const { shares } = index.sizes(all)
+  const { shares } = await index.sizes(all)
   const share = new Map(all.map((term, i) => [term, shares[i]!]))
   const cost = (kept: string[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
   if (cost(all) <= EXACT) return exact
@@ -44,7 +44,7 @@ export function planQuery(index: SearchIndex, { terms, pairs, required }: Query)
   const common = all.filter((term) => !telling.includes(term))
   const rest = all.filter((term) => !kept.includes(term))
   const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => holdsWord(pair, term)))
-  const pairShares = index.sizes(commonPairs)
+  const pairShares = await index.sizes(commonPairs)
   const plan: Plan = {
     match: anyOf(kept),
     pairs: anyOf(rarePairs),

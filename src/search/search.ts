@@ -125,11 +125,11 @@ async function withoutIndex(
 
 async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: SearchInput): Promise<SearchOutcome> {
   const { query } = input
-  const lexical = rank(index, query, scope.filters, input.weights)
+  const lexical = await rank(index, query, scope.filters, input.weights)
   const { plan } = lexical
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input)
   const shown = await present(store, index, rows, input, hybrid?.isNear === true)
-  const counted = shown.silent ? { total: 0, total_is_at_least: false } : count(index, query, scope, plan)
+  const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, query, scope, plan)
   return {
     ...NOTHING,
     ...counted,
@@ -139,7 +139,7 @@ async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: 
     matched: shown.matched,
     coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
-    hidden_private: hiddenOf(index, query, scope, plan),
+    hidden_private: await hiddenOf(index, query, scope, plan),
     plan,
     mode: hybrid?.fused ? "hybrid" : "lexical",
     reranked,
@@ -175,10 +175,16 @@ function count(index: SearchIndex, query: Query, { filters }: Scope, plan: Plan)
   return index.count({ ...filters, ...phrasesOf(query), match: plan.match })
 }
 
-function hiddenOf(index: SearchIndex, query: Query, { filters, hiddenProjects }: Scope, plan: Plan): number {
+async function hiddenOf(
+  index: SearchIndex,
+  query: Query,
+  { filters, hiddenProjects }: Scope,
+  plan: Plan,
+): Promise<number> {
   if (hiddenProjects.length === 0) return 0
   const { excludedProjects: _, ...rest } = filters
-  return index.count({ ...rest, ...phrasesOf(query), projects: hiddenProjects, match: plan.match }).total
+  const hidden = { ...rest, ...phrasesOf(query), projects: hiddenProjects, match: plan.match }
+  return (await index.count(hidden)).total
 }
 
 /**
@@ -188,7 +194,7 @@ function hiddenOf(index: SearchIndex, query: Query, { filters, hiddenProjects }:
 async function present(store: Store, index: SearchIndex, rows: Row[], input: SearchInput, isNear: boolean) {
   const shown = await readRows(store, rows, input)
   const { looks, read, skipped } = shown
-  const weights = wordWeights(index, input.query)
+  const weights = await wordWeights(index, input.query)
   const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }

@@ -71,7 +71,7 @@ describe("fusion", () => {
   test("the parts of every score add up to it, and both lists are named", async () => {
     const { index, vectors } = await ready()
     const fused = fuse(
-      rank(index, parseQuery("refresh token"), {}),
+      await rank(index, parseQuery("refresh token"), {}),
       near(vectors, "rotate credentials of the login service"),
       0.5,
       WEIGHTS,
@@ -85,7 +85,7 @@ describe("fusion", () => {
 
   test("without anything near, the order is that of the words alone", async () => {
     const { index } = await ready()
-    const lexical = rank(index, parseQuery("refresh token service"), {})
+    const lexical = await rank(index, parseQuery("refresh token service"), {})
     const fused = fuse(lexical, { hits: [], near: 0 }, 0.5, WEIGHTS)
     expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
@@ -93,7 +93,7 @@ describe("fusion", () => {
 
   test("what is not near orders what words found, and adds nothing", async () => {
     const { index, vectors } = await ready()
-    const lexical = rank(index, parseQuery("refresh token"), {})
+    const lexical = await rank(index, parseQuery("refresh token"), {})
     const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), 0.5, WEIGHTS)
     expect(fused.conversations.map((one) => [one.ref.id, one.rank_source])).toEqual([
       ["a", "both"],
@@ -109,7 +109,7 @@ describe("fusion", () => {
     )
     const order = async (conversations: ConversationWrite[]) => {
       const { index, vectors } = await history(conversations)
-      const fused = fuse(rank(index, parseQuery("same words"), {}), near(vectors, "same words"), 0.5, WEIGHTS)
+      const fused = fuse(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"), 0.5, WEIGHTS)
       return fused.conversations.map((one) => one.ref.id)
     }
     expect(await order(twins)).toEqual(["c", "a", "b", "d"])
@@ -214,15 +214,15 @@ describe("filters hold for vectors", () => {
         .filter(({ one, said }) => letsIn(filter, one, said))
         .map(({ one, m }) => `${one.id}#${m + 1}`)
         .sort()
-    fc.assert(
-      fc.property(filters, fc.constantFrom(...WORDS), (given, word) => {
+    await fc.assert(
+      fc.asyncProperty(filters, fc.constantFrom(...WORDS), async (given, word) => {
         const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
         const hits = vectors.scan(EMBEDDER, vectorOf(word), { limit: 200, filter })
         expect(hits.map((hit) => `${hit.ref.id}#${hit.number}`).sort()).toEqual(expected(filter))
         const few = vectors.scan(EMBEDDER, vectorOf(word), { limit: 3, filter })
         expect(few.map((hit) => hit.score)).toEqual(hits.slice(0, 3).map((hit) => hit.score))
         // The same filters, asked of the words: every message holds "remark".
-        const counted = index.count({ ...filter, match: '"remark"' })
+        const counted = await index.count({ ...filter, match: '"remark"' })
         expect(counted.total).toBe(hits.length)
       }),
       { numRuns: 400 },

@@ -141,7 +141,7 @@ describe("ranking", () => {
       ]),
       conversation("b", [said("b1", "a race of tokens"), said("b2", "other")]),
     ])
-    const { messages, conversations } = rank(index, parseQuery("refresh token race"), {})
+    const { messages, conversations } = await rank(index, parseQuery("refresh token race"), {})
     for (const { score, parts } of [...messages, ...conversations])
       expect(parts.reduce((sum, part) => sum + part.value, 0)).toBeCloseTo(score, 9)
     expect(messages.length).toBeGreaterThan(3)
@@ -165,19 +165,22 @@ describe("common words", () => {
 
   test("a small history is looked at as it is", async () => {
     const { index } = await history(many())
-    expect(planQuery(index, parseQuery("error zebra"))).toMatchObject({ match: '"error" OR "zebra"', common: [] })
+    expect(await planQuery(index, parseQuery("error zebra"))).toMatchObject({ match: '"error" OR "zebra"', common: [] })
   })
 
   test("in a large one the rare words find and the common ones order; the answer is bounded when all are common", async () => {
     const { index } = await history(many())
-    const large = { ...index, sizes: (words: string[]) => ({ ...index.sizes(words), messages: 1_000_000 }) }
-    const plan = planQuery(large, parseQuery("error zebra"))
+    const large = {
+      ...index,
+      sizes: async (words: string[]) => ({ ...(await index.sizes(words)), messages: 1_000_000 }),
+    }
+    const plan = await planQuery(large, parseQuery("error zebra"))
     expect(plan).toMatchObject({ match: '"zebra"', common: [{ term: '"error"' }, { term: '"error zebra"' }] })
     expect(plan.newest).toBeUndefined()
-    const common = planQuery(large, parseQuery("error file"))
+    const common = await planQuery(large, parseQuery("error file"))
     expect(common.newest).toBeGreaterThan(0)
     expect(common.newest).toBeLessThan(100_000)
-    const { messages } = rank(large, parseQuery("error zebra"), {})
+    const { messages } = await rank(large, parseQuery("error zebra"), {})
     expect(messages[0]!.parts.map((part) => part.name)).toContain("common")
   })
 })

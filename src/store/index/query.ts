@@ -50,6 +50,11 @@ export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
 /** A number of 0 is the conversation's card: its title, branch and the files it changed. Greater scores are better. */
 export type IndexHit = { doc: number; ref: Ref; number: number; at?: number; score: number }
 
+export type Count = { total: number; total_is_at_least: boolean }
+
+/** How many messages there are, how many of the newest were looked at, and which share of them holds each expression. */
+export type Sizes = { messages: number; sample: number; shares: number[] }
+
 /** A total is counted to here; beyond it is said to be a lower bound. */
 const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
@@ -100,7 +105,7 @@ const HOLDING_BETWEEN =
 const HOLDING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
-export function count(db: Db, query: IndexFilter): { total: number; total_is_at_least: boolean } {
+export function count(db: Db, query: IndexFilter): Count {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, bounded, values } = prepared
@@ -183,7 +188,7 @@ const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d
 /** How many of the newest messages stand for all of them. */
 const SAMPLE = 20_000
 
-export function sizes(db: Db, expressions: string[]): { messages: number; sample: number; shares: number[] } {
+export function sizes(db: Db, expressions: string[]): Sizes {
   const messages =
     (db.prepare("select (select max(id) from doc) - (select min(id) from doc) + 1").pluck().get() as number | null) ?? 0
   const sample = Math.min(messages, SAMPLE)

@@ -20,6 +20,7 @@ import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { BLOCK_SCHEMA, badBlocks, checkBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, type Fields, fieldsOf, messageTags, tagsOf } from "./fields.ts"
 import {
+  type Count,
   count,
   find,
   holding,
@@ -27,6 +28,7 @@ import {
   type IndexHit,
   type IndexQuery,
   prepareFilter,
+  type Sizes,
   sizes,
 } from "./query.ts"
 import { badRows, keepSizesTwice, TWIN_SCHEMA } from "./twins.ts"
@@ -42,13 +44,13 @@ export type SearchIndex = {
   follow(store: Store, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** True when the history has changed since the index last followed it. */
   isBehind(store: Store): Promise<boolean>
-  find(query: IndexQuery): IndexHit[]
+  find(query: IndexQuery): Promise<IndexHit[]>
   /** Which of these documents hold the expression. */
-  holding(expression: string, docs: number[]): Set<number>
+  holding(expression: string, docs: number[]): Promise<Set<number>>
   /** How many messages match, counted to a limit. */
-  count(query: IndexFilter): { total: number; total_is_at_least: boolean }
+  count(query: IndexFilter): Promise<Count>
   /** How many messages there are, and which share of a sample of the newest holds each expression. */
-  sizes(expressions: string[]): { messages: number; sample: number; shares: number[] }
+  sizes(expressions: string[]): Promise<Sizes>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
@@ -216,10 +218,10 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw new Error("This index was opened to be asked only")
     },
     isBehind,
-    find: (query) => asked([], (db) => find(db, query)),
-    holding: (expression, docs) => asked([expression], (db) => holding(db, expression, docs)),
-    count: (query) => asked([], (db) => count(db, query)),
-    sizes: (expressions) => asked(expressions, (db) => sizes(db, expressions)),
+    find: async (query) => asked([], (db) => find(db, query)),
+    holding: async (expression, docs) => asked([expression], (db) => holding(db, expression, docs)),
+    count: async (query) => asked([], (db) => count(db, query)),
+    sizes: async (expressions) => asked(expressions, (db) => sizes(db, expressions)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
