@@ -120,7 +120,7 @@ async function asIf(index: SearchIndex): Promise<SearchIndex> {
   const scale = wanted / Math.max(1, (await index.sizes([])).messages)
   return {
     ...index,
-    sizes: async (expressions) => ({ ...(await index.sizes(expressions)), messages: wanted }),
+    sizes: async (terms) => ({ ...(await index.sizes(terms)), messages: wanted }),
     find: (query) =>
       index.find({ ...query, ...(query.newest !== undefined && { newest: Math.ceil(query.newest / scale) }) }),
   }

@@ -111,7 +111,7 @@ async function withCoverage(dex: Dex, asked: string, found: Omit<Found, "coverag
   const weights = await wordWeights(index, query)
   const looks = lookAt(
     found.map(({ passage }) => passage.text),
-    query.terms.join(" OR "),
+    query.terms,
     query.words,
   )
   return found.map((one, i) => ({ ...one, coverage: coverage(weights, looks[i]!.holds) }))

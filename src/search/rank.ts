@@ -44,7 +44,7 @@ export async function rank(
   weights = WEIGHTS,
 ): Promise<Ranking> {
   const plan = await planQuery(index, query)
-  if (plan.match === "") return { messages: [], conversations: [], plan }
+  if (plan.match.length === 0) return { messages: [], conversations: [], plan }
   const scope = {
     ...filters,
     ...phrasesOf(query),
@@ -54,7 +54,7 @@ export async function rank(
   }
   const hits = new Map<string, RankedMessage>()
   collect(hits, "words", 1, await index.find({ ...scope, match: plan.match }))
-  if (plan.pairs !== "" && weights.pairs > 0)
+  if (plan.pairs.length > 0 && weights.pairs > 0)
     collect(hits, "pairs", weights.pairs, await index.find({ ...scope, match: plan.pairs }))
   await addCommon(index, hits, plan, weights)
   addNeighbours(hits, weights.neighbours)

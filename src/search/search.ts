@@ -229,7 +229,7 @@ async function readRows(store: Store, rows: Row[], { query, limit, offset }: Sea
   }
   const looks = lookAt(
     read.map(({ text }) => text),
-    [...query.terms, ...query.required].join(" OR "),
+    [...query.terms, ...query.required],
     query.words,
   )
   return { read, looks, skipped }

@@ -12,6 +12,7 @@ import { type Filters, scopeOf } from "../../src/search/scope.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
+import type { Term } from "../../src/store/index/terms.ts"
 import type { VectorFilter } from "../../src/store/index/vector-index.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { hashedVector } from "../support/embedding-server.ts"
@@ -174,11 +175,11 @@ describe("filters hold for vectors", () => {
       conversations: fc.subarray(all.map((one) => ref(one.id))),
       excludedConversations: fc.subarray(all.map((one) => ref(one.id))),
       required: fc.subarray(
-        WORDS.map((word) => `"${word}"`),
+        WORDS.map((words) => ({ words })),
         { maxLength: 2 },
       ),
       excluded: fc.subarray(
-        WORDS.map((word) => `"${word}"`),
+        WORDS.map((words) => ({ words })),
         { maxLength: 2 },
       ),
     },
@@ -187,7 +188,7 @@ describe("filters hold for vectors", () => {
 
   const letsIn = (filter: VectorFilter, one: ConversationWrite, said: MessageWrite): boolean => {
     const text = said.parts.map((part) => part.text).join(" ")
-    const holds = (expression: string) => text.includes(expression.slice(1, -1))
+    const holds = ({ words }: Term) => text.includes(words)
     const used = said.parts.flatMap((part) => (part.type === "tool_call" ? [part.tool.toLowerCase()] : []))
     const named = (refs: { id: string }[]) => refs.some(({ id }) => id === one.id)
     return (
@@ -222,7 +223,7 @@ describe("filters hold for vectors", () => {
         const few = vectors.scan(EMBEDDER, vectorOf(word), { limit: 3, filter })
         expect(few.map((hit) => hit.score)).toEqual(hits.slice(0, 3).map((hit) => hit.score))
         // The same filters, asked of the words: every message holds "remark".
-        const counted = await index.count({ ...filter, match: '"remark"' })
+        const counted = await index.count({ ...filter, match: [{ words: "remark" }] })
         expect(counted.total).toBe(hits.length)
       }),
       { numRuns: 400 },
@@ -250,7 +251,7 @@ describe("filters hold for vectors", () => {
     expect(hits.every((hit) => hit.ref.id !== "crowd11")).toBe(true)
     const wide = vectors.scan(EMBEDDER, query, { limit: 100, filter: { from: START } })
     expect(wide.every((hit) => hit.ref.id === "crowd11")).toBe(true)
-    const without = vectors.scan(EMBEDDER, query, { limit: 100, filter: { excluded: ['"7"'] } })
+    const without = vectors.scan(EMBEDDER, query, { limit: 100, filter: { excluded: [{ words: "7" }] } })
     expect(without).toHaveLength(100)
   }, 60_000)
 

@@ -17,7 +17,7 @@ import {
 import { codeOf } from "../sqlite/engine.ts"
 import { olderIndex } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
-import { BLOCK_SCHEMA, badBlocks, checkBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
+import { BLOCK_SCHEMA, badBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, type Fields, fieldsOf, messageTags, tagsOf } from "./fields.ts"
 import {
   type Count,
@@ -31,6 +31,7 @@ import {
   type Sizes,
   sizes,
 } from "./query.ts"
+import type { Term } from "./terms.ts"
 import { badRows, keepSizesTwice, TWIN_SCHEMA } from "./twins.ts"
 import type { VectorIndex } from "./vector-index.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
@@ -45,12 +46,12 @@ export type SearchIndex = {
   /** True when the history has changed since the index last followed it. */
   isBehind(store: Store): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
-  /** Which of these documents hold the expression. */
-  holding(expression: string, docs: number[]): Promise<Set<number>>
+  /** Which of these documents hold the term. */
+  holding(term: Term, docs: number[]): Promise<Set<number>>
   /** How many messages match, counted to a limit. */
   count(query: IndexFilter): Promise<Count>
-  /** How many messages there are, and which share of a sample of the newest holds each expression. */
-  sizes(expressions: string[]): Promise<Sizes>
+  /** How many messages there are, and which share of a sample of the newest holds each term. */
+  sizes(terms: Term[]): Promise<Sizes>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
@@ -202,13 +203,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     }
   }
   /** Blocks of one state and checksums of another would look like damage. */
-  const asked = <T>(expressions: string[], work: (db: Db) => T) =>
-    guard((db) =>
-      inOneState(db, () => {
-        for (const expression of expressions) checkBlocks(db, expression)
-        return work(db)
-      }),
-    )
+  const asked = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
   const isBehind = async (store: Store) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
     return rebuild || changes.length > 0
@@ -218,10 +213,10 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw new Error("This index was opened to be asked only")
     },
     isBehind,
-    find: async (query) => asked([], (db) => find(db, query)),
-    holding: async (expression, docs) => asked([expression], (db) => holding(db, expression, docs)),
-    count: async (query) => asked([], (db) => count(db, query)),
-    sizes: async (expressions) => asked(expressions, (db) => sizes(db, expressions)),
+    find: async (query) => asked((db) => find(db, query)),
+    holding: async (term, docs) => asked((db) => holding(db, term, docs)),
+    count: async (query) => asked((db) => count(db, query)),
+    sizes: async (terms) => asked((db) => sizes(db, terms)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
@@ -243,7 +238,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       })
     },
     isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(current()),
-    check: () => asked([], check),
+    check: () => asked(check),
     checkpoint: () =>
       guard((db) => {
         sumBlocks(db)

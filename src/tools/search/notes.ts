@@ -41,7 +41,7 @@ export function notesOn(
     notes.push(
       `Without ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
     )
-  const common = plan?.common.filter(({ name }) => name === "words").map(({ term }) => term.replaceAll('"', "")) ?? []
+  const common = plan?.common.filter(({ name }) => name === "words").map(({ term }) => term.words) ?? []
   if (common.length > 0) notes.push(`Very common words only order what the others find: ${common.join(", ")}.`)
   if (plan?.newest !== undefined)
     notes.push(
