@@ -6,7 +6,7 @@ import { type Plan, planQuery } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 
 /** A message that matched, with what its score is made of: the parts add up to it. */
-export type RankedMessage = { doc: number; ref: Ref; number: number; at?: number; score: number; parts: ScorePart[] }
+export type RankedMessage = IndexHit & { parts: ScorePart[] }
 export type ScorePart = {
   name: "words" | "common" | "pairs" | "neighbours" | "others" | "vector" | "rerank"
   value: number

@@ -149,6 +149,17 @@ describe("ranking", () => {
     expect(messages.length).toBeGreaterThan(3)
   })
 
+  test("what the index calls a message is handed back to it, and is nothing to count with or to order by", async () => {
+    const { index } = await history([conversation("a", [said("1", "the mutex"), said("2", "the token")])])
+    const { messages } = await rank(index, parseQuery("mutex token"), {})
+    const docs = messages.map(({ doc }) => doc)
+    expect((await index.holding({ words: "token" }, docs)).size).toBe(1)
+    // @ts-expect-error it is no number
+    expect(docs[0] - docs[1]).not.toBe(0)
+    // @ts-expect-error it is no number
+    expect(docs.includes(1)).toBe(false)
+  })
+
   test("equals are told apart by time, newest first, then by name", async () => {
     const same = (id: string, at: number) => conversation(id, [said(`${id}1`, `identical words ${id}`, { at })])
     const { ask } = await history([same("m", START), same("n", START + DAY), same("l", START)])

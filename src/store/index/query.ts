@@ -2,6 +2,7 @@ import type { Kind, Role, SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
+import { type DocId, docId, rowOf } from "./doc-id.ts"
 import {
   COLUMN_VALUES,
   COLUMNS,
@@ -41,7 +42,7 @@ export type IndexQuery = {
   to?: number
   conversations?: Ref[]
   excludedConversations?: Ref[]
-  /** Only about so many of the newest messages. */
+  /** Only about so many of the newest messages: which those are, the index knows. */
   newest?: number
   limit: number
 }
@@ -50,7 +51,7 @@ export type IndexQuery = {
 export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
 
 /** A number of 0 is the conversation's card: its title, branch and the files it changed. Greater scores are better. */
-export type IndexHit = { doc: number; ref: Ref; number: number; at?: number; score: number }
+export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; score: number }
 
 export type Count = { total: number; total_is_at_least: boolean }
 
@@ -88,19 +89,20 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
 const NEAR = 100_000
 
 /** Which of these documents hold the term. */
-export function holding(db: Db, term: Term, docs: number[]): Set<number> {
+export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
+  const ids = docs.map(rowOf)
   checkBlocks(db, [term])
   const match = `${TEXT} : ${expressionOf(term)}`
-  const [first, last] = [Math.min(...docs), Math.max(...docs)]
+  const [first, last] = [Math.min(...ids), Math.max(...ids)]
   const rows =
     last - first <= NEAR
       ? db.prepare(HOLDING_BETWEEN).pluck().all({ match, first, last })
       : db
           .prepare(HOLDING_EACH)
           .pluck()
-          .all({ match, docs: JSON.stringify(docs) })
-  return new Set(rows as number[])
+          .all({ match, docs: JSON.stringify(ids) })
+  return new Set((rows as number[]).map(docId))
 }
 
 const HOLDING_BETWEEN =
@@ -210,7 +212,7 @@ export function sizes(db: Db, terms: Term[]): Sizes {
 function toHit(row: HitRow): IndexHit {
   if (row.source === null) throw indexDamage("a row is missing")
   return {
-    doc: row.doc,
+    doc: docId(row.doc),
     ref: { source: row.source, id: row.native_id },
     number: row.number,
     score: row.score,

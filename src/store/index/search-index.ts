@@ -18,6 +18,7 @@ import { codeOf } from "../sqlite/engine.ts"
 import { olderIndex } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { BLOCK_SCHEMA, badBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
+import type { DocId } from "./doc-id.ts"
 import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, type Fields, fieldsOf, messageTags, tagsOf } from "./fields.ts"
 import {
   type Count,
@@ -47,7 +48,7 @@ export type SearchIndex = {
   isBehind(store: Store): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
   /** Which of these documents hold the term. */
-  holding(term: Term, docs: number[]): Promise<Set<number>>
+  holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
   /** How many messages match, counted to a limit. */
   count(query: IndexFilter): Promise<Count>
   /** How many messages there are, and which share of a sample of the newest holds each term. */
