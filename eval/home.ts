@@ -7,7 +7,7 @@ import { loadConnectors } from "../src/agents/connectors.ts"
 import { INDEX_FILE } from "../src/core/formats.ts"
 import { sync } from "../src/ingest/sync.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
-import type { Store } from "../src/store/history/store.ts"
+import type { HistoryReader } from "../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../src/store/index/search-index.ts"
 import type { Chat, EvalSet } from "./set.ts"
 
@@ -16,7 +16,7 @@ export const CACHE_DIR = process.env.DEX_EVAL_CACHE ?? join(tmpdir(), "dex-eval"
 export type EvalHome = {
   /** What HOME would be. */
   dir: string
-  store: Store
+  store: HistoryReader
   index: SearchIndex
   /** The set's name of a message or conversation, from dex's. */
   docOf(conversation: string, number: number): string

@@ -1,6 +1,6 @@
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { Store, StoredMessage } from "../store/history/store.ts"
+import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { lookAt } from "../store/index/snippets.ts"
 import type { Query } from "./query.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
@@ -11,7 +11,7 @@ const PAGE = 50
 
 /** Looks through the history itself, newest first, while the index is not there. Slower, and it says so. */
 export async function scan(
-  store: Store,
+  store: HistoryReader,
   query: Query,
   input: SearchInput,
   among: Ref[] | undefined,

@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { ConversationRow, Store, StoredMessage } from "../store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { lookAt } from "../store/index/snippets.ts"
 import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
@@ -98,7 +98,11 @@ const NOTHING: SearchOutcome = {
   hidden_private: 0,
 }
 
-export async function search(store: Store, index: SearchIndex | undefined, input: SearchInput): Promise<SearchOutcome> {
+export async function search(
+  store: HistoryReader,
+  index: SearchIndex | undefined,
+  input: SearchInput,
+): Promise<SearchOutcome> {
   const { query } = input
   if (query.terms.length === 0) return NOTHING
   const scope = await scopeOf(store, input)
@@ -113,7 +117,7 @@ export async function search(store: Store, index: SearchIndex | undefined, input
 }
 
 async function withoutIndex(
-  store: Store,
+  store: HistoryReader,
   scope: Scope,
   input: SearchInput,
   isDamaged: boolean,
@@ -123,7 +127,12 @@ async function withoutIndex(
   return { ...NOTHING, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }
 }
 
-async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: SearchInput): Promise<SearchOutcome> {
+async function withIndex(
+  store: HistoryReader,
+  index: SearchIndex,
+  scope: Scope,
+  input: SearchInput,
+): Promise<SearchOutcome> {
   const { query } = input
   const lexical = await rank(index, query, scope.filters, input.weights)
   const { plan } = lexical
@@ -150,7 +159,7 @@ async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: 
 type Row = RankedConversation & Partial<Evidence>
 
 /** What is found by words, with what vectors and a reranker make of it where they are set up. */
-async function allRows(store: Store, index: SearchIndex, lexical: Ranking, scope: Scope, input: SearchInput) {
+async function allRows(store: HistoryReader, index: SearchIndex, lexical: Ranking, scope: Scope, input: SearchInput) {
   const { query, meaning, rerank } = input
   const hybrid =
     meaning &&
@@ -191,7 +200,7 @@ async function hiddenOf(
  * Reads the best rows and shows why they are here. When even the best hold too little of what was asked, only those are
  * left that vectors found, where these found something near; else none.
  */
-async function present(store: Store, index: SearchIndex, rows: Row[], input: SearchInput, isNear: boolean) {
+async function present(store: HistoryReader, index: SearchIndex, rows: Row[], input: SearchInput, isNear: boolean) {
   const shown = await readRows(store, rows, input)
   const { looks, read, skipped } = shown
   const weights = await wordWeights(index, input.query)
@@ -212,7 +221,7 @@ function hitsOf({ read, looks }: ReadRows, { offset }: SearchInput): SearchHit[]
   return read.map(({ hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })).slice(offset)
 }
 
-async function readRows(store: Store, rows: Row[], { query, limit, offset }: SearchInput) {
+async function readRows(store: HistoryReader, rows: Row[], { query, limit, offset }: SearchInput) {
   const texts = new Set<string>()
   const read: { hit: Omit<SearchHit, "snippet">; text: string }[] = []
   const skipped: Skipped[] = []
@@ -239,7 +248,7 @@ function toSkipped({ ref, best, score }: RankedConversation): Omit<Skipped, "rea
   return { ref, number: best.number, score }
 }
 
-async function readBest(store: Store, row: Row) {
+async function readBest(store: HistoryReader, row: Row) {
   const { ref, best, score, parts, more, rank_source = "lexical", score_lex, score_vec } = row
   const conversation = await store.conversation(ref)
   const number = Math.max(1, best.number)

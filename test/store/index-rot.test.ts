@@ -7,7 +7,7 @@ import type { Ref } from "../../src/core/ref.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { search } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryWriter } from "../../src/store/history/store.ts"
 import type { IndexQuery } from "../../src/store/index/query.ts"
 import { MIGRATIONS, openIndex, readIndex } from "../../src/store/index/search-index.ts"
 import type { Term } from "../../src/store/index/terms.ts"
@@ -240,7 +240,7 @@ test("what 0.1.0 indexed is asked, and then taken over, and its own file is left
 
 const ASKED = { by: "conversation" as const, limit: 10, offset: 0, among: "history" as const }
 
-async function history(): Promise<{ dir: string; store: Store }> {
+async function history(): Promise<{ dir: string; store: HistoryWriter }> {
   const dir = tempDir()
   const store = openStore(join(dir, "history.db"))
   onTestFinished(() => store.close())
@@ -249,13 +249,13 @@ async function history(): Promise<{ dir: string; store: Store }> {
   return { dir, store }
 }
 
-async function idsOf(store: Store, index: ReturnType<typeof openIndex>, text: string): Promise<string[]> {
+async function idsOf(store: HistoryWriter, index: ReturnType<typeof openIndex>, text: string): Promise<string[]> {
   const { hits, mode } = await search(store, index, { ...ASKED, query: parseQuery(text) })
   expect(mode).toBe("lexical")
   return hits.map(({ row }) => row.ref.id)
 }
 
-async function modeOf(store: Store, index: ReturnType<typeof openIndex>, text: string): Promise<string> {
+async function modeOf(store: HistoryWriter, index: ReturnType<typeof openIndex>, text: string): Promise<string> {
   return (await search(store, index, { ...ASKED, query: parseQuery(text) })).mode
 }
 

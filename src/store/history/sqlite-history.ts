@@ -14,13 +14,13 @@ import { keepSums } from "./rot/keep-sums.ts"
 import { damagedIds, type OnDamage } from "./rot/sound.ts"
 import { knowSums } from "./rot/sums.ts"
 import { joinPrivacy, spellingsOf } from "./spellings.ts"
-import type { Progress, Store } from "./store.ts"
+import type { HistoryWriter, Progress } from "./store.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
 export function openStore(
   path: string,
   { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
-): Store {
+): HistoryWriter {
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
   knowSums(db)
   beforeFirstWrite(db, () => keepSums(db))

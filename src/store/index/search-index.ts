@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { isDexError, messageOf } from "../../core/error.ts"
 import type { Ref } from "../../core/ref.ts"
-import type { Change, ConversationRow, Store, StoredMessage } from "../history/store.ts"
+import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../history/store.ts"
 import {
   copyTo,
   type Db,
@@ -43,9 +43,9 @@ import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
  */
 export type SearchIndex = {
   /** Reads what changed in the history since last time, until it is done or the time is up. */
-  follow(store: Store, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
+  follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** True when the history has changed since the index last followed it. */
-  isBehind(store: Store): Promise<boolean>
+  isBehind(store: HistoryReader): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
   /** Which of these documents hold the term. */
   holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
@@ -56,9 +56,9 @@ export type SearchIndex = {
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
-  purge(store: Store): Promise<void>
+  purge(store: HistoryReader): Promise<void>
   /** True where something was forgotten since: whoever forgot it was stopped. */
-  isPurgeDue(store: Store): Promise<boolean>
+  isPurgeDue(store: HistoryReader): Promise<boolean>
   check(): string[]
   checkpoint(): void
   close(): void
@@ -105,7 +105,7 @@ const OLDER_MIGRATIONS = MIGRATIONS.slice(0, 2)
 export function openIndex(path: string): SearchIndex {
   if (!existsSync(path)) adoptOlder(path)
   let db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
-  const rebuilt = async (store: Store, options?: FollowOptions) => {
+  const rebuilt = async (store: HistoryReader, options?: FollowOptions) => {
     db?.close()
     db = undefined
     db = await rebuildBeside(path, store, options)
@@ -205,7 +205,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
   }
   /** Blocks of one state and checksums of another would look like damage. */
   const asked = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
-  const isBehind = async (store: Store) => {
+  const isBehind = async (store: HistoryReader) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
     return rebuild || changes.length > 0
   }
@@ -252,7 +252,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
 /** Builds the index anew beside the one that is there, which nobody may write to meanwhile, and puts it in its place. */
 export async function rebuildIndex(
   path: string,
-  store: Store,
+  store: HistoryReader,
   options: Pick<FollowOptions, "onProgress"> = {},
 ): Promise<void> {
   try {
@@ -262,7 +262,7 @@ export async function rebuildIndex(
   }
 }
 
-async function rebuildBeside(path: string, store: Store, options: FollowOptions | undefined): Promise<Db> {
+async function rebuildBeside(path: string, store: HistoryReader, options: FollowOptions | undefined): Promise<Db> {
   const building = `${path}.building`
   removeDatabase(building)
   const db = openDatabase(building, MIGRATIONS)
@@ -277,7 +277,7 @@ async function rebuildBeside(path: string, store: Store, options: FollowOptions 
 
 async function followFeed(
   db: Db,
-  store: Store,
+  store: HistoryReader,
   options: FollowOptions = {},
 ): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
   let indexed = 0
@@ -351,7 +351,7 @@ type Loaded = {
 }
 
 /** What the history itself cannot read stays in the index as it is: one damaged conversation never keeps out the others. */
-async function loadIfReadable(db: Db, store: Store, change: Change, options: FollowOptions): Promise<Loaded[]> {
+async function loadIfReadable(db: Db, store: HistoryReader, change: Change, options: FollowOptions): Promise<Loaded[]> {
   try {
     return [await load(db, store, change, options)]
   } catch (error) {
@@ -362,7 +362,7 @@ async function loadIfReadable(db: Db, store: Store, change: Change, options: Fol
 }
 
 /** What of a changed conversation the index has not seen: only those messages are read. */
-async function load(db: Db, store: Store, change: Change, { recent }: FollowOptions): Promise<Loaded> {
+async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<Loaded> {
   const known = knownConversation(db, change.conversation)
   const row = change.ref && (await store.conversation(change.ref))
   if (!row) return { change, known, gone: [...(known?.docs.keys() ?? [])], fresh: [], versions: new Map() }

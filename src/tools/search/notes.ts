@@ -2,7 +2,7 @@ import { DAY_MS } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { Query } from "../../search/query.ts"
 import type { SearchOutcome } from "../../search/search.ts"
-import type { Store } from "../../store/history/store.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
 
 const STALE_MS = 3 * DAY_MS
 
@@ -10,7 +10,7 @@ const STALE_MS = 3 * DAY_MS
 export function notesOn(
   outcome: SearchOutcome,
   query: Query,
-  progress: Awaited<ReturnType<Store["progress"]>>,
+  progress: Awaited<ReturnType<HistoryReader["progress"]>>,
   now: number,
 ): string[] {
   const { plan, scanned, hits, mode } = outcome
