@@ -7,7 +7,7 @@ import { loadConnectors } from "../src/agents/connectors.ts"
 import { INDEX_FILE } from "../src/core/formats.ts"
 import { sync } from "../src/ingest/sync.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
-import type { Store } from "../src/store/history/store.ts"
+import type { HistoryReader } from "../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../src/store/index/search-index.ts"
 import type { Chat, EvalSet } from "./set.ts"
 
@@ -16,7 +16,7 @@ export const CACHE_DIR = process.env.DEX_EVAL_CACHE ?? join(tmpdir(), "dex-eval"
 export type EvalHome = {
   /** What HOME would be. */
   dir: string
-  store: Store
+  store: HistoryReader
   index: SearchIndex
   /** The set's name of a message or conversation, from dex's. */
   docOf(conversation: string, number: number): string
@@ -57,9 +57,9 @@ export async function openHome(set: EvalSet): Promise<EvalHome> {
 function fingerprint(set: EvalSet): string {
   const hash = createHash("sha256")
   hash.update(JSON.stringify(Array.isArray(set.chats) ? set.chats : set.chats.transcripts))
-  for (const folder of ["core", "connectors", "git", "ingest", "store"]) {
+  for (const folder of ["core", "files", "agents", "redact", "git", "ingest", "store"]) {
     const path = fileURLToPath(new URL(`../src/${folder}/`, import.meta.url))
-    for (const file of readdirSync(path).sort()) {
+    for (const file of readdirSync(path, { recursive: true }).map(String).sort()) {
       if (statSync(path + file).isFile()) hash.update(file).update(readFileSync(path + file))
     }
   }

@@ -107,20 +107,20 @@ async function measure(set: EvalSet): Promise<Row[]> {
 async function ranked(home: EvalHome, set: EvalSet, question: Question): Promise<string[]> {
   const { project } = question
   const scope = await scopeOf(home.store, project === undefined ? {} : { project: projectPath(project) })
-  const { messages, conversations } = rank(asIf(home.index), parseQuery(question.text), scope!.filters)
+  const { messages, conversations } = await rank(await asIf(home.index), parseQuery(question.text), scope!.filters)
   return set.unit === "message"
     ? messages.filter((hit) => hit.number > 0).map((hit) => home.docOf(hit.ref.id, hit.number))
     : conversations.map((hit) => home.chatOf(hit.ref.id))
 }
 
 /** The same index, told to be larger: the planner bounds its work as it would there. */
-function asIf(index: SearchIndex): SearchIndex {
+async function asIf(index: SearchIndex): Promise<SearchIndex> {
   const wanted = values["as-if"] === undefined ? undefined : Number(values["as-if"])
   if (wanted === undefined) return index
-  const scale = wanted / Math.max(1, index.sizes([]).messages)
+  const scale = wanted / Math.max(1, (await index.sizes([])).messages)
   return {
     ...index,
-    sizes: (expressions) => ({ ...index.sizes(expressions), messages: wanted }),
+    sizes: async (terms) => ({ ...(await index.sizes(terms)), messages: wanted }),
     find: (query) =>
       index.find({ ...query, ...(query.newest !== undefined && { newest: Math.ceil(query.newest / scale) }) }),
   }

@@ -87,7 +87,7 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
     const { project } = question
     const scope = (await scopeOf(store, project === undefined ? {} : { project: projectPath(project) }))!
     const query = parseQuery(question.text)
-    const lexical = rank(index, query, scope.filters)
+    const lexical = await rank(index, query, scope.filters)
     const meaning = { settings: () => settings, timeoutMs: 60_000, text: query.text }
     const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, WEIGHTS)
     if (!fused) throw new Error(degraded.join(" "))

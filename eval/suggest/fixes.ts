@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryReader } from "../../src/store/history/store.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
 import { type FoundFix, findFixes } from "../../src/suggest/fixes/like.ts"
 import { inTime, momentsOf } from "./replay.ts"
@@ -40,7 +40,7 @@ export type FixOffer = {
   fix: { command: string; error: string; edit: string; likeness: number; summary: string }
 }
 
-export async function fixOffers(store: Store, dir: string): Promise<FixOffer[]> {
+export async function fixOffers(store: HistoryReader, dir: string): Promise<FixOffer[]> {
   const offers: FixOffer[] = []
   for await (const { one, knowledge, is_held } of inTime(store, join(dir, "fixes-knowledge.db")))
     for (const { moment, session, number } of momentsOf(one)) {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { Part } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
 import type { ItemKind, Moment } from "../../src/core/suggestion.ts"
-import type { ConversationRow, Store, StoredMessage } from "../../src/store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { fixesIn } from "../../src/suggest/fixes/fixes.ts"
 import { learnConversation } from "../../src/suggest/learn.ts"
@@ -39,7 +39,7 @@ export type Told = {
   subagents: { id: string; call_id?: string; messages: StoredMessage[] }[]
 }
 
-export async function replay(store: Store, dir: string): Promise<Replay> {
+export async function replay(store: HistoryReader, dir: string): Promise<Replay> {
   const result: Replay = { offers: [], moments: { early: 0, held: 0 }, conversations: 0 }
   for await (const { one, knowledge, is_held } of inTime(store, join(dir, "replay-knowledge.db"))) {
     result.conversations++
@@ -67,7 +67,7 @@ export async function replay(store: Store, dir: string): Promise<Replay> {
 
 /** Each conversation with what was known when it began: what had ended by then. */
 export async function* inTime(
-  store: Store,
+  store: HistoryReader,
   path: string,
 ): AsyncGenerator<{ one: Told; knowledge: Knowledge; is_held: boolean }> {
   const told = await conversations(store)
@@ -94,7 +94,7 @@ function refOf(id: string) {
   return { source, id: native }
 }
 
-async function conversations(store: Store): Promise<Told[]> {
+async function conversations(store: HistoryReader): Promise<Told[]> {
   const { rows } = await store.list({ limit: 100_000, offset: 0, kinds: ["person", "subagent", "automation"] })
   const subagents = Map.groupBy(
     rows.filter(({ kind }) => kind === "subagent"),

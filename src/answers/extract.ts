@@ -9,7 +9,7 @@ import { quoteFrom } from "./quote.ts"
 export async function extract(dex: Dex, question: string, found: Found[]): Promise<Cited[]> {
   const query = parseQuery(question)
   const index = await dex.index()
-  const weights = index ? wordWeights(index, query) : query.words.map(() => 1)
+  const weights = index ? await wordWeights(index, query) : query.words.map(() => 1)
   const quotes = found.map(({ passage }) => ({ passage, quote: quoteFrom(passage.text, query.words, weights) }))
   return quotes
     .filter(({ quote }) => quote !== "")

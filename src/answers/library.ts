@@ -108,10 +108,10 @@ async function withCoverage(dex: Dex, asked: string, found: Omit<Found, "coverag
   const index = await dex.index()
   const query = parseQuery(asked)
   if (!index || query.terms.length === 0) return found.map((one) => ({ ...one, coverage: 0 }))
-  const weights = wordWeights(index, query)
+  const weights = await wordWeights(index, query)
   const looks = lookAt(
     found.map(({ passage }) => passage.text),
-    query.terms.join(" OR "),
+    query.terms,
     query.words,
   )
   return found.map((one, i) => ({ ...one, coverage: coverage(weights, looks[i]!.holds) }))

@@ -6,7 +6,7 @@ import { loadSettings } from "../config/load.ts"
 import { namesIn } from "../config/settings.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
-import type { Store } from "../store/history/store.ts"
+import type { HistoryWriter } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { olderKnowledge } from "../store/sqlite/older-files.ts"
@@ -39,7 +39,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     env: options.env,
     platform: process.platform,
   }
-  let store: Promise<Store> | undefined
+  let store: Promise<HistoryWriter> | undefined
   let index: Promise<SearchIndex> | undefined
   let knowledge: Promise<Knowledge> | undefined
   const openIndex = () =>
@@ -75,6 +75,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     now: () => Date.now(),
     hasHistory: () => existsSync(home.history),
     store: openStore,
+    storeToWrite: openStore,
     knows: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
     knowledge: () =>
       (knowledge ??= import("../store/knowledge/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),

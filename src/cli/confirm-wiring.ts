@@ -73,7 +73,7 @@ const MOST_PROJECTS = 20
 async function askForPrivate(dex: Dex): Promise<boolean> {
   const record = recordFile(dex.home.dir)
   if (!isTerminal() || !dex.hasHistory() || wasAskedForPrivate(record)) return false
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   const open = (await store.busiestProjects(MOST_PROJECTS)).filter((project) => !project.private)
   if (open.length === 0) return false
   const others = (await store.projects()).filter((project) => !project.private).length - open.length

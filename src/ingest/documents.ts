@@ -1,7 +1,7 @@
 import { messageOf } from "../core/error.ts"
 import { listDocuments } from "../documents/files.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
-import type { Collection, Store, UnitMark } from "../store/history/store.ts"
+import type { Collection, HistoryWriter, UnitMark } from "../store/history/store.ts"
 import { openDocumentReader } from "./document-reader.ts"
 import { DOCUMENTS_VERSION, type DocumentOrder, keptName, stampOf } from "./read-document.ts"
 
@@ -22,7 +22,7 @@ export type DocumentOptions = {
 
 /** Brings a collection's documents into the history: only those whose content is different, and without those gone. */
 export async function syncCollection(
-  store: Store,
+  store: HistoryWriter,
   collection: Collection,
   { signal, onProgress }: DocumentOptions = {},
 ): Promise<CollectionReport> {
@@ -77,7 +77,7 @@ export async function syncCollection(
 }
 
 /** A folder that cannot be read now may come back: nothing is taken out. */
-async function notThere(store: Store, { name, root }: Collection, reason: string): Promise<CollectionReport> {
+async function notThere(store: HistoryWriter, { name, root }: Collection, reason: string): Promise<CollectionReport> {
   const { documents } = await store.documentsIn(name)
   return { name, documents, changed: 0, removed: 0, skipped: [{ path: root, reason }], complete: false }
 }

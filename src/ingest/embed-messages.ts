@@ -2,13 +2,13 @@ import { isDexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
 import type { Embedder, EmbedSettings } from "../embed/embedder.ts"
 import { keptId, openEmbedder } from "../embed/open-embedder.ts"
-import type { Store } from "../store/history/store.ts"
+import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Unembedded, VectorIndex } from "../store/index/vector-index.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { textToEmbed } from "./embed-text.ts"
 
-export type EmbedDeps = { store: Store; index: SearchIndex; home: { dir: string } }
+export type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string } }
 
 export type EmbedOptions = {
   /** Throws a DexError where the settings are not complete. */
@@ -122,7 +122,7 @@ type Row = { message: Unembedded; vector?: Float32Array }
 
 /** What of a page could be embedded before it had to stop. */
 async function embedPage(
-  store: Store,
+  store: HistoryReader,
   embedder: Embedder,
   page: Unembedded[],
   stop: AbortSignal,
@@ -154,7 +154,7 @@ async function embedPage(
 const STOPS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
 /** A message that is gone from the history by now is in neither. */
-async function textsOf(store: Store, page: Unembedded[]) {
+async function textsOf(store: HistoryReader, page: Unembedded[]) {
   const texts: { message: Unembedded; text: string }[] = []
   const empty = page.filter(({ number }) => number === 0) // a conversation's card
   for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {

@@ -7,7 +7,7 @@ import type { RawRecord } from "../core/record.ts"
 import { redactRecord } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import { type Block, packLines } from "../store/history/codec.ts"
-import type { ConversationWrite, KnownUnit, MessageWrite, Store, UnitWrite } from "../store/history/store.ts"
+import type { ConversationWrite, HistoryWriter, KnownUnit, MessageWrite, UnitWrite } from "../store/history/store.ts"
 import { syncScratch } from "../store/sqlite/scratch.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
@@ -17,7 +17,7 @@ const RAW_BLOCK_CHARS = 256 << 10
 export type ReadContext = {
   projectOf: (cwd: string) => string
   dexDir: string
-  store: Pick<Store, "knownUnit" | "rawLines" | "forgottenAmong">
+  store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
   /** Some of its kept records are damaged: go by the others. */
   onlyWhole?: boolean
 }

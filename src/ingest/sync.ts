@@ -8,7 +8,14 @@ import type { EmbedSettings } from "../embed/embedder.ts"
 import { redactText } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import { damageFile, dropDamage, notedDamage } from "../store/history/rot/damage-list.ts"
-import type { Store, StoredMessage, UnitMark, UnitWrite, UnreadableFile, WriteResult } from "../store/history/store.ts"
+import type {
+  HistoryWriter,
+  StoredMessage,
+  UnitMark,
+  UnitWrite,
+  UnreadableFile,
+  WriteResult,
+} from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch, syncScratch } from "../store/sqlite/scratch.ts"
@@ -17,7 +24,7 @@ import { openReader, type Reader, TooLarge } from "./reader.ts"
 import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
 
 export type SyncDeps = {
-  store: Store
+  store: HistoryWriter
   index: SearchIndex
   connectors: readonly Connector[]
   /** The agents that the user brings, by name, and those of them that cannot be loaded. */
@@ -282,7 +289,7 @@ function discoverUnits(
 }
 
 /** Names that were stored before there was a rule for what is in them. */
-async function redactNames(store: Store, source: SourceId): Promise<void> {
+async function redactNames(store: HistoryWriter, source: SourceId): Promise<void> {
   for (const [key, { path }] of await store.knownUnits(source)) {
     const unit = named({ key, path })
     if (unit.shownPath !== undefined) await store.renameUnit(source, key, { key: unit.key, path: unit.shownPath })
@@ -294,7 +301,7 @@ function isBelow(path: string, folder: string): boolean {
 }
 
 /** Files that took more memory than there is for one, by path. Each try costs seconds, so they are tried once a day. */
-async function recentlyTooLarge(store: Store, source: SourceId): Promise<Map<string, UnreadableFile>> {
+async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise<Map<string, UnreadableFile>> {
   const files = await store.unreadable(source)
   return new Map(
     files
@@ -327,7 +334,7 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
 }
 
 /** A unit whose source is gone, to be parsed again; undefined where its records are not kept either, or not whole. */
-async function keptUnit(store: Store, source: SourceId, key: string): Promise<Unit | undefined> {
+async function keptUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
   if (!known || known.raw_withheld || !(await store.hasWholeRecords(source, key))) return undefined
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
@@ -415,7 +422,7 @@ function readAgain(plan: Plan, waiting: Set<NamedUnit>, { connector }: Job, keys
 }
 
 /** Where what is stored is damaged, it is healed first; where that does not help either, the others go on without it. */
-async function writeOrHeal(store: Store, write: UnitWrite): Promise<WriteResult | Error> {
+async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<WriteResult | Error> {
   try {
     return await store.writeUnit(write)
   } catch (error) {
@@ -431,7 +438,7 @@ async function writeOrHeal(store: Store, write: UnitWrite): Promise<WriteResult 
 }
 
 /** So that nobody is told that the history is old. Not at every sync: one with nothing to do should write nothing. */
-async function saveThatAllIsRead(store: Store, total: number): Promise<void> {
+async function saveThatAllIsRead(store: HistoryWriter, total: number): Promise<void> {
   const last = await store.progress()
   const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAY_AGAIN_MS
   if (isOld) await store.saveProgress({ done: total, total, at: Date.now() })

@@ -1,5 +1,5 @@
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { CommitRow, Store } from "../store/history/store.ts"
+import type { CommitRow, HistoryReader } from "../store/history/store.ts"
 
 export type Reach = {
   refs: Set<string>
@@ -10,7 +10,7 @@ export type Reach = {
 }
 
 /** The newest conversations that together have about so many messages. */
-export async function newestWithin(store: Store, mostMessages: number, inside: string): Promise<Reach> {
+export async function newestWithin(store: HistoryReader, mostMessages: number, inside: string): Promise<Reach> {
   const reach: Reach = { refs: new Set(), messages: 0, bytes: 0, of_messages: 0, of_conversations: 0 }
   for (let offset = 0; ; offset += PAGE) {
     const { rows } = await store.list({ limit: PAGE, offset, inside })

@@ -29,14 +29,15 @@ export async function fitWeights(
   const asked = questions.slice(0, MOST_QUESTIONS).map((question) => ({ question, query: queryOf(question) }))
   const worth = async (weights: Fitted): Promise<number> => {
     await onStep()
-    const ranks = asked.map(({ question, query }) => {
-      const { conversations } = rank(index, query, scope!.filters, weightsOf(weights))
+    const ranks: number[] = []
+    for (const { question, query } of asked) {
+      const { conversations } = await rank(index, query, scope!.filters, weightsOf(weights))
       const place = placeOf(
         question,
         conversations.map(({ ref }) => ref),
       )
-      return place === undefined ? 0 : 1 / place
-    })
+      ranks.push(place === undefined ? 0 : 1 / place)
+    }
     return meanOf(ranks)
   }
   let best = { weights: start, mrr: await worth(start) }

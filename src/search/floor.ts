@@ -10,8 +10,8 @@ const FLOOR = 0.27
 const LEAST_WORDS = 3
 
 /** How much each of the query's words tells. */
-export function wordWeights(index: SearchIndex, { words }: Query): number[] {
-  const { sample, shares } = index.sizes(words.map((word) => `"${word}"`))
+export async function wordWeights(index: SearchIndex, { words }: Query): Promise<number[]> {
+  const { sample, shares } = await index.sizes(words.map((word) => ({ words: word })))
   const least = 0.5 / Math.max(1, sample)
   return shares.map((share) => Math.max(0.05, Math.log((1 - share + least) / (share + least))))
 }

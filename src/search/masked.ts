@@ -1,5 +1,5 @@
 import { formatRef } from "../core/ref.ts"
-import type { ConversationRow, Store, StoredMessage } from "../store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 
 export type Masking = {
   subjects: Iterable<string>
@@ -13,7 +13,7 @@ export type Masking = {
  * The history without what gives a commit away: calls that commit, show the log or speak to the forge, their results,
  * and every verbatim occurrence of a subject. A subject that still finds its conversation finds it by the work itself.
  */
-export function maskedStore(store: Store, { subjects, only, onConversation }: Masking): Store {
+export function maskedStore(store: HistoryReader, { subjects, only, onConversation }: Masking): HistoryReader {
   const mask = subjectMask(subjects)
   const telling = new Map<string, ReadonlySet<string>>()
   return {

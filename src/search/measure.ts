@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { Store } from "../store/history/store.ts"
+import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { CommitQuestion } from "./commit-questions.ts"
 import { parseQuery, type Query } from "./query.ts"
@@ -8,7 +8,7 @@ import type { Weights } from "./rank.ts"
 import { search } from "./search.ts"
 
 /** Where questions are asked: a masked history, its index, and the project that asks. */
-export type Searched = { store: Store; index: SearchIndex; inside: string }
+export type Searched = { store: HistoryReader; index: SearchIndex; inside: string }
 
 /** One question's answer: at which place its conversation came (1 is the best), and whether anything came at all. */
 export type Answer = { rank?: number; silent: boolean }
@@ -47,7 +47,7 @@ export function queryOf({ subject }: CommitQuestion): Query {
 }
 
 /** What also holds the words of a conversation: its parent, and the subagents and forks of both. */
-export async function relativesOf(store: Store, gold: Ref[]): Promise<Ref[]> {
+export async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
   const parents: Ref[] = []
   for (const ref of gold) {
     const parent = (await store.conversation(ref))?.parent

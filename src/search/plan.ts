@@ -1,4 +1,5 @@
 import type { SearchIndex } from "../store/index/search-index.ts"
+import type { Term } from "../store/index/terms.ts"
 import type { Query } from "./query.ts"
 
 /**
@@ -6,11 +7,11 @@ import type { Query } from "./query.ts"
  * rare each word is, and to score. Where that would be hundreds of thousands, the work is bounded, and the answer says so.
  */
 export type Plan = {
-  /** An FTS5 expression; empty when there is nothing to look for. */
-  match: string
-  pairs: string
+  /** Empty when there is nothing to look for. */
+  match: Term[]
+  pairs: Term[]
   /** Words that stand nearly everywhere, and pairs of them: they bring no message into the list, but count in it. */
-  common: { term: string; name: "words" | "pairs"; weight: number }[]
+  common: { term: Term; name: "words" | "pairs"; weight: number }[]
   /** Only about so many of the newest messages were looked at. */
   newest?: number
 }
@@ -25,14 +26,14 @@ const COMMON = 0.1
 /** Of common words only, so many are looked for: the rarest of them. */
 const MOST_COMMON = 2
 
-export function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Plan {
+export async function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Promise<Plan> {
   const all = terms.length > 0 ? terms : required
-  const exact: Plan = { match: anyOf(all), pairs: anyOf(pairs), common: [] }
-  const { messages } = index.sizes([])
+  const exact: Plan = { match: all, pairs, common: [] }
+  const { messages } = await index.sizes([])
   if (all.length * messages <= EXACT) return exact
-  const { shares } = index.sizes(all)
+  const { shares } = await index.sizes(all)
   const share = new Map(all.map((term, i) => [term, shares[i]!]))
-  const cost = (kept: string[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
+  const cost = (kept: Term[]) => kept.reduce((sum, term) => sum + share.get(term)!, 0) * messages
   if (cost(all) <= EXACT) return exact
   const rarestFirst = [...all].sort((a, b) => share.get(a)! - share.get(b)!)
   const telling = rarestFirst.filter(
@@ -44,10 +45,10 @@ export function planQuery(index: SearchIndex, { terms, pairs, required }: Query)
   const common = all.filter((term) => !telling.includes(term))
   const rest = all.filter((term) => !kept.includes(term))
   const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => holdsWord(pair, term)))
-  const pairShares = index.sizes(commonPairs)
+  const pairShares = await index.sizes(commonPairs)
   const plan: Plan = {
-    match: anyOf(kept),
-    pairs: anyOf(rarePairs),
+    match: kept,
+    pairs: rarePairs,
     common: [
       ...rest.map((term) => ({ term, name: "words" as const, weight: rarity(share.get(term)!) })),
       ...commonPairs.map((term, i) => {
@@ -69,10 +70,7 @@ function split<T>(list: T[], isFirst: (item: T) => boolean): [T[], T[]] {
   return [list.filter(isFirst), list.filter((item) => !isFirst(item))]
 }
 
-function holdsWord(pair: string, term: string): boolean {
-  return pair.slice(1, -1).split(" ").includes(term.slice(1, -1))
-}
-
-function anyOf(expressions: string[]): string {
-  return expressions.join(" OR ")
+/** A word that only begins so is another one. */
+function holdsWord(pair: Term, { words, prefix }: Term): boolean {
+  return !prefix && pair.words.split(" ").includes(words)
 }

@@ -1,18 +1,16 @@
 import { cjkRuns, isStopword, pairsOfCharacters, splitIdentifier } from "../core/words.ts"
+import type { Term } from "../store/index/terms.ts"
 
-/**
- * What was typed. Any text is a query: what is no filter, phrase or exclusion is a word, and every word is quoted before
- * the index sees it.
- */
+/** What was typed. Any text is a query: what is no filter, phrase or exclusion is a word. */
 export type Query = {
-  /** Any of these may match; the more, and the rarer, the better. Quoted for FTS5. */
-  terms: string[]
+  /** Any of these may match; the more, and the rarer, the better. Each stands here once. */
+  terms: Term[]
   /** Neighbours in the query, as phrases: text in which they stand together is closer to what was meant. */
-  pairs: string[]
+  pairs: Term[]
   /** Phrases in quotation marks: every one must be there. */
-  required: string[]
+  required: Term[]
   /** `-word`: none may be there. */
-  excluded: string[]
+  excluded: Term[]
   filters: QueryFilters
   /** What was typed, without filters and exclusions: for whoever reads sentences. */
   text: string
@@ -59,10 +57,10 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
       if (name !== undefined && minus === "" && filter(name, phrase.trim())) continue
       if (!hasWord(phrase)) continue
       if (minus !== "") {
-        query.excluded.push(quoted(phrase))
+        query.excluded.push(termOf(phrase))
         query.without.push(phrase)
       } else {
-        query.required.push(quoted(phrase))
+        query.required.push(termOf(phrase))
         plain.push(phrase)
       }
       if (name !== undefined) plain.push(name)
@@ -72,7 +70,7 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
     if (named && filter(named[1]!, named[2]!)) continue
     const left = /^-([\p{L}]{2,})$/u.exec(word ?? "")?.[1]
     if (left !== undefined && !isCommandLine) {
-      query.excluded.push(quoted(left))
+      query.excluded.push(termOf(left))
       query.without.push(left)
     } else if (hasWord(word ?? "")) plain.push(word!)
   }
@@ -82,37 +80,39 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
 }
 
 function addTerms(query: Query, plain: string[]): void {
-  const terms = new Set<string>()
+  const terms = new Map<string, Term>()
+  const add = (text: string) => void terms.set(text.toLowerCase(), termOf(text))
   const words: string[] = []
   const telling = plain.flatMap((text) => text.match(WORD) ?? []).filter((word) => !isStopword(word))
   const keepAll = telling.length === 0
   for (const text of plain) {
     const parts = text.match(WORD) ?? []
     // A path, a flag or a snake_case name: together it says more than its parts.
-    if (parts.length > 1 && parts.length <= 12) terms.add(quoted(parts.join(" ")))
+    if (parts.length > 1 && parts.length <= 12) add(parts.join(" "))
     for (const part of parts) {
       if (!keepAll && isStopword(part)) continue
       words.push(part)
-      terms.add(HASH.test(part) ? `${quoted(part)} *` : quoted(part))
+      if (HASH.test(part)) terms.set(`${part.toLowerCase()}*`, { ...termOf(part), prefix: true })
+      else add(part)
       const split = splitIdentifier(part)
       if (split !== undefined) {
-        terms.add(quoted(split))
-        for (const piece of split.split(" ")) if (piece.length > 2 && !isStopword(piece)) terms.add(quoted(piece))
+        add(split)
+        for (const piece of split.split(" ")) if (piece.length > 2 && !isStopword(piece)) add(piece)
       }
-      for (const run of cjkRuns(part)) terms.add(quoted(pairsOfCharacters(run)))
+      for (const run of cjkRuns(part)) add(pairsOfCharacters(run))
     }
   }
-  query.terms = [...terms].slice(0, MOST_TERMS)
+  query.terms = [...terms.values()].slice(0, MOST_TERMS)
   query.words = [...new Set(words.map((word) => word.toLowerCase()))].slice(0, MOST_TERMS)
-  query.pairs = query.words.slice(1).map((word, i) => quoted(`${query.words[i]} ${word}`))
+  query.pairs = query.words.slice(1).map((word, i) => termOf(`${query.words[i]} ${word}`))
 }
 
 function hasWord(text: string): boolean {
   return /[\p{L}\p{N}\p{Co}]/u.test(text)
 }
 
-function quoted(text: string): string {
-  return `"${text.toLowerCase().replaceAll('"', " ")}"`
+function termOf(text: string): Term {
+  return { words: text.toLowerCase() }
 }
 
 /** What must and must not be there, as the index takes it. */

@@ -6,7 +6,7 @@ import { type Plan, planQuery } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 
 /** A message that matched, with what its score is made of: the parts add up to it. */
-export type RankedMessage = { doc: number; ref: Ref; number: number; at?: number; score: number; parts: ScorePart[] }
+export type RankedMessage = IndexHit & { parts: ScorePart[] }
 export type ScorePart = {
   name: "words" | "common" | "pairs" | "neighbours" | "others" | "vector" | "rerank"
   value: number
@@ -37,14 +37,14 @@ export type Weights = {
 const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
 export const WEIGHTS: Weights = { columns: COLUMN_WEIGHTS, pairs: 0.3, neighbours: 0.2, decay: 0.5, counted: 8 }
 
-export function rank(
+export async function rank(
   index: SearchIndex,
   query: Query,
   filters: Omit<IndexFilter, "match">,
   weights = WEIGHTS,
-): Ranking {
-  const plan = planQuery(index, query)
-  if (plan.match === "") return { messages: [], conversations: [], plan }
+): Promise<Ranking> {
+  const plan = await planQuery(index, query)
+  if (plan.match.length === 0) return { messages: [], conversations: [], plan }
   const scope = {
     ...filters,
     ...phrasesOf(query),
@@ -53,10 +53,10 @@ export function rank(
     limit: CANDIDATES,
   }
   const hits = new Map<string, RankedMessage>()
-  collect(hits, "words", 1, index.find({ ...scope, match: plan.match }))
-  if (plan.pairs !== "" && weights.pairs > 0)
-    collect(hits, "pairs", weights.pairs, index.find({ ...scope, match: plan.pairs }))
-  addCommon(index, hits, plan, weights)
+  collect(hits, "words", 1, await index.find({ ...scope, match: plan.match }))
+  if (plan.pairs.length > 0 && weights.pairs > 0)
+    collect(hits, "pairs", weights.pairs, await index.find({ ...scope, match: plan.pairs }))
+  await addCommon(index, hits, plan, weights)
   addNeighbours(hits, weights.neighbours)
   const messages = [...hits.values()].sort(byScore)
   return { messages, conversations: groupByConversation(messages, weights), plan }
@@ -83,11 +83,16 @@ function addPart(message: RankedMessage, name: ScorePart["name"], value: number)
 }
 
 /** Words that brought nothing into the list still count where they stand. */
-function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: Plan, weights: Weights): void {
+async function addCommon(
+  index: SearchIndex,
+  hits: Map<string, RankedMessage>,
+  { common }: Plan,
+  weights: Weights,
+): Promise<void> {
   const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
   for (const { term, name, weight } of common) {
-    const holding = index.holding(term, docs)
+    const holding = await index.holding(term, docs)
     const value = weight * (name === "pairs" ? weights.pairs : 1)
     for (const hit of best) if (holding.has(hit.doc)) addPart(hit, "common", value)
   }

@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { openReranker, type RerankSettings } from "../embed/rerank.ts"
-import type { Store } from "../store/history/store.ts"
+import type { HistoryReader } from "../store/history/store.ts"
 import type { RankedConversation } from "./rank.ts"
 
 export type Rerank = {
@@ -23,7 +23,7 @@ const MOST_CHARS = 2_000
  * and the parts still add up. Never throws for what a server or a setting does: then the order stays, and it says why.
  */
 export async function rerankTop<Row extends RankedConversation>(
-  store: Store,
+  store: HistoryReader,
   rows: Row[],
   { settings, timeoutMs, text }: Rerank,
 ): Promise<Reranked<Row>> {
@@ -55,7 +55,7 @@ function withScore<Row extends RankedConversation>(row: Row, score: number): Row
   return { ...row, score, parts }
 }
 
-async function textOf(store: Store, { ref, best }: RankedConversation): Promise<string> {
+async function textOf(store: HistoryReader, { ref, best }: RankedConversation): Promise<string> {
   const [message] = await store.messages(ref, [Math.max(1, best.number)])
   return message ? messageText(message, "stripped").slice(0, MOST_CHARS).toWellFormed() : ""
 }

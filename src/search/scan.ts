@@ -1,6 +1,6 @@
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { Store, StoredMessage } from "../store/history/store.ts"
+import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { lookAt } from "../store/index/snippets.ts"
 import type { Query } from "./query.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
@@ -11,7 +11,7 @@ const PAGE = 50
 
 /** Looks through the history itself, newest first, while the index is not there. Slower, and it says so. */
 export async function scan(
-  store: Store,
+  store: HistoryReader,
   query: Query,
   input: SearchInput,
   among: Ref[] | undefined,
@@ -19,7 +19,7 @@ export async function scan(
   const deadline = Date.now() + TIME_MS
   const words = query.words.map((word) => word.toLowerCase())
   const only = among && new Set(among.map(formatRef))
-  const phrases = query.required.map(plainPhrase)
+  const phrases = query.required.map(({ words: phrase }) => phrase)
   const without = query.without.map((word) => word.toLowerCase())
   const hits: (Omit<SearchHit, "snippet"> & { text: string })[] = []
   let total = 0
@@ -66,7 +66,7 @@ export async function scan(
   const shown = hits.slice(input.offset, input.offset + input.limit)
   const looks = lookAt(
     shown.map((hit) => hit.text),
-    [...query.terms, ...query.required].join(" OR "),
+    [...query.terms, ...query.required],
     query.words,
   )
   return {
@@ -87,9 +87,4 @@ function isOutside(message: StoredMessage, endedAt: number | undefined, input: S
   const at = message.at ?? endedAt
   if (at === undefined) return from !== undefined || to !== undefined
   return (from !== undefined && at < from) || (to !== undefined && at > to)
-}
-
-/** A quoted expression of the index as the text it was. */
-function plainPhrase(expression: string): string {
-  return expression.slice(1, -1)
 }

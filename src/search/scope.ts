@@ -1,7 +1,7 @@
 import type { Kind, Role, SourceId } from "../core/conversation.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { Collection, ProjectRow, Store } from "../store/history/store.ts"
+import type { Collection, HistoryReader, ProjectRow } from "../store/history/store.ts"
 import type { IndexFilter } from "../store/index/query.ts"
 
 /** Where to look. Every filter narrows; together they must all hold. */
@@ -34,7 +34,11 @@ export type Scope = {
 }
 
 /** The filters as the index takes them. Undefined when one of them can match nothing. */
-export async function scopeOf(store: Store, input: Filters, platform = process.platform): Promise<Scope | undefined> {
+export async function scopeOf(
+  store: HistoryReader,
+  input: Filters,
+  platform = process.platform,
+): Promise<Scope | undefined> {
   const filters: Scope["filters"] = {}
   const wanted = input.project?.toLowerCase()
   const projects = await store.projects()

@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { ConversationRow, Store, StoredMessage } from "../store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { lookAt } from "../store/index/snippets.ts"
 import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
@@ -98,7 +98,11 @@ const NOTHING: SearchOutcome = {
   hidden_private: 0,
 }
 
-export async function search(store: Store, index: SearchIndex | undefined, input: SearchInput): Promise<SearchOutcome> {
+export async function search(
+  store: HistoryReader,
+  index: SearchIndex | undefined,
+  input: SearchInput,
+): Promise<SearchOutcome> {
   const { query } = input
   if (query.terms.length === 0) return NOTHING
   const scope = await scopeOf(store, input)
@@ -113,7 +117,7 @@ export async function search(store: Store, index: SearchIndex | undefined, input
 }
 
 async function withoutIndex(
-  store: Store,
+  store: HistoryReader,
   scope: Scope,
   input: SearchInput,
   isDamaged: boolean,
@@ -123,13 +127,18 @@ async function withoutIndex(
   return { ...NOTHING, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }
 }
 
-async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: SearchInput): Promise<SearchOutcome> {
+async function withIndex(
+  store: HistoryReader,
+  index: SearchIndex,
+  scope: Scope,
+  input: SearchInput,
+): Promise<SearchOutcome> {
   const { query } = input
-  const lexical = rank(index, query, scope.filters, input.weights)
+  const lexical = await rank(index, query, scope.filters, input.weights)
   const { plan } = lexical
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input)
   const shown = await present(store, index, rows, input, hybrid?.isNear === true)
-  const counted = shown.silent ? { total: 0, total_is_at_least: false } : count(index, query, scope, plan)
+  const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, query, scope, plan)
   return {
     ...NOTHING,
     ...counted,
@@ -139,7 +148,7 @@ async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: 
     matched: shown.matched,
     coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
-    hidden_private: hiddenOf(index, query, scope, plan),
+    hidden_private: await hiddenOf(index, query, scope, plan),
     plan,
     mode: hybrid?.fused ? "hybrid" : "lexical",
     reranked,
@@ -150,7 +159,7 @@ async function withIndex(store: Store, index: SearchIndex, scope: Scope, input: 
 type Row = RankedConversation & Partial<Evidence>
 
 /** What is found by words, with what vectors and a reranker make of it where they are set up. */
-async function allRows(store: Store, index: SearchIndex, lexical: Ranking, scope: Scope, input: SearchInput) {
+async function allRows(store: HistoryReader, index: SearchIndex, lexical: Ranking, scope: Scope, input: SearchInput) {
   const { query, meaning, rerank } = input
   const hybrid =
     meaning &&
@@ -175,20 +184,26 @@ function count(index: SearchIndex, query: Query, { filters }: Scope, plan: Plan)
   return index.count({ ...filters, ...phrasesOf(query), match: plan.match })
 }
 
-function hiddenOf(index: SearchIndex, query: Query, { filters, hiddenProjects }: Scope, plan: Plan): number {
+async function hiddenOf(
+  index: SearchIndex,
+  query: Query,
+  { filters, hiddenProjects }: Scope,
+  plan: Plan,
+): Promise<number> {
   if (hiddenProjects.length === 0) return 0
   const { excludedProjects: _, ...rest } = filters
-  return index.count({ ...rest, ...phrasesOf(query), projects: hiddenProjects, match: plan.match }).total
+  const hidden = { ...rest, ...phrasesOf(query), projects: hiddenProjects, match: plan.match }
+  return (await index.count(hidden)).total
 }
 
 /**
  * Reads the best rows and shows why they are here. When even the best hold too little of what was asked, only those are
  * left that vectors found, where these found something near; else none.
  */
-async function present(store: Store, index: SearchIndex, rows: Row[], input: SearchInput, isNear: boolean) {
+async function present(store: HistoryReader, index: SearchIndex, rows: Row[], input: SearchInput, isNear: boolean) {
   const shown = await readRows(store, rows, input)
   const { looks, read, skipped } = shown
-  const weights = wordWeights(index, input.query)
+  const weights = await wordWeights(index, input.query)
   const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
@@ -206,7 +221,7 @@ function hitsOf({ read, looks }: ReadRows, { offset }: SearchInput): SearchHit[]
   return read.map(({ hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })).slice(offset)
 }
 
-async function readRows(store: Store, rows: Row[], { query, limit, offset }: SearchInput) {
+async function readRows(store: HistoryReader, rows: Row[], { query, limit, offset }: SearchInput) {
   const texts = new Set<string>()
   const read: { hit: Omit<SearchHit, "snippet">; text: string }[] = []
   const skipped: Skipped[] = []
@@ -223,7 +238,7 @@ async function readRows(store: Store, rows: Row[], { query, limit, offset }: Sea
   }
   const looks = lookAt(
     read.map(({ text }) => text),
-    [...query.terms, ...query.required].join(" OR "),
+    [...query.terms, ...query.required],
     query.words,
   )
   return { read, looks, skipped }
@@ -233,7 +248,7 @@ function toSkipped({ ref, best, score }: RankedConversation): Omit<Skipped, "rea
   return { ref, number: best.number, score }
 }
 
-async function readBest(store: Store, row: Row) {
+async function readBest(store: HistoryReader, row: Row) {
   const { ref, best, score, parts, more, rank_source = "lexical", score_lex, score_vec } = row
   const conversation = await store.conversation(ref)
   const number = Math.max(1, best.number)

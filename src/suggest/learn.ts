@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises"
 import { formatRef, type Ref } from "../core/ref.ts"
-import type { Change, ConversationRow, Store, StoredMessage } from "../store/history/store.ts"
+import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { type KeptDecision, renewReversals, saveDecisions } from "../store/knowledge/decisions.ts"
 import { saveWorked, type WorkedFile } from "../store/knowledge/files.ts"
 import { saveFixes } from "../store/knowledge/fixes.ts"
@@ -41,7 +41,7 @@ export type LearnOptions = {
 
 /** Brings the facts up to what the history says: reads the conversations that changed since last time, one at a time. */
 export async function learn(
-  store: Store,
+  store: HistoryReader,
   knowledge: Knowledge,
   options: LearnOptions = {},
 ): Promise<{ learned: number; complete: boolean }> {
@@ -71,7 +71,7 @@ export async function learn(
 }
 
 /** Whether the history says more than what was learned from. */
-export async function isBehind(store: Store, knowledge: Knowledge): Promise<boolean> {
+export async function isBehind(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
   const { rebuild, changes } = await store.changes(learnedToken(knowledge), 1)
   return rebuild || changes.length > 0
 }
@@ -88,7 +88,7 @@ function save(knowledge: Knowledge, facts: Learned[], from: string | undefined, 
 }
 
 /** What a subagent did is part of what its parent knows, until it is forgotten. A parent that is not known yet comes by itself. */
-async function withParents(store: Store, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
+async function withParents(store: HistoryReader, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
   const all = new Map(changes.map((change) => [change.conversation, change]))
   const add = (name: string, ref: Ref) => {
     if (!all.has(name)) all.set(name, { conversation: name, deleted: false, ref })
@@ -111,7 +111,12 @@ function goneFrom(knowledge: Knowledge, name: string, now: Ref | undefined): Ref
 }
 
 /** One conversation alone, for those who want to know what was known at a time. */
-export async function learnConversation(store: Store, knowledge: Knowledge, name: string, ref: Ref): Promise<void> {
+export async function learnConversation(
+  store: HistoryReader,
+  knowledge: Knowledge,
+  name: string,
+  ref: Ref,
+): Promise<void> {
   const learned = await factsOf(store, { conversation: name, deleted: false, ref })
   inTransaction(knowledge, () => write(knowledge, learned))
 }
@@ -135,7 +140,7 @@ type Learned =
       decisions: KeptDecision[]
     }
 
-async function factsOf(store: Store, { conversation: name, ref }: Change): Promise<Learned> {
+async function factsOf(store: HistoryReader, { conversation: name, ref }: Change): Promise<Learned> {
   const row = ref && (await store.conversation(ref))
   if (!row || row.kind === "dex") return { name, gone: true, ...(row && { ref: row.ref }) }
   if (row.kind === "document") return documentFacts(store, name, row)
@@ -155,7 +160,7 @@ async function factsOf(store: Store, { conversation: name, ref }: Change): Promi
 }
 
 /** Of a document only what it decides. */
-async function documentFacts(store: Store, name: string, row: ConversationRow): Promise<Learned> {
+async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<Learned> {
   const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
   return decisions.length === 0
     ? { name, gone: true, ref: row.ref }
@@ -189,7 +194,7 @@ function write(knowledge: Knowledge, learned: Learned): void {
 }
 
 /** Those of the same project: whether another one is private may change at any time, and what was learned stays. */
-async function subagentsOf(store: Store, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
+async function subagentsOf(store: HistoryReader, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
   if (kind === "subagent") return []
   const { rows } = await store.list({
     conversation: ref,

@@ -4,7 +4,7 @@ import type { Home } from "../config/home.ts"
 import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
 import type { SyncDeps, SyncProgress } from "../ingest/sync.ts"
-import type { Store } from "../store/history/store.ts"
+import type { HistoryReader, HistoryWriter } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
@@ -23,7 +23,10 @@ export type Dex = {
   now(): number
   /** False before anything was ever synced. */
   hasHistory(): boolean
-  store(): Promise<Store>
+  /** To ask. */
+  store(): Promise<HistoryReader>
+  /** To change. */
+  storeToWrite(): Promise<HistoryWriter>
   /** To ask. Undefined when there is none, or a damaged one; a search then reads the history itself. */
   index(): Promise<SearchIndex | undefined>
   indexIsDamaged(): Promise<boolean>

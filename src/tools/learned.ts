@@ -2,7 +2,7 @@ import { optedIn } from "../config/projects.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import { hiddenFrom } from "../search/scope.ts"
-import type { Store } from "../store/history/store.ts"
+import type { HistoryReader } from "../store/history/store.ts"
 import { isPurgeDue, type Knowledge, learnedToken, purgeKnowledge } from "../store/knowledge/knowledge.ts"
 import { keepProjects } from "../store/knowledge/projects.ts"
 import { useRedaction } from "../store/knowledge/redaction.ts"
@@ -109,7 +109,7 @@ async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<str
 }
 
 /** Long only the first time, when everything is new. */
-async function progressOf(dex: Dex, store: Store): Promise<(learned: number) => void> {
+async function progressOf(dex: Dex, store: HistoryReader): Promise<(learned: number) => void> {
   if (!dex.onProgress) return () => {}
   const { conversations } = await store.stats()
   return (done) => {

@@ -2,7 +2,7 @@ import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import type { Ref } from "../core/ref.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
-import type { Store } from "../store/history/store.ts"
+import type { HistoryReader } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Listeners, ProjectChange } from "./listeners.ts"
 
@@ -70,7 +70,7 @@ async function syncOf(dex: Dex, source: SourceId | undefined) {
 }
 
 /** Whoever read them: another dex may have been faster. */
-async function changedSince(store: Store, before: string): Promise<{ refs: Ref[]; token: string }> {
+async function changedSince(store: HistoryReader, before: string): Promise<{ refs: Ref[]; token: string }> {
   const refs: Ref[] = []
   let token = before
   for (;;) {

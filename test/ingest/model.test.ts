@@ -157,7 +157,7 @@ test(
             expect(lost).toEqual([])
             expect([...kept].filter((marker) => world.isForgotten(marker))).toEqual([])
             for (const marker of kept)
-              expect([marker, world.index.count({ match: `"${marker}"` }).total]).toEqual([marker, 1])
+              expect([marker, (await world.index.count({ match: [{ words: marker }] })).total]).toEqual([marker, 1])
           } finally {
             world.close()
             rmSync(home, { recursive: true, force: true })

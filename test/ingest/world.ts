@@ -18,7 +18,7 @@ import type { Connector } from "../../src/agents/kit/connector.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { type SyncReport, sync } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../../src/store/index/search-index.ts"
 
 /** What can happen between two syncs. Numbers are taken modulo what there is. */
@@ -51,7 +51,7 @@ export type Step =
   | { do: "sync" }
 
 /** An empty history and index in `dir`. Making their tables takes longer than most syncs here, so they are copied. */
-function openEmpty(dir: string): { store: Store; index: SearchIndex } {
+function openEmpty(dir: string): { store: HistoryWriter; index: SearchIndex } {
   mkdirSync(dir, { recursive: true })
   if (template === undefined) {
     template = mkdtempSync(join(tmpdir(), "dex-template-"))
@@ -87,7 +87,7 @@ export class World {
   readonly #said = new Map<number, string>()
   readonly #torn = new Map<number, string>()
   #next = 0
-  #store: Store
+  #store: HistoryWriter
   #index: SearchIndex
 
   constructor(dir: string) {
@@ -106,7 +106,7 @@ export class World {
     this.#index = empty.index
   }
 
-  get store(): Store {
+  get store(): HistoryWriter {
     return this.#store
   }
 
@@ -280,7 +280,7 @@ export class World {
   }
 
   /** The same sources read at once into an empty history. */
-  async rebuilt(dir: string): Promise<{ store: Store; index: SearchIndex }> {
+  async rebuilt(dir: string): Promise<{ store: HistoryWriter; index: SearchIndex }> {
     const store = openStore(join(dir, "history.db"))
     const index = openIndex(join(dir, INDEX_FILE))
     await sync({
@@ -299,7 +299,7 @@ export class World {
     },
   }
 
-  #deps(store: Store, index: SearchIndex, home: string) {
+  #deps(store: HistoryWriter, index: SearchIndex, home: string) {
     const dir = join(home, ".dex")
     return {
       store,
@@ -353,7 +353,9 @@ export class World {
 }
 
 /** All that can be read of a history: conversations in order of id, the words of their live messages in order. */
-export async function liveContent(store: Store): Promise<Record<string, { facts: object; messages: object[] }>> {
+export async function liveContent(
+  store: HistoryWriter,
+): Promise<Record<string, { facts: object; messages: object[] }>> {
   const told: Record<string, { facts: object; messages: object[] }> = {}
   for (const row of (await store.list({ limit: 1000, offset: 0 })).rows) {
     if (row.archived) continue
@@ -369,7 +371,7 @@ export async function liveContent(store: Store): Promise<Record<string, { facts:
 }
 
 /** Every word-like marker that the history holds, superseded messages included. */
-export async function allMarkers(store: Store): Promise<Set<string>> {
+export async function allMarkers(store: HistoryWriter): Promise<Set<string>> {
   const markers = new Set<string>()
   for (const row of (await store.list({ limit: 1000, offset: 0 })).rows) {
     for (const message of await store.messages(row.ref)) {

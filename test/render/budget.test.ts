@@ -113,7 +113,7 @@ const told = fc.record({
 async function history() {
   const home = tempDir()
   const dex = createDex({ env: { HOME: home, DEX_HOME: join(home, ".dex") }, cwd: home, version: "0" })
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   let n = 0
   const write = async ({ messages, title, odd }: { messages: MessageWrite[]; title: string; odd: string }) => {
     const id = `c${n++}-${odd.replaceAll(" ", "_")}`

@@ -12,6 +12,7 @@ import { type Filters, scopeOf } from "../../src/search/scope.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
+import type { Term } from "../../src/store/index/terms.ts"
 import type { VectorFilter } from "../../src/store/index/vector-index.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { hashedVector } from "../support/embedding-server.ts"
@@ -71,7 +72,7 @@ describe("fusion", () => {
   test("the parts of every score add up to it, and both lists are named", async () => {
     const { index, vectors } = await ready()
     const fused = fuse(
-      rank(index, parseQuery("refresh token"), {}),
+      await rank(index, parseQuery("refresh token"), {}),
       near(vectors, "rotate credentials of the login service"),
       0.5,
       WEIGHTS,
@@ -85,7 +86,7 @@ describe("fusion", () => {
 
   test("without anything near, the order is that of the words alone", async () => {
     const { index } = await ready()
-    const lexical = rank(index, parseQuery("refresh token service"), {})
+    const lexical = await rank(index, parseQuery("refresh token service"), {})
     const fused = fuse(lexical, { hits: [], near: 0 }, 0.5, WEIGHTS)
     expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
@@ -93,7 +94,7 @@ describe("fusion", () => {
 
   test("what is not near orders what words found, and adds nothing", async () => {
     const { index, vectors } = await ready()
-    const lexical = rank(index, parseQuery("refresh token"), {})
+    const lexical = await rank(index, parseQuery("refresh token"), {})
     const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), 0.5, WEIGHTS)
     expect(fused.conversations.map((one) => [one.ref.id, one.rank_source])).toEqual([
       ["a", "both"],
@@ -109,7 +110,7 @@ describe("fusion", () => {
     )
     const order = async (conversations: ConversationWrite[]) => {
       const { index, vectors } = await history(conversations)
-      const fused = fuse(rank(index, parseQuery("same words"), {}), near(vectors, "same words"), 0.5, WEIGHTS)
+      const fused = fuse(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"), 0.5, WEIGHTS)
       return fused.conversations.map((one) => one.ref.id)
     }
     expect(await order(twins)).toEqual(["c", "a", "b", "d"])
@@ -174,11 +175,11 @@ describe("filters hold for vectors", () => {
       conversations: fc.subarray(all.map((one) => ref(one.id))),
       excludedConversations: fc.subarray(all.map((one) => ref(one.id))),
       required: fc.subarray(
-        WORDS.map((word) => `"${word}"`),
+        WORDS.map((words) => ({ words })),
         { maxLength: 2 },
       ),
       excluded: fc.subarray(
-        WORDS.map((word) => `"${word}"`),
+        WORDS.map((words) => ({ words })),
         { maxLength: 2 },
       ),
     },
@@ -187,7 +188,7 @@ describe("filters hold for vectors", () => {
 
   const letsIn = (filter: VectorFilter, one: ConversationWrite, said: MessageWrite): boolean => {
     const text = said.parts.map((part) => part.text).join(" ")
-    const holds = (expression: string) => text.includes(expression.slice(1, -1))
+    const holds = ({ words }: Term) => text.includes(words)
     const used = said.parts.flatMap((part) => (part.type === "tool_call" ? [part.tool.toLowerCase()] : []))
     const named = (refs: { id: string }[]) => refs.some(({ id }) => id === one.id)
     return (
@@ -214,15 +215,15 @@ describe("filters hold for vectors", () => {
         .filter(({ one, said }) => letsIn(filter, one, said))
         .map(({ one, m }) => `${one.id}#${m + 1}`)
         .sort()
-    fc.assert(
-      fc.property(filters, fc.constantFrom(...WORDS), (given, word) => {
+    await fc.assert(
+      fc.asyncProperty(filters, fc.constantFrom(...WORDS), async (given, word) => {
         const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
         const hits = vectors.scan(EMBEDDER, vectorOf(word), { limit: 200, filter })
         expect(hits.map((hit) => `${hit.ref.id}#${hit.number}`).sort()).toEqual(expected(filter))
         const few = vectors.scan(EMBEDDER, vectorOf(word), { limit: 3, filter })
         expect(few.map((hit) => hit.score)).toEqual(hits.slice(0, 3).map((hit) => hit.score))
         // The same filters, asked of the words: every message holds "remark".
-        const counted = index.count({ ...filter, match: '"remark"' })
+        const counted = await index.count({ ...filter, match: [{ words: "remark" }] })
         expect(counted.total).toBe(hits.length)
       }),
       { numRuns: 400 },
@@ -250,7 +251,7 @@ describe("filters hold for vectors", () => {
     expect(hits.every((hit) => hit.ref.id !== "crowd11")).toBe(true)
     const wide = vectors.scan(EMBEDDER, query, { limit: 100, filter: { from: START } })
     expect(wide.every((hit) => hit.ref.id === "crowd11")).toBe(true)
-    const without = vectors.scan(EMBEDDER, query, { limit: 100, filter: { excluded: ['"7"'] } })
+    const without = vectors.scan(EMBEDDER, query, { limit: 100, filter: { excluded: [{ words: "7" }] } })
     expect(without).toHaveLength(100)
   }, 60_000)
 

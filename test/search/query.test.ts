@@ -2,27 +2,29 @@ import { describe, expect, test } from "vitest"
 import { hiddenWords, pairsOfCharacters, splitIdentifier } from "../../src/core/words.ts"
 import { parseQuery } from "../../src/search/query.ts"
 
+const terms = (...words: string[]) => words.map((one) => ({ words: one }))
+
 describe("what was typed", () => {
   test("words are looked for, the commonest only when there is nothing else", () => {
-    expect(parseQuery("where did we fix the flaky hook").terms).toEqual(['"fix"', '"flaky"', '"hook"'])
-    expect(parseQuery("what is it").terms).toEqual(['"what"', '"is"', '"it"'])
+    expect(parseQuery("where did we fix the flaky hook").terms).toEqual(terms("fix", "flaky", "hook"))
+    expect(parseQuery("what is it").terms).toEqual(terms("what", "is", "it"))
   })
 
   test("a quoted phrase must be there, as it stands", () => {
     expect(parseQuery('"shadow branch" migration')).toMatchObject({
-      required: ['"shadow branch"'],
-      terms: ['"shadow branch"', '"shadow"', '"branch"', '"migration"'],
+      required: terms("shadow branch"),
+      terms: terms("shadow branch", "shadow", "branch", "migration"),
     })
-    expect(parseQuery('an "open end').required).toEqual(['"open end"'])
+    expect(parseQuery('an "open end').required).toEqual(terms("open end"))
   })
 
   test("-word is left out, and a command's flags are not", () => {
     expect(parseQuery("mutex -deadlock")).toMatchObject({
-      terms: ['"mutex"'],
-      excluded: ['"deadlock"'],
+      terms: terms("mutex"),
+      excluded: terms("deadlock"),
       without: ["deadlock"],
     })
-    expect(parseQuery('mutex -"dead lock"').excluded).toEqual(['"dead lock"'])
+    expect(parseQuery('mutex -"dead lock"').excluded).toEqual(terms("dead lock"))
     expect(parseQuery("go test -race --count 1").excluded).toEqual([])
     expect(parseQuery("what does -count=1 do").excluded).toEqual([])
     expect(parseQuery("ls -l").excluded).toEqual([])
@@ -47,35 +49,32 @@ describe("what was typed", () => {
   })
 
   test("paths, flags, versions and snake_case are looked for as a whole and in their parts", () => {
-    expect(parseQuery("strategy/common.go").terms).toEqual(['"strategy common go"', '"strategy"', '"common"', '"go"'])
-    expect(parseQuery("--local-dev").terms).toEqual(['"local dev"', '"local"', '"dev"'])
-    expect(parseQuery("go_1.25.6").terms[0]).toBe('"go 1 25 6"')
+    expect(parseQuery("strategy/common.go").terms).toEqual(terms("strategy common go", "strategy", "common", "go"))
+    expect(parseQuery("--local-dev").terms).toEqual(terms("local dev", "local", "dev"))
+    expect(parseQuery("go_1.25.6").terms[0]).toEqual({ words: "go 1 25 6" })
   })
 
   test("camelCase is looked for as it is, as words, and in its parts", () => {
-    expect(parseQuery("HasUncommittedChanges").terms).toEqual([
-      '"hasuncommittedchanges"',
-      '"has uncommitted changes"',
-      '"uncommitted"',
-      '"changes"',
-    ])
+    expect(parseQuery("HasUncommittedChanges").terms).toEqual(
+      terms("hasuncommittedchanges", "has uncommitted changes", "uncommitted", "changes"),
+    )
   })
 
   test("the beginning of a hash finds the whole of it", () => {
-    expect(parseQuery("83c840a").terms).toEqual(['"83c840a" *'])
-    expect(parseQuery("defaced").terms).toEqual(['"defaced"'])
+    expect(parseQuery("83c840a").terms).toEqual([{ words: "83c840a", prefix: true }])
+    expect(parseQuery("defaced").terms).toEqual(terms("defaced"))
   })
 
   test("CJK text is looked for in pairs of characters", () => {
-    expect(parseQuery("認証エラー").terms).toContain('"認証 証エ エラ ラー"')
+    expect(parseQuery("認証エラー").terms).toContainEqual({ words: "認証 証エ エラ ラー" })
   })
 
   test("neighbours in the query are pairs", () => {
-    expect(parseQuery("refresh token race").pairs).toEqual(['"refresh token"', '"token race"'])
+    expect(parseQuery("refresh token race").pairs).toEqual(terms("refresh token", "token race"))
   })
 
   test("a pasted log is cut, and nothing but signs is nothing", () => {
-    expect(parseQuery("word ".repeat(50_000)).terms).toEqual(['"word"'])
+    expect(parseQuery("word ".repeat(50_000)).terms).toEqual(terms("word"))
     expect(parseQuery(Array.from({ length: 500 }, (_, i) => `w${i}x`).join(" ")).terms).toHaveLength(40)
     expect(parseQuery('"" -- ?! ()').terms).toEqual([])
   })

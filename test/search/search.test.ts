@@ -10,7 +10,9 @@ import type { Filters } from "../../src/search/scope.ts"
 import { search } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
+import type { IndexFilter } from "../../src/store/index/query.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
+import type { Term } from "../../src/store/index/terms.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -141,10 +143,21 @@ describe("ranking", () => {
       ]),
       conversation("b", [said("b1", "a race of tokens"), said("b2", "other")]),
     ])
-    const { messages, conversations } = rank(index, parseQuery("refresh token race"), {})
+    const { messages, conversations } = await rank(index, parseQuery("refresh token race"), {})
     for (const { score, parts } of [...messages, ...conversations])
       expect(parts.reduce((sum, part) => sum + part.value, 0)).toBeCloseTo(score, 9)
     expect(messages.length).toBeGreaterThan(3)
+  })
+
+  test("what the index calls a message is handed back to it, and is nothing to count with or to order by", async () => {
+    const { index } = await history([conversation("a", [said("1", "the mutex"), said("2", "the token")])])
+    const { messages } = await rank(index, parseQuery("mutex token"), {})
+    const docs = messages.map(({ doc }) => doc)
+    expect((await index.holding({ words: "token" }, docs)).size).toBe(1)
+    // @ts-expect-error it is no number
+    expect(docs[0] - docs[1]).not.toBe(0)
+    // @ts-expect-error it is no number
+    expect(docs.includes(1)).toBe(false)
   })
 
   test("equals are told apart by time, newest first, then by name", async () => {
@@ -165,24 +178,42 @@ describe("common words", () => {
 
   test("a small history is looked at as it is", async () => {
     const { index } = await history(many())
-    expect(planQuery(index, parseQuery("error zebra"))).toMatchObject({ match: '"error" OR "zebra"', common: [] })
+    expect(await planQuery(index, parseQuery("error zebra"))).toMatchObject({
+      match: [{ words: "error" }, { words: "zebra" }],
+      common: [],
+    })
   })
 
   test("in a large one the rare words find and the common ones order; the answer is bounded when all are common", async () => {
     const { index } = await history(many())
-    const large = { ...index, sizes: (words: string[]) => ({ ...index.sizes(words), messages: 1_000_000 }) }
-    const plan = planQuery(large, parseQuery("error zebra"))
-    expect(plan).toMatchObject({ match: '"zebra"', common: [{ term: '"error"' }, { term: '"error zebra"' }] })
+    const large = {
+      ...index,
+      sizes: async (terms: Term[]) => ({ ...(await index.sizes(terms)), messages: 1_000_000 }),
+    }
+    const plan = await planQuery(large, parseQuery("error zebra"))
+    expect(plan).toMatchObject({
+      match: [{ words: "zebra" }],
+      common: [{ term: { words: "error" } }, { term: { words: "error zebra" } }],
+    })
     expect(plan.newest).toBeUndefined()
-    const common = planQuery(large, parseQuery("error file"))
+    const common = await planQuery(large, parseQuery("error file"))
     expect(common.newest).toBeGreaterThan(0)
     expect(common.newest).toBeLessThan(100_000)
-    const { messages } = rank(large, parseQuery("error zebra"), {})
+    const { messages } = await rank(large, parseQuery("error zebra"), {})
     expect(messages[0]!.parts.map((part) => part.name)).toContain("common")
   })
 })
 
 describe("filters", () => {
+  test("any of none is nothing, and none of none is everything", async () => {
+    const { index } = await history([conversation("a", [said("1", "the mutex is held")])])
+    const match = [{ words: "mutex" }]
+    const total = async (query: IndexFilter) => (await index.count(query)).total
+    expect(await total({ match: [] })).toBe(0)
+    expect(await total({ match, sources: [] })).toBe(0)
+    expect(await total({ match, excludedKinds: [] })).toBe(1)
+  })
+
   const ROLES: Role[] = ["user", "assistant", "tool"]
   const TOOLS = ["Bash", "Edit", "mcp__github__create_issue"]
   const PROJECTS = ["/code/api", "/code/web", "/srv/api-gateway"]
@@ -275,6 +306,8 @@ describe("filters", () => {
         async (text, filters, by) => {
           const query = parseQuery(text)
           const outcome = await search(store, index, { ...filters, by, limit: 20, offset: 0, query })
+          // A query that the index cannot read would be taken for damage, and the history read in its place.
+          expect([text, outcome.mode]).toEqual([text, "lexical"])
           for (const { row, number } of outcome.hits) {
             const [found] = await store.messages(row.ref, [number])
             const name = `${formatRef(row.ref)}#${number}`

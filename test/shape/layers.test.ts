@@ -104,6 +104,15 @@ test("no SQL is built from values: only constants in capitals may stand in it", 
   expect(wrong).toEqual([])
 })
 
+/** An operator that joins expressions, or the star behind a quoted one. */
+const FTS5 = /^.\s*(OR|AND|NOT)\s*.$|["})]\s+(OR|AND|NOT|NEAR)\s+["$({]|\}"\s*\*/
+
+test("FTS5 expressions are made in store/ only: everybody else has terms", () => {
+  expect(stringsOf(read("store/index/terms.ts")).some((text) => FTS5.test(text))).toBe(true)
+  const elsewhere = files.filter((file) => !file.startsWith(`store${sep}`))
+  expect(elsewhere.filter((file) => stringsOf(read(file)).some((text) => FTS5.test(text)))).toEqual([])
+})
+
 test("every write takes its lock first: no transaction begins without IMMEDIATE", () => {
   const homes = /db\.transaction\(work\)\.(immediate|deferred)\(\)/g
   const wrong = files.filter(

@@ -45,12 +45,12 @@ test("a conversation that took a forgotten one's number is indexed, and nothing 
   })
   const write = (id: string, word: string) =>
     store.writeUnit(unit(id, [conversation(id, [said("1", `${word} one`), said("2", `${word} two`)])]))
-  const found = (word: string) => index.count({ match: `"${word}"` }).total
+  const found = async (word: string) => (await index.count({ match: [{ words: word }] })).total
   await write("a", "zebra")
   await index.follow(store)
   await store.forget([{ source: "claude_code", id: "a" }])
   await write("b", "quokka")
   await index.follow(store)
-  expect(found("quokka")).toBe(2)
-  expect(found("zebra")).toBe(0)
+  expect(await found("quokka")).toBe(2)
+  expect(await found("zebra")).toBe(0)
 })

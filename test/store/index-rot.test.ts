@@ -7,9 +7,10 @@ import type { Ref } from "../../src/core/ref.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { search } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryWriter } from "../../src/store/history/store.ts"
 import type { IndexQuery } from "../../src/store/index/query.ts"
 import { MIGRATIONS, openIndex, readIndex } from "../../src/store/index/search-index.ts"
+import type { Term } from "../../src/store/index/terms.ts"
 import { SCHEMA_MARK } from "../../src/store/knowledge/knowledge.ts"
 import { markDamaged, openDatabase, removeDatabase } from "../../src/store/sqlite/database.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
@@ -95,7 +96,11 @@ test("a row of the index that is not what was written is noticed by whoever need
   index.close()
   const whole = readFileSync(path)
   const ref: Ref = { source: "claude_code", id: "c1" }
-  const filter = { match: '"one"', weights: { returned: 1, said: 1, called: 1, aside: 1, hidden: 1 }, limit: 1 }
+  const filter = {
+    match: [{ words: "one" }],
+    weights: { returned: 1, said: 1, called: 1, aside: 1, hidden: 1 },
+    limit: 1,
+  }
   for (const [damage, query] of [
     // It would rank last, and nobody would see it.
     ["update words_docsize set sz = x'008f5000000003' where id = (select max(id) from doc)", filter],
@@ -112,7 +117,7 @@ test("a row of the index that is not what was written is noticed by whoever need
     damaged(path, damage)
     const read = readIndex(path)
     if (typeof read === "string") throw new Error(read)
-    expect(() => read.find(query), damage).toThrow(/The search index is damaged \(a row/)
+    await expect(read.find(query), damage).rejects.toThrow(/The search index is damaged \(a row/)
     expect(read.check(), damage).not.toEqual([])
     read.close()
   }
@@ -160,8 +165,14 @@ test("no word is taken for damaged while parts of the index are being merged", a
     await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, text)])]))
     await index.follow(store)
     index.checkpoint()
-    const asked = Array.from({ length: 300 }, (_, i) => `"${word(i * 997 + round)}"${i % 5 === 0 ? " *" : ""}`)
-    expect(() => index.sizes(asked), `round ${round}`).not.toThrow()
+    const asked = Array.from(
+      { length: 300 },
+      (_, i): Term => ({
+        words: word(i * 997 + round),
+        ...(i % 5 === 0 && { prefix: true }),
+      }),
+    )
+    await expect(index.sizes(asked), `round ${round}`).resolves.toMatchObject({ sample: expect.any(Number) })
   }
 })
 
@@ -198,7 +209,7 @@ test("an index is never taken for damaged because somebody writes to it meanwhil
   })
   for (let asked = 0; isWriting; asked++) {
     // Other words each time: what was just checked is not checked again.
-    read.sizes(Array.from({ length: 40 }, (_, i) => `"w${(asked * 40 + i) % 9973}"`))
+    await read.sizes(Array.from({ length: 40 }, (_, i) => ({ words: `w${(asked * 40 + i) % 9973}` })))
     await new Promise((resolve) => setImmediate(resolve))
   }
   expect(read.check()).toEqual([])
@@ -229,7 +240,7 @@ test("what 0.1.0 indexed is asked, and then taken over, and its own file is left
 
 const ASKED = { by: "conversation" as const, limit: 10, offset: 0, among: "history" as const }
 
-async function history(): Promise<{ dir: string; store: Store }> {
+async function history(): Promise<{ dir: string; store: HistoryWriter }> {
   const dir = tempDir()
   const store = openStore(join(dir, "history.db"))
   onTestFinished(() => store.close())
@@ -238,13 +249,13 @@ async function history(): Promise<{ dir: string; store: Store }> {
   return { dir, store }
 }
 
-async function idsOf(store: Store, index: ReturnType<typeof openIndex>, text: string): Promise<string[]> {
+async function idsOf(store: HistoryWriter, index: ReturnType<typeof openIndex>, text: string): Promise<string[]> {
   const { hits, mode } = await search(store, index, { ...ASKED, query: parseQuery(text) })
   expect(mode).toBe("lexical")
   return hits.map(({ row }) => row.ref.id)
 }
 
-async function modeOf(store: Store, index: ReturnType<typeof openIndex>, text: string): Promise<string> {
+async function modeOf(store: HistoryWriter, index: ReturnType<typeof openIndex>, text: string): Promise<string> {
   return (await search(store, index, { ...ASKED, query: parseQuery(text) })).mode
 }
 

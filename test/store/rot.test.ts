@@ -7,7 +7,7 @@ import { type Cell, cellValue, corrected } from "../../src/store/history/rot/cor
 import { salvage } from "../../src/store/history/rot/salvage.ts"
 import { COLUMNS, isSound, KEYS, rowSum, SUMMED, type Summed } from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { removeDatabase } from "../../src/store/sqlite/database.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
@@ -211,7 +211,7 @@ async function flippedAndUsed(path: string, bits: number[], clean: string) {
 }
 
 /** Everything but the id, which a recovered file has of its own. */
-async function saidBy(store: Store): Promise<string> {
+async function saidBy(store: HistoryWriter): Promise<string> {
   return JSON.stringify({ ...(await everything(store)), id: "" })
 }
 
@@ -239,7 +239,7 @@ async function usedAfter(path: string, clean: string): Promise<string> {
 }
 
 /** A history with rows in every table. */
-async function full(): Promise<{ path: string; store: Store }> {
+async function full(): Promise<{ path: string; store: HistoryWriter }> {
   const path = join(tempDir(), "history.db")
   const store = openStore(path)
   onTestFinished(() => store.close())
@@ -269,7 +269,7 @@ async function full(): Promise<{ path: string; store: Store }> {
 }
 
 /** All that anybody can ask for. */
-async function everything(store: Store) {
+async function everything(store: HistoryWriter) {
   const refs = [A, { source: "claude_code" as const, id: "b" }]
   return {
     list: await store.list({ limit: 10, offset: 0 }),

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { scopeOf } from "../../src/search/scope.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { fileAsKnown, saveWorked } from "../../src/store/knowledge/files.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { knownProject, projectId } from "../../src/store/knowledge/rows.ts"
@@ -19,13 +19,13 @@ const OPEN = { darwin: "/Users/dev/open", win32: "C:\\Code\\open" }
 
 type Folding = keyof typeof SPELLINGS
 
-function opened(file: string, platform: NodeJS.Platform): Store {
+function opened(file: string, platform: NodeJS.Platform): HistoryWriter {
   const store = openStore(file, { platform })
   onTestFinished(() => void store.close())
   return store
 }
 
-async function write(store: Store, id: string, project: string, file?: string): Promise<void> {
+async function write(store: HistoryWriter, id: string, project: string, file?: string): Promise<void> {
   const effects =
     file === undefined ? {} : { effects: [{ type: "file" as const, path: file, action: "edited" as const }] }
   await store.writeUnit(

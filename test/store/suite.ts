@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 
 const ref = (id: string) => ({ source: "claude_code" as const, id })
 
 /** What a store promises, whatever is behind it. Every implementation passes this unchanged. */
-export function describeStore(name: string, open: () => Promise<Store>): void {
-  const texts = async (store: Store, id: string) =>
+export function describeStore(name: string, open: () => Promise<HistoryWriter>): void {
+  const texts = async (store: HistoryWriter, id: string) =>
     (await store.messages(ref(id))).map((message) => message.parts[0]!.text)
 
   describe(`${name} store`, () => {

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import type { Store } from "../../src/store/history/store.ts"
+import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { observeUse } from "../../src/suggest/feedback/observe-use.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
@@ -84,11 +84,11 @@ test("only sessions that changed, or were told something, since the last time ar
   }
   const store = history("history.db")
   let read: string[] = []
-  const observe = async (of: Store = store) => {
+  const observe = async (of: HistoryReader = store) => {
     read = []
-    const counted: Store = Object.create(of, {
+    const counted: HistoryReader = Object.create(of, {
       messages: {
-        value: (...[ref, numbers]: Parameters<Store["messages"]>) => {
+        value: (...[ref, numbers]: Parameters<HistoryReader["messages"]>) => {
           read.push(ref.id)
           return of.messages(ref, numbers)
         },

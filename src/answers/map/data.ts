@@ -3,7 +3,7 @@ import { isoDate } from "../../core/dates.ts"
 import { messageText } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { safe, safeLine } from "../../render/terminal.ts"
-import type { ConversationRow, Store, StoredMessage } from "../../store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 
 // A conversation as a model is shown it: every line of what somebody wrote stands behind "| ", so that nothing in it can
 // pass for an instruction, for another message or for the end of the data.
@@ -35,7 +35,7 @@ const PROJECT_CHARS = 60
 /** Whatever a reader may take for one. */
 const LINE_END = /[\n\u2028\u2029]/
 
-export async function measure(store: Store, row: ConversationRow, most: number): Promise<Measured> {
+export async function measure(store: HistoryReader, row: ConversationRow, most: number): Promise<Measured> {
   const head = headOf(row)
   const texts = await unitTexts(store, row.ref, most - head.length)
   const units = texts.map(({ number, goes_on, text }) => ({ number, goes_on, chars: text.length, hash: hashOf(text) }))
@@ -56,7 +56,7 @@ export function hashOfPiece({ head, units }: Measured, from: number, count: numb
 
 /** The text of a piece; undefined when the conversation is no longer what was measured. */
 export async function textOf(
-  store: Store,
+  store: HistoryReader,
   measured: Measured,
   { from, count }: Piece,
   most: number,
@@ -84,7 +84,7 @@ function goesOn(number: number): string {
 
 type UnitText = { number: number; goes_on: boolean; text: string }
 
-async function unitTexts(store: Store, ref: Ref, most: number): Promise<UnitText[]> {
+async function unitTexts(store: HistoryReader, ref: Ref, most: number): Promise<UnitText[]> {
   const messages = await store.messages(ref)
   return messages.filter((message) => !message.superseded && !message.copied).flatMap((message) => cut(message, most))
 }

@@ -1,4 +1,7 @@
+import type { SourceId } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
+import { metaValue } from "./read/meta.ts"
+import type { Changes } from "./store.ts"
 
 export function nextChange(db: Db): number {
   return db
@@ -14,4 +17,43 @@ export function refreshCounts(db: Db, id: number): void {
   db.prepare(
     "update conversation set copied_count = (select count(*) from message where conversation_id = @id and flags & 4 and not flags & 2), change_seq = @seq where id = @id",
   ).run({ id, seq: nextChange(db) })
+}
+
+export function revision(db: Db, historyId: string): string {
+  return `${historyId}@${latestChange(db)}`
+}
+
+function latestChange(db: Db): number {
+  return Number(metaValue(db, "change_seq") ?? 0)
+}
+
+/** What changed after a token. Deletions are changes too; a token from another history, or the future, means rebuild. */
+export function changes(db: Db, historyId: string, after: string | undefined, limit: number): Changes {
+  const [id, seqText] = after?.split("@") ?? [historyId, "0"]
+  const seq = Number(seqText)
+  if (id !== historyId || !Number.isInteger(seq) || seq > latestChange(db))
+    return { changes: [], token: `${historyId}@0`, more: true, rebuild: true }
+  const rows = db
+    .prepare(
+      `select change_seq, id, source, native_id, 0 as deleted from conversation where change_seq > @seq
+       union all select change_seq, conversation_id, null, null, 1 from deletion where change_seq > @seq
+       order by change_seq limit @limit`,
+    )
+    .all({ seq, limit }) as {
+    change_seq: number
+    id: number
+    source: SourceId | null
+    native_id: string | null
+    deleted: number
+  }[]
+  return {
+    changes: rows.map((row) => ({
+      conversation: String(row.id),
+      deleted: row.deleted === 1,
+      ...(row.source !== null && { ref: { source: row.source, id: row.native_id! } }),
+    })),
+    token: `${historyId}@${rows.at(-1)?.change_seq ?? seq}`,
+    more: rows.length === limit,
+    rebuild: false,
+  }
 }

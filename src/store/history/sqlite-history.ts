@@ -8,19 +8,33 @@ import {
   inTransaction,
   openDatabase,
 } from "../sqlite/database.ts"
+import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
-import * as read from "./read.ts"
+import { conversation, list, resolve, usingModel } from "./read/conversations.ts"
+import { messages, versions } from "./read/messages.ts"
+import { metaJson, metaValue } from "./read/meta.ts"
+import { busiestProjects, collections, documentsIn, projectIdentities, projects, stats } from "./read/overview.ts"
+import {
+  hasWholeRecords,
+  knownContainers,
+  knownUnit,
+  knownUnits,
+  rawLines,
+  sourceReport,
+  unreadable,
+} from "./read/units.ts"
+import { commandsOf, commits, editedFiles, filesOf, madeIn, touching, work } from "./read/work.ts"
 import { keepSums } from "./rot/keep-sums.ts"
 import { damagedIds, type OnDamage } from "./rot/sound.ts"
 import { knowSums } from "./rot/sums.ts"
 import { joinPrivacy, spellingsOf } from "./spellings.ts"
-import type { Progress, Store } from "./store.ts"
+import type { HistoryWriter, Progress } from "./store.ts"
 
 /** The history in one SQLite file. What only writers need is loaded when somebody writes. */
 export function openStore(
   path: string,
   { cacheKb, platform = process.platform }: { cacheKb?: number; platform?: NodeJS.Platform } = {},
-): Store {
+): HistoryWriter {
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
   knowSums(db)
   beforeFirstWrite(db, () => keepSums(db))
@@ -38,18 +52,17 @@ export function openStore(
     void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
   return {
     id: async () => historyId,
-    knownUnits: (source) => ask(() => read.knownUnits(db, source)),
-    knownUnit: (source, key) => ask(() => read.knownUnit(db, source, key)),
-    knownContainers: (source) => ask(() => read.knownContainers(db, source)),
+    knownUnits: (source) => ask(() => knownUnits(db, source)),
+    knownUnit: (source, key) => ask(() => knownUnit(db, source, key)),
+    knownContainers: (source) => ask(() => knownContainers(db, source)),
     saveContainer: (source, container, stamp) =>
       ask(() => {
         const sql =
           "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
         inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
       }),
-    rawLines: (source, key, kind, { onlyWhole = false } = {}) =>
-      ask(() => read.rawLines(db, source, key, kind, onlyWhole)),
-    hasWholeRecords: (source, key) => ask(() => read.hasWholeRecords(db, source, key)),
+    rawLines: (source, key, kind, { onlyWhole = false } = {}) => ask(() => rawLines(db, source, key, kind, onlyWhole)),
+    hasWholeRecords: (source, key) => ask(() => hasWholeRecords(db, source, key)),
     writeUnit: async (write) => {
       const { writeUnit } = await import("./write-unit.ts")
       return ask(() => writeUnit(db, write, platform))
@@ -75,37 +88,37 @@ export function openStore(
         const sql = "update or ignore unit set key = ?, path = ? where source = ? and key = ?"
         inTransaction(db, () => db.prepare(sql).run(name.key, name.path, source, key))
       }),
-    saveUnreadable: (source, unreadable) =>
+    saveUnreadable: (source, files) =>
       ask(() => {
-        const now = JSON.stringify(unreadable)
-        if (now === JSON.stringify(read.unreadable(db, source))) return
+        const now = JSON.stringify(files)
+        if (now === JSON.stringify(unreadable(db, source))) return
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
-    unreadable: (source) => ask(() => read.unreadable(db, source)),
-    sourceReport: () => ask(() => read.sourceReport(db, onDamage)),
-    revision: () => ask(() => read.revision(db, historyId)),
-    changes: (after, limit) => ask(() => read.changes(db, historyId, after, limit)),
-    resolve: (query) => ask(() => read.resolve(db, query, onDamage)),
-    conversation: (ref) => ask(() => read.conversation(db, ref, onDamage)),
-    list: (filter) => ask(() => read.list(db, filter, onDamage, platform)),
-    messages: (ref, numbers) => ask(() => read.messages(db, ref, numbers, onDamage)),
-    versions: (ref) => ask(() => read.versions(db, ref, onDamage)),
-    touching: (file) => ask(() => read.touching(db, file, platform)),
-    usingModel: (model) => ask(() => read.usingModel(db, model)),
-    filesOf: (ref) => ask(() => read.filesOf(db, ref, onDamage)),
-    editedFiles: (ref, limit) => ask(() => read.editedFiles(db, ref, limit)),
-    commandsOf: (ref) => ask(() => read.commandsOf(db, ref, onDamage)),
-    madeIn: (ref) => ask(() => read.madeIn(db, ref, onDamage)),
-    commits: (filter) => ask(() => read.commits(db, filter, onDamage, platform)),
-    work: (refs) => ask(() => read.work(db, refs, onDamage)),
+    unreadable: (source) => ask(() => unreadable(db, source)),
+    sourceReport: () => ask(() => sourceReport(db, onDamage)),
+    revision: () => ask(() => revision(db, historyId)),
+    changes: (after, limit) => ask(() => changes(db, historyId, after, limit)),
+    resolve: (query) => ask(() => resolve(db, query, onDamage)),
+    conversation: (ref) => ask(() => conversation(db, ref, onDamage)),
+    list: (filter) => ask(() => list(db, filter, onDamage, platform)),
+    messages: (ref, numbers) => ask(() => messages(db, ref, numbers, onDamage)),
+    versions: (ref) => ask(() => versions(db, ref, onDamage)),
+    touching: (file) => ask(() => touching(db, file, platform)),
+    usingModel: (model) => ask(() => usingModel(db, model)),
+    filesOf: (ref) => ask(() => filesOf(db, ref, onDamage)),
+    editedFiles: (ref, limit) => ask(() => editedFiles(db, ref, limit)),
+    commandsOf: (ref) => ask(() => commandsOf(db, ref, onDamage)),
+    madeIn: (ref) => ask(() => madeIn(db, ref, onDamage)),
+    commits: (filter) => ask(() => commits(db, filter, onDamage, platform)),
+    work: (refs) => ask(() => work(db, refs, onDamage)),
     around: async (ref, before, after) => {
       const { around } = await import("./around.ts")
       return ask(() => around(db, ref, before, after))
     },
-    stats: () => ask(() => read.stats(db, onDamage)),
-    collections: () => ask(() => read.collections(db, onDamage)),
-    documentsIn: (name) => ask(() => read.documentsIn(db, name, onDamage)),
+    stats: () => ask(() => stats(db, onDamage)),
+    collections: () => ask(() => collections(db, onDamage)),
+    documentsIn: (name) => ask(() => documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
       const { saveCollection } = await import("./collections.ts")
       return ask(() => saveCollection(db, collection))
@@ -118,9 +131,9 @@ export function openStore(
       const { removeDocuments } = await import("./collections.ts")
       return ask(() => removeDocuments(db, keys))
     },
-    projects: () => ask(() => read.projects(db, onDamage)),
-    busiestProjects: (limit) => ask(() => read.busiestProjects(db, limit, onDamage)),
-    projectIdentities: () => ask(() => read.projectIdentities(db, onDamage)),
+    projects: () => ask(() => projects(db, onDamage)),
+    busiestProjects: (limit) => ask(() => busiestProjects(db, limit, onDamage)),
+    projectIdentities: () => ask(() => projectIdentities(db, onDamage)),
     saveProjectIdentity: (path, { git_remote, root_commit }) =>
       ask(() => {
         const sql =
@@ -173,7 +186,7 @@ export function openStore(
       return ask(() => forgottenAmong(db, source, ids))
     },
     forgotten: () => ask(() => db.prepare("select count(*) from tombstone").pluck().get() as number),
-    progress: () => ask(() => read.metaJson<Progress>(db, "sync_progress")),
+    progress: () => ask(() => metaJson<Progress>(db, "sync_progress")),
     saveProgress: (progress) =>
       ask(() => {
         const sql = "insert or replace into meta (key, value) values ('sync_progress', ?)"
@@ -231,11 +244,11 @@ function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
 }
 
 function identity(db: Db): string {
-  const known = read.metaValue(db, "history_id")
+  const known = metaValue(db, "history_id")
   if (known !== undefined) return known
   return inTransaction(db, () => {
     db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
-    return read.metaValue(db, "history_id")!
+    return metaValue(db, "history_id")!
   })
 }
 

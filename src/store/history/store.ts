@@ -7,43 +7,12 @@ import type { Healing } from "./rot/heal.ts"
 import type { Injury, Inspection } from "./rot/inspect.ts"
 
 /**
- * Keeps conversations. SQLite today, PostgreSQL for a team later: one contract suite describes both, and nothing above
- * knows which it talks to. Every method that writes is one transaction.
+ * What is kept, to be read: SQLite today, PostgreSQL for a team later. One contract suite describes every one, and nothing
+ * above knows which it asks.
  */
-export type Store = {
+export type HistoryReader = {
   /** Names this history. An index built from another one is of no use. */
   id(): Promise<string>
-
-  /** Every unit of a source, with no more than is needed to see that it has not changed. */
-  knownUnits(source: SourceId): Promise<Map<string, UnitMark>>
-  knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
-  knownContainers(source: SourceId): Promise<Map<string, string>>
-  saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
-  /**
-   * The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
-   * DexError `damaged` where some cannot be read, unless only those are wanted that can.
-   */
-  rawLines(
-    source: SourceId,
-    unitKey: string,
-    kind: "live" | "left",
-    options?: { onlyWhole?: boolean },
-  ): Promise<string[]>
-  /** True where every kept record of the unit can be read. */
-  hasWholeRecords(source: SourceId, unitKey: string): Promise<boolean>
-  writeUnit(write: UnitWrite): Promise<WriteResult>
-  /**
-   * The source no longer has these units. What was kept of them stays. `archived` says how many were not archived before;
-   * `heirs` are other units that tell the same conversations, and should be read again to name them.
-   */
-  archiveUnits(source: SourceId, keys: string[]): Promise<{ archived: number; heirs: string[] }>
-  /** From now on it is called otherwise. Nothing happens where the new name is taken. */
-  renameUnit(source: SourceId, key: string, name: { key: string; path: string }): Promise<void>
-  /** Files that could not be read at all, as the last sync found them. */
-  saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
-  unreadable(source: SourceId): Promise<UnreadableFile[]>
-  sourceReport(): Promise<SourceReport[]>
-
   /** The token of the newest change: equal tokens mean an equal history. */
   revision(): Promise<string>
   /** Everything that changed after a token, oldest change first. The token is opaque; undefined means the beginning. */
@@ -56,6 +25,7 @@ export type Store = {
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
   /** Which messages there are and the version of each: a message with a known version need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
+
   /** Conversations that edited, read or named a file whose path holds this text or matches its end. */
   touching(file: string): Promise<Ref[]>
   /** Conversations in which a model answered whose name contains this, in any case. */
@@ -74,45 +44,81 @@ export type Store = {
    * without a time, copies and what was superseded are not among them.
    */
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
-  stats(): Promise<Stats>
 
+  stats(): Promise<Stats>
+  sourceReport(): Promise<SourceReport[]>
   /** By name. */
   collections(): Promise<Collection[]>
   /** What there is in a collection. */
   documentsIn(name: string): Promise<{ documents: number; sections: number; estimated_tokens: number }>
+  projects(): Promise<ProjectRow[]>
+  /** The projects in which most was done, most first. */
+  busiestProjects(limit: number): Promise<ProjectRow[]>
+
+  /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
+  family(refs: Ref[]): Promise<Ref[]>
+  /** How many were forgotten until now. */
+  forgotten(): Promise<number>
+  /** How far the running or the last sync got: conversations read, of those that were found. */
+  progress(): Promise<Progress | undefined>
+  close(): void
+}
+
+/** Keeps what agents' files say: what a sync needs to know of before, and all that changes. A write is one transaction. */
+export type HistoryWriter = HistoryReader & {
+  /** Every unit of a source, with no more than is needed to see that it has not changed. */
+  knownUnits(source: SourceId): Promise<Map<string, UnitMark>>
+  knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
+  knownContainers(source: SourceId): Promise<Map<string, string>>
+  /**
+   * The unit's kept records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
+   * DexError `damaged` where some cannot be read, unless only those are wanted that can.
+   */
+  rawLines(
+    source: SourceId,
+    unitKey: string,
+    kind: "live" | "left",
+    options?: { onlyWhole?: boolean },
+  ): Promise<string[]>
+  /** True where every kept record of the unit can be read. */
+  hasWholeRecords(source: SourceId, unitKey: string): Promise<boolean>
+  /** Files that could not be read at all, as the last sync found them. */
+  unreadable(source: SourceId): Promise<UnreadableFile[]>
+  projectIdentities(): Promise<ProjectIdentity[]>
+  /** Which of these conversations were forgotten. */
+  forgottenAmong(source: SourceId, ids: Set<string>): Promise<Set<string>>
+
+  writeUnit(write: UnitWrite): Promise<WriteResult>
+  /**
+   * The source no longer has these units. What was kept of them stays. `archived` says how many were not archived before;
+   * `heirs` are other units that tell the same conversations, and should be read again to name them.
+   */
+  archiveUnits(source: SourceId, keys: string[]): Promise<{ archived: number; heirs: string[] }>
+  /** From now on it is called otherwise. Nothing happens where the new name is taken. */
+  renameUnit(source: SourceId, key: string, name: { key: string; path: string }): Promise<void>
+  saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
+  saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
+  saveProgress(progress: Progress): Promise<void>
+
   saveCollection(collection: Collection): Promise<void>
   /** With all its documents. False when there is none of that name. */
   removeCollection(name: string): Promise<boolean>
   /** Documents that are gone from their collection: unlike conversations, nothing of them stays. */
   removeDocuments(keys: string[]): Promise<number>
 
-  projects(): Promise<ProjectRow[]>
-  /** The projects in which most was done, most first. */
-  busiestProjects(limit: number): Promise<ProjectRow[]>
-  projectIdentities(): Promise<ProjectIdentity[]>
   saveProjectIdentity(path: string, identity: { git_remote?: string; root_commit?: string }): Promise<void>
   /** From now on what was done in this folder, on another machine or before it moved, belongs to that project. */
   addProjectPath(path: string, project: string): Promise<void>
-  /** Merges the history in another file of this schema. */
-  importFrom(path: string, onProgress?: (done: number, total: number) => void): Promise<ImportReport>
-  /** Writes the whole history, and the databases beside it by name, into one file, and reads it back. */
-  backup(file: string, beside: Record<string, string>): Promise<BackupContent>
   setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
-  /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
-  family(refs: Ref[]): Promise<Ref[]>
   /**
    * Takes them out for good. `ownerOf` tells, for a unit of many conversations, which of them a record belongs to: the
    * records of the others are kept. Of every other unit that told one of these, no record is kept.
    */
   forget(refs: Ref[], ownerOf?: OwnerOf): Promise<number>
-  /** Which of these conversations were forgotten. */
-  forgottenAmong(source: SourceId, ids: Set<string>): Promise<Set<string>>
-  /** How many were forgotten until now. */
-  forgotten(): Promise<number>
-
-  /** How far the running or the last sync got: conversations read, of those that were found. */
-  progress(): Promise<Progress | undefined>
-  saveProgress(progress: Progress): Promise<void>
+  /** Merges the history in another file of this schema. */
+  importFrom(path: string, onProgress?: (done: number, total: number) => void): Promise<ImportReport>
+  /** Writes the whole history, and the databases beside it by name, into one file, and reads it back. */
+  backup(file: string, beside: Record<string, string>): Promise<BackupContent>
 
   /** What was found damaged since this was last asked: refs of conversations, and in words what else. */
   takeDamaged(): Promise<string[]>
@@ -128,7 +134,6 @@ export type Store = {
   check(): Promise<string[]>
   /** Brings the write-ahead log back into the file. */
   checkpoint(): Promise<void>
-  close(): void
 }
 
 export type OwnerOf = (

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto"
 import type { Db } from "../sqlite/database.ts"
-import { metaValue } from "./read.ts"
+import { metaValue } from "./read/meta.ts"
 
 /** What was forgotten must not be read again, and its name must not be told: so only a salted hash of it is kept. */
 export function isForgotten(db: Db, source: string, nativeId: string): boolean {

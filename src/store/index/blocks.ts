@@ -1,7 +1,8 @@
 import { crc32 } from "node:zlib"
 import { DexError } from "../../core/error.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
-import { termsOf } from "./tokenizer.ts"
+import { expressionOf, type Term } from "./terms.ts"
+import { tokensOf } from "./tokenizer.ts"
 
 // FTS5 keeps its words in blocks of about 4 kB (`words_data`) without a checksum: a flipped bit gives other messages, and
 // not a word of it. So every block has one beside it, and a search checks the blocks that its words stand in. The layout
@@ -82,24 +83,20 @@ function trustedOf(db: Db): Set<string> {
   return known.keys
 }
 
-/** Throws a DexError `index_damaged` where a block that holds a word of the expression is not what was written. */
-export function checkBlocks(db: Db, expression: string): void {
-  const phrases = trustedOf(db)
-  const found = [...expression.matchAll(/"([^"]*)"( \*)?/g)].map(([, phrase, star]) => ({
-    phrase: phrase!,
-    prefix: star !== undefined,
-  }))
-  const fresh = found.filter(({ phrase, prefix }) => !phrases.has(`${phrase}${prefix}`))
+/** Throws a DexError `index_damaged` where a block that holds a word of these terms is not what was written. */
+export function checkBlocks(db: Db, terms: Term[]): void {
+  const known = trustedOf(db)
+  const fresh = terms.filter((term) => !known.has(expressionOf(term)))
   if (fresh.length === 0) return
   if (areSumsRight(db)) {
     const segments = segmentsOf(db)
     for (const prefix of [false, true]) {
-      const texts = fresh.filter((one) => one.prefix === prefix).map(({ phrase }) => phrase)
-      for (const term of texts.length === 0 ? [] : termsOf(texts))
-        checkTerm(db, segments, Buffer.from(`0${term}`), prefix)
+      const texts = fresh.filter((term) => (term.prefix ?? false) === prefix).map(({ words }) => words)
+      for (const token of texts.length === 0 ? [] : tokensOf(texts))
+        checkToken(db, segments, Buffer.from(`0${token}`), prefix)
     }
   }
-  for (const { phrase, prefix } of fresh) phrases.add(`${phrase}${prefix}`)
+  for (const term of fresh) known.add(expressionOf(term))
 }
 
 /** Every block there is. */
@@ -181,7 +178,7 @@ type TermPage = Segment & {
  * begins with a later term. The list has the beginning of each page's first term, so the pages themselves tell whether it
  * named the right one.
  */
-function checkTerm(db: Db, segments: Segment[], term: Buffer, prefix: boolean): void {
+function checkToken(db: Db, segments: Segment[], term: Buffer, prefix: boolean): void {
   const rows = db.prepare(PAGES_OF_TERM).all({ segments: JSON.stringify(segments), term }) as TermPage[]
   for (const row of rows) if (!isRight(row)) throw damaged("a block of words")
   const bySegment = Map.groupBy(rows, ({ segment }) => segment)

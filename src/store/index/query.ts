@@ -2,6 +2,7 @@ import type { Kind, Role, SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
+import { type DocId, docId, rowOf } from "./doc-id.ts"
 import {
   COLUMN_VALUES,
   COLUMNS,
@@ -13,19 +14,21 @@ import {
   sourceTag,
   toolTag,
 } from "./fields.ts"
+import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, projectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
 // How the full-text index is asked.
 
-/** What is looked for: FTS5 expressions over words and phrases, every one of them quoted. */
+/** What is looked for. */
 export type IndexQuery = {
-  match: string
+  /** Any of these. */
+  match: Term[]
   /** How much a word counts by who wrote it. */
   weights: Record<Column, number>
   /** Every one of these must be there too. */
-  required?: string[]
-  excluded?: string[]
+  required?: Term[]
+  excluded?: Term[]
   sources?: SourceId[]
   projects?: string[]
   excludedProjects?: string[]
@@ -39,7 +42,7 @@ export type IndexQuery = {
   to?: number
   conversations?: Ref[]
   excludedConversations?: Ref[]
-  /** Only about so many of the newest messages. */
+  /** Only about so many of the newest messages: which those are, the index knows. */
   newest?: number
   limit: number
 }
@@ -48,7 +51,12 @@ export type IndexQuery = {
 export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
 
 /** A number of 0 is the conversation's card: its title, branch and the files it changed. Greater scores are better. */
-export type IndexHit = { doc: number; ref: Ref; number: number; at?: number; score: number }
+export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; score: number }
+
+export type Count = { total: number; total_is_at_least: boolean }
+
+/** How many messages there are, how many of the newest were looked at, and which share of them holds each term. */
+export type Sizes = { messages: number; sample: number; shares: number[] }
 
 /** A total is counted to here; beyond it is said to be a lower bound. */
 const COUNT_LIMIT = 10_000
@@ -59,8 +67,8 @@ const TEXT = `{${COLUMNS.join(" ")}}`
 export function find(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
   if (!prepared) return []
-  const { match, bounded, values } = prepared
-  checkBlocks(db, match)
+  const { match, terms, bounded, values } = prepared
+  checkBlocks(db, terms)
   if (bounded) checkMatching(db, match, values.highest)
   const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsRight(db) ? "checked" : "older"]
   const rows = db.prepare(sql).all({
@@ -80,19 +88,21 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
 /** Below this distance, reading all between the first and the last is faster than asking for each. */
 const NEAR = 100_000
 
-/** Which of these documents hold the expression. */
-export function holding(db: Db, expression: string, docs: number[]): Set<number> {
+/** Which of these documents hold the term. */
+export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
-  const match = `${TEXT} : ${expression}`
-  const [first, last] = [Math.min(...docs), Math.max(...docs)]
+  const ids = docs.map(rowOf)
+  checkBlocks(db, [term])
+  const match = `${TEXT} : ${expressionOf(term)}`
+  const [first, last] = [Math.min(...ids), Math.max(...ids)]
   const rows =
     last - first <= NEAR
       ? db.prepare(HOLDING_BETWEEN).pluck().all({ match, first, last })
       : db
           .prepare(HOLDING_EACH)
           .pluck()
-          .all({ match, docs: JSON.stringify(docs) })
-  return new Set(rows as number[])
+          .all({ match, docs: JSON.stringify(ids) })
+  return new Set((rows as number[]).map(docId))
 }
 
 const HOLDING_BETWEEN =
@@ -100,11 +110,11 @@ const HOLDING_BETWEEN =
 const HOLDING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
-export function count(db: Db, query: IndexFilter): { total: number; total_is_at_least: boolean } {
+export function count(db: Db, query: IndexFilter): Count {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
-  const { match, bounded, values } = prepared
-  checkBlocks(db, match)
+  const { match, terms, bounded, values } = prepared
+  checkBlocks(db, terms)
   if (bounded) checkMatching(db, match, values.highest)
   const most = COUNT_LIMIT + 1
   const found = (
@@ -120,12 +130,14 @@ export function count(db: Db, query: IndexFilter): { total: number; total_is_at_
 
 /** Undefined when a filter can match nothing. */
 function prepare(db: Db, query: IndexFilter) {
-  const match = matchExpression(db, query)
+  const clauses = clausesOf(db, query)
   const bounds = boundsOf(db, query)
-  if (match === undefined || bounds.conversations === NONE) return undefined
+  if (!clauses || query.match.length === 0 || bounds.conversations === NONE) return undefined
+  const must = [{ column: TEXT, terms: query.match }, ...clauses.must]
+  const terms = [...must, ...clauses.not].flatMap((clause) => clause.terms)
   const highest = query.newest === undefined ? Number.MAX_SAFE_INTEGER : oldestOfNewest(db, query.newest)
   const bounded = Object.values(bounds).some((value) => value !== null)
-  return { match, bounded, values: { ...bounds, highest } }
+  return { match: without(must, clauses.not), terms, bounded, values: { ...bounds, highest } }
 }
 
 const NONE = "[]"
@@ -183,7 +195,8 @@ const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d
 /** How many of the newest messages stand for all of them. */
 const SAMPLE = 20_000
 
-export function sizes(db: Db, expressions: string[]): { messages: number; sample: number; shares: number[] } {
+export function sizes(db: Db, terms: Term[]): Sizes {
+  checkBlocks(db, terms)
   const messages =
     (db.prepare("select (select max(id) from doc) - (select min(id) from doc) + 1").pluck().get() as number | null) ?? 0
   const sample = Math.min(messages, SAMPLE)
@@ -192,14 +205,14 @@ export function sizes(db: Db, expressions: string[]): { messages: number; sample
   return {
     messages,
     sample,
-    shares: expressions.map((match) => (held.get(match, highest) as number) / Math.max(1, sample)),
+    shares: terms.map((term) => (held.get(expressionOf(term), highest) as number) / Math.max(1, sample)),
   }
 }
 
 function toHit(row: HitRow): IndexHit {
   if (row.source === null) throw indexDamage("a row is missing")
   return {
-    doc: row.doc,
+    doc: docId(row.doc),
     ref: { source: row.source, id: row.native_id },
     number: row.number,
     score: row.score,
@@ -211,38 +224,40 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
   return refs.flatMap((ref) => conversationId(db, ref) ?? [])
 }
 
-/** Undefined when a filter can match nothing. */
-function matchExpression(db: Db, query: IndexFilter): string | undefined {
-  const clauses = clausesOf(db, query)
-  if (!clauses) return undefined
-  return without([`${TEXT} : (${query.match})`, ...clauses.must], clauses.not)
+/** Any of these terms, in what messages say or among their tags. */
+type Clause = { column: string; terms: Term[] }
+
+function without(must: Clause[], not: Clause[]): string {
+  const all = must.map(clauseText).join(" AND ")
+  return not.length > 0 ? `(${all}) NOT (${not.map(clauseText).join(" OR ")})` : all
 }
 
-function without(must: string[], not: string[]): string {
-  const all = must.join(" AND ")
-  return not.length > 0 ? `(${all}) NOT (${not.join(" OR ")})` : all
+function clauseText({ column, terms }: Clause): string {
+  return `${column} : (${anyOf(terms)})`
 }
 
-/** A filter's conditions as FTS5 expressions. Undefined when it can match nothing. */
-function clausesOf(db: Db, query: VectorFilter): { must: string[]; not: string[] } | undefined {
-  const must = (query.required ?? []).map((phrase) => `${TEXT} : ${phrase}`)
-  const tag = (names: string[]) => `tags : (${names.map((name) => `"${name}"`).join(" OR ")})`
-  if (query.sources) must.push(tag(query.sources.map(sourceTag)))
-  if (query.kinds) must.push(tag(query.kinds.map(kindTag)))
-  if (query.collections) must.push(tag(query.collections.map(collectionTag)))
-  if (query.roles) must.push(tag(query.roles.map(roleTag)))
-  if (query.tools) must.push(tag(query.tools.map(toolTag)))
-  if (query.projects) {
-    const ids = projectIds(db, query.projects)
-    if (ids.length === 0) return undefined
-    must.push(tag(ids.map(projectTag)))
-  }
-  const not = (query.excluded ?? []).map((phrase) => `${TEXT} : ${phrase}`)
-  if (query.excludedKinds) not.push(tag(query.excludedKinds.map(kindTag)))
-  if (query.excludedCollections) not.push(tag(query.excludedCollections.map(collectionTag)))
-  const hidden = projectIds(db, query.excludedProjects ?? [])
-  if (hidden.length > 0) not.push(tag(hidden.map(projectTag)))
-  return { must, not }
+/** What a filter says of words and tags. Undefined when it can match nothing. */
+function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[] } | undefined {
+  const text = (term: Term): Clause => ({ column: TEXT, terms: [term] })
+  const tagged = (tags: string[] | undefined): Clause[] =>
+    tags ? [{ column: "tags", terms: tags.map((words) => ({ words })) }] : []
+  const must = [
+    ...(query.required ?? []).map(text),
+    ...tagged(query.sources?.map(sourceTag)),
+    ...tagged(query.kinds?.map(kindTag)),
+    ...tagged(query.collections?.map(collectionTag)),
+    ...tagged(query.roles?.map(roleTag)),
+    ...tagged(query.tools?.map(toolTag)),
+    ...tagged(query.projects && projectTags(db, query.projects)),
+  ]
+  const not = [
+    ...(query.excluded ?? []).map(text),
+    ...tagged(query.excludedKinds?.map(kindTag)),
+    ...tagged(query.excludedCollections?.map(collectionTag)),
+    ...tagged(query.excludedProjects && projectTags(db, query.excludedProjects)),
+  ]
+  const isEmpty = ({ terms }: Clause) => terms.length === 0
+  return must.some(isEmpty) ? undefined : { must, not: not.filter((clause) => !isEmpty(clause)) }
 }
 
 /** Undefined when the filter can match nothing. */
@@ -253,11 +268,11 @@ export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | un
   const { must, not } = clauses
   return {
     ...(must.length > 0 && { match: without(must, not) }),
-    ...(must.length === 0 && not.length > 0 && { not: not.join(" OR ") }),
+    ...(must.length === 0 && not.length > 0 && { not: not.map(clauseText).join(" OR ") }),
     values,
   }
 }
 
-function projectIds(db: Db, paths: string[]): number[] {
-  return paths.flatMap((path) => projectId(db, path) ?? [])
+function projectTags(db: Db, paths: string[]): string[] {
+  return paths.flatMap((path) => projectId(db, path) ?? []).map(projectTag)
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import { isDexError, messageOf } from "../../core/error.ts"
 import type { Ref } from "../../core/ref.ts"
-import type { Change, ConversationRow, Store, StoredMessage } from "../history/store.ts"
+import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../history/store.ts"
 import {
   copyTo,
   type Db,
@@ -17,9 +17,11 @@ import {
 import { codeOf } from "../sqlite/engine.ts"
 import { olderIndex } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
-import { BLOCK_SCHEMA, badBlocks, checkBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
+import { BLOCK_SCHEMA, badBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
+import type { DocId } from "./doc-id.ts"
 import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, type Fields, fieldsOf, messageTags, tagsOf } from "./fields.ts"
 import {
+  type Count,
   count,
   find,
   holding,
@@ -27,8 +29,10 @@ import {
   type IndexHit,
   type IndexQuery,
   prepareFilter,
+  type Sizes,
   sizes,
 } from "./query.ts"
+import type { Term } from "./terms.ts"
 import { badRows, keepSizesTwice, TWIN_SCHEMA } from "./twins.ts"
 import type { VectorIndex } from "./vector-index.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
@@ -39,22 +43,22 @@ import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
  */
 export type SearchIndex = {
   /** Reads what changed in the history since last time, until it is done or the time is up. */
-  follow(store: Store, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
+  follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** True when the history has changed since the index last followed it. */
-  isBehind(store: Store): Promise<boolean>
-  find(query: IndexQuery): IndexHit[]
-  /** Which of these documents hold the expression. */
-  holding(expression: string, docs: number[]): Set<number>
+  isBehind(store: HistoryReader): Promise<boolean>
+  find(query: IndexQuery): Promise<IndexHit[]>
+  /** Which of these documents hold the term. */
+  holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
   /** How many messages match, counted to a limit. */
-  count(query: IndexFilter): { total: number; total_is_at_least: boolean }
-  /** How many messages there are, and which share of a sample of the newest holds each expression. */
-  sizes(expressions: string[]): { messages: number; sample: number; shares: number[] }
+  count(query: IndexFilter): Promise<Count>
+  /** How many messages there are, and which share of a sample of the newest holds each term. */
+  sizes(terms: Term[]): Promise<Sizes>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
-  purge(store: Store): Promise<void>
+  purge(store: HistoryReader): Promise<void>
   /** True where something was forgotten since: whoever forgot it was stopped. */
-  isPurgeDue(store: Store): Promise<boolean>
+  isPurgeDue(store: HistoryReader): Promise<boolean>
   check(): string[]
   checkpoint(): void
   close(): void
@@ -101,7 +105,7 @@ const OLDER_MIGRATIONS = MIGRATIONS.slice(0, 2)
 export function openIndex(path: string): SearchIndex {
   if (!existsSync(path)) adoptOlder(path)
   let db = isMarkedDamaged(path) ? undefined : openIfWhole(path)
-  const rebuilt = async (store: Store, options?: FollowOptions) => {
+  const rebuilt = async (store: HistoryReader, options?: FollowOptions) => {
     db?.close()
     db = undefined
     db = await rebuildBeside(path, store, options)
@@ -200,14 +204,8 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     }
   }
   /** Blocks of one state and checksums of another would look like damage. */
-  const asked = <T>(expressions: string[], work: (db: Db) => T) =>
-    guard((db) =>
-      inOneState(db, () => {
-        for (const expression of expressions) checkBlocks(db, expression)
-        return work(db)
-      }),
-    )
-  const isBehind = async (store: Store) => {
+  const asked = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
+  const isBehind = async (store: HistoryReader) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
     return rebuild || changes.length > 0
   }
@@ -216,10 +214,10 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw new Error("This index was opened to be asked only")
     },
     isBehind,
-    find: (query) => asked([], (db) => find(db, query)),
-    holding: (expression, docs) => asked([expression], (db) => holding(db, expression, docs)),
-    count: (query) => asked([], (db) => count(db, query)),
-    sizes: (expressions) => asked(expressions, (db) => sizes(db, expressions)),
+    find: async (query) => asked((db) => find(db, query)),
+    holding: async (term, docs) => asked((db) => holding(db, term, docs)),
+    count: async (query) => asked((db) => count(db, query)),
+    sizes: async (terms) => asked((db) => sizes(db, terms)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
@@ -241,7 +239,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       })
     },
     isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(current()),
-    check: () => asked([], check),
+    check: () => asked(check),
     checkpoint: () =>
       guard((db) => {
         sumBlocks(db)
@@ -254,7 +252,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
 /** Builds the index anew beside the one that is there, which nobody may write to meanwhile, and puts it in its place. */
 export async function rebuildIndex(
   path: string,
-  store: Store,
+  store: HistoryReader,
   options: Pick<FollowOptions, "onProgress"> = {},
 ): Promise<void> {
   try {
@@ -264,7 +262,7 @@ export async function rebuildIndex(
   }
 }
 
-async function rebuildBeside(path: string, store: Store, options: FollowOptions | undefined): Promise<Db> {
+async function rebuildBeside(path: string, store: HistoryReader, options: FollowOptions | undefined): Promise<Db> {
   const building = `${path}.building`
   removeDatabase(building)
   const db = openDatabase(building, MIGRATIONS)
@@ -279,7 +277,7 @@ async function rebuildBeside(path: string, store: Store, options: FollowOptions 
 
 async function followFeed(
   db: Db,
-  store: Store,
+  store: HistoryReader,
   options: FollowOptions = {},
 ): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
   let indexed = 0
@@ -353,7 +351,7 @@ type Loaded = {
 }
 
 /** What the history itself cannot read stays in the index as it is: one damaged conversation never keeps out the others. */
-async function loadIfReadable(db: Db, store: Store, change: Change, options: FollowOptions): Promise<Loaded[]> {
+async function loadIfReadable(db: Db, store: HistoryReader, change: Change, options: FollowOptions): Promise<Loaded[]> {
   try {
     return [await load(db, store, change, options)]
   } catch (error) {
@@ -364,7 +362,7 @@ async function loadIfReadable(db: Db, store: Store, change: Change, options: Fol
 }
 
 /** What of a changed conversation the index has not seen: only those messages are read. */
-async function load(db: Db, store: Store, change: Change, { recent }: FollowOptions): Promise<Loaded> {
+async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<Loaded> {
   const known = knownConversation(db, change.conversation)
   const row = change.ref && (await store.conversation(change.ref))
   if (!row) return { change, known, gone: [...(known?.docs.keys() ?? [])], fresh: [], versions: new Map() }

@@ -1,3 +1,4 @@
+import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { looking } from "./tokenizer.ts"
 
 /** About 300 characters of ordinary text. */
@@ -19,17 +20,20 @@ export type Look = {
  * Looks at texts as the index does. The index holds no text, so its own tokenizer looks at just these texts again, in
  * memory: what is marked is exactly what matched, stems included.
  */
-export function lookAt(texts: string[], match: string, words: string[]): Look[] {
+export function lookAt(texts: string[], terms: Term[], words: string[]): Look[] {
   return looking((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     for (const [i, text] of texts.entries()) insert.run(i + 1, windowOf(withoutMarks(text), words))
     const cut = db.prepare(
       "select rowid, snippet(look, 0, @mark, @mark, '…', @words) as snippet from look where look match @match",
     )
-    const found = cut.all({ mark: MARK, words: SNIPPET_WORDS, match }) as { rowid: number; snippet: string }[]
+    const found = cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(terms) }) as {
+      rowid: number
+      snippet: string
+    }[]
     const byRow = new Map(found.map((row) => [row.rowid, row.snippet]))
     const having = db.prepare("select rowid from look where look match ?").pluck()
-    const rowsOf = words.map((word) => new Set(having.all(`"${word}"`) as number[]))
+    const rowsOf = words.map((word) => new Set(having.all(expressionOf({ words: word })) as number[]))
     return texts.map((text, i) => ({
       snippet: tidy(byRow.get(i + 1) ?? windowOf(withoutMarks(text), words).slice(0, 300)),
       holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),

@@ -1,6 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import { type Db, inOneState, inTransaction } from "../sqlite/database.ts"
+import { type DocId, docId, rowOf } from "./doc-id.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
 import { checkDocs } from "./twins.ts"
 import {
@@ -44,7 +45,7 @@ export type VectorIndex = {
 }
 
 /** A message as it was when it was looked up; a number of 0 is the conversation's card. */
-export type Unembedded = { doc: number; conversation: number; version: number; ref: Ref; number: number }
+export type Unembedded = { doc: DocId; conversation: number; version: number; ref: Ref; number: number }
 
 export type VectorFilter = Omit<IndexFilter, "match" | "newest">
 
@@ -109,18 +110,18 @@ function drop(db: Db, keep: string | undefined): void {
   })
 }
 
-type DocRow = { doc: number; conversation: number; version: number; source: SourceId; id: string; number: number }
+type DocRow = { conversation: number; version: number; source: SourceId; native_id: string; number: number }
 
 function missing(db: Db, embedder: string, limit: number, after: Unembedded | undefined): Unembedded[] {
   const row = db.prepare(
-    `select d.id as doc, d.conversation_id as conversation, d.version, c.source, c.native_id as id, d.number
+    `select d.conversation_id as conversation, d.version, c.source, c.native_id, d.number
      from doc d join conversation c on c.id = d.conversation_id where d.id = ?`,
   )
-  return missingVectors(db, embedder, limit, after?.doc).flatMap((doc) => {
-    const found = row.get(doc) as DocRow | undefined // gone since, by another process
+  return missingVectors(db, embedder, limit, after && rowOf(after.doc)).flatMap((id) => {
+    const found = row.get(id) as DocRow | undefined // gone since, by another process
     if (!found) return []
-    const { source, id, ...rest } = found
-    return [{ ...rest, ref: { source, id } }]
+    const { source, native_id, ...rest } = found
+    return [{ ...rest, doc: docId(id), ref: { source, id: native_id } }]
   })
 }
 
@@ -131,12 +132,13 @@ function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Fl
     .pluck()
   return inTransaction(db, () => {
     const there = rows.filter(
-      ({ message: { doc, conversation, number, version } }) => same.get(doc, conversation, number, version) === 1,
+      ({ message: { doc, conversation, number, version } }) =>
+        same.get(rowOf(doc), conversation, number, version) === 1,
     )
     const { saved } = saveVectors(
       db,
       embedder,
-      there.map(({ message, vector }) => ({ doc: message.doc, ...(vector && { vector }) })),
+      there.map(({ message, vector }) => ({ doc: rowOf(message.doc), ...(vector && { vector }) })),
     )
     return { saved, gone: rows.length - saved }
   })
@@ -208,11 +210,11 @@ function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
     const named = row.get(doc) as (Ref & { number: number; at: number | null }) | undefined
     if (!named) return []
     const { source, id, number, at } = named
-    return [{ doc, ref: { source, id }, number, score, ...(at !== null && { at }) }]
+    return [{ doc: docId(doc), ref: { source, id }, number, score, ...(at !== null && { at }) }]
   })
   checkDocs(
     db,
-    hits.map(({ doc }) => doc),
+    hits.map(({ doc }) => rowOf(doc)),
   )
   return hits.sort(
     (a, b) => b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(a.ref.id, b.ref.id) || a.number - b.number,

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
-import type { Changes, Store, StoredMessage } from "../../store/history/store.ts"
+import type { Changes, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learn } from "./feedback.ts"
 import { type Done, usedItems } from "./implicit.ts"
@@ -16,7 +16,7 @@ const BATCH = 100
  *
  * A session is looked at where it changed, or was told something, since the last time; without news nothing is read.
  */
-export async function observeUse(store: Store, suggestions: Suggestions, now: number): Promise<number> {
+export async function observeUse(store: HistoryReader, suggestions: Suggestions, now: number): Promise<number> {
   const revision = await store.revision()
   const last = suggestions.observed()
   const [newest] = suggestions.list({ would: false, limit: 1 })
@@ -52,7 +52,7 @@ export async function observeUse(store: Store, suggestions: Suggestions, now: nu
   return used
 }
 
-async function lookAt(store: Store, suggestions: Suggestions, told: KeptSuggestion[]): Promise<number> {
+async function lookAt(store: HistoryReader, suggestions: Suggestions, told: KeptSuggestion[]): Promise<number> {
   const { source, session } = told[0]!.moment
   const ref: Ref = { source: source!, id: session! }
   const messages = (await store.conversation(ref)) ? await store.messages(ref) : []

@@ -5,7 +5,7 @@ import { isFolder } from "../../files/look-at.ts"
 import { normalRemote, repositoryIdentity } from "../../git/identity.ts"
 import { verifyBackup } from "../../store/history/backup.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
-import type { ProjectIdentity, Store } from "../../store/history/store.ts"
+import type { HistoryWriter, ProjectIdentity } from "../../store/history/store.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
@@ -13,7 +13,7 @@ import type { Dex } from "../context.ts"
 export async function run(dex: Dex, input: { file: string }) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   if (verifyBackup(file).historyId === (await store.id()))
     throw new DexError("same_history", `${input.file} is a copy of this very history: there is nothing to merge.`)
   const lock = tryLock(dex.home.lock)
@@ -51,7 +51,7 @@ function copyOf(file: string, folder: string): string {
 }
 
 /** The projects of this machine, the current one included, as they are known anywhere. */
-async function ownProjects(dex: Dex, store: Store): Promise<ProjectIdentity[]> {
+async function ownProjects(dex: Dex, store: HistoryWriter): Promise<ProjectIdentity[]> {
   const known = await store.projectIdentities()
   const here = known.some(({ path }) => path === dex.project) ? [] : [{ path: dex.project, private: false }]
   const projects: ProjectIdentity[] = []
@@ -78,7 +78,7 @@ async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): P
 
 /** What is private on either machine is private: an import must not open it. */
 async function keepPrivate(
-  store: Store,
+  store: HistoryWriter,
   theirs: ProjectIdentity[],
   places: { from: string; to: string }[],
 ): Promise<string[]> {

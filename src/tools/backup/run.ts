@@ -10,7 +10,7 @@ export async function run(dex: Dex, input: { file: string }) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
   if (!dex.hasHistory()) throw new DexError("no_history", "There is no history yet. `dex sync` reads what there is.")
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   refuseToReplace(file, await store.id())
   for (const { path } of await store.projectIdentities()) {
     if (!isFolder(path)) continue

@@ -38,7 +38,7 @@ function one(words: string[], question: string): string {
 }
 
 async function add(dex: Dex, spec: string, input: DocsInput) {
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), copyRepository })
   const name = input.name ?? origin.name
   if (!NAME.test(name))
@@ -69,7 +69,7 @@ async function add(dex: Dex, spec: string, input: DocsInput) {
 }
 
 async function remove(dex: Dex, name: string) {
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   await knownCollections(dex, [name])
   await store.removeCollection(name)
   const index = await dex.indexToWrite()

@@ -12,7 +12,7 @@ export async function syncCollections(
   dex: Dex,
   { names, fetch = false }: { names: string[]; fetch?: boolean },
 ): Promise<CollectionReport[]> {
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   const wanted = names.length === 0 ? undefined : await knownCollections(dex, names)
   const collections = (await store.collections()).filter(({ name }) => wanted?.includes(name) ?? true)
   if (collections.length === 0) return []

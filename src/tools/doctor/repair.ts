@@ -6,7 +6,7 @@ import { setAside } from "../../store/history/rot/damaged-files.ts"
 import { isOfIndex } from "../../store/history/rot/inspect.ts"
 import { type Salvage, salvage } from "../../store/history/rot/salvage.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
-import type { Store } from "../../store/history/store.ts"
+import type { HistoryWriter } from "../../store/history/store.ts"
 import { removeDatabase } from "../../store/sqlite/database.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
@@ -61,7 +61,7 @@ async function injuredBefore(dex: Dex): Promise<string[]> {
   }
 }
 
-async function injuredIn(store: Store): Promise<string[]> {
+async function injuredIn(store: HistoryWriter): Promise<string[]> {
   return (await store.inspect()).conversations.map(({ ref }) => formatRef(ref))
 }
 

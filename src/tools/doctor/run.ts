@@ -10,7 +10,7 @@ import { readText } from "../../files/read-file.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { keptDamaged } from "../../store/history/rot/damaged-files.ts"
 import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
-import type { Store } from "../../store/history/store.ts"
+import type { HistoryWriter } from "../../store/history/store.ts"
 import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
@@ -106,7 +106,7 @@ async function history(dex: Dex): Promise<Check[]> {
 
 async function stored(dex: Dex): Promise<Check[]> {
   try {
-    const store = await dex.store()
+    const store = await dex.storeToWrite()
     const problems = await store.check()
     const found = await contents(dex, store).catch((error: unknown) => {
       if (problems.length === 0) throw error
@@ -137,7 +137,7 @@ const REPAIR = "dex doctor --repair"
 const MOST_NAMED = 20
 
 /** Every row and every block is read. What is damaged is noted for the next sync, too. */
-async function contents(dex: Dex, store: Store): Promise<Check[]> {
+async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   const name = "history"
   const { conversations, messages } = await store.stats()
   const { conversations: injured, others, unsealed } = await store.inspect()

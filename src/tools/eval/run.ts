@@ -20,7 +20,7 @@ import {
 } from "../../search/measure.ts"
 import { hiddenFrom } from "../../search/scope.ts"
 import { FITTED_SETTINGS, type Fitted, fittedOf, weightsOf } from "../../search/weights.ts"
-import type { CommitRow, Store } from "../../store/history/store.ts"
+import type { CommitRow, HistoryReader } from "../../store/history/store.ts"
 import { openIndex } from "../../store/index/search-index.ts"
 import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
@@ -89,7 +89,7 @@ function overruled(dex: Dex): string[] {
 /** An index of the masked history, in a folder of its own that is gone whichever way this ends. */
 async function withMaskedIndex<T>(
   dex: Dex,
-  store: Store,
+  store: HistoryReader,
   commits: CommitRow[],
   reach: Reach,
   work: (searched: Searched) => Promise<T>,
@@ -206,7 +206,7 @@ async function tryToFit(
   }
 }
 
-async function limitsOf(dex: Dex, store: Store, reach: Reach, isUsual: boolean): Promise<string[]> {
+async function limitsOf(dex: Dex, store: HistoryReader, reach: Reach, isUsual: boolean): Promise<string[]> {
   const notes = [
     "Most subjects were written by the agent that did the work, so they share its words: what you ask in words of your own is found less often.",
   ]

@@ -7,7 +7,7 @@ import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
 import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
-import type { Store } from "../../store/history/store.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
 import { removeOtherFormats } from "../../store/sqlite/other-formats.ts"
 import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
@@ -24,7 +24,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
       "no_ref",
       "What should be forgotten? Give a ref, a row number or a project's folder: dex forget 3",
     )
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   const named: Ref[] = []
   for (const id of input.ids) named.push(...(await refsOf(dex, id)))
   const refs = await store.family(named)
@@ -58,7 +58,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   return { forgotten, count: refs.length, ...(pinned.length > 0 && { pinned }) }
 }
 
-async function projectsOf(store: Store, refs: Ref[]): Promise<string[]> {
+async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> {
   const projects = new Set<string>()
   for (const ref of refs) {
     const project = (await store.conversation(ref))?.project
@@ -98,7 +98,7 @@ function isNamed(dex: Dex, project: string, typed: string): boolean {
 }
 
 export async function setPrivate(dex: Dex, input: { project?: string; off?: boolean }) {
-  const store = await dex.store()
+  const store = await dex.storeToWrite()
   const path = input.project === undefined ? dex.project : resolve(dex.cwd, input.project)
   const isPrivate = input.off !== true
   const known = await store.projects()

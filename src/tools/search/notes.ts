@@ -2,7 +2,7 @@ import { DAY_MS } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { Query } from "../../search/query.ts"
 import type { SearchOutcome } from "../../search/search.ts"
-import type { Store } from "../../store/history/store.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
 
 const STALE_MS = 3 * DAY_MS
 
@@ -10,7 +10,7 @@ const STALE_MS = 3 * DAY_MS
 export function notesOn(
   outcome: SearchOutcome,
   query: Query,
-  progress: Awaited<ReturnType<Store["progress"]>>,
+  progress: Awaited<ReturnType<HistoryReader["progress"]>>,
   now: number,
 ): string[] {
   const { plan, scanned, hits, mode } = outcome
@@ -41,7 +41,7 @@ export function notesOn(
     notes.push(
       `Without ${query.without.join(", ")}. To search for a word with a dash before it, put it in quotation marks.`,
     )
-  const common = plan?.common.filter(({ name }) => name === "words").map(({ term }) => term.replaceAll('"', "")) ?? []
+  const common = plan?.common.filter(({ name }) => name === "words").map(({ term }) => term.words) ?? []
   if (common.length > 0) notes.push(`Very common words only order what the others find: ${common.join(", ")}.`)
   if (plan?.newest !== undefined)
     notes.push(

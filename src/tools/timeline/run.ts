@@ -6,7 +6,7 @@ import { type Fields, readFields, withFields } from "../../render/fields.ts"
 import { filled, type Span } from "../../render/fill.ts"
 import { DEFAULT_TOKENS_PER_MSG, limitOf } from "../../render/limits.ts"
 import { type Entry, linesOf, lineText } from "../../render/line.ts"
-import type { ConversationRow, Store, StoredMessage } from "../../store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveConversation, resolveSession } from "../resolve.ts"
 import { commandLine, headOf, rootsOf } from "../view.ts"
@@ -86,7 +86,11 @@ function goOn({ row, message }: Place, input: TimelineInput, sides: { before: nu
   })
 }
 
-async function messageAt(store: Store, row: ConversationRow, number: number | undefined): Promise<StoredMessage> {
+async function messageAt(
+  store: HistoryReader,
+  row: ConversationRow,
+  number: number | undefined,
+): Promise<StoredMessage> {
   const versions = await store.versions(row.ref)
   const wanted = number ?? versions.at(-1)?.number
   const [message] = wanted === undefined ? [] : await store.messages(row.ref, [wanted])
@@ -101,7 +105,7 @@ async function messageAt(store: Store, row: ConversationRow, number: number | un
 
 /** The messages of one conversation around the anchor, or around its time where it is another's. */
 async function within(
-  store: Store,
+  store: HistoryReader,
   scope: Ref,
   row: ConversationRow,
   anchor: StoredMessage,
@@ -131,7 +135,7 @@ async function within(
 
 /** The messages of all conversations of the project around the anchor's time. */
 async function acrossProject(
-  store: Store,
+  store: HistoryReader,
   row: ConversationRow,
   anchor: StoredMessage,
   { before, after }: TimelineInput,
@@ -173,7 +177,12 @@ async function acrossProject(
 }
 
 /** A number is enough within the asked conversation; elsewhere it takes a ref that is accepted everywhere. */
-async function labelled(store: Store, places: Place[], row: ConversationRow, anchor: StoredMessage): Promise<Entry[]> {
+async function labelled(
+  store: HistoryReader,
+  places: Place[],
+  row: ConversationRow,
+  anchor: StoredMessage,
+): Promise<Entry[]> {
   const names = new Map<string, string>()
   const entries: Entry[] = []
   for (const { row: inside, message } of places) {
@@ -190,7 +199,7 @@ async function labelled(store: Store, places: Place[], row: ConversationRow, anc
 
 const SHORTEST = 8
 
-async function shortName(store: Store, ref: Ref): Promise<string> {
+async function shortName(store: HistoryReader, ref: Ref): Promise<string> {
   for (let length = SHORTEST; length < ref.id.length; length += 4) {
     const prefix = ref.id.slice(0, length)
     if (/^[\w-]+$/.test(prefix) && (await store.resolve({ prefix })).length === 1) return prefix

@@ -1,7 +1,7 @@
 import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { packBlock, readBlock } from "../codec.ts"
 import { BLOCKS, HELD } from "../held.ts"
-import { metaValue } from "../read.ts"
+import { metaValue } from "../read/meta.ts"
 import { rowSum, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 

@@ -1,0 +1,158 @@
+import type { Kind, SourceId, Title } from "../../../core/conversation.ts"
+import type { Ref, RefQuery } from "../../../core/ref.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { asWritten, nameOf, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
+import type { Row } from "../rot/sums.ts"
+import type { ConversationRow, ListFilter } from "../store.ts"
+import { NOT_DAMAGED, present, spellingsAsJson } from "./rows.ts"
+
+const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
+  left join project p on p.id = c.project_id`
+
+const LISTED = `where (@source is null or c.source = @source)
+  and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path in (select value from json_each(@in_project)))
+  and (@of_source is null or (c.source = @of_source and (c.native_id = @of_id or c.parent_id = @of_id)))
+  and (@from is null or c.ended_at >= @from) and (@to is null or c.started_at <= @to)
+  and (c.kind = 'document') = (@collection is not null)
+  and (@collection is null or substr(c.native_id, 1, length(@collection) + 1) = @collection || '/')
+  and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside))) and ${NOT_DAMAGED}`
+
+/** From one name to the next in the table's index: as many steps as there are agents, however many conversations. */
+const SOURCES_IN = `with recursive next(source) as (
+    select min(source) from conversation
+    union all select (select min(source) from conversation where source > next.source) from next where next.source is not null
+  ) select source from next where source is not null`
+
+function sourcesIn(db: Db): SourceId[] {
+  return db.prepare(SOURCES_IN).pluck().all() as SourceId[]
+}
+
+/** Conversations whose id is, or begins with, what was typed. An exact id is never ambiguous. */
+export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
+  const sources = query.source === undefined ? sourcesIn(db) : [query.source]
+  const exact = db.prepare(`${ROW} where c.source = ? and c.native_id = ?`).expand()
+  const found = sources.flatMap((source) => exact.all(source, query.prefix) as Joined[])
+  if (found.length > 0) return toRows(db, found, onDamage)
+  const prefixed = db.prepare(`${ROW} where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10`).expand()
+  const begun = sources.flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`) as Joined[])
+  return toRows(db, begun, onDamage)
+}
+
+export function conversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
+  const sql = `${ROW} where c.source = ? and c.native_id = ?`
+  return toRows(db, db.prepare(sql).expand().all(ref.source, ref.id) as Joined[], onDamage)[0]
+}
+
+/** Newest first; of two that ended together the smaller id first. Without those whose row is damaged. */
+export function list(
+  db: Db,
+  filter: ListFilter,
+  onDamage: OnDamage,
+  platform = process.platform,
+): { rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> } {
+  const values = {
+    source: filter.source ?? null,
+    project: filter.project?.toLowerCase() ?? null,
+    from: filter.from ?? null,
+    to: filter.to ?? null,
+    inside: spellingsAsJson(db, filter.inside, platform),
+    in_project: spellingsAsJson(db, filter.in_project, platform),
+    of_source: filter.conversation?.source ?? null,
+    of_id: filter.conversation?.id ?? null,
+    collection: filter.collection ?? null,
+    damaged: "[]", // each row that is shown is looked at; looking at all of them would take longer than listing some
+  }
+  const counts = db
+    .prepare(
+      `select c.kind, count(*) as n from conversation c left join project p on p.id = c.project_id ${LISTED} group by c.kind`,
+    )
+    .all(values) as { kind: Kind; n: number }[]
+  const shown = (kind: Kind) => filter.kinds === undefined || filter.kinds.includes(kind)
+  const rows = db
+    .prepare(
+      `${ROW} ${LISTED} and (@kinds is null or instr(@kinds, ',' || c.kind || ',') > 0)
+       order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
+    )
+    .expand()
+    .all({
+      ...values,
+      kinds: filter.kinds ? `,${filter.kinds.join(",")},` : null,
+      limit: filter.limit,
+      offset: filter.offset,
+    }) as Joined[]
+  return {
+    rows: toRows(db, rows, onDamage),
+    total: counts.filter(({ kind }) => shown(kind)).reduce((sum, { n }) => sum + n, 0),
+    left_out: Object.fromEntries(counts.filter(({ kind }) => !shown(kind)).map(({ kind, n }) => [kind, n])),
+  }
+}
+
+export function usingModel(db: Db, model: string): Ref[] {
+  const sql = "select source, native_id as id from conversation where instr(lower(models), ?) > 0"
+  return db.prepare(sql).all(model.toLowerCase()) as Ref[]
+}
+
+/** A conversation with its project and unit, each as stored; all null where there is none. */
+type Joined = { conversation: Stored; project: Stored; unit: Stored }
+
+/** Without those of which the row is damaged, or their project's: nobody knows whether that is private. */
+function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
+  return rows.flatMap((stored) => {
+    const meet = () => onDamage(nameOf(db, stored.conversation))
+    const row = asWritten(db, "conversation", stored.conversation, meet)
+    if (!row) return []
+    // What was joined to a damaged row may be another's.
+    const joined = row === stored.conversation ? stored : { ...stored, ...relatedTo(db, row) }
+    const project = joined.project.id === null ? {} : asWritten(db, "project", joined.project, meet)
+    const unit = joined.unit.id === null ? {} : (asWritten(db, "unit", joined.unit, meet) ?? {})
+    const told = project && toRow(row, project, unit, supersededIn(db, row))
+    if (project && !told) meet()
+    return told ?? []
+  })
+}
+
+/** How many messages can still be read where none is in the agent's file any more. */
+function supersededIn(db: Db, { id, message_count }: Row): number {
+  if (message_count !== 0) return 0
+  return db.prepare("select count(*) from message where conversation_id = ?").pluck().get(id) as number
+}
+
+function relatedTo(db: Db, row: Row): Pick<Joined, "project" | "unit"> {
+  const none = { id: null, sum: null }
+  return {
+    project: (db.prepare("select * from project where id = ?").get(row.project_id) as Stored | undefined) ?? none,
+    unit: (db.prepare("select * from unit where id = ?").get(row.unit_id) as Stored | undefined) ?? none,
+  }
+}
+
+/** Undefined where a row of before there were checksums says what it cannot say. */
+function toRow(row: Row, project: Partial<Row>, unit: Partial<Row>, superseded: number): ConversationRow | undefined {
+  const cwds = parsed(row.cwds as string)
+  const models = parsed(row.models as string)
+  const usage = row.usage === null ? null : parsed(row.usage as string)
+  if (cwds === undefined || models === undefined || usage === undefined) return undefined
+  const parent = row.parent_id === null ? undefined : present({ id: row.parent_id, call_id: row.parent_call_id })
+  return present({
+    ref: { source: row.source as SourceId, id: row.native_id as string },
+    kind: row.kind,
+    title: row.title === null ? null : ({ text: row.title, from: row.title_from } as Title),
+    project: project.path ?? null,
+    private: project.private === 1,
+    cwds,
+    git_branch: row.git_branch,
+    agent_version: row.agent_version,
+    parent: parent ?? null,
+    fork_of: row.fork_of,
+    started_at: row.started_at,
+    ended_at: row.ended_at,
+    models,
+    usage,
+    message_count: row.message_count || superseded,
+    superseded: superseded > 0,
+    copied_count: row.copied_count,
+    estimated_tokens: row.estimated_tokens,
+    text_bytes: row.text_bytes,
+    path: unit.path ?? "",
+    archived: unit.state === "archived",
+  }) as ConversationRow
+}

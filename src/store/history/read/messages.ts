@@ -1,0 +1,101 @@
+import type { Effect, Message, Role } from "../../../core/conversation.ts"
+import type { Ref } from "../../../core/ref.ts"
+import type { Usage } from "../../../core/usage.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { lineOfMessage, numberOfLine, readBlock } from "../codec.ts"
+import { FLAG } from "../flags.ts"
+import { correctedRow } from "../rot/correct.ts"
+import { type OnDamage, parsed, type Stored } from "../rot/sound.ts"
+import { rowsAnywhere } from "../rot/stray-rows.ts"
+import { isSound, type Row } from "../rot/sums.ts"
+import type { MessageVersion, StoredMessage } from "../store.ts"
+import { type Owner, ownerOf, rowsOf } from "./rows.ts"
+
+/** What cannot be read is left out, and said by `onDamage`. */
+export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
+  const owner = ownerOf(db, ref)
+  if (owner === undefined) return []
+  const { id } = owner
+  const meet = () => onDamage(ref)
+  const rows = (numbers ? chosenRows(db, owner, numbers, meet) : rowsOf(db, "message", owner, meet)) as MessageRow[]
+  const byChunk = Map.groupBy(rows, (row) => row.chunk)
+  const found: { position: number; message: StoredMessage }[] = []
+  for (const [chunk, members] of byChunk) {
+    const block = db.prepare(BODY_ROW).get(id, chunk) as Stored | undefined
+    const isWhole = block !== undefined && isSound("body", block)
+    let read = isWhole ? bodiesOf(block.data as Buffer, members) : []
+    if (read.length < members.length) {
+      meet()
+      const right = bodyAnywhere(db, id, chunk, block)
+      if (right) read = bodiesOf(right.data as Buffer, members)
+    }
+    for (const [row, body] of read) found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
+  }
+  return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
+}
+
+type MessageRow = {
+  number: number
+  position: number | null
+  chunk: number
+  role: Role
+  flags: number
+  at: number | null
+}
+
+type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"]; effects?: Effect[] }
+
+const BODY_ROW = "select * from body where conversation_id = ? and chunk = ?"
+
+function bodyAnywhere(db: Db, id: number, chunk: number, block: Stored | undefined): Row | undefined {
+  const right = block && correctedRow(db, "body", block)
+  if (right?.conversation_id === id && right.chunk === chunk) return right
+  return rowsAnywhere(db, "body", id).find((row) => row.chunk === chunk)
+}
+
+const MESSAGE_ROW = "select * from message where conversation_id = ? and number = ?"
+
+function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): Row[] {
+  const get = db.prepare(MESSAGE_ROW)
+  const wanted = new Set(numbers)
+  const found = [...wanted].flatMap((number) => (get.get(owner.id, number) as Stored | undefined) ?? [])
+  if (found.length === wanted.size && found.every((row) => isSound("message", row))) return found
+  return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number as number))
+}
+
+/** Each row with its body, as far as it can be read. A few are looked up one by one; many are decoded at once. */
+function bodiesOf(data: Buffer, rows: MessageRow[]): [MessageRow, Body][] {
+  const byNumber = new Map(rows.map((row) => [row.number, row]))
+  const [first] = rows
+  const lines = first && rows.length === 1 ? [lineOfMessage(data, first.number) ?? ""] : (readBlock(data) ?? [])
+  return lines.flatMap((line) => {
+    const row = byNumber.get(numberOfLine(line))
+    const body = row && (parsed(line) as Body | undefined)
+    return body ? [[row, body] as [MessageRow, Body]] : []
+  })
+}
+
+function toMessage(row: MessageRow, body: Body): StoredMessage {
+  return {
+    number: row.number,
+    role: row.role,
+    ...(row.at !== null && { at: row.at }),
+    ...(body.model !== undefined && { model: body.model }),
+    parts: body.parts,
+    effects: body.effects ?? [],
+    ...(body.usage !== undefined && { usage: body.usage }),
+    abandoned: (row.flags & FLAG.abandoned) !== 0,
+    superseded: (row.flags & FLAG.superseded) !== 0,
+    copied: (row.flags & FLAG.copied) !== 0,
+  }
+}
+
+export function versions(db: Db, ref: Ref, onDamage: OnDamage): MessageVersion[] {
+  const owner = ownerOf(db, ref)
+  const rows = owner ? (rowsOf(db, "message", owner, () => onDamage(ref)) as VersionRow[]) : []
+  return rows
+    .map(({ number, version, flags }) => ({ number, version, copied: (flags & FLAG.copied) !== 0 }))
+    .sort((a, b) => a.number - b.number)
+}
+
+type VersionRow = { number: number; version: number; flags: number }

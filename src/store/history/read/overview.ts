@@ -1,0 +1,88 @@
+import type { Db } from "../../sqlite/database.ts"
+import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
+import type { Row } from "../rot/sums.ts"
+import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts"
+import { NOT_DAMAGED, present, type Raw } from "./rows.ts"
+
+// What there is in all: projects, collections, counts.
+
+export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
+  return toProjects(db, db.prepare("select * from project order by path").all() as Stored[], onDamage)
+}
+
+export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): ProjectRow[] {
+  const rows = db
+    .prepare(
+      `select p.* from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document')
+       where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
+    )
+    .all({ limit, damaged: damagedIds(db, onDamage) }) as Stored[]
+  return toProjects(db, rows, onDamage)
+}
+
+/** One that is damaged is left out; its conversations are then known to nobody. */
+function toProjects(db: Db, rows: Stored[], onDamage: OnDamage): ProjectRow[] {
+  return wholeProjects(db, rows, onDamage).map((row) => ({ path: row.path as string, private: row.private === 1 }))
+}
+
+function wholeProjects(db: Db, rows: Stored[], onDamage: OnDamage): Row[] {
+  return rows
+    .map((stored) => asWritten(db, "project", stored, () => onDamage("the list of projects")))
+    .filter((row) => row !== undefined)
+}
+
+export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[] {
+  const rows = db.prepare("select * from project order by path").all() as Stored[]
+  return wholeProjects(db, rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
+    ...(present({ path, git_remote, root_commit } as Raw) as Omit<ProjectIdentity, "private">),
+    private: hidden === 1,
+  }))
+}
+
+export function collections(db: Db, onDamage: OnDamage): Collection[] {
+  const rows = db.prepare("select * from collection order by name").all() as Stored[]
+  return rows.flatMap((stored) => {
+    const row = asWritten(db, "collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
+    if (!row) return []
+    const { sum: _, problems, ...rest } = row
+    return [{ ...present(rest), problems: parsed(problems as string) ?? [] } as Collection]
+  })
+}
+
+export function documentsIn(db: Db, name: string, onDamage: OnDamage) {
+  return db
+    .prepare(
+      `select count(*) as documents, ifnull(sum(message_count), 0) as sections, ifnull(sum(estimated_tokens), 0) as estimated_tokens
+       from conversation c where source = 'docs' and native_id >= @name || '/' and native_id < @name || '0' and ${NOT_DAMAGED}`,
+    )
+    .get({ name, damaged: damagedIds(db, onDamage) }) as {
+    documents: number
+    sections: number
+    estimated_tokens: number
+  }
+}
+
+export function stats(db: Db, onDamage: OnDamage): Stats {
+  const damaged = damagedIds(db, onDamage)
+  const total = db
+    .prepare(
+      `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
+         ifnull(sum(text_bytes), 0) as text_bytes, min(started_at) as earliest, max(ended_at) as latest
+       from conversation c where kind <> 'document' and ${NOT_DAMAGED}`,
+    )
+    .get({ damaged }) as Raw
+  const counts = (column: "source" | "kind") =>
+    Object.fromEntries(
+      db
+        .prepare(
+          `select ${column}, count(*) from conversation c where kind <> 'document' and ${NOT_DAMAGED} group by ${column} order by count(*) desc`,
+        )
+        .raw()
+        .all({ damaged }) as [string, number][],
+    )
+  return {
+    ...(present(total) as Omit<Stats, "sources" | "kinds">),
+    sources: counts("source"),
+    kinds: counts("kind"),
+  }
+}

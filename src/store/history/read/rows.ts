@@ -1,0 +1,40 @@
+import type { Ref } from "../../../core/ref.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { type Held, readHeld } from "../held.ts"
+import { asWritten, type Stored } from "../rot/sound.ts"
+import { rowsAnywhere } from "../rot/stray-rows.ts"
+import { isSound, type Row } from "../rot/sums.ts"
+import { tableSql } from "../rot/table-sql.ts"
+import { spellingsOf } from "../spellings.ts"
+
+// What reading any table takes: damage is noticed, and nothing damaged is shown.
+
+export type Raw = Record<string, string | number | null>
+
+export const NOT_DAMAGED = "(@damaged = '[]' or c.id not in (select value from json_each(@damaged)))"
+
+export type Owner = { id: number; held: string | null }
+
+export function ownerOf(db: Db, ref: Ref): Owner | undefined {
+  const sql = "select id, held from conversation where source = ? and native_id = ?"
+  return db.prepare(sql).get(ref.source, ref.id) as Owner | undefined
+}
+
+/** The rows of a conversation as they were written, without those that are damaged beyond that. */
+export function rowsOf(db: Db, table: Exclude<keyof Held, "body">, { id, held }: Owner, onDamage: () => void): Row[] {
+  const stored = db.prepare(tableSql(table).allOf).all(id) as Stored[]
+  const isComplete = held === null || readHeld(held)[table] === stored.length
+  if (isComplete && stored.every((row) => row.conversation_id === id && isSound(table, row))) return stored
+  onDamage()
+  const right = stored.map((row) => asWritten(db, table, row, onDamage)).filter((row) => row?.conversation_id === id)
+  return isComplete && right.length === stored.length ? (right as Row[]) : rowsAnywhere(db, table, id)
+}
+
+export function spellingsAsJson(db: Db, project: string | undefined, platform: NodeJS.Platform): string | null {
+  return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))
+}
+
+/** The object without its nulls: in our own data a thing that is not known is not there. */
+export function present(row: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
+}

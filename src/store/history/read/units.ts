@@ -1,0 +1,142 @@
+import { createCounts } from "../../../core/by-name.ts"
+import type { SourceId } from "../../../core/conversation.ts"
+import { DexError, isDexError } from "../../../core/error.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { readBlock } from "../codec.ts"
+import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
+import { rowsAnywhere } from "../rot/stray-rows.ts"
+import { isSound, type Row } from "../rot/sums.ts"
+import { tableSql } from "../rot/table-sql.ts"
+import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
+import { metaJson } from "./meta.ts"
+import { NOT_DAMAGED, present, type Raw } from "./rows.ts"
+
+// What was read before, and how far.
+
+export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
+  const rows = db
+    .prepare("select key, path, stamp, connector_version, redaction_version, state from unit where source = ?")
+    .raw()
+    .all(source)
+  const marks = new Map<string, UnitMark>()
+  for (const [key, path, stamp, connector_version, redaction_version, state] of rows as [
+    string,
+    string,
+    string,
+    number,
+    number,
+    UnitMark["state"],
+  ][]) {
+    marks.set(key, { path, stamp, connector_version, redaction_version, state })
+  }
+  return marks
+}
+
+export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | undefined {
+  const stored = db.prepare("select * from unit where source = ? and key = ?").get(source, key) as Stored | undefined
+  if (!stored) return undefined
+  const { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld } =
+    // Where the row itself is damaged, nothing it says of how far it was read can be relied on.
+    asWritten(db, "unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
+  const mark = { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state }
+  return { key, ...(mark as Omit<KnownUnit, "key" | "raw_withheld">), raw_withheld: raw_withheld === 1 }
+}
+
+export function knownContainers(db: Db, source: SourceId): Map<string, string> {
+  const rows = db.prepare("select path, stamp from container where source = ?").all(source) as {
+    path: string
+    stamp: string
+  }[]
+  return new Map(rows.map((row) => [row.path, row.stamp]))
+}
+
+export function rawLines(
+  db: Db,
+  source: SourceId,
+  unitKey: string,
+  kind: "live" | "left",
+  onlyWhole: boolean,
+): string[] {
+  const unit = db.prepare("select id, blocks from unit where source = ? and key = ?").get(source, unitKey) as
+    | { id: number; blocks: number | null }
+    | undefined
+  if (!unit) return []
+  const blocks = rawBlocks(db, unit, kind === "live" ? 0 : 1)
+  return blocks.flatMap((block) => {
+    const lines = block && readBlock(block.data as Buffer)
+    if (!lines && !onlyWhole) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
+    return lines ?? []
+  })
+}
+
+/** The blocks in order; undefined in place of what is damaged beyond a single bit, or missing. */
+function rawBlocks(db: Db, { id, blocks }: { id: number; blocks: number | null }, kind: number): (Row | undefined)[] {
+  const stored = db.prepare("select * from raw where unit_id = ? and kind = ? order by seq").all(id, kind) as Stored[]
+  const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
+  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isSound("raw", row))) return stored
+  const all = rowsAnywhere(db, "raw", id)
+  const own = all.filter((row) => row.kind === kind).sort((a, b) => (a.seq as number) - (b.seq as number))
+  return all.length < (blocks ?? stored.length) ? [...own, undefined] : own
+}
+
+export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
+  try {
+    for (const kind of ["live", "left"] as const) rawLines(db, source, unitKey, kind, false)
+    return true
+  } catch (error) {
+    if (isDexError(error) && error.code === "damaged") return false
+    throw error
+  }
+}
+
+const UNREADABLE = "unreadable:"
+
+export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
+  return metaJson<UnreadableFile[]>(db, `${UNREADABLE}${source}`) ?? []
+}
+
+/** Those of which a file was read, or could not be. */
+function unitSources(db: Db): SourceId[] {
+  const sql = `select distinct source from unit where source <> 'docs'
+    union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`
+  return db.prepare(sql).pluck().all({ prefix: UNREADABLE }) as SourceId[]
+}
+
+export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
+  const damaged = damagedIds(db, onDamage)
+  return unitSources(db).flatMap((source) => {
+    const stored = db.prepare("select * from unit where source = ?").all(source) as Stored[]
+    const units = stored
+      .map((row) => asWritten(db, "unit", row, () => onDamage(`the record of ${source} files`)))
+      .filter((row) => row !== undefined)
+    const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
+    if (stored.length === 0 && unreadableFiles.length === 0) return []
+    const held = db
+      .prepare(
+        `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(ended_at) as last_at
+         from conversation c where source = @source and ${NOT_DAMAGED}`,
+      )
+      .get({ source, damaged }) as Raw
+    const skipped = createCounts()
+    const unknown = createCounts()
+    const redactions = createCounts()
+    const counts = (text: unknown) => Object.entries((parsed(text as string) ?? {}) as Record<string, number>)
+    for (const unit of units) {
+      for (const { reason } of (parsed(unit.skipped as string) ?? []) as { reason: string }[]) skipped.add(reason)
+      for (const [type, n] of counts(unit.unknown)) unknown.add(type, n)
+      for (const [rule, n] of counts(unit.redactions)) redactions.add(rule, n)
+    }
+    return [
+      {
+        source,
+        units: stored.length,
+        archived: units.filter((unit) => unit.state === "archived").length,
+        ...(present(held) as { conversations: number; messages: number }),
+        skipped: skipped.all(),
+        unknown: unknown.all(),
+        redactions: redactions.all(),
+        unreadable: unreadableFiles,
+      },
+    ]
+  })
+}

@@ -1,0 +1,195 @@
+import { foldPath, isFolding } from "../../../core/path-key.ts"
+import type { Ref } from "../../../core/ref.ts"
+import type { Db } from "../../sqlite/database.ts"
+import { FLAG } from "../flags.ts"
+import { readHeld } from "../held.ts"
+import { asWritten, damagedIds, type OnDamage, type Stored } from "../rot/sound.ts"
+import type { Row, Value } from "../rot/sums.ts"
+import { sound } from "../rot/table-sql.ts"
+import type { CommandRow, CommitRow, MadeRow, Work } from "../store.ts"
+import { messages } from "./messages.ts"
+import { NOT_DAMAGED, type Owner, ownerOf, present, rowsOf, spellingsAsJson } from "./rows.ts"
+
+// What was done in conversations: files, commands, commits.
+
+const SOUND_MADE = sound("t", "made")
+const SOUND_TOUCH = sound("t", "touch")
+const SOUND_MESSAGE = sound("m", "message")
+
+const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
+  left join project p on p.id = f.project_id`
+
+export function touching(db: Db, file: string, platform = process.platform): Ref[] {
+  if (isFolding(platform)) return touchingInAnySpelling(db, file, platform)
+  return db
+    .prepare(
+      `${TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
+    )
+    .all({ file: file.replaceAll("\\", "/") }) as Ref[]
+}
+
+function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform): Ref[] {
+  const wanted = foldPath(platform === "win32" ? file : file.replaceAll("\\", "/"), platform)
+  const all = db.prepare(
+    "select f.id, f.path, p.path || '/' || f.path as whole from file f left join project p on p.id = f.project_id",
+  )
+  const found: number[] = []
+  for (const { id, path, whole } of all.iterate() as Iterable<{ id: number; path: string; whole: string | null }>)
+    if (foldPath(whole ?? path, platform).includes(wanted)) found.push(id)
+  return db.prepare(`${TOUCHING} where f.id in (select value from json_each(?))`).all(JSON.stringify(found)) as Ref[]
+}
+
+/** The files it edited first, then the others, each by its first mention. */
+export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
+  const owner = ownerOf(db, ref)
+  if (!owner) return []
+  const meet = () => onDamage(ref)
+  const file = db.prepare("select * from file where id = ?")
+  const paths = new Map<Value, string | undefined>()
+  const pathOf = (id: Value) => {
+    if (!paths.has(id)) {
+      const stored = file.get(id) as Stored | undefined
+      paths.set(id, stored && (asWritten(db, "file", stored, meet)?.path as string | undefined))
+    }
+    return paths.get(id)
+  }
+  const files = new Map<string, boolean>()
+  const touches = rowsOf(db, "touch", owner, meet).sort((a, b) => (a.number as number) - (b.number as number))
+  for (const { file_id, action } of touches) {
+    const path = pathOf(file_id!)
+    if (path !== undefined) files.set(path, action === "edited" || files.get(path) === true)
+  }
+  const named = [...files]
+  return [...named.filter(([, edited]) => edited), ...named.filter(([, edited]) => !edited)].map(([path]) => path)
+}
+
+export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
+  return db
+    .prepare(
+      `select f.path from touch t join file f on f.id = t.file_id join conversation c on c.id = t.conversation_id
+       where c.source = ? and c.native_id = ? and t.action = 'edited' group by f.id order by count(*) desc, f.path limit ?`,
+    )
+    .pluck()
+    .all(ref.source, ref.id, limit) as string[]
+}
+
+export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
+  const numbers = db
+    .prepare(
+      `select distinct m.number from command m join conversation c on c.id = m.conversation_id
+       where c.source = ? and c.native_id = ? order by m.number`,
+    )
+    .pluck()
+    .all(ref.source, ref.id) as number[]
+  return messages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
+    effects.flatMap((effect) => {
+      if (effect.type !== "command") return []
+      const { command, exit_status, failed, error } = effect
+      return [
+        {
+          number,
+          command,
+          ...(exit_status !== undefined && { exit_status }),
+          ...(failed !== undefined && { failed }),
+          ...(error !== undefined && { error }),
+        },
+      ]
+    }),
+  )
+}
+
+export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
+  const owner = ownerOf(db, ref)
+  const rows = owner ? rowsOf(db, "made", owner, () => onDamage(ref)) : []
+  return rows
+    .sort((a, b) => (a.number as number) - (b.number as number))
+    .map(({ number, kind, name, subject, branch }) => present({ number, kind, name, subject, branch }) as MadeRow)
+}
+
+export function commits(
+  db: Db,
+  { limit, inside }: { limit: number; inside?: string },
+  onDamage: OnDamage,
+  platform = process.platform,
+): CommitRow[] {
+  const rows = db
+    .prepare(
+      `select c.source, c.native_id as id, t.number, t.name as hash, t.subject, m.at
+       from made t join message m on m.conversation_id = t.conversation_id and m.number = t.number and not m.flags & @uncounted
+       join conversation c on c.id = t.conversation_id left join project p on p.id = c.project_id
+       where t.kind = 'commit' and t.subject is not null and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside)))
+         and ${SOUND_MADE} and ${NOT_DAMAGED}
+       order by m.at desc nulls last, c.native_id, t.number, t.name limit @limit`,
+    )
+    .all({
+      limit,
+      inside: spellingsAsJson(db, inside, platform),
+      uncounted: FLAG.superseded | FLAG.copied,
+      damaged: damagedIds(db, onDamage),
+    }) as (Ref & {
+    number: number
+    hash: string
+    subject: string
+    at: number | null
+  })[]
+  return rows.map(({ source, id, number, hash, subject, at }) => ({
+    ref: { source, id, number },
+    hash,
+    subject,
+    ...(at !== null && { at }),
+  }))
+}
+
+const COUNTED = `left join message m on m.conversation_id = t.conversation_id and m.number = t.number
+  where t.conversation_id = @id`
+
+export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
+  // What claims to be neither read nor mentioned is looked at: no single bit makes one of those of an edit.
+  const edits = db.prepare(
+    `with row as materialized (select t.added, t.removed, t.file_id, m.flags, ${SOUND_TOUCH} and m.number is not null and ${SOUND_MESSAGE} as sound
+       from touch t ${COUNTED} and t.action not in ('read', 'mentioned'))
+     select ifnull(sum(added), 0) as lines_added, ifnull(sum(removed), 0) as lines_removed, count(distinct file_id) as files,
+       (select count(*) from row where not sound) as damaged, (select count(*) from touch where conversation_id = @id) as touches
+     from row where not flags & @uncounted`,
+  )
+  const commits = db.prepare(
+    `with row as materialized (select t.name, t.kind, m.flags, ${SOUND_MADE} and m.number is not null and ${SOUND_MESSAGE} as sound from made t ${COUNTED})
+     select count(distinct name) as commits, (select count(*) from row where not sound) as damaged, (select count(*) from row) as rows
+     from row where kind = 'commit' and not flags & @uncounted`,
+  )
+  return refs.map((ref) => {
+    const owner = ownerOf(db, ref)
+    if (!owner) return { lines_added: 0, lines_removed: 0, files: 0, commits: 0 }
+    const values = { id: owner.id, uncounted: UNCOUNTED }
+    const { damaged, touches, ...edited } = edits.get(values) as Edited
+    const made = commits.get(values) as { commits: number; damaged: number; rows: number }
+    const held = owner.held === null ? { touch: touches, made: made.rows } : readHeld(owner.held)
+    const isWhole = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
+    return isWhole ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
+  })
+}
+
+type Edited = Omit<Work, "commits"> & { damaged: number; touches: number }
+
+const UNCOUNTED = FLAG.superseded | FLAG.copied
+
+/** The same, from rows that were looked at one by one. */
+function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
+  onDamage()
+  const counted = new Set(
+    rowsOf(db, "message", owner, onDamage)
+      .filter(({ flags }) => ((flags as number) & UNCOUNTED) === 0)
+      .map(({ number }) => number),
+  )
+  const isCounted = ({ number }: Row) => counted.has(number!)
+  const edited = rowsOf(db, "touch", owner, onDamage).filter((row) => row.action === "edited" && isCounted(row))
+  const made = rowsOf(db, "made", owner, onDamage).filter((row) => row.kind === "commit" && isCounted(row))
+  const sum = (name: "added" | "removed") =>
+    edited.reduce((total, row) => total + ((row[name] as number | null) ?? 0), 0)
+  return {
+    lines_added: sum("added"),
+    lines_removed: sum("removed"),
+    files: new Set(edited.map(({ file_id }) => file_id)).size,
+    commits: new Set(made.map(({ name }) => name)).size,
+  }
+}
