@@ -2,7 +2,6 @@ import { closeSync, readSync } from "node:fs"
 import { agents } from "../agents/index.ts"
 import type { Moment } from "../core/suggestion.ts"
 import { openFile } from "../files/read-file.ts"
-import { workedIn } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Session } from "../suggest/session.ts"
 
@@ -23,7 +22,8 @@ export function sessionOf(
   const prompt = moment.prompt ?? ""
   const root = moment.source && moment.session ? [{ source: moment.source, root: moment.session }] : []
   return {
-    files: workedIn(knowledge, moment.project, root)
+    files: knowledge.files
+      .workedIn(moment.project, root)
       .sort((a, b) => a.at - b.at)
       .map(({ path }) => path),
     prompt,

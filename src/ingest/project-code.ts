@@ -5,20 +5,8 @@ import type { CodeParser } from "../code/parse.ts"
 import { importTarget, type ProjectPaths } from "../code/resolve.ts"
 import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
-import {
-  type CodeFile,
-  codeStamps,
-  hasCodeFile,
-  hasCodeFolder,
-  linkedBy,
-  relinkImports,
-  removeCode,
-  restampCode,
-  saveCode,
-  saveLinkedBy,
-} from "../store/knowledge/code.ts"
-import { useRedaction } from "../store/knowledge/redaction.ts"
-import type { Knowledge } from "../store/knowledge/rows.ts"
+import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { openCodeReader, sortOf } from "./code-reader.ts"
 import { listCodeFiles } from "./project-files.ts"
 import { isSameStamp, type ReadCode, type ReadOrder, smallFile, stampOf } from "./read-code.ts"
@@ -50,9 +38,9 @@ export async function syncProjectCode(
   { knowledge, project }: { knowledge: Knowledge; project: string },
   options: CodeSyncOptions = {},
 ): Promise<CodeSync> {
-  useRedaction(knowledge, REDACTION_VERSION)
+  knowledge.projects.useRedaction(REDACTION_VERSION)
   const { paths, not_listed } = await listCodeFiles(project, options)
-  const known = codeStamps(knowledge, project)
+  const known = knowledge.code.codeStamps(project)
   const names = paths.map(redactName)
   const here = projectPaths(project, names)
   const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
@@ -78,10 +66,10 @@ export async function syncProjectCode(
   }
   const now = new Set(names)
   const gone = [...known.keys()].filter((path) => !now.has(path))
-  removeCode(knowledge, project, gone)
+  knowledge.code.removeCode(project, gone)
   result.removed = gone.length
   if (known.size > 0) relinkWhereDue(knowledge, project, here)
-  else if (paths.length > 0) saveLinkedBy(knowledge, project, here.modules)
+  else if (paths.length > 0) knowledge.code.saveLinkedBy(project, here.modules)
   return result
 }
 
@@ -100,13 +88,13 @@ export async function updateCodeFile(
   if (path === "" || path.startsWith("../") || isAbsolute(path)) return "same"
   if (posix.basename(path) === "go.mod") relinkWhereDue(knowledge, project, storedProject(knowledge, project))
   if (languageOf(path) === undefined) return "same"
-  useRedaction(knowledge, REDACTION_VERSION)
+  knowledge.projects.useRedaction(REDACTION_VERSION)
   const name = redactName(path)
-  const known = codeStamps(knowledge, project, name).get(name)
+  const known = knowledge.code.codeStamps(project, name).get(name)
   const stamp = stampOf(project, path)
   if (!stamp) {
     if (!known) return "same"
-    removeCode(knowledge, project, [name])
+    knowledge.code.removeCode(project, [name])
     relinkWhereDue(knowledge, project, storedProject(knowledge, project))
     return "removed"
   }
@@ -115,7 +103,7 @@ export async function updateCodeFile(
   try {
     const [read] = await reader.read([{ path, ...(known && { known }) }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
-    if (linkedBy(knowledge, project) === undefined)
+    if (knowledge.code.linkedBy(project) === undefined)
       relinkWhereDue(knowledge, project, storedProject(knowledge, project))
     return read!.type === "same" ? "same" : read!.file.skipped === undefined ? "read" : "skipped"
   } finally {
@@ -123,7 +111,7 @@ export async function updateCodeFile(
   }
 }
 
-function changedFiles(project: string, paths: string[], known: ReturnType<typeof codeStamps>) {
+function changedFiles(project: string, paths: string[], known: Map<string, CodeStamp>) {
   const batches: ReadOrder[][] = []
   let bytes = 0
   let room = 0
@@ -158,9 +146,9 @@ function count(result: CodeSync, read: ReadCode[]): void {
 }
 
 function store(knowledge: Knowledge, project: string, read: ReadCode[], here: ProjectPaths): void {
-  for (const one of read) if (one.type === "same") restampCode(knowledge, project, one.path, one.stamp)
+  for (const one of read) if (one.type === "same") knowledge.code.restampCode(project, one.path, one.stamp)
   const files = read.flatMap((one) => (one.type === "read" ? linked(one.file, here) : []))
-  saveCode(knowledge, project, files)
+  knowledge.code.saveCode(project, files)
 }
 
 function linked(file: CodeFile, here: ProjectPaths): CodeFile {
@@ -173,8 +161,8 @@ function linked(file: CodeFile, here: ProjectPaths): CodeFile {
 
 /** Also what a reading that was stopped has left to do. */
 function relinkWhereDue(knowledge: Knowledge, project: string, here: WholeProject): void {
-  if (linkedBy(knowledge, project) === here.modules) return
-  relinkImports(knowledge, project, here.modules, (importer, language, wanted) =>
+  if (knowledge.code.linkedBy(project) === here.modules) return
+  knowledge.code.relinkImports(project, here.modules, (importer, language, wanted) =>
     importTarget(importer, language as LanguageId, wanted, here),
   )
 }
@@ -198,14 +186,14 @@ function projectPaths(project: string, paths: string[]): WholeProject {
 }
 
 function storedProject(knowledge: Knowledge, project: string): WholeProject {
-  return projectPaths(project, [...codeStamps(knowledge, project).keys()])
+  return projectPaths(project, [...knowledge.code.codeStamps(project).keys()])
 }
 
 /** For one file: nothing is looked up that it does not ask for. */
 function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   return {
-    hasFile: (path) => hasCodeFile(knowledge, project, path),
-    hasFolder: (folder) => hasCodeFolder(knowledge, project, folder),
+    hasFile: (path) => knowledge.code.hasCodeFile(project, path),
+    hasFolder: (folder) => knowledge.code.hasCodeFolder(project, folder),
     goModule: goModuleOf(goModules(project)),
   }
 }

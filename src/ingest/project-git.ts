@@ -3,9 +3,8 @@ import { COMMIT_LIMITS, type Commit, type CommitLimits, onlyNewest, readCommits 
 import { redactName } from "../redact/name.ts"
 import { redactText } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
-import { type CommitWrite, forgetProjectGit, gitProject, saveCommits } from "../store/knowledge/git.ts"
+import type { CommitWrite } from "../store/knowledge/git.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { useRedaction } from "../store/knowledge/redaction.ts"
 
 export type GitReport = {
   /** New since last time. */
@@ -19,16 +18,16 @@ export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; li
 
 /** Brings what git tells of a project up to date. Throws a DexError where git cannot read it; what was known stays. */
 export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
-  useRedaction(db, REDACTION_VERSION)
-  const known = gitProject(db, project)
+  db.projects.useRedaction(REDACTION_VERSION)
+  const known = db.git.gitProject(project)
   const read = await readCommits(project, { ...options, known: known?.head, knownShallow: known?.shallow })
   if (read.head === undefined) {
-    if (known) forgetProjectGit(db, project)
+    if (known) db.git.forgetProjectGit(project)
     return { added: 0, read_anew: known !== undefined, left_out: [] }
   }
   if (read.head === known?.head && !read.replaces) return { added: 0, read_anew: false, left_out: known.left_out }
   const most = options.limits?.commits ?? COMMIT_LIMITS.commits
-  const { added } = saveCommits(db, {
+  const { added } = db.git.saveCommits({
     project,
     head: read.head,
     shallow: read.shallow ?? "",
@@ -42,7 +41,7 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
   return {
     added,
     read_anew: read.replaces && known !== undefined,
-    left_out: gitProject(db, project)?.left_out ?? [],
+    left_out: db.git.gitProject(project)?.left_out ?? [],
   }
 }
 

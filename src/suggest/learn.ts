@@ -1,25 +1,9 @@
 import { setImmediate } from "node:timers/promises"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
-import { type KeptDecision, renewReversals, saveDecisions } from "../store/knowledge/decisions.ts"
-import { saveWorked, type WorkedFile } from "../store/knowledge/files.ts"
-import { saveFixes } from "../store/knowledge/fixes.ts"
-import {
-  forgetConversations,
-  type Knowledge,
-  learnedToken,
-  nameOf,
-  notePurge,
-  refOf,
-  removeConversation,
-  renewConversation,
-  rootOf,
-  saveLearnedToken,
-  toldOfBy,
-  useLearner,
-} from "../store/knowledge/knowledge.ts"
-import { saveTestRuns, type TestRunWrite } from "../store/knowledge/test-runs.ts"
-import { inTransaction } from "../store/sqlite/database.ts"
+import type { Learned } from "../store/knowledge/conversations.ts"
+import type { WorkedFile } from "../store/knowledge/files.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { decisionsIn, mayDecide } from "./decisions/decisions.ts"
 import { supersede } from "./decisions/supersede.ts"
 import { fixesIn, type Subagent } from "./fixes/fixes.ts"
@@ -46,12 +30,12 @@ export async function learn(
   options: LearnOptions = {},
 ): Promise<{ learned: number; complete: boolean }> {
   let learned = 0
-  useLearner(knowledge, LEARNER_VERSION)
+  knowledge.conversations.useLearner(LEARNER_VERSION)
   for (;;) {
-    const token = learnedToken(knowledge)
+    const token = knowledge.conversations.learnedToken()
     const feed = await store.changes(token, BATCH)
     if (feed.rebuild) {
-      inTransaction(knowledge, () => forgetConversations(knowledge))
+      knowledge.conversations.forgetConversations()
       continue
     }
     const facts: Learned[] = []
@@ -59,12 +43,12 @@ export async function learn(
       facts.push(await factsOf(store, change))
       await setImmediate() // whoever says that it is enough must be heard
     }
-    if (feed.token !== token && !save(knowledge, facts, token, feed.token)) continue
+    if (feed.token !== token && !knowledge.conversations.saveLearned(facts, token, feed.token)) continue
     learned += feed.changes.length
     if (feed.changes.length > 0) options.onProgress?.(learned)
     const complete = !feed.more
     if (complete || options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline)) {
-      renewReversals(knowledge, supersede)
+      knowledge.decisions.renewReversals(supersede)
       return { learned, complete }
     }
   }
@@ -72,19 +56,8 @@ export async function learn(
 
 /** Whether the history says more than what was learned from. */
 export async function isBehind(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
-  const { rebuild, changes } = await store.changes(learnedToken(knowledge), 1)
+  const { rebuild, changes } = await store.changes(knowledge.conversations.learnedToken(), 1)
   return rebuild || changes.length > 0
-}
-
-/** False where somebody else has learned meanwhile: what was read may be old. */
-function save(knowledge: Knowledge, facts: Learned[], from: string | undefined, to: string): boolean {
-  return inTransaction(knowledge, () => {
-    if (learnedToken(knowledge) !== from) return false
-    if (facts.some((fact) => goneFrom(knowledge, fact.name, fact.ref) !== undefined)) notePurge(knowledge)
-    for (const fact of facts) write(knowledge, fact)
-    saveLearnedToken(knowledge, to)
-    return true
-  })
 }
 
 /** What a subagent did is part of what its parent knows, until it is forgotten. A parent that is not known yet comes by itself. */
@@ -96,18 +69,12 @@ async function withParents(store: HistoryReader, knowledge: Knowledge, changes: 
   for (const { conversation, ref } of changes) {
     const row = ref && (await store.conversation(ref))
     const parent = row?.parent && { source: row.ref.source, id: row.parent.id }
-    const name = parent && nameOf(knowledge, parent.source, parent.id)
+    const name = parent && knowledge.conversations.nameOf(parent.source, parent.id)
     if (name !== undefined) add(name, parent!)
-    const gone = goneFrom(knowledge, conversation, row?.ref)
-    for (const { name, ref } of gone ? toldOfBy(knowledge, gone) : []) add(name, ref)
+    const gone = knowledge.conversations.goneFrom(conversation, row?.ref)
+    for (const { name, ref } of gone ? knowledge.conversations.toldOfBy(gone) : []) add(name, ref)
   }
   return [...all.values()]
-}
-
-/** What was known by this name and is there no more. The history gives the name of a forgotten one to another. */
-function goneFrom(knowledge: Knowledge, name: string, now: Ref | undefined): Ref | undefined {
-  const known = refOf(knowledge, name)
-  return known && (known.source !== now?.source || known.id !== now.id) ? known : undefined
 }
 
 /** One conversation alone, for those who want to know what was known at a time. */
@@ -118,27 +85,8 @@ export async function learnConversation(
   ref: Ref,
 ): Promise<void> {
   const learned = await factsOf(store, { conversation: name, deleted: false, ref })
-  inTransaction(knowledge, () => write(knowledge, learned))
+  knowledge.conversations.saveFacts(learned)
 }
-
-type Learned =
-  | {
-      name: string
-      gone: true
-      /** Where the history has it, and there is nothing to learn from it. */
-      ref?: Ref
-    }
-  | {
-      name: string
-      gone: false
-      ref: Ref
-      row: ConversationRow
-      web_at?: number
-      worked: WorkedFile[]
-      fixes: ReturnType<typeof keptFix>[]
-      test_runs: TestRunWrite[]
-      decisions: KeptDecision[]
-    }
 
 async function factsOf(store: HistoryReader, { conversation: name, ref }: Change): Promise<Learned> {
   const row = ref && (await store.conversation(ref))
@@ -165,32 +113,6 @@ async function documentFacts(store: HistoryReader, name: string, row: Conversati
   return decisions.length === 0
     ? { name, gone: true, ref: row.ref }
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
-}
-
-function write(knowledge: Knowledge, learned: Learned): void {
-  if (learned.gone) {
-    removeConversation(knowledge, learned.name)
-    return
-  }
-  const { name, ref, row, web_at, worked, fixes, test_runs, decisions } = learned
-  const { kind, project, title, started_at, ended_at } = row
-  const from = row.parent?.id ?? row.fork_of
-  const id = renewConversation(knowledge, {
-    name,
-    ref,
-    root: from === undefined ? ref.id : rootOf(knowledge, ref.source, from),
-    kind,
-    ...(project !== undefined && { project }),
-    ...(row.git_branch !== undefined && { branch: row.git_branch }),
-    ...(title && { title: title.text }),
-    ...(started_at !== undefined && { started_at }),
-    ...(ended_at !== undefined && { ended_at }),
-    ...(web_at !== undefined && { web_at }),
-  })
-  if (project !== undefined) saveWorked(knowledge, id, project, worked)
-  if (project !== undefined) saveTestRuns(knowledge, id, project, test_runs, ended_at)
-  saveFixes(knowledge, id, project, fixes)
-  saveDecisions(knowledge, id, project, decisions)
 }
 
 /** Those of the same project: whether another one is private may change at any time, and what was learned stays. */

@@ -1,6 +1,5 @@
 import { errorLines } from "../core/error-text.ts"
 import type { Moment } from "../core/suggestion.ts"
-import { fileNamed } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 
 const LOOKED_AT = 20_000
@@ -24,7 +23,7 @@ export function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
 
 function firstFile(knowledge: Knowledge, project: string, prompt: string): string | undefined {
   for (const name of new Set(namesIn(prompt))) {
-    const found = fileNamed(knowledge, project, name.replace(/^\.?\//, ""))
+    const found = knowledge.files.fileNamed(project, name.replace(/^\.?\//, ""))
     if (found !== undefined) return found
   }
   return undefined

@@ -1,6 +1,5 @@
 import type { Item, ItemKind, Moment } from "../core/suggestion.ts"
 import { estimateTokens } from "../core/tokens.ts"
-import { fileAsKnown } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { adjusted } from "./feedback/feedback.ts"
 import { findChange, findCommittedTogether } from "./finders/change.ts"
@@ -81,7 +80,7 @@ export function candidatesFor(
 function placed(moment: Moment, knowledge: Knowledge): Moment | undefined {
   if (moment.file === undefined) return moment
   const file = pathBelow(moment.project, moment.file)
-  return file === undefined ? undefined : { ...moment, file: fileAsKnown(knowledge, moment.project, file) }
+  return file === undefined ? undefined : { ...moment, file: knowledge.files.fileAsKnown(moment.project, file) }
 }
 
 function itemOf({ names: _, ...candidate }: Candidate, { weights, learned = {} }: SuggestOptions): Item {

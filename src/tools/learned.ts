@@ -3,9 +3,7 @@ import { isSamePath } from "../core/path-key.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import { hiddenFrom } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
-import { isPurgeDue, type Knowledge, learnedToken, purgeKnowledge } from "../store/knowledge/knowledge.ts"
-import { keepProjects } from "../store/knowledge/projects.ts"
-import { useRedaction } from "../store/knowledge/redaction.ts"
+import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { AlsoRead, Dex } from "./context.ts"
 
@@ -79,7 +77,7 @@ async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
 const FEW = 16
 
 async function isMuch(dex: Dex): Promise<boolean> {
-  const { rebuild, more } = await (await dex.store()).changes(learnedToken(await dex.knowledge()), FEW)
+  const { rebuild, more } = await (await dex.store()).changes((await dex.knowledge()).conversations.learnedToken(), FEW)
   return rebuild || more
 }
 
@@ -88,13 +86,13 @@ export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   const { learn } = await import("../suggest/learn.ts") // who leaves it to another need not load it
-  useRedaction(knowledge, REDACTION_VERSION)
-  keepProjects(knowledge, optedIn(dex.home))
+  knowledge.projects.useRedaction(REDACTION_VERSION)
+  knowledge.projects.keepProjects(optedIn(dex.home))
   const { complete } = await learn(store, knowledge, {
     ...(dex.signal && { signal: dex.signal }),
     onProgress: await progressOf(dex, store),
   })
-  if (isPurgeDue(knowledge)) purgeKnowledge(knowledge, dex.home.knowledge)
+  if (knowledge.projects.isPurgeDue()) knowledge.projects.purgeKnowledge(dex.home.knowledge)
   return { complete }
 }
 

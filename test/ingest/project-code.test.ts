@@ -14,17 +14,7 @@ import { dirname, join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { openParser } from "../../src/code/parse.ts"
 import { syncProjectCode, updateCodeFile } from "../../src/ingest/project-code.ts"
-import { codeCounts } from "../../src/store/knowledge/code.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import {
-  definitionAt,
-  definitionsIn,
-  definitionsNamed,
-  deprecatedUsedIn,
-  importersOf,
-  importsIn,
-  usesOf,
-} from "../../src/store/knowledge/symbols.ts"
 import { processorMs } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -43,13 +33,17 @@ function open(files: Files) {
   const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
   onTestFinished(() => void knowledge.close())
   const at = { knowledge, project }
-  const names = (path: string) => definitionsIn(knowledge, project, path).map(({ name }) => name)
+  const names = (path: string) => knowledge.symbols.definitionsIn(project, path).map(({ name }) => name)
   const users = (name: string) =>
-    definitionsNamed(knowledge, project, name, 1).flatMap((symbol) =>
-      usesOf(knowledge, project, symbol, 50).map(
-        ({ path, line, container, kind, resolution }) => `${path}:${line} ${container ?? ""} ${kind} ${resolution}`,
-      ),
-    )
+    knowledge.symbols
+      .definitionsNamed(project, name, 1)
+      .flatMap((symbol) =>
+        knowledge.symbols
+          .usesOf(project, symbol, 50)
+          .map(
+            ({ path, line, container, kind, resolution }) => `${path}:${line} ${container ?? ""} ${kind} ${resolution}`,
+          ),
+      )
   return { at, knowledge, project, names, users, sync: () => syncProjectCode(at) }
 }
 
@@ -69,17 +63,17 @@ const SMALL = {
 test("definitions, users and importers of a project, each use saying how far it is known", async () => {
   const { at, knowledge, project, users, sync } = open(SMALL)
   expect(await sync()).toEqual({ files: 3, read: 3, removed: 0, skipped: {}, not_listed: 0 })
-  expect(definitionsIn(knowledge, project, "src/store.ts").map(({ name, doc }) => [name, doc])).toEqual([
+  expect(knowledge.symbols.definitionsIn(project, "src/store.ts").map(({ name, doc }) => [name, doc])).toEqual([
     ["save", "Saves it."],
     ["Row", undefined],
     ["put", undefined],
   ])
-  expect(definitionAt(knowledge, project, "src/store.ts", 3)).toMatchObject({ name: "put", container: "Row" })
+  expect(knowledge.symbols.definitionAt(project, "src/store.ts", 3)).toMatchObject({ name: "put", container: "Row" })
   expect(users("save")).toEqual(["src/main.ts:2 run call resolved", "src/other.ts:1 alone call by_name"])
   expect(users("put")).toEqual(["src/main.ts:2 run call by_name"])
-  expect(importersOf(knowledge, project, "src/store.ts", 10)).toEqual([{ path: "src/main.ts", line: 1 }])
-  expect(importsIn(knowledge, project, "src/main.ts")).toEqual([{ target: "src/store.ts", line: 1 }])
-  expect(codeCounts(knowledge, at.project)).toMatchObject({ files: 3, lines: 6, skipped: {} })
+  expect(knowledge.symbols.importersOf(project, "src/store.ts", 10)).toEqual([{ path: "src/main.ts", line: 1 }])
+  expect(knowledge.symbols.importsIn(project, "src/main.ts")).toEqual([{ target: "src/store.ts", line: 1 }])
+  expect(knowledge.code.codeCounts(at.project)).toMatchObject({ files: 3, lines: 6, skipped: {} })
 })
 
 test("a use through files that hand a name on is resolved, under its other name too", async () => {
@@ -98,7 +92,7 @@ test("a use through files that hand a name on is resolved, under its other name 
   expect(users("extra")).toEqual(["use.ts:4  call resolved"])
   expect(users("made")).toEqual(["use.ts:5  call resolved"])
   expect(users("helper")).toEqual(["py/use.py:2  call resolved"])
-  expect(deprecatedUsedIn(knowledge, project, "use.ts")).toEqual([
+  expect(knowledge.symbols.deprecatedUsedIn(project, "use.ts")).toEqual([
     { symbol: expect.objectContaining({ name: "old", path: "lib/deep.ts", deprecated: "use better" }), line: 3 },
   ])
 })
@@ -121,7 +115,8 @@ test("modules that all hand on one another are asked in a moment, and what is be
   await sync()
   const told: string[] = []
   const took = processorMs(() => {
-    for (const { symbol, line } of deprecatedUsedIn(knowledge, project, "use.ts")) told.push(`${symbol.name} ${line}`)
+    for (const { symbol, line } of knowledge.symbols.deprecatedUsedIn(project, "use.ts"))
+      told.push(`${symbol.name} ${line}`)
   })
   expect(told).toEqual(["old 4", "deep 5"])
   expect(took).toBeLessThan(1_000)
@@ -138,8 +133,10 @@ test("Go: the module's packages, and the package's own files", async () => {
   await sync()
   expect(users("Read")).toEqual(["main.go:3 main call resolved"])
   expect(users("clean")).toEqual(["store/more.go:2 All call resolved", "other/x.go:2 Y call by_name"])
-  expect(importersOf(knowledge, project, "store/row.go", 10)).toEqual([{ path: "main.go", line: 2 }])
-  expect(deprecatedUsedIn(knowledge, project, "main.go").map(({ symbol }) => symbol.deprecated)).toEqual(["use Load."])
+  expect(knowledge.symbols.importersOf(project, "store/row.go", 10)).toEqual([{ path: "main.go", line: 2 }])
+  expect(knowledge.symbols.deprecatedUsedIn(project, "main.go").map(({ symbol }) => symbol.deprecated)).toEqual([
+    "use Load.",
+  ])
 })
 
 describe("what changed is read, and nothing else", () => {
@@ -209,7 +206,7 @@ test("what is passed over is counted by its reason", async () => {
     not_listed: 0,
   })
   expect(names("latin.py")).toEqual(["kept"])
-  expect(codeCounts(knowledge, project).skipped).toEqual({ huge: 1, minified: 1, generated: 1, binary: 1 })
+  expect(knowledge.code.codeCounts(project).skipped).toEqual({ huge: 1, minified: 1, generated: 1, binary: 1 })
   // Known to be passed over: not looked at again.
   expect(await sync()).toMatchObject({ read: 0, skipped: {} })
 })
@@ -254,7 +251,7 @@ test("a secret in a comment is redacted before it is stored", async () => {
   const token = `ghp_${"a1B2c3D4e5F6".repeat(3)}`
   const { knowledge, project, sync } = open({ "a.ts": `/** Uses ${token} to log in. */\nexport const a = 1\n` })
   await sync()
-  expect(definitionsIn(knowledge, project, "a.ts")[0]!.doc).toMatch(/^Uses \[REDACTED:.*\] to log in\.$/)
+  expect(knowledge.symbols.definitionsIn(project, "a.ts")[0]!.doc).toMatch(/^Uses \[REDACTED:.*\] to log in\.$/)
 })
 
 /** Enough of it that another process reads it, in several batches. */
@@ -280,7 +277,7 @@ test("much code is read in a process of its own, with the same result, and so is
   expect(await sync()).toMatchObject({ files: 72, read: 72, skipped: {} })
   expect(names("src/m69.ts")).toEqual(["f"])
   expect([names("run.sh"), names("a.c")]).toEqual([["go"], ["one"]])
-  expect(codeCounts(knowledge, project)).toMatchObject({ definitions: 72, uses: 70 })
+  expect(knowledge.code.codeCounts(project)).toMatchObject({ definitions: 72, uses: 70 })
 }, 120_000)
 
 test.skipIf(!existsSync("/proc/self/task"))(
@@ -331,8 +328,8 @@ describe("what is read bit by bit is what is read at once", () => {
     renameSync(join(project, "b.ts"), join(project, "b/index.ts"))
     expect(await sync()).toMatchObject({ files: 2, removed: 1, skipped: {} })
     for (const known of [knowledge, await readAnew(project)]) {
-      expect(importersOf(known, project, "b/index.ts", 5)).toEqual([{ path: "a.ts", line: 1 }])
-      expect(importersOf(known, project, "b.ts", 5)).toEqual([])
+      expect(known.symbols.importersOf(project, "b/index.ts", 5)).toEqual([{ path: "a.ts", line: 1 }])
+      expect(known.symbols.importersOf(project, "b.ts", 5)).toEqual([])
     }
   })
 
@@ -346,10 +343,10 @@ describe("what is read bit by bit is what is read at once", () => {
     write(project, { "b.ts": "export function f() {}\n", ...many("export const other = 22\n") })
     const stop = new AbortController()
     await expect(syncProjectCode(at, { signal: stop.signal, onProgress: () => stop.abort() })).rejects.toThrow()
-    expect(definitionsNamed(knowledge, project, "f", 1)).toHaveLength(1)
+    expect(knowledge.symbols.definitionsNamed(project, "f", 1)).toHaveLength(1)
     await sync()
     for (const known of [knowledge, await readAnew(project)])
-      expect(importersOf(known, project, "b.ts", 5)).toEqual([{ path: "a.ts", line: 1 }])
+      expect(known.symbols.importersOf(project, "b.ts", 5)).toEqual([{ path: "a.ts", line: 1 }])
   })
 
   test.each(["a whole reading", "one file"])(
@@ -370,11 +367,11 @@ describe("what is read bit by bit is what is read at once", () => {
         write(project, { "go.mod": text })
         await read()
         for (const known of [knowledge, await readAnew(project)])
-          expect(importersOf(known, project, "util/u.go", 5)).toEqual(importers)
+          expect(known.symbols.importersOf(project, "util/u.go", 5)).toEqual(importers)
       }
       rmSync(join(project, "go.mod"))
       await read()
-      expect(importersOf(knowledge, project, "util/u.go", 5)).toEqual([])
+      expect(knowledge.symbols.importersOf(project, "util/u.go", 5)).toEqual([])
     },
   )
 })

@@ -4,8 +4,6 @@ import { dirname, join } from "node:path"
 import { zstdDecompressSync } from "node:zlib"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { saveCode } from "../../src/store/knowledge/code.ts"
-import { saveCommits } from "../../src/store/knowledge/git.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
@@ -135,13 +133,13 @@ function keepUnredacted(folder: string): void {
   const path = `src/${IN.file}.ts`
   const knowledge = openKnowledge(join(folder, KNOWLEDGE_FILE))
   const commit = { hash: "a".repeat(40), at: 1, committed_at: 1, subject: "s", body: "", file_count: 1 }
-  saveCommits(knowledge, {
+  knowledge.git.saveCommits({
     ...{ project: "/code/api", head: "a".repeat(40), shallow: "", read_at: 1, replaces: true, left_out: [], most: 9 },
     commits: [{ ...commit, files: [{ status: "added", path }] }],
     when_more: "",
   })
   const stamp = { size: 1, modified_at: 1, version: 1 }
-  saveCode(knowledge, "/code/api", [
+  knowledge.code.saveCode("/code/api", [
     { ...stamp, path, language: "typescript", lines: 1, definitions: [], imports: [], uses: [] },
   ])
   knowledge.close()

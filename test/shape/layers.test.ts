@@ -91,6 +91,25 @@ test("SQL is written in store/ only, but for the connectors that read other prog
   expect(wrong).toEqual([])
 })
 
+/** Of its databases' files, whoever is outside store/ may only say that one is damaged, or remove it. */
+const WITHOUT_A_HANDLE = ["markDamaged", "removeDatabase"]
+
+test("no handle of dex's own databases leaves store/, and nobody else begins a transaction", () => {
+  const elsewhere = files.filter((file) => !file.startsWith(`store${sep}`) && !READS_FOREIGN.test(file))
+  const taken = elsewhere.flatMap((file) =>
+    [
+      ...read(file).matchAll(
+        /(?:import|const) (?:type )?\{([^}]*)\} (?:from|= await import\() ?"[^"]*store\/sqlite\/(?:database|engine)/g,
+      ),
+    ]
+      .flatMap(([, names]) => names!.split(","))
+      .map((name) => `${file}: ${name.trim()}`),
+  )
+  expect(taken.filter((one) => !WITHOUT_A_HANDLE.some((name) => one.endsWith(`: ${name}`)))).toEqual([])
+  const begins = elsewhere.filter((file) => /inTransaction|\.transaction\(|["'`]begin\b/.test(read(file)))
+  expect(begins).toEqual([])
+})
+
 test("no SQL is built from values: only constants in capitals may stand in it", () => {
   const wrong = files.flatMap((file) =>
     stringsOf(read(file))

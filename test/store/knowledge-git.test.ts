@@ -3,20 +3,9 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { syncProjectGit } from "../../src/ingest/project-git.ts"
-import {
-  type CommitWrite,
-  changedTogether,
-  commitsTouching,
-  filesOfCommit,
-  forgetProjectGit,
-  gitProject,
-  MASS_COMMIT,
-  markedCommits,
-  newestName,
-  saveCommits,
-  type TouchWrite,
-} from "../../src/store/knowledge/git.ts"
+import { type CommitWrite, MASS_COMMIT, type TouchWrite } from "../../src/store/knowledge/git.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { inside } from "../support/inside.ts"
 import { commitStream, makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -24,7 +13,7 @@ const RUNS = Number(process.env.DEX_RUNS ?? 100)
 const PROJECT = "/code/app"
 
 function save(db: Knowledge, commits: CommitWrite[], more: { replaces?: boolean; most?: number } = {}) {
-  return saveCommits(db, {
+  return db.git.saveCommits({
     project: PROJECT,
     head: commits[0]?.hash ?? "",
     shallow: "",
@@ -126,8 +115,8 @@ describe("files that change together", () => {
         const facts = () =>
           filesThere(commits).map((path) => [
             path,
-            commitsTouching(db, PROJECT, path, { limit: 100 }).map(({ hash }) => hash),
-            changedTogether(db, PROJECT, path, 100).sort(byPath),
+            db.git.commitsTouching(PROJECT, path, { limit: 100 }).map(({ hash }) => hash),
+            db.git.changedTogether(PROJECT, path, 100).sort(byPath),
           ])
         const expected = filesThere(commits).map((path) => [
           path,
@@ -157,8 +146,8 @@ describe("files that change together", () => {
       commit("b", { status: "modified", path: "a" }),
     ])
     for (const name of ["a", "b"]) {
-      expect(commitsTouching(db, PROJECT, name, { limit: 9 }).map(({ hash }) => hash)).toEqual(["e", "d", "c", "b"])
-      expect(newestName(db, PROJECT, name)).toEqual({ path: "b", gone: false })
+      expect(db.git.commitsTouching(PROJECT, name, { limit: 9 }).map(({ hash }) => hash)).toEqual(["e", "d", "c", "b"])
+      expect(db.git.newestName(PROJECT, name)).toEqual({ path: "b", gone: false })
     }
     db.close()
   })
@@ -177,12 +166,12 @@ describe("files that change together", () => {
       }
     })
     save(db, commits.slice(0, 4).toReversed(), { most: 5 })
-    expect(gitProject(db, PROJECT)).toMatchObject({ commits: 4, left_out: [] })
+    expect(db.git.gitProject(PROJECT)).toMatchObject({ commits: 4, left_out: [] })
     save(db, commits.slice(4).toReversed(), { most: 5 })
-    expect(gitProject(db, PROJECT)).toMatchObject({ commits: 5, left_out: ["more"] })
-    expect(newestName(db, PROJECT, "f2")).toBeUndefined()
-    expect(newestName(db, PROJECT, "f3")).toBeDefined()
-    expect(db.prepare("select count(*) from git_file").pluck().get()).toBe(5)
+    expect(db.git.gitProject(PROJECT)).toMatchObject({ commits: 5, left_out: ["more"] })
+    expect(db.git.newestName(PROJECT, "f2")).toBeUndefined()
+    expect(db.git.newestName(PROJECT, "f3")).toBeDefined()
+    expect(inside(db).prepare("select count(*) from git_file").pluck().get()).toBe(5)
     db.close()
   })
 })
@@ -208,29 +197,29 @@ describe("a project's commits in the facts", () => {
     commit("b.ts", "b2", "move")
     commit("c.ts", "c", 'Revert "feat: old"\n\nThis reverts commit 1234567.')
     expect(await syncProjectGit(db, folder, { now })).toMatchObject({ added: 2, read_anew: false })
-    expect(commitsTouching(db, folder, "new.ts", { limit: 9 }).map(({ subject }) => subject)).toEqual([
+    expect(db.git.commitsTouching(folder, "new.ts", { limit: 9 }).map(({ subject }) => subject)).toEqual([
       "move",
       "feat: old",
     ])
-    expect(changedTogether(db, folder, "old.ts", 9)).toEqual([
+    expect(db.git.changedTogether(folder, "old.ts", 9)).toEqual([
       { path: "b.ts", together: 1, own: 2, other: 2, newest: expect.any(Number) },
     ])
-    expect(markedCommits(db, folder, { limit: 9 })).toMatchObject([
+    expect(db.git.markedCommits(folder, { limit: 9 })).toMatchObject([
       { reverts: { subject: "feat: old", hash: "1234567" } },
       { breaking: "drop v1" },
     ])
-    expect(filesOfCommit(db, folder, git("rev-parse", "HEAD~1"))).toEqual(["b.ts", "new.ts"])
+    expect(db.git.filesOfCommit(folder, git("rev-parse", "HEAD~1"))).toEqual(["b.ts", "new.ts"])
 
     git("reset", "-q", "--hard", "HEAD~2")
     commit("d.ts", "d", "another way")
     expect(await syncProjectGit(db, folder, { now })).toMatchObject({ added: 3, read_anew: true })
-    expect(commitsTouching(db, folder, "new.ts", { limit: 9 })).toEqual([])
-    expect(commitsTouching(db, folder, "old.ts", { limit: 9 })).toHaveLength(1)
+    expect(db.git.commitsTouching(folder, "new.ts", { limit: 9 })).toEqual([])
+    expect(db.git.commitsTouching(folder, "old.ts", { limit: 9 })).toHaveLength(1)
 
-    forgetProjectGit(db, folder)
-    expect(gitProject(db, folder)).toBeUndefined()
+    db.git.forgetProjectGit(folder)
+    expect(db.git.gitProject(folder)).toBeUndefined()
     for (const table of ["git_commit", "git_file", "git_name", "git_touch", "git_read"])
-      expect(db.prepare(`select count(*) from ${table}`).pluck().get(), table).toBe(0)
+      expect(inside(db).prepare(`select count(*) from ${table}`).pluck().get(), table).toBe(0)
     db.close()
   })
 
@@ -270,8 +259,8 @@ describe("a project's commits in the facts", () => {
     await syncProjectGit(once, folder, options)
     const facts = (db: Knowledge) =>
       ["a.ts", "b.ts", "s.ts"].map((file) => [
-        commitsTouching(db, folder, file, { limit: 9 }).map(({ subject }) => subject),
-        newestName(db, folder, file),
+        db.git.commitsTouching(folder, file, { limit: 9 }).map(({ subject }) => subject),
+        db.git.newestName(folder, file),
       ])
     expect(facts(bit)).toEqual(facts(once))
     expect(facts(bit)[1]![0]).toEqual(["main: b again", "main: b", ...(most === 3 ? [] : ["base"])])
@@ -293,7 +282,7 @@ describe("a project's commits in the facts", () => {
     const db = openKnowledge(join(dir, "knowledge.db"))
     const counts = async () => {
       const { read_anew } = await syncProjectGit(db, copy, { now })
-      const files = db.prepare("select file_count from git_commit order by id").pluck().all()
+      const files = inside(db).prepare("select file_count from git_commit order by id").pluck().all()
       return { read_anew, files }
     }
     expect(await counts()).toEqual({ read_anew: false, files: [0, 1] })
@@ -323,8 +312,8 @@ describe("a project's commits in the facts", () => {
         .join(""),
     )
     await syncProjectGit(db, repository.folder, { now })
-    db.pragma("wal_checkpoint(truncate)")
-    expect(gitProject(db, repository.folder)?.commits).toBe(3)
+    inside(db).pragma("wal_checkpoint(truncate)")
+    expect(db.git.gitProject(repository.folder)?.commits).toBe(3)
     const bytes = Buffer.concat(
       readdirSync(dir, { withFileTypes: true })
         .filter((entry) => entry.isFile())

@@ -3,9 +3,7 @@ import { describe, expect, onTestFinished, test } from "vitest"
 import { scopeOf } from "../../src/search/scope.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
-import { fileAsKnown, saveWorked } from "../../src/store/knowledge/files.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { knownProject, projectId } from "../../src/store/knowledge/rows.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -77,21 +75,21 @@ describe.each(["darwin", "win32"] as const)("on %s", (platform: Folding) => {
   test("facts are kept and found under any spelling of their project and file", () => {
     const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
     onTestFinished(() => void knowledge.close())
-    const id = projectId(knowledge, first, platform)
-    expect(projectId(knowledge, second, platform)).toBe(id)
-    expect(knownProject(knowledge, third, platform)).toBe(id)
-    expect(knownProject(knowledge, elsewhere, platform)).toBe(undefined)
+    const id = knowledge.projects.projectId(first, platform)
+    expect(knowledge.projects.projectId(second, platform)).toBe(id)
+    expect(knowledge.projects.knownProject(third, platform)).toBe(id)
+    expect(knowledge.projects.knownProject(elsewhere, platform)).toBe(undefined)
     const worked = { edits: 1, reads: 0, mentions: 0, added: 1, removed: 0, first_number: 1, last_number: 1 }
-    saveWorked(knowledge, 1, first, [
+    knowledge.files.saveWorked(1, first, [
       { ...worked, path: "src/Token.ts" },
       { ...worked, path: "docs/Über.md" },
     ])
-    const known = (file: string) => fileAsKnown(knowledge, third, file, platform)
+    const known = (file: string) => knowledge.files.fileAsKnown(third, file, platform)
     expect(known("src/Token.ts")).toBe("src/Token.ts")
     expect(known("SRC/token.ts")).toBe("src/Token.ts")
     expect(known("docs/ÜBER.md")).toBe("docs/Über.md")
     expect(known("src/other.ts")).toBe("src/other.ts")
-    expect(fileAsKnown(knowledge, first, "SRC/token.ts", "linux")).toBe("SRC/token.ts")
+    expect(knowledge.files.fileAsKnown(first, "SRC/token.ts", "linux")).toBe("SRC/token.ts")
   })
 })
 

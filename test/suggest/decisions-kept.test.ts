@@ -3,16 +3,11 @@ import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import {
-  type DecisionFilter,
-  knownDecisions,
-  type MadeDecision,
-  renewReversals,
-  saveDecisions,
-} from "../../src/store/knowledge/decisions.ts"
-import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge/knowledge.ts"
+import type { DecisionFilter, MadeDecision } from "../../src/store/knowledge/decisions.ts"
+import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
+import { inside } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
 
 const FIRST = "11111111-2222-4333-8444-555555555555"
@@ -162,7 +157,7 @@ test("what was forgotten is in no byte, and reverses nothing any more", async ()
   expect(left.quotes).toEqual([TO_ENABLED])
   expect(left.found[0]!.superseded_by).toBeUndefined()
   const knowledge = openKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
-  expect(knowledge.prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
+  expect(inside(knowledge).prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
   knowledge.close()
 
   const bytes = () => {
@@ -221,7 +216,7 @@ test("words after a web page's are marked, a person's decision is kept with them
   await dex(at, ["decisions", "--all"])
   const knowledge = openKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
   const filter: DecisionFilter = { project: PROJECT, exactly: true, limit: 10 }
-  const own = knownDecisions(knowledge, filter).decisions.map(({ ref, is_own_words }) => [ref, is_own_words])
+  const own = knowledge.decisions.knownDecisions(filter).decisions.map(({ ref, is_own_words }) => [ref, is_own_words])
   expect(own).toEqual([
     [`claude_code:${FIRST}#4`, false],
     [`claude_code:${FIRST}#1`, true],
@@ -292,19 +287,19 @@ test("while it is worked out what was taken back, others can write, and what the
   })
   const decide = (db: Knowledge, key: string) => {
     const ref = { source: "claude_code" as const, id: key }
-    const id = renewConversation(db, { name: key, ref, root: key, project: PROJECT, kind: "person" })
+    const id = db.conversations.renewConversation({ name: key, ref, root: key, project: PROJECT, kind: "person" })
     const said = { kind: "said" as const, quote: key, number: 1, files: [], symbols: [], subject: [key] }
-    saveDecisions(db, id, PROJECT, [{ key, ...said, origin: "person" }])
+    db.decisions.saveDecisions(id, PROJECT, [{ key, ...said, origin: "person" }])
   }
   /** Each decision takes back the one before it. */
   const chained = (made: MadeDecision[]) => new Map(made.slice(1).map(({ key }, i) => [made[i]!.key, key]))
-  const kept = () => ours.prepare("select key, reversed_by from decision order by id").raw().all()
-  const stale = () => ours.prepare("select count(*) from decision_stale").pluck().get()
+  const kept = () => inside(ours).prepare("select key, reversed_by from decision order by id").raw().all()
+  const stale = () => inside(ours).prepare("select count(*) from decision_stale").pluck().get()
 
   decide(ours, "a")
   decide(ours, "b")
   const given: number[] = []
-  renewReversals(ours, (made) => {
+  ours.decisions.renewReversals((made) => {
     given.push(made.length)
     if (given.length === 1) decide(theirs, "c")
     return chained(made)
@@ -319,15 +314,15 @@ test("while it is worked out what was taken back, others can write, and what the
 
   // Somebody else was first, with the same; then something came that nobody has looked at yet.
   decide(ours, "d")
-  renewReversals(ours, (made) => {
-    if (stale() === 1) renewReversals(theirs, chained)
+  ours.decisions.renewReversals((made) => {
+    if (stale() === 1) theirs.decisions.renewReversals(chained)
     return chained(made)
   })
   expect([kept()[2], stale()]).toEqual([["c", "d"], 0])
   decide(ours, "e")
-  renewReversals(ours, (made) => {
+  ours.decisions.renewReversals((made) => {
     if (made.length === 5) {
-      renewReversals(theirs, chained)
+      theirs.decisions.renewReversals(chained)
       decide(theirs, "f")
     }
     return chained(made)
@@ -337,12 +332,12 @@ test("while it is worked out what was taken back, others can write, and what the
   // Where it changes each time, it is left to the next.
   let more = 0
   decide(ours, "g")
-  renewReversals(ours, (made) => {
+  ours.decisions.renewReversals((made) => {
     decide(theirs, `more ${++more}`)
     return chained(made)
   })
   expect(stale()).toBe(1)
-  renewReversals(theirs, chained)
+  theirs.decisions.renewReversals(chained)
   expect([kept().at(-2), stale()]).toEqual([["more 2", "more 3"], 0])
 })
 

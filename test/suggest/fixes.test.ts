@@ -6,9 +6,7 @@ import type { Effect, Part } from "../../src/core/conversation.ts"
 import { errorLines, errorText, isTelling, likeness, mayBeLike, normaliseError } from "../../src/core/error-text.ts"
 import { patchText } from "../../src/render/patch.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
-import { saveFixes } from "../../src/store/knowledge/fixes.ts"
-import { openKnowledge, renewConversation } from "../../src/store/knowledge/knowledge.ts"
-import { inTransaction } from "../../src/store/sqlite/database.ts"
+import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
 import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes/fixes.ts"
 import { keptFix } from "../../src/suggest/fixes/kept.ts"
@@ -375,11 +373,9 @@ const HERE = "/home/dev/proj"
 function knowing(output: string, path: string, edit = "-old\n+new") {
   const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
   const [fix] = fixesIn(messagesOf(did(ran("npm test", output)), did(edited(path)), did(ran("npm test"))))
-  inTransaction(knowledge, () => {
-    const conversation = { name: "a", ref: { source: "claude_code", id: "a" }, root: "a", kind: "person" } as const
-    const id = renewConversation(knowledge, { ...conversation, project: HERE, started_at: 1, ended_at: 9 })
-    saveFixes(knowledge, id, HERE, [{ ...keptFix(fix!, HERE), edit }])
-  })
+  const conversation = { name: "a", ref: { source: "claude_code", id: "a" }, root: "a", kind: "person" } as const
+  const id = knowledge.conversations.renewConversation({ ...conversation, project: HERE, started_at: 1, ended_at: 9 })
+  knowledge.fixes.saveFixes(id, HERE, [{ ...keptFix(fix!, HERE), edit }])
   return knowledge
 }
 
@@ -397,14 +393,12 @@ test("private fixes do not crowd out the others", () => {
     const [fix] = fixesIn(messagesOf(did(ran("npm test", error)), did(edited("x.ts")), did(ran("npm test"))))
     const name = `${project}-${i}`
     const ref = { source: "claude_code", id: name } as const
-    const id = renewConversation(knowledge, { name, ref, root: name, kind: "person", project })
-    saveFixes(knowledge, id, project, [keptFix(fix!, project)])
+    const id = knowledge.conversations.renewConversation({ name, ref, root: name, kind: "person", project })
+    knowledge.fixes.saveFixes(id, project, [keptFix(fix!, project)])
   }
   const error = "TypeError: quokka is not a function"
-  inTransaction(knowledge, () => {
-    for (let i = 0; i < 210; i++) put("/code/secret", error, i)
-    put("/code/other", `${error} in a much longer sentence of words`, 0)
-  })
+  for (let i = 0; i < 210; i++) put("/code/secret", error, i)
+  put("/code/other", `${error} in a much longer sentence of words`, 0)
   const { solved } = findFixes(knowledge, { asked: error, inside: HERE, except: ["/code/secret"] })
   expect(solved.map(({ project }) => project)).toEqual(["/code/other"])
 })

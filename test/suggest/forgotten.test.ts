@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
-import { fixesHolding } from "../../src/store/knowledge/fixes.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { learn } from "../../src/suggest/learn.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
@@ -33,7 +32,7 @@ function open() {
   return { dir, store, knowledge, rebuilt, put }
 }
 
-const fixes = (knowledge: Knowledge) => fixesHolding(knowledge, ["quokkaword"], { limit: 10 })
+const fixes = (knowledge: Knowledge) => knowledge.fixes.fixesHolding(["quokkaword"], { limit: 10 })
 
 function ran(key: string, failed: boolean): MessageWrite {
   const error = failed ? "TypeError: quokkaword is not a function" : ""

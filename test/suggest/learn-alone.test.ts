@@ -5,7 +5,6 @@ import { expect, onTestFinished, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { createDex } from "../../src/app/dex.ts"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { gitProject } from "../../src/store/knowledge/git.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
 import { learnedOf } from "../../src/tools/learned.ts"
@@ -14,6 +13,7 @@ import { carryOut } from "../../src/watch/orders.ts"
 import { connect } from "../mcp/client.ts"
 import { DEX, dex, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
+import { inside } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
@@ -38,7 +38,7 @@ function holdLock(home: string): () => void {
 function learnedFrom(home: string): number {
   const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
   try {
-    return knowledge.prepare("select count(*) from conversation").pluck().get() as number
+    return inside(knowledge).prepare("select count(*) from conversation").pluck().get() as number
   } finally {
     knowledge.close()
   }
@@ -167,8 +167,8 @@ test("dex watch reads a project again that it could not read while another proce
   const release = holdLock(home)
   const order = { type: "project" as const, project, git: true }
   expect(await carryOut(order, one, listeners)).toMatchObject({ busy: true, problems: [] })
-  expect(gitProject(await one.knowledge(), project)).toBeUndefined()
+  expect((await one.knowledge()).git.gitProject(project)).toBeUndefined()
   release()
   expect(await carryOut(order, one, listeners)).toMatchObject({ busy: false, problems: [] })
-  expect(gitProject(await one.knowledge(), project)?.head).toMatch(/^[0-9a-f]{40}$/)
+  expect((await one.knowledge()).git.gitProject(project)?.head).toMatch(/^[0-9a-f]{40}$/)
 })

@@ -3,13 +3,13 @@ import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { workedIn } from "../../src/store/knowledge/files.ts"
-import { fixesHolding } from "../../src/store/knowledge/fixes.ts"
-import { isPurgeDue, openKnowledge, purgeKnowledge, UNNAMED_PROJECTS } from "../../src/store/knowledge/knowledge.ts"
+import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { UNNAMED_PROJECTS } from "../../src/store/knowledge/purge.ts"
 import { learn } from "../../src/suggest/learn.ts"
 import { pathBelow } from "../../src/suggest/paths.ts"
 import { call, PROJECT, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
+import { inside } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -59,8 +59,8 @@ function factsIn(at: string): unknown {
   const knowledge = knowledgeOf(at)
   try {
     return {
-      fixes: fixesHolding(knowledge, ["quokkaword"], { limit: 10 }),
-      worked: workedIn(knowledge, "/home/dev/proj", [{ source: "claude_code", root: SESSION }]),
+      fixes: knowledge.fixes.fixesHolding(["quokkaword"], { limit: 10 }),
+      worked: knowledge.files.workedIn("/home/dev/proj", [{ source: "claude_code", root: SESSION }]),
     }
   } finally {
     knowledge.close()
@@ -109,7 +109,7 @@ test("what was forgotten is in no byte of the facts, and another history's facts
   const another = await home([OTHER, (session) => session.prompt("hello again")])
   const [store, knowledge] = [storeOf(another), knowledgeOf(at)]
   expect(await learn(store, knowledge)).toMatchObject({ complete: true })
-  expect(knowledge.prepare("select count(*) from conversation").pluck().get()).toBe(1)
+  expect(inside(knowledge).prepare("select count(*) from conversation").pluck().get()).toBe(1)
   store.close()
   knowledge.close()
 })
@@ -141,12 +141,12 @@ test("a file is rewritten once for what was forgotten, and not for what was only
   const at = await home([SESSION, solved], [OTHER, (session) => session.prompt("hello there")])
   await dex(at, ["fix", "x"])
   const [store, knowledge] = [storeOf(at), knowledgeOf(at)]
-  expect(isPurgeDue(knowledge)).toBe(false)
+  expect(knowledge.projects.isPurgeDue()).toBe(false)
   await store.forget([{ source: "claude_code", id: SESSION }])
   await learn(store, knowledge)
-  expect(isPurgeDue(knowledge)).toBe(true)
-  purgeKnowledge(knowledge, join(at, ".dex", KNOWLEDGE_FILE))
-  expect(isPurgeDue(knowledge)).toBe(false)
+  expect(knowledge.projects.isPurgeDue()).toBe(true)
+  knowledge.projects.purgeKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
+  expect(knowledge.projects.isPurgeDue()).toBe(false)
   store.close()
   knowledge.close()
 })
@@ -155,7 +155,7 @@ test("a project that anything is known of is kept when the file is rewritten", (
   const path = join(tempDir(), KNOWLEDGE_FILE)
   const knowledge = openKnowledge(path)
   onTestFinished(() => void knowledge.close())
-  const tables = knowledge
+  const tables = inside(knowledge)
     .prepare(
       "select m.name from sqlite_schema m join pragma_table_info(m.name) c on c.name = 'project_id' where m.type = 'table'",
     )
@@ -163,10 +163,12 @@ test("a project that anything is known of is kept when the file is rewritten", (
     .all() as string[]
   expect(tables).toContain("conversation")
   for (const table of tables) expect(UNNAMED_PROJECTS, table).toMatch(new RegExp(`from ${table}\\b`))
-  knowledge.exec("insert into project (path) values ('/kept'), ('/left')")
-  knowledge.exec("insert into git_read (project_id, head, shallow, read_at, left_out) values (1, 'h', '', 1, '[]')")
-  purgeKnowledge(knowledge, path)
-  expect(knowledge.prepare("select path from project").pluck().all()).toEqual(["/kept"])
+  inside(knowledge).exec("insert into project (path) values ('/kept'), ('/left')")
+  inside(knowledge).exec(
+    "insert into git_read (project_id, head, shallow, read_at, left_out) values (1, 'h', '', 1, '[]')",
+  )
+  knowledge.projects.purgeKnowledge(path)
+  expect(inside(knowledge).prepare("select path from project").pluck().all()).toEqual(["/kept"])
 })
 
 test("what git and the code say of a project that is watched no more is in no byte, what was said in it is", async () => {
@@ -204,7 +206,9 @@ test("words after a web page's are not its own, nor those of whoever it told", a
   )
   await dex(at, ["fix", "x"])
   const knowledge = knowledgeOf(at)
-  const own = fixesHolding(knowledge, ["quokkaword"], { limit: 10 }).map(({ id, is_own_words }) => [id, is_own_words])
+  const own = knowledge.fixes
+    .fixesHolding(["quokkaword"], { limit: 10 })
+    .map(({ id, is_own_words }) => [id, is_own_words])
   expect(Object.fromEntries(own)).toEqual({ [SESSION]: false, [OTHER]: true })
   knowledge.close()
 })
@@ -213,7 +217,7 @@ test("facts that another version of dex keeps in another form are learned anew",
   const at = await home([SESSION, solved])
   await dex(at, ["fix", "x"])
   const knowledge = knowledgeOf(at)
-  knowledge.exec("update meta set value = 'another' where key = 'schema'; alter table fix drop column edits")
+  inside(knowledge).exec("update meta set value = 'another' where key = 'schema'; alter table fix drop column edits")
   knowledge.close()
   expect(await dex(at, ["fix", "quokkaword is not a function"])).toMatchObject({ code: 0 })
   expect(factsIn(at)).toMatchObject({ fixes: [{ edits: 1 }] })
@@ -227,12 +231,12 @@ test("facts of another way of learning do not stay where forgetting them is cut 
     store.close()
     knowledge.close()
   })
-  knowledge.exec("update meta set value = '3' where key = 'learner'; update fix set edit = 'what 3 learned'")
-  knowledge.exec("create trigger cut before delete on conversation begin select raise(abort, 'cut off'); end")
+  inside(knowledge).exec("update meta set value = '3' where key = 'learner'; update fix set edit = 'what 3 learned'")
+  inside(knowledge).exec("create trigger cut before delete on conversation begin select raise(abort, 'cut off'); end")
   await expect(learn(store, knowledge)).rejects.toThrow("cut off")
-  knowledge.exec("drop trigger cut")
+  inside(knowledge).exec("drop trigger cut")
   await learn(store, knowledge)
-  expect(fixesHolding(knowledge, ["quokkaword"], { limit: 2 })).toMatchObject([
+  expect(knowledge.fixes.fixesHolding(["quokkaword"], { limit: 2 })).toMatchObject([
     { edit: expect.stringContaining("zebrafishword") },
   ])
 })

@@ -2,14 +2,11 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { DAY_MS, localDay } from "../../src/core/dates.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
-import { renewReversals, saveDecisions } from "../../src/store/knowledge/decisions.ts"
-import { saveWorked } from "../../src/store/knowledge/files.ts"
-import { saveFixes } from "../../src/store/knowledge/fixes.ts"
-import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge/knowledge.ts"
-import { inTransaction } from "../../src/store/sqlite/database.ts"
+import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { NEW_SESSION, type Session } from "../../src/suggest/session.ts"
 import { MOST_TOKENS, suggest } from "../../src/suggest/suggest.ts"
 import { FLOOR, WEIGHTS } from "../../src/suggest/weights.ts"
+import { inside } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
 
 const PROJECT = "/home/dev/shop"
@@ -30,45 +27,42 @@ type Past = {
 
 function knowing(...past: Past[]): Knowledge {
   const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
-  inTransaction(knowledge, () => {
-    for (const { id, branch, daysAgo, edited, web, project = PROJECT, fixed } of past) {
-      const at = NOW - daysAgo * DAY
-      const number = renewConversation(knowledge, {
-        name: id,
-        ref: { source: "claude_code", id },
-        root: id,
-        project,
-        kind: "person",
-        title: `about ${id}`,
-        started_at: at - 1000,
-        ended_at: at,
-        ...(branch !== undefined && { branch }),
-        ...(web && { web_at: at - 2000 }),
-      })
-      const work = { reads: 0, mentions: 0, edits: 2, added: 3, removed: 1, first_number: 2, last_number: 9, at }
-      saveWorked(
-        knowledge,
-        number,
-        project,
-        edited.map((path) => ({ path, ...work })),
-      )
-      if (fixed !== undefined)
-        saveFixes(knowledge, number, project, [
-          {
-            command: "npm test",
-            lines: [fixed],
-            failed_number: 3,
-            fixed_number: 8,
-            at,
-            files: [{ path: "src/token.ts", added: 1, removed: 1 }],
-            edits: 1,
-            edit: "--- src/token.ts\n+++ src/token.ts\n-  return token.expiry\n+  return readExpiry(token)",
-            edit_lines_left_out: 0,
-            words: fixed,
-          },
-        ])
-    }
-  })
+  for (const { id, branch, daysAgo, edited, web, project = PROJECT, fixed } of past) {
+    const at = NOW - daysAgo * DAY
+    const number = knowledge.conversations.renewConversation({
+      name: id,
+      ref: { source: "claude_code", id },
+      root: id,
+      project,
+      kind: "person",
+      title: `about ${id}`,
+      started_at: at - 1000,
+      ended_at: at,
+      ...(branch !== undefined && { branch }),
+      ...(web && { web_at: at - 2000 }),
+    })
+    const work = { reads: 0, mentions: 0, edits: 2, added: 3, removed: 1, first_number: 2, last_number: 9, at }
+    knowledge.files.saveWorked(
+      number,
+      project,
+      edited.map((path) => ({ path, ...work })),
+    )
+    if (fixed !== undefined)
+      knowledge.fixes.saveFixes(number, project, [
+        {
+          command: "npm test",
+          lines: [fixed],
+          failed_number: 3,
+          fixed_number: 8,
+          at,
+          files: [{ path: "src/token.ts", added: 1, removed: 1 }],
+          edits: 1,
+          edit: "--- src/token.ts\n+++ src/token.ts\n-  return token.expiry\n+  return readExpiry(token)",
+          edit_lines_left_out: 0,
+          words: fixed,
+        },
+      ])
+  }
   return knowledge
 }
 
@@ -140,7 +134,7 @@ test("before an edit, files that belong to it: of the same branch and name first
 test("decisions about the file: the developer's words; an agent's only where nobody else's came before; a reversed one is told as such", () => {
   const decide = (id: string, origin: "person" | "agent", web = false) => {
     const knowledge = knowing({ id, daysAgo: 3, edited: [], ...(web && { web }) })
-    const conversation = knowledge.prepare("select id from conversation").pluck().get() as number
+    const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
     const decided = (key: string, quote: string, number: number) => ({
       key,
       kind: "said" as const,
@@ -152,13 +146,11 @@ test("decisions about the file: the developer's words; an agent's only where nob
       subject: ["token"],
       origin,
     })
-    inTransaction(knowledge, () =>
-      saveDecisions(knowledge, conversation, PROJECT, [
-        decided("one", "we keep tokens in memory", 4),
-        decided("two", "no, tokens go to disk", 6),
-      ]),
-    )
-    renewReversals(knowledge, () => new Map([["one", "two"]]))
+    knowledge.decisions.saveDecisions(conversation, PROJECT, [
+      decided("one", "we keep tokens in memory", 4),
+      decided("two", "no, tokens go to disk", 6),
+    ])
+    knowledge.decisions.renewReversals(() => new Map([["one", "two"]]))
     return suggest({ knowledge }, editing("src/token.ts"), session(), ALL).filter(({ key }) =>
       key.startsWith("decision:"),
     )

@@ -5,8 +5,8 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
-import { type Knowledge, openKnowledge, renewConversation } from "../../src/store/knowledge/knowledge.ts"
-import { saveTestRuns, type TestRunWrite } from "../../src/store/knowledge/test-runs.ts"
+import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import type { TestRunWrite } from "../../src/store/knowledge/test-runs.ts"
 import { testCommand } from "../../src/suggest/test-runs/commands.ts"
 import { testOutput } from "../../src/suggest/test-runs/output.ts"
 import { parseReport } from "../../src/suggest/test-runs/reports.ts"
@@ -473,15 +473,14 @@ describe("what is failing as last known", () => {
 
   function leftAfter(runs: Partial<TestRunWrite>[], file?: string): string[] {
     const db: Knowledge = openKnowledge(join(tempDir(), KNOWLEDGE_FILE))
-    const id = renewConversation(db, {
+    const id = db.conversations.renewConversation({
       name: "1",
       ref: { source: "claude_code", id: "c" },
       root: "c",
       project: PROJECT,
       kind: "person",
     })
-    saveTestRuns(
-      db,
+    db.tests.saveTestRuns(
       id,
       PROJECT,
       runs.map((run, i) => ({ number: i + 1, at: i * 1000, command: "x", ...run }) as TestRunWrite),

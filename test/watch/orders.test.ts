@@ -3,8 +3,6 @@ import { appendFileSync } from "node:fs"
 import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { formatRef } from "../../src/core/ref.ts"
-import { gitProject } from "../../src/store/knowledge/git.ts"
-import { learnedToken } from "../../src/store/knowledge/knowledge.ts"
 import { type Listeners, listeners, type ProjectChange } from "../../src/watch/listeners.ts"
 import { carryOut } from "../../src/watch/orders.ts"
 import { dex as runDex } from "../support/dex.ts"
@@ -51,7 +49,7 @@ test("what conversations know is kept current, where it was asked for once", asy
   const knowledge = await dex.knowledge()
   claudeSession(home, { id: "4".repeat(8), start: "2026-11-12T09:00:00Z", turns: [{ user: "one" }] })
   const second = await carryOut({ type: "sync", source: "claude_code", after: first.seen! }, dex, listeners)
-  expect(learnedToken(knowledge)).toBe(second.seen)
+  expect(knowledge.conversations.learnedToken()).toBe(second.seen)
 })
 
 test("a project's commits are known after its git history changed", async () => {
@@ -62,9 +60,9 @@ test("a project's commits are known after its git history changed", async () => 
   git("init", "-q", "-b", "main")
   git("commit", "-q", "--allow-empty", "-m", "first")
   await carryOut({ type: "project", project: home, files: ["a.ts"], git: false }, dex, listeners)
-  expect(gitProject(await dex.knowledge(), home)).toBeUndefined()
+  expect((await dex.knowledge()).git.gitProject(home)).toBeUndefined()
   expect(await carryOut({ type: "project", project: home, git: true }, dex, listeners)).toMatchObject({ problems: [] })
-  expect(gitProject(await dex.knowledge(), home)?.head).toMatch(/^[0-9a-f]{40}$/)
+  expect((await dex.knowledge()).git.gitProject(home)?.head).toMatch(/^[0-9a-f]{40}$/)
 })
 
 test("a listener that fails is told of, and hinders no other", async () => {

@@ -1,7 +1,7 @@
 import { posix } from "node:path"
 import type { BoundUse, Definition, Import } from "../../core/code.ts"
-import { inTransaction } from "../sqlite/database.ts"
-import { type Knowledge, knownProject, projectId } from "./rows.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { knownProject, projectId } from "./rows.ts"
 
 // What the code of projects defines, imports and uses.
 
@@ -91,7 +91,7 @@ export type CodeFile = CodeStamp & {
 const STAMPS = "select path, size, modified_at, version, hash from code_file"
 
 /** Of all files of a project, or of one. */
-export function codeStamps(db: Knowledge, project: string, path?: string): Map<string, CodeStamp> {
+export function codeStamps(db: Db, project: string, path?: string): Map<string, CodeStamp> {
   const id = knownProject(db, project) ?? -1
   const rows = (
     path === undefined
@@ -102,7 +102,7 @@ export function codeStamps(db: Knowledge, project: string, path?: string): Map<s
 }
 
 /** Replaces whatever was known of these files, in one transaction. */
-export function saveCode(db: Knowledge, project: string, files: readonly CodeFile[]): void {
+export function saveCode(db: Db, project: string, files: readonly CodeFile[]): void {
   if (files.length > 0)
     inTransaction(db, () => {
       const id = projectId(db, project)
@@ -111,7 +111,7 @@ export function saveCode(db: Knowledge, project: string, files: readonly CodeFil
 }
 
 /** The content of a file stayed the same, whatever its time says. */
-export function restampCode(db: Knowledge, project: string, path: string, stamp: CodeStamp): void {
+export function restampCode(db: Db, project: string, path: string, stamp: CodeStamp): void {
   db.prepare("update code_file set size = ?, modified_at = ? where project_id = ? and path = ?").run(
     stamp.size,
     stamp.modified_at,
@@ -120,7 +120,7 @@ export function restampCode(db: Knowledge, project: string, path: string, stamp:
   )
 }
 
-export function removeCode(db: Knowledge, project: string, paths: readonly string[]): void {
+export function removeCode(db: Db, project: string, paths: readonly string[]): void {
   const id = knownProject(db, project)
   if (id === undefined || paths.length === 0) return
   inTransaction(db, () => {
@@ -134,30 +134,30 @@ export function removeCode(db: Knowledge, project: string, paths: readonly strin
   })
 }
 
-export function forgetProjectCode(db: Knowledge, project: string): void {
+export function forgetProjectCode(db: Db, project: string): void {
   removeCode(db, project, [...codeStamps(db, project).keys()])
   const id = knownProject(db, project)
   if (id !== undefined) unlink(db, id)
 }
 
-function unlink(db: Knowledge, project: number): void {
+function unlink(db: Db, project: number): void {
   db.prepare("delete from code_linked where project_id = ?").run(project)
 }
 
 /** Undefined where imports are to be linked again. */
-export function linkedBy(db: Knowledge, project: string): string | undefined {
+export function linkedBy(db: Db, project: string): string | undefined {
   const id = knownProject(db, project) ?? -1
   return db.prepare("select modules from code_linked where project_id = ?").pluck().get(id) as string | undefined
 }
 
-export function saveLinkedBy(db: Knowledge, project: string, modules: string): void {
+export function saveLinkedBy(db: Db, project: string, modules: string): void {
   db.prepare("insert or replace into code_linked (project_id, modules) values (?, ?)").run(
     projectId(db, project),
     modules,
   )
 }
 
-function saveFile(db: Knowledge, project: number, file: CodeFile): void {
+function saveFile(db: Db, project: number, file: CodeFile): void {
   const old = fileId(db, project, file.path)
   if (old !== undefined) clear(db, old)
   else unlink(db, project)
@@ -197,30 +197,30 @@ function saveFile(db: Knowledge, project: number, file: CodeFile): void {
   }
 }
 
-function clear(db: Knowledge, file: number): void {
+function clear(db: Db, file: number): void {
   db.prepare("delete from code_definition where file_id = ?").run(file)
   db.prepare("delete from code_import where file_id = ?").run(file)
   db.prepare("delete from code_use where file_id = ?").run(file)
 }
 
-function fileId(db: Knowledge, project: number, path: string): number | undefined {
+function fileId(db: Db, project: number, path: string): number | undefined {
   return db.prepare("select id from code_file where project_id = ? and path = ?").pluck().get(project, path) as
     | number
     | undefined
 }
 
-export function hasCodeFile(db: Knowledge, project: string, path: string): boolean {
+export function hasCodeFile(db: Db, project: string, path: string): boolean {
   return fileId(db, knownProject(db, project) ?? -1, path) !== undefined
 }
 
-export function hasCodeFolder(db: Knowledge, project: string, folder: string): boolean {
+export function hasCodeFolder(db: Db, project: string, folder: string): boolean {
   const id = knownProject(db, project) ?? -1
   return db.prepare("select 1 from code_file where project_id = ? and folder = ?").get(id, folder) !== undefined
 }
 
 /** Says again which files imports name, after files came or went. Returns how many changed. */
 export function relinkImports(
-  db: Knowledge,
+  db: Db,
   project: string,
   modules: string,
   targetOf: (importer: string, language: string, wanted: { module: string; name: string }) => string | undefined,
@@ -265,7 +265,7 @@ export type CodeCounts = {
   skipped: Record<string, number>
 }
 
-export function codeCounts(db: Knowledge, project: string): CodeCounts {
+export function codeCounts(db: Db, project: string): CodeCounts {
   const id = knownProject(db, project) ?? -1
   const one = db
     .prepare(

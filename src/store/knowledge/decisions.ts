@@ -1,7 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import { formatRef } from "../../core/ref.ts"
-import { inTransaction } from "../sqlite/database.ts"
-import { asKept, type Knowledge, OWN_WORDS, projectId } from "./rows.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
 // What was decided in a project, in whose words, and what was taken back later.
 
@@ -64,7 +64,7 @@ export type KeptDecision = Stated & {
 export type CommitDecision = Stated & { hash: string }
 
 export function saveDecisions(
-  db: Knowledge,
+  db: Db,
   conversation: number,
   project: string | undefined,
   decisions: KeptDecision[],
@@ -76,15 +76,23 @@ export function saveDecisions(
   )
 }
 
-/** In the place of those that were known of the project's commits. */
-export function saveCommitDecisions(db: Knowledge, project: string, decisions: CommitDecision[]): void {
-  removeCommitDecisions(db, projectId(db, project))
-  save(db, project, decisions)
+/** What the project's commits decide up to this head, in the place of what was known of them. */
+export function saveCommitDecisions(db: Db, project: string, decisions: CommitDecision[], head: string): void {
+  inTransaction(db, () => {
+    removeCommitDecisions(db, projectId(db, project))
+    save(db, project, decisions)
+    setDecided(db, project, head)
+  })
+}
+
+/** What the commits up to this head decide is known. */
+function setDecided(db: Db, project: string, head: string): void {
+  db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
 }
 
 type Write = Stated & { conversation?: number; number?: number; hash?: string }
 
-function save(db: Knowledge, project: string | undefined, decisions: Write[]): void {
+function save(db: Db, project: string | undefined, decisions: Write[]): void {
   if (decisions.length === 0) return
   const of = project === undefined ? null : projectId(db, project)
   const put = db.prepare(
@@ -105,16 +113,16 @@ function save(db: Knowledge, project: string | undefined, decisions: Write[]): v
   if (of !== null) db.prepare("insert or ignore into decision_stale (project_id) values (?)").run(of)
 }
 
-export function removeDecisions(db: Knowledge, conversation: number): void {
+export function removeDecisions(db: Db, conversation: number): void {
   remove(db, db.prepare("select id from decision where conversation_id = ?").pluck().all(conversation) as number[])
 }
 
-export function removeCommitDecisions(db: Knowledge, project: number): void {
+export function removeCommitDecisions(db: Db, project: number): void {
   const all = db.prepare("select id from decision where hash is not null and project_id = ?").pluck().all(project)
   remove(db, all as number[])
 }
 
-function remove(db: Knowledge, ids: number[]): void {
+function remove(db: Db, ids: number[]): void {
   const stale = db.prepare(
     `insert or ignore into decision_stale (project_id)
      select project_id from decision where id = ? and project_id is not null`,
@@ -145,7 +153,7 @@ export type MadeDecision = {
  * may take seconds, so others can write meanwhile: what it says is kept, and the project's mark taken away, only where the
  * decisions are still those that it was given. Otherwise it is asked again, and where that does not end, the mark stays.
  */
-export function renewReversals(db: Knowledge, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
+export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
   const stale = db.prepare("select project_id from decision_stale").pluck().all() as number[] // reading takes no lock
   for (const project of stale)
     for (let i = 0; i < MOST_TRIES; i++) {
@@ -158,7 +166,7 @@ export function renewReversals(db: Knowledge, reversals: (decisions: MadeDecisio
 const MOST_TRIES = 3
 
 /** False where the decisions have changed. Where somebody else was first, there is nothing to do. */
-function keepReversals(db: Knowledge, project: number, given: InOrder[], found: Map<string, string>): boolean {
+function keepReversals(db: Db, project: number, given: InOrder[], found: Map<string, string>): boolean {
   if (db.prepare("select 1 from decision_stale where project_id = ?").get(project) === undefined) return true
   if (JSON.stringify(inOrder(db, project)) !== JSON.stringify(given)) return false
   db.prepare("update decision set reversed_by = null where project_id = ? and reversed_by is not null").run(project)
@@ -170,7 +178,7 @@ function keepReversals(db: Knowledge, project: number, given: InOrder[], found: 
 
 type InOrder = Omit<MadeDecision, "subject"> & { subject: string; time: number }
 
-function inOrder(db: Knowledge, project: number): InOrder[] {
+function inOrder(db: Db, project: number): InOrder[] {
   const all = db
     .prepare(
       `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
@@ -250,7 +258,7 @@ const CHOSEN = `
         and (a.name = lower(@symbol) or substr(a.name, -length(@symbol) - 1) = '.' || lower(@symbol))))`
 
 /** Newest first; `total` is all that there are. */
-export function knownDecisions(db: Knowledge, filter: DecisionFilter): { decisions: KnownDecision[]; total: number } {
+export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: KnownDecision[]; total: number } {
   if (filter.words?.length === 0) return { decisions: [], total: 0 }
   const values = {
     match: filter.words?.map((word) => `"${word.replaceAll('"', "")}"`).join(" AND ") ?? null,
@@ -281,7 +289,7 @@ type ToldRow = Pick<Stated, "key" | "kind" | "quote" | "origin"> & { at: number 
   )
 type DecisionRow = ToldRow & { project: string | null; files: string; symbols: string; reversed_by: string | null }
 
-function known(db: Knowledge, row: DecisionRow): KnownDecision {
+function known(db: Db, row: DecisionRow): KnownDecision {
   const later = row.reversed_by === null ? undefined : laterOf(db, row.reversed_by)
   return {
     ...told(row),
@@ -304,7 +312,7 @@ function told(row: ToldRow): Told {
   }
 }
 
-function laterOf(db: Knowledge, key: string): ToldRow | undefined {
+function laterOf(db: Db, key: string): ToldRow | undefined {
   return db
     .prepare(
       `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`,

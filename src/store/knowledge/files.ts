@@ -1,6 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import { isFolding, isSamePath } from "../../core/path-key.ts"
-import { type Knowledge, knownProject, projectId } from "./rows.ts"
+import type { Db } from "../sqlite/database.ts"
+import { knownProject, projectId } from "./rows.ts"
 
 // Which conversation edited, read or named which file of its project.
 
@@ -35,7 +36,7 @@ export type WorkedFile = {
   at?: number
 }
 
-export function saveWorked(db: Knowledge, conversation: number, project: string, files: WorkedFile[]): void {
+export function saveWorked(db: Db, conversation: number, project: string, files: WorkedFile[]): void {
   const id = projectId(db, project)
   const put = db.prepare(
     `insert into worked (conversation_id, file_id, edits, reads, mentions, added, removed, first_number, last_number, at)
@@ -56,7 +57,7 @@ export function saveWorked(db: Knowledge, conversation: number, project: string,
     )
 }
 
-function fileId(db: Knowledge, project: number, path: string): number {
+function fileId(db: Db, project: number, path: string): number {
   const known = db.prepare("select id from file where project_id = ? and path = ?").pluck().get(project, path)
   return (known ??
     db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(project, path)) as number
@@ -67,7 +68,7 @@ const NAMES = `select path as name from file where project_id = @id union all
   select name from git_name where project_id = @id union all select path from code_file where project_id = @id`
 
 /** As a file of the project is known, where it was named in another spelling; else as it was named. */
-export function fileAsKnown(db: Knowledge, project: string, file: string, platform = process.platform): string {
+export function fileAsKnown(db: Db, project: string, file: string, platform = process.platform): string {
   const id = isFolding(platform) ? knownProject(db, project, platform) : undefined
   if (id === undefined) return file
   if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
@@ -80,7 +81,7 @@ export function fileAsKnown(db: Knowledge, project: string, file: string, platfo
 }
 
 /** The file of the project that has this path, or alone ends in it. */
-export function fileNamed(db: Knowledge, project: string, typed: string): string | undefined {
+export function fileNamed(db: Db, project: string, typed: string): string | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
   const name = fileAsKnown(db, project, typed)
@@ -116,7 +117,7 @@ const OWN_TITLE =
   "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
 
 /** Newest first: who worked on this file. Bounded by `limit` conversations. */
-export function visitsTo(db: Knowledge, project: string, path: string, limit: number): Visit[] {
+export function visitsTo(db: Db, project: string, path: string, limit: number): Visit[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   return (
@@ -133,7 +134,7 @@ export function visitsTo(db: Knowledge, project: string, path: string, limit: nu
 }
 
 /** The newest roots that worked on a branch of the project, subagents' work being their root's. */
-export function rootsOnBranch(db: Knowledge, project: string, branch: string, limit: number): Root[] {
+export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): Root[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   return db
@@ -153,7 +154,7 @@ export type NewestWork = Root & {
 }
 
 /** The conversation that last changed anything in the project before a time; not the one that asks. */
-export function newestWork(db: Knowledge, project: string, before: number, asking?: string): NewestWork | undefined {
+export function newestWork(db: Db, project: string, before: number, asking?: string): NewestWork | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
   const found = db
@@ -177,7 +178,7 @@ export type Root = { source: SourceId; root: string }
 export type Worked = { source: SourceId; root: string; path: string; edits: number; reads: number; at: number }
 
 /** What the conversations that belong to these roots worked on. */
-export function workedIn(db: Knowledge, project: string, roots: Root[]): Worked[] {
+export function workedIn(db: Db, project: string, roots: Root[]): Worked[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   const of = db.prepare(

@@ -1,5 +1,6 @@
 import type { SourceId } from "../../core/conversation.ts"
-import { asKept, type Knowledge, OWN_WORDS, projectId } from "./rows.ts"
+import type { Db } from "../sqlite/database.ts"
+import { asKept, OWN_WORDS, projectId } from "./rows.ts"
 
 // What made an error go away: the failed command, the lines that say why, the edits, the run that ended well.
 
@@ -50,7 +51,7 @@ export type KnownFix = KeptFix & {
 
 /** `words` is what each is found by. */
 export function saveFixes(
-  db: Knowledge,
+  db: Db,
   conversation: number,
   project: string | undefined,
   fixes: (KeptFix & { words: string })[],
@@ -90,7 +91,7 @@ export type FixFilter = {
 }
 
 /** Those that hold any of the words, the best first. */
-export function fixesHolding(db: Knowledge, words: string[], filter: FixFilter): KnownFix[] {
+export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownFix[] {
   const { project, exactly, except = [], limit } = filter
   if (words.length === 0) return []
   const match = words.map((word) => `"${word.replaceAll('"', "")}"`).join(" OR ")

@@ -1,6 +1,6 @@
-import { inTransaction } from "../sqlite/database.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
 import { removeCommitDecisions } from "./decisions.ts"
-import { type Knowledge, knownProject, projectId } from "./rows.ts"
+import { knownProject, projectId } from "./rows.ts"
 
 // What git tells of a project: which commits touched which file, under whatever name it had then.
 
@@ -117,7 +117,7 @@ export type ChangedTogether = { path: string; together: number; own: number; oth
 /** A commit of more files says of none of them that they belong together. */
 export const MASS_COMMIT = 50
 
-export function gitProject(db: Knowledge, project: string): GitProject | undefined {
+export function gitProject(db: Db, project: string): GitProject | undefined {
   const row = db
     .prepare(
       "select head, shallow, read_at, left_out, decided, (select count(*) from git_commit c where c.project_id = r.project_id) commits from git_read r where project_id = ?",
@@ -130,7 +130,7 @@ export function gitProject(db: Knowledge, project: string): GitProject | undefin
   return { ...read, left_out: JSON.parse(left_out) as string[], ...(decided !== null && { decided }) }
 }
 
-export function saveCommits(db: Knowledge, write: GitWrite): { added: number } {
+export function saveCommits(db: Db, write: GitWrite): { added: number } {
   return inTransaction(db, () => {
     const project = projectId(db, write.project)
     if (write.replaces) forget(db, project)
@@ -145,14 +145,9 @@ export function saveCommits(db: Knowledge, write: GitWrite): { added: number } {
   })
 }
 
-/** What the commits up to this head decide is known. */
-export function setDecided(db: Knowledge, project: string, head: string): void {
-  db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
-}
-
 /** Commits that touched the file under any name it had, newest first. The path may be an old name of it. */
 export function commitsTouching(
-  db: Knowledge,
+  db: Db,
   project: string,
   file: string,
   { since = 0, limit }: { since?: number; limit: number },
@@ -170,7 +165,7 @@ export function commitsTouching(
 }
 
 /** Files that are still there and changed in the same commits as this one, those that did so most often first. */
-export function changedTogether(db: Knowledge, project: string, file: string, limit: number): ChangedTogether[] {
+export function changedTogether(db: Db, project: string, file: string, limit: number): ChangedTogether[] {
   return db
     .prepare(
       `with own as (
@@ -192,7 +187,7 @@ export function changedTogether(db: Knowledge, project: string, file: string, li
 }
 
 /** The name that the file has now; undefined where no known commit touched it. */
-export function newestName(db: Knowledge, project: string, file: string): { path: string; gone: boolean } | undefined {
+export function newestName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
   const row = db
     .prepare(
       "select f.path, f.gone from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
@@ -202,7 +197,7 @@ export function newestName(db: Knowledge, project: string, file: string): { path
 }
 
 /** The files that a commit touched, by the names they have now. */
-export function filesOfCommit(db: Knowledge, project: string, hash: string): string[] {
+export function filesOfCommit(db: Db, project: string, hash: string): string[] {
   return db
     .prepare(
       `select f.path from git_commit c
@@ -216,7 +211,7 @@ export function filesOfCommit(db: Knowledge, project: string, hash: string): str
 
 /** Commits that say that they break something, or that take another one back; newest first. */
 export function markedCommits(
-  db: Knowledge,
+  db: Db,
   project: string,
   { since = 0, limit }: { since?: number; limit: number },
 ): GitCommit[] {
@@ -231,7 +226,7 @@ export function markedCommits(
   ).map(commitOf)
 }
 
-export function forgetProjectGit(db: Knowledge, project: string): void {
+export function forgetProjectGit(db: Db, project: string): void {
   const id = knownProject(db, project)
   if (id !== undefined) inTransaction(db, () => forget(db, id))
 }
@@ -255,7 +250,7 @@ function commitOf({ hash, at, subject, body, file_count, breaking, reverts, reve
   }
 }
 
-function addCommit(db: Knowledge, project: number, commit: CommitWrite): boolean {
+function addCommit(db: Db, project: number, commit: CommitWrite): boolean {
   const id = db
     .prepare(
       `insert into git_commit (project_id, hash, at, committed_at, subject, body, file_count, breaking, reverts, reverts_hash)
@@ -287,7 +282,7 @@ type Named = { id: number; path: string }
  * The file that a commit's entry is about. Commits come oldest first, but those of two branches alternate: a file that
  * one branch has renamed may still be changed under its old name by the other, and the same renaming may come twice.
  */
-function fileOf(db: Knowledge, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
+function fileOf(db: Db, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
   const known = named(db, project, path)
   if (status === "renamed" && from !== undefined) return renamed(db, project, from, path, known)
   const isNew = known === undefined || (status === "added" && known.path !== path)
@@ -297,14 +292,14 @@ function fileOf(db: Knowledge, project: number, { status, path, from }: TouchWri
 }
 
 /** What a merge brings does not say that a file is there which was removed after it. */
-function setGone(db: Knowledge, file: number, isGone: boolean, committedAt: number): void {
+function setGone(db: Db, file: number, isGone: boolean, committedAt: number): void {
   db.prepare(
     `update git_file set gone = ? where id = ? and not exists (
        select 1 from git_touch t join git_commit c on c.id = t.commit_id where t.file_id = git_file.id and c.committed_at > ?)`,
   ).run(isGone ? 1 : 0, file, committedAt)
 }
 
-function renamed(db: Knowledge, project: number, from: string, path: string, known: Named | undefined): number {
+function renamed(db: Db, project: number, from: string, path: string, known: Named | undefined): number {
   const source = named(db, project, from)
   if (source?.path === path) return source.id
   if (source?.path !== from) {
@@ -319,7 +314,7 @@ function renamed(db: Knowledge, project: number, from: string, path: string, kno
   return source.id
 }
 
-function named(db: Knowledge, project: number, file: string): Named | undefined {
+function named(db: Db, project: number, file: string): Named | undefined {
   return db
     .prepare(
       "select f.id, f.path from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
@@ -327,7 +322,7 @@ function named(db: Knowledge, project: number, file: string): Named | undefined 
     .get(project, file) as Named | undefined
 }
 
-function create(db: Knowledge, project: number, path: string): number {
+function create(db: Db, project: number, path: string): number {
   const id = db
     .prepare("insert into git_file (project_id, path) values (?, ?) returning id")
     .pluck()
@@ -336,11 +331,11 @@ function create(db: Knowledge, project: number, path: string): number {
   return id
 }
 
-function name(db: Knowledge, project: number, path: string, file: number): void {
+function name(db: Db, project: number, path: string, file: number): void {
   db.prepare("insert or replace into git_name (project_id, name, file_id) values (?, ?, ?)").run(project, path, file)
 }
 
-function merge(db: Knowledge, file: number, into: number): void {
+function merge(db: Db, file: number, into: number): void {
   db.prepare("update or ignore git_touch set file_id = ? where file_id = ?").run(into, file)
   db.prepare("delete from git_touch where file_id = ?").run(file)
   db.prepare("update git_name set file_id = ? where file_id = ?").run(into, file)
@@ -350,7 +345,7 @@ function merge(db: Knowledge, file: number, into: number): void {
 const BEYOND = "select id from git_commit where project_id = ? order by committed_at desc, id desc limit -1 offset ?"
 
 /** True where there were more. */
-function dropOldest(db: Knowledge, project: number, most: number): boolean {
+function dropOldest(db: Db, project: number, most: number): boolean {
   if (db.prepare(BEYOND).get(project, most) === undefined) return false
   db.prepare(`delete from git_touch where commit_id in (${BEYOND})`).run(project, most)
   db.prepare(`delete from git_commit where id in (${BEYOND})`).run(project, most)
@@ -363,7 +358,7 @@ function dropOldest(db: Knowledge, project: number, most: number): boolean {
   return true
 }
 
-function forget(db: Knowledge, project: number): void {
+function forget(db: Db, project: number): void {
   db.prepare("delete from git_touch where commit_id in (select id from git_commit where project_id = ?)").run(project)
   db.prepare("delete from git_commit where project_id = ?").run(project)
   db.prepare("delete from git_name where project_id = ?").run(project)

@@ -1,11 +1,11 @@
-import { inTransaction } from "../sqlite/database.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
 import { forgetProjectCode } from "./code.ts"
 import { forgetProjectGit } from "./git.ts"
-import { notePurge } from "./knowledge.ts"
-import { asKept, type Knowledge } from "./rows.ts"
+import { notePurge } from "./purge.ts"
+import { asKept } from "./rows.ts"
 
 /** What git and the code tell of any other project is forgotten. What was said there stays: it is the conversations'. */
-export function keepProjects(db: Knowledge, projects: string[]): void {
+export function keepProjects(db: Db, projects: string[]): void {
   const others = db
     .prepare(
       `select path from project p where path not in (select value from json_each(?))

@@ -1,15 +1,14 @@
-import { inTransaction } from "../sqlite/database.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
 import { forgetProjectCode } from "./code.ts"
 import { forgetProjectGit } from "./git.ts"
-import { notePurge } from "./knowledge.ts"
-import type { Knowledge } from "./rows.ts"
+import { notePurge } from "./purge.ts"
 import { dropReports, knownReports } from "./test-runs.ts"
 
 /**
  * What projects told under other rules of redaction is forgotten: the projects are there to be read again. What came from
  * conversations follows the history.
  */
-export function useRedaction(db: Knowledge, version: number): void {
+export function useRedaction(db: Db, version: number): void {
   const used = db.prepare("select value from meta where key = 'redaction'").pluck()
   if (used.get() === String(version)) return // whoever only reads takes no lock
   inTransaction(db, () => {

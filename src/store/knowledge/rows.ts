@@ -1,25 +1,19 @@
 import { spellingsOf } from "../history/spellings.ts"
 import type { Db } from "../sqlite/database.ts"
 
-/**
- * Facts: what conversations and projects know that helps somebody now. Derived, safe to delete; made on first use, and
- * kept current by every sync from then on. Each kind of fact has its own module of functions over it.
- */
-export type Knowledge = Db
-
-export function projectId(db: Knowledge, path: string, platform = process.platform): number {
+export function projectId(db: Db, path: string, platform = process.platform): number {
   return (knownProject(db, path, platform) ??
     db.prepare("insert into project (path) values (?) returning id").pluck().get(path)) as number
 }
 
 /** Under whichever spelling it is kept. */
-export function knownProject(db: Knowledge, path: string, platform = process.platform): number | undefined {
+export function knownProject(db: Db, path: string, platform = process.platform): number | undefined {
   const kept = spellingsOf(db, path, platform)[0]
   return db.prepare("select id from project where path = ?").pluck().get(kept) as number | undefined
 }
 
 /** As this database spells these projects. */
-export function asKept(db: Knowledge, projects: readonly string[], platform = process.platform): string[] {
+export function asKept(db: Db, projects: readonly string[], platform = process.platform): string[] {
   return projects.flatMap((path) => spellingsOf(db, path, platform))
 }
 

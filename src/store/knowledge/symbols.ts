@@ -1,6 +1,7 @@
 import { posix } from "node:path"
 import type { Definition, DefinitionKind } from "../../core/code.ts"
-import { type Knowledge, knownProject } from "./rows.ts"
+import type { Db } from "../sqlite/database.ts"
+import { knownProject } from "./rows.ts"
 
 // Questions about the code of a project: what is defined where, who uses it, and how sure that is.
 
@@ -11,14 +12,14 @@ const SYMBOL =
   "f.path, d.name, d.kind, d.container, d.line, d.end_line, d.exported, d.deprecated, d.doc from code_definition d join code_file f on f.id = d.file_id"
 
 /** In the order of the text. */
-export function definitionsIn(db: Knowledge, project: string, path: string): CodeSymbol[] {
+export function definitionsIn(db: Db, project: string, path: string): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
   const rows = db.prepare(`select ${SYMBOL} where f.project_id = ? and f.path = ? order by d.seq`).all(id, path)
   return (rows as SymbolRow[]).map(symbolOf)
 }
 
 /** The innermost definition that a line belongs to. */
-export function definitionAt(db: Knowledge, project: string, path: string, line: number): CodeSymbol | undefined {
+export function definitionAt(db: Db, project: string, path: string, line: number): CodeSymbol | undefined {
   const id = knownProject(db, project) ?? -1
   const row = db
     .prepare(
@@ -30,7 +31,7 @@ export function definitionAt(db: Knowledge, project: string, path: string, line:
 }
 
 /** Exported ones first, then by path. */
-export function definitionsNamed(db: Knowledge, project: string, name: string, limit: number): CodeSymbol[] {
+export function definitionsNamed(db: Db, project: string, name: string, limit: number): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
   const rows = db
     .prepare(`select ${SYMBOL} where d.name = ? and f.project_id = ? order by d.exported = 0, f.path, d.seq limit ?`)
@@ -50,7 +51,7 @@ export type SymbolUse = {
 
 /** Who uses a symbol: resolved ones first, and of these calls first. A use through a re-export counts as resolved. */
 export function usesOf(
-  db: Knowledge,
+  db: Db,
   project: string,
   symbol: Pick<CodeSymbol, "path" | "name" | "kind" | "exported">,
   limit: number,
@@ -92,7 +93,7 @@ const MAX_NAMES = 50
 
 /** The modules, and the names, under which others can import a symbol: its own file's, and those that hand it on. */
 function namesOutside(
-  db: Knowledge,
+  db: Db,
   project: number,
   target: string,
   symbol: Pick<CodeSymbol, "name" | "exported">,
@@ -116,12 +117,7 @@ function namesOutside(
 }
 
 /** Which files import this one, by path. For Go: which import its package. */
-export function importersOf(
-  db: Knowledge,
-  project: string,
-  path: string,
-  limit: number,
-): { path: string; line: number }[] {
+export function importersOf(db: Db, project: string, path: string, limit: number): { path: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
   const target = path.endsWith(".go") ? `${posix.dirname(path)}/` : path
   return db
@@ -133,7 +129,7 @@ export function importersOf(
 }
 
 /** The project's files that this one imports, in order. Go packages are named by their folder, with a slash at its end. */
-export function importsIn(db: Knowledge, project: string, path: string): { target: string; line: number }[] {
+export function importsIn(db: Db, project: string, path: string): { target: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
   return db
     .prepare(
@@ -146,7 +142,7 @@ export function importsIn(db: Knowledge, project: string, path: string): { targe
 /** A deprecated symbol of the project, and where this file uses it. Only resolved uses: a name alone would be a guess. */
 export type DeprecatedUse = { symbol: CodeSymbol; line: number; container?: string }
 
-export function deprecatedUsedIn(db: Knowledge, project: string, path: string): DeprecatedUse[] {
+export function deprecatedUsedIn(db: Db, project: string, path: string): DeprecatedUse[] {
   const id = knownProject(db, project) ?? -1
   const isAny = db.prepare(
     "select 1 from code_definition d join code_file f on f.id = d.file_id where d.deprecated is not null and f.project_id = ? limit 1",
@@ -184,7 +180,7 @@ type Walk = {
   left: number
 }
 
-function meaningOf(db: Knowledge, project: number, target: string, name: string, walk: Walk): CodeSymbol | undefined {
+function meaningOf(db: Db, project: number, target: string, name: string, walk: Walk): CodeSymbol | undefined {
   const asked = `${target}\n${name}`
   if (!walk.known.has(asked)) walk.known.set(asked, definitionOf(db, project, target, name, 0, walk, new Map()))
   return walk.known.get(asked)
@@ -195,7 +191,7 @@ function meaningOf(db: Knowledge, project: number, target: string, name: string,
  * once, and again only where it is reached by fewer steps and more can be behind it.
  */
 function definitionOf(
-  db: Knowledge,
+  db: Db,
   project: number,
   target: string,
   name: string,

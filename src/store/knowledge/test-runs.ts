@@ -1,6 +1,6 @@
 import type { SourceId } from "../../core/conversation.ts"
-import { inTransaction } from "../sqlite/database.ts"
-import { type Knowledge, knownProject, OWN_WORDS, projectId } from "./rows.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
 // What is known of the project's tests: their runs in conversations, and what reports on disk say.
 
@@ -100,7 +100,7 @@ export type ReportedFailure = { key: string; test: string; file?: string; messag
 
 /** `endedAt` stands in where a run has no time of its own. */
 export function saveTestRuns(
-  db: Knowledge,
+  db: Db,
   conversation: number,
   project: string,
   runs: TestRunWrite[],
@@ -128,12 +128,12 @@ export function saveTestRuns(
     })
 }
 
-export function removeTestRuns(db: Knowledge, conversation: number): void {
+export function removeTestRuns(db: Db, conversation: number): void {
   db.prepare("delete from test_run where conversation_id = ?").run(conversation)
 }
 
 /** The newest runs of a project's tests, oldest first. */
-export function testRuns(db: Knowledge, project: string, limit: number): KnownTestRun[] {
+export function testRuns(db: Db, project: string, limit: number): KnownTestRun[] {
   const rows = db
     .prepare(
       `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS} as own
@@ -170,7 +170,7 @@ function knownRun(row: RunRow): KnownTestRun {
 }
 
 /** The stamp of each file that was read, whether it was a report or not. */
-export function knownReports(db: Knowledge, project: string): Map<string, string> {
+export function knownReports(db: Db, project: string): Map<string, string> {
   const rows = db
     .prepare("select path, stamp from test_report where project_id = ?")
     .all(knownProject(db, project) ?? null) as { path: string; stamp: string }[]
@@ -178,7 +178,7 @@ export function knownReports(db: Knowledge, project: string): Map<string, string
 }
 
 /** In place of what the file said before. */
-export function saveReport(db: Knowledge, project: string, { path, stamp, at, is_report, tests }: ReportWrite): void {
+export function saveReport(db: Db, project: string, { path, stamp, at, is_report, tests }: ReportWrite): void {
   inTransaction(db, () => {
     const owner = projectId(db, project)
     remove(db, owner, path)
@@ -196,7 +196,7 @@ export function saveReport(db: Knowledge, project: string, { path, stamp, at, is
   })
 }
 
-export function dropReports(db: Knowledge, project: string, paths: string[]): void {
+export function dropReports(db: Db, project: string, paths: string[]): void {
   const owner = knownProject(db, project)
   if (owner === undefined || paths.length === 0) return
   inTransaction(db, () => {
@@ -204,7 +204,7 @@ export function dropReports(db: Knowledge, project: string, paths: string[]): vo
   })
 }
 
-function remove(db: Knowledge, project: number, path: string): void {
+function remove(db: Db, project: number, path: string): void {
   const id = db.prepare("select id from test_report where project_id = ? and path = ?").pluck().get(project, path)
   if (id === undefined) return
   db.prepare("delete from test_result where report_id = ?").run(id)
@@ -212,7 +212,7 @@ function remove(db: Knowledge, project: number, path: string): void {
 }
 
 /** What reports say failed, oldest first. */
-export function reportedFailures(db: Knowledge, project: string, limit: number): ReportedFailure[] {
+export function reportedFailures(db: Db, project: string, limit: number): ReportedFailure[] {
   const rows = db
     .prepare(
       `select t.key, t.test, t.file, t.message, t.at, r.path as report from test_report r
@@ -231,7 +231,7 @@ export function reportedFailures(db: Knowledge, project: string, limit: number):
 }
 
 /** When a report last said that this test passed. */
-export function reportedPassing(db: Knowledge, project: string, key: string): number | undefined {
+export function reportedPassing(db: Db, project: string, key: string): number | undefined {
   const at = db
     .prepare(
       `select max(t.at) from test_report r join test_result t on t.report_id = r.id and t.key = ? and t.status = 'passed'
@@ -243,7 +243,7 @@ export function reportedPassing(db: Knowledge, project: string, key: string): nu
 }
 
 /** The reports there are, and the newest run that is known. */
-export function testsKnown(db: Knowledge, project: string): { reports: number; runs: number; newest?: number } {
+export function testsKnown(db: Db, project: string): { reports: number; runs: number; newest?: number } {
   const id = knownProject(db, project) ?? null
   const reports = db
     .prepare("select count(*) n, max(at) at from test_report where project_id = ? and is_report")

@@ -1,5 +1,4 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { changedTogether, commitsTouching } from "../../store/knowledge/git.ts"
 import { isPlainPath, nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
@@ -16,7 +15,8 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
   const { file } = moment
   if (file === undefined) return []
   const since = moment.at - recent_change_days * DAY_MS
-  return commitsTouching(knowledge, moment.project, file, { since, limit: MOST_COMMITS })
+  return knowledge.git
+    .commitsTouching(moment.project, file, { since, limit: MOST_COMMITS })
     .filter(({ at }) => at <= moment.at)
     .map(({ hash, at, subject, file_count }): Candidate => {
       const day = localDay(at)
@@ -39,7 +39,8 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
 export const findCommittedTogether: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined || moment.event !== "asked") return []
-  return changedTogether(knowledge, moment.project, file, MOST_TOGETHER)
+  return knowledge.git
+    .changedTogether(moment.project, file, MOST_TOGETHER)
     .filter(({ path, together }) => together >= LEAST_TOGETHER && isPlainPath(path) && !session.files.includes(path))
     .map(
       ({ path, together, own, newest }): Candidate => ({

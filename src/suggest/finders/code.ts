@@ -1,11 +1,4 @@
-import {
-  definitionAt,
-  definitionsNamed,
-  deprecatedUsedIn,
-  importersOf,
-  type SymbolUse,
-  usesOf,
-} from "../../store/knowledge/symbols.ts"
+import type { SymbolUse } from "../../store/knowledge/symbols.ts"
 import { nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
@@ -18,15 +11,16 @@ const MOST_CANDIDATES = 3
 export const findUses: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "asked" && moment.event !== "watch") return []
   const { project, file, symbol: name, line } = moment
-  const at = file !== undefined && line !== undefined ? definitionAt(knowledge, project, file, line) : undefined
-  const [symbol] = name === undefined ? [at] : definitionsNamed(knowledge, project, name, 1)
+  const at = file !== undefined && line !== undefined ? knowledge.symbols.definitionAt(project, file, line) : undefined
+  const [symbol] = name === undefined ? [at] : knowledge.symbols.definitionsNamed(project, name, 1)
   if (symbol)
-    return usesOf(knowledge, project, symbol, MOST_USES)
+    return knowledge.symbols
+      .usesOf(project, symbol, MOST_USES)
       .filter(({ path }) => path !== file)
       .slice(0, MOST_CANDIDATES)
       .map((use) => usedBy(symbol.name, symbol.path, use))
   if (file === undefined) return []
-  return importersOf(knowledge, project, file, MOST_CANDIDATES).map(
+  return knowledge.symbols.importersOf(project, file, MOST_CANDIDATES).map(
     ({ path, line }): Candidate => ({
       kind: "related_code",
       key: `file:${path}`,
@@ -59,7 +53,7 @@ function usedBy(name: string, path: string, use: SymbolUse): Candidate {
 export const findDeprecated: Finder = ({ knowledge }, moment) => {
   const { file } = moment
   if (file === undefined) return []
-  const uses = deprecatedUsedIn(knowledge, moment.project, file)
+  const uses = knowledge.symbols.deprecatedUsedIn(moment.project, file)
   const [first] = uses
   if (!first) return []
   const names = [...new Set(uses.map(({ symbol }) => symbol.name))]

@@ -1,6 +1,5 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { visitsTo, workedIn } from "../../store/knowledge/files.ts"
 import { isPlainPath, nameOf } from "../paths.ts"
 import type { Finder } from "./finder.ts"
 
@@ -11,12 +10,13 @@ const MOST_FILES = 3
 export const findConversation: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined) return []
-  const visits = visitsTo(knowledge, moment.project, file, MOST_VISITS).filter(
-    ({ edits, id, root }) => edits > 0 && id !== moment.session && root !== moment.session,
-  )
+  const visits = knowledge.files
+    .visitsTo(moment.project, file, MOST_VISITS)
+    .filter(({ edits, id, root }) => edits > 0 && id !== moment.session && root !== moment.session)
   const [last] = visits
   if (!last) return []
-  const others = workedIn(knowledge, moment.project, [last])
+  const others = knowledge.files
+    .workedIn(moment.project, [last])
     .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(nameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)

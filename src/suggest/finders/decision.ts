@@ -1,5 +1,5 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { type KnownDecision, knownDecisions } from "../../store/knowledge/decisions.ts"
+import type { KnownDecision } from "../../store/knowledge/decisions.ts"
 import { nameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
@@ -13,7 +13,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
   const { symbol } = moment
   if (file === undefined && symbol === undefined) return []
   const isAsked = moment.event === "asked"
-  const { decisions } = knownDecisions(knowledge, {
+  const { decisions } = knowledge.decisions.knownDecisions({
     with_commits: isAsked,
     project: moment.project,
     exactly: true,

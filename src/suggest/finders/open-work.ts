@@ -1,7 +1,5 @@
 import { localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { knownDecisions } from "../../store/knowledge/decisions.ts"
-import { newestWork, workedIn } from "../../store/knowledge/files.ts"
 import { isPlainPath, nameOf } from "../paths.ts"
 import { failing } from "../test-runs/status.ts"
 import type { Finder } from "./finder.ts"
@@ -16,9 +14,10 @@ const HOUR = 3_600_000
 export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.file !== undefined || moment.symbol !== undefined || moment.error !== undefined) return []
-  const last = newestWork(knowledge, moment.project, moment.at, moment.session)
+  const last = knowledge.files.newestWork(moment.project, moment.at, moment.session)
   if (!last) return []
-  const files = workedIn(knowledge, moment.project, [last])
+  const files = knowledge.files
+    .workedIn(moment.project, [last])
     .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(nameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)
@@ -27,11 +26,13 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   const hours = Math.max(0, moment.at - last.at) / HOUR
   const onBranch = last.branch !== undefined && last.branch === moment.branch
   const [failed] = failing(knowledge, moment.project).tests.filter((test) => test.is_own_words && test.at <= moment.at)
-  const [decided] = knownDecisions(knowledge, {
-    project: moment.project,
-    exactly: true,
-    limit: MOST_DECISIONS,
-  }).decisions.filter(({ origin, reversed_by, at }) => origin === "person" && !reversed_by && (at ?? 0) <= moment.at)
+  const [decided] = knowledge.decisions
+    .knownDecisions({
+      project: moment.project,
+      exactly: true,
+      limit: MOST_DECISIONS,
+    })
+    .decisions.filter(({ origin, reversed_by, at }) => origin === "person" && !reversed_by && (at ?? 0) <= moment.at)
   const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
     {

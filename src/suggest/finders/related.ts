@@ -1,6 +1,6 @@
 import { localDay } from "../../core/dates.ts"
 import type { Moment } from "../../core/suggestion.ts"
-import { rootsOnBranch, visitsTo, type Worked, workedIn } from "../../store/knowledge/files.ts"
+import type { Worked } from "../../store/knowledge/files.ts"
 import { folderOf, isPlainPath, isTest, nameOf, stemOf } from "../paths.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
@@ -44,8 +44,10 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
 function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): About {
   const files = new Map<string, Together>()
   if (branch === undefined || /^(?:main|master|trunk|develop|HEAD)$/.test(branch)) return { conversations: 0, files }
-  const roots = rootsOnBranch(knowledge, project, branch, MOST_CONVERSATIONS).filter(({ root }) => root !== session)
-  for (const worked of workedIn(knowledge, project, roots)) add(files, worked)
+  const roots = knowledge.files
+    .rootsOnBranch(project, branch, MOST_CONVERSATIONS)
+    .filter(({ root }) => root !== session)
+  for (const worked of knowledge.files.workedIn(project, roots)) add(files, worked)
   return { conversations: roots.length, files }
 }
 
@@ -53,10 +55,10 @@ type Together = { path: string; edited: number; read: number; at: number }
 type About = { conversations: number; files: Map<string, Together> }
 
 function togetherWith({ knowledge, project }: Sources & { project: string }, file: string): About {
-  const visits = visitsTo(knowledge, project, file, MOST_CONVERSATIONS).filter(({ edits }) => edits > 0)
+  const visits = knowledge.files.visitsTo(project, file, MOST_CONVERSATIONS).filter(({ edits }) => edits > 0)
   const roots = [...new Map(visits.map(({ source, root }) => [`${source}:${root}`, { source, root }])).values()]
   const files = new Map<string, Together>()
-  for (const worked of workedIn(knowledge, project, roots)) if (worked.path !== file) add(files, worked)
+  for (const worked of knowledge.files.workedIn(project, roots)) if (worked.path !== file) add(files, worked)
   return { conversations: roots.length, files }
 }
 

@@ -1,6 +1,6 @@
 import { commandParts } from "../../core/command.ts"
 import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "../../core/error-text.ts"
-import { fixesHolding, type KnownFix } from "../../store/knowledge/fixes.ts"
+import type { KnownFix } from "../../store/knowledge/fixes.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { mayBeMended } from "./fixes.ts"
 
@@ -43,7 +43,7 @@ export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes
   const { asked, ran, inside, project, here, except } = wanted
   if (ran !== undefined && !mayBeMended(ran)) return { solved: [], unsolved: [] }
   const question = questionOf(asked, ran === undefined)
-  const known = fixesHolding(knowledge, question.words, {
+  const known = knowledge.fixes.fixesHolding(question.words, {
     ...(here ? { project: inside, exactly: true } : project !== undefined && { project }),
     ...(except && { except }),
     limit: MOST_COMPARED,

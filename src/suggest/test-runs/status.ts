@@ -1,6 +1,6 @@
 import { formatRef } from "../../core/ref.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { type KnownTestRun, reportedFailures, reportedPassing, testRuns } from "../../store/knowledge/test-runs.ts"
+import type { KnownTestRun } from "../../store/knowledge/test-runs.ts"
 
 /** A test that failed when it was last seen to run. Nobody has run it for this. */
 export type FailingTest = {
@@ -34,8 +34,8 @@ const MOST_REPORTED = 2_000
 /** What is failing in a project as last known, newest first: the newest word on each test counts, wherever it was said. */
 export function failing(db: Knowledge, project: string, file?: string): TestStatus {
   const open = new Map<string, Open>()
-  const runs = testRuns(db, project, MOST_RUNS)
-  const reported = reportedFailures(db, project, MOST_REPORTED)
+  const runs = db.tests.testRuns(project, MOST_RUNS)
+  const reported = db.tests.reportedFailures(project, MOST_REPORTED)
   const events = [
     ...runs.map((run) => ({ at: run.at, happen: () => followRun(open, run) })),
     ...reported.map(({ key, report, ...failure }) => ({
@@ -46,7 +46,7 @@ export function failing(db: Knowledge, project: string, file?: string): TestStat
   ].sort((a, b) => a.at - b.at)
   for (const { happen } of events) happen()
   const left = [...open.values()]
-    .filter(({ key, failure }) => !failure.test || (reportedPassing(db, project, key) ?? 0) <= failure.at)
+    .filter(({ key, failure }) => !failure.test || (db.tests.reportedPassing(project, key) ?? 0) <= failure.at)
     .filter((one) => file === undefined || concerns(one, file))
     .sort((a, b) => b.failure.at - a.failure.at)
   return {

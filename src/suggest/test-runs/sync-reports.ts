@@ -5,8 +5,6 @@ import { redactName } from "../../redact/name.ts"
 import { redactText } from "../../redact/redact.ts"
 import { REDACTION_VERSION } from "../../redact/version.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { useRedaction } from "../../store/knowledge/redaction.ts"
-import { dropReports, knownReports, saveReport } from "../../store/knowledge/test-runs.ts"
 import { MAX_REPORT_BYTES, parseReport } from "./reports.ts"
 import { testKey } from "./status.ts"
 
@@ -31,8 +29,8 @@ const IN_FOLDER = /(?:^|\/)(?:test-results|test-reports|reports|surefire-reports
 /** Brings what the project's test reports say up to date: those that changed are read, those that are gone forgotten. */
 export async function syncTestReports(db: Knowledge, project: string, signal?: AbortSignal): Promise<ReportsRead> {
   const { files, left_out } = await findReports(project, signal)
-  useRedaction(db, REDACTION_VERSION)
-  const known = knownReports(db, project)
+  db.projects.useRedaction(REDACTION_VERSION)
+  const known = db.tests.knownReports(project)
   let [read, bytes, waiting] = [0, 0, 0]
   for (const { path, stamp, size, modifiedAt } of files) {
     const kept = redactName(path)
@@ -59,15 +57,14 @@ export async function syncTestReports(db: Knowledge, project: string, signal?: A
         ...rest,
       }
     })
-    saveReport(db, project, { path: kept, stamp, at: modifiedAt, is_report: report !== undefined, tests })
+    db.tests.saveReport(project, { path: kept, stamp, at: modifiedAt, is_report: report !== undefined, tests })
     read++
   }
   if (waiting > 0) left_out.push(`${waiting} more reports are read the next time.`)
   // Stopped, it says nothing of those that were not reached.
   if (signal?.aborted) return { reports: files.length, read, left_out }
   const there = new Set(files.map(({ path }) => redactName(path)))
-  dropReports(
-    db,
+  db.tests.dropReports(
     project,
     [...known.keys()].filter((path) => !there.has(path)),
   )

@@ -4,8 +4,7 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
-import { type DecisionFilter, type KnownDecision, knownDecisions } from "../../store/knowledge/decisions.ts"
-import { fileAsKnown } from "../../store/knowledge/files.ts"
+import type { DecisionFilter, KnownDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { pathBelow } from "../../suggest/paths.ts"
 import type { Dex } from "../context.ts"
@@ -41,8 +40,8 @@ export async function run(dex: Dex, input: DecisionsInput) {
     with_commits: true,
     limit: input.limit,
   }
-  const { decisions, total } = knownDecisions(knowledge, { ...filter, except: hidden })
-  const withheld = hidden.length === 0 ? 0 : knownDecisions(knowledge, { ...filter, limit: 1 }).total - total
+  const { decisions, total } = knowledge.decisions.knownDecisions({ ...filter, except: hidden })
+  const withheld = hidden.length === 0 ? 0 : knowledge.decisions.knownDecisions({ ...filter, limit: 1 }).total - total
   if (withheld > 0) notes.push(`${grouped(withheld)} in private projects, not shown.`)
   if (total > decisions.length)
     notes.push(`The newest ${grouped(decisions.length)} of ${grouped(total)}. --limit shows more.`)
@@ -70,7 +69,7 @@ function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: Decision
   if (file === undefined) return {}
   const typed = file.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "")
   const named = pathBelow(dex.project, resolve(dex.cwd, file))
-  const below = named && fileAsKnown(knowledge, dex.project, named)
+  const below = named && knowledge.files.fileAsKnown(dex.project, named)
   if (isAbsolute(file)) return { file: below ?? typed }
   return { file: all || project !== undefined ? typed : (below ?? typed) }
 }

@@ -3,7 +3,6 @@ import { isQuiet, spokenKinds } from "../../config/proactive.ts"
 import { pathKey } from "../../core/path-key.ts"
 import type { Ref } from "../../core/ref.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { definitionsIn } from "../../store/knowledge/symbols.ts"
 import { pathBelow } from "../../suggest/paths.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
 import type { Trigger } from "../../suggest/subscriptions/matching.ts"
@@ -71,9 +70,9 @@ function withSymbols(knowledge: Knowledge, trigger: Trigger): Trigger {
   const { project, file } = trigger
   const path = file === undefined ? undefined : pathBelow(project, file)
   if (path === undefined) return trigger
-  const names = definitionsIn(knowledge, project, path).map(({ container, name }) =>
-    container === undefined ? name : `${container}.${name}`,
-  )
+  const names = knowledge.symbols
+    .definitionsIn(project, path)
+    .map(({ container, name }) => (container === undefined ? name : `${container}.${name}`))
   return { ...trigger, symbols: names }
 }
 

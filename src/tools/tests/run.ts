@@ -3,8 +3,6 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
-import { fileAsKnown } from "../../store/knowledge/files.ts"
-import { testsKnown } from "../../store/knowledge/test-runs.ts"
 import { pathBelow } from "../../suggest/paths.ts"
 import { failing } from "../../suggest/test-runs/status.ts"
 import { syncTestReports } from "../../suggest/test-runs/sync-reports.ts"
@@ -18,7 +16,7 @@ export async function run(dex: Dex, input: TestsInput) {
   const named = input.file === undefined ? undefined : fileIn(dex, input.file)
   const notes: string[] = []
   const knowledge = await dex.knowledge()
-  const file = named && fileAsKnown(knowledge, project, named)
+  const file = named && knowledge.files.fileAsKnown(project, named)
   if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
   else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
   if (project === dex.machine.home) notes.push("Reports are not looked for in the home folder. Run it in a project.")
@@ -28,7 +26,7 @@ export async function run(dex: Dex, input: TestsInput) {
     else if (!notes.includes(LEFT_TO_ANOTHER)) notes.push(LEFT_TO_ANOTHER)
   }
   const status = failing(knowledge, project, file)
-  const known = testsKnown(knowledge, project)
+  const known = knowledge.tests.testsKnown(project)
   const shown = status.tests.slice(0, input.limit)
   const unnamed = status.runs.slice(0, input.limit)
   const build = (kept: number) => {

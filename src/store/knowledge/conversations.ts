@@ -1,0 +1,202 @@
+import type { Ref } from "../../core/ref.ts"
+import type { ConversationRow } from "../history/store.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { type KeptDecision, removeDecisions, saveDecisions } from "./decisions.ts"
+import { saveWorked, type WorkedFile } from "./files.ts"
+import { type KeptFix, saveFixes } from "./fixes.ts"
+import { notePurge } from "./purge.ts"
+import { projectId } from "./rows.ts"
+import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
+
+// What was learned from conversations, each as it was when it was read last.
+
+/** How far the history's feed was followed. */
+export function learnedToken(db: Db): string | undefined {
+  return db.prepare("select value from meta where key = 'token'").pluck().get() as string | undefined
+}
+
+function saveLearnedToken(db: Db, token: string): void {
+  db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
+}
+
+/** What another way of learning made of conversations is forgotten, in one step with remembering which way it is now. */
+export function useLearner(db: Db, version: number): void {
+  const known = db.prepare("select value from meta where key = 'learner'").pluck()
+  if (known.get() === String(version)) return // whoever only reads takes no lock
+  inTransaction(db, () => {
+    if (known.get() === String(version)) return
+    if (known.get() !== undefined) forgetAll(db)
+    db.prepare("insert or replace into meta (key, value) values ('learner', ?)").run(String(version))
+  })
+}
+
+/** Everything that came from conversations. What came from projects stays. */
+export function forgetConversations(db: Db): void {
+  inTransaction(db, () => forgetAll(db))
+}
+
+function forgetAll(db: Db): void {
+  for (const id of db.prepare("select id from conversation").pluck().all() as number[]) removeFacts(db, id)
+  db.exec("delete from conversation; delete from meta where key = 'token'")
+  notePurge(db) // what was forgotten meanwhile is among it, and nobody will know
+}
+
+export type KnownConversation = {
+  /** As the feed calls it. */
+  name: string
+  ref: Ref
+  root: string
+  project?: string
+  kind: string
+  branch?: string
+  title?: string
+  started_at?: number
+  ended_at?: number
+  web_at?: number
+}
+
+/** Writes the conversation's own row, without any fact that was known of it before, and returns its number. */
+export function renewConversation(db: Db, known: KnownConversation): number {
+  removeConversation(db, known.name)
+  db.prepare("delete from conversation where source = ? and native_id = ?").run(known.ref.source, known.ref.id)
+  // Those that were learned before it, and belong to it, belong to what it belongs to.
+  db.prepare("update conversation set root = @root where source = @source and root = @id").run({
+    root: known.root,
+    source: known.ref.source,
+    id: known.ref.id,
+  })
+  return db
+    .prepare(
+      `insert into conversation (name, source, native_id, root, project_id, kind, branch, title, started_at, ended_at, web_at)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+    )
+    .pluck()
+    .get(
+      known.name,
+      known.ref.source,
+      known.ref.id,
+      known.root,
+      known.project === undefined ? null : projectId(db, known.project),
+      known.kind,
+      known.branch ?? null,
+      known.title ?? null,
+      known.started_at ?? null,
+      known.ended_at ?? null,
+      known.web_at ?? null,
+    ) as number
+}
+
+function removeConversation(db: Db, name: string): void {
+  const id = db.prepare("select id from conversation where name = ?").pluck().get(name) as number | undefined
+  if (id === undefined) return
+  removeFacts(db, id)
+  db.prepare("delete from conversation where id = ?").run(id)
+}
+
+function removeFacts(db: Db, id: number): void {
+  db.prepare("delete from fix_words where rowid in (select id from fix where conversation_id = ?)").run(id)
+  db.prepare("delete from fix where conversation_id = ?").run(id)
+  db.prepare("delete from worked where conversation_id = ?").run(id)
+  removeTestRuns(db, id)
+  removeDecisions(db, id)
+}
+
+/** What the feed calls a conversation that is known. */
+export function nameOf(db: Db, source: string, id: string): string | undefined {
+  return db.prepare("select name from conversation where source = ? and native_id = ?").pluck().get(source, id) as
+    | string
+    | undefined
+}
+
+/** The conversation that the feed calls so. */
+function refOf(db: Db, name: string): Ref | undefined {
+  return db.prepare("select source, native_id as id from conversation where name = ?").get(name) as Ref | undefined
+}
+
+/** Those that may tell what this one did, it being their subagent. */
+export function toldOfBy(db: Db, { source, id }: Ref): { name: string; ref: Ref }[] {
+  const rows = db
+    .prepare(
+      `select o.name, o.source, o.native_id as id from conversation c
+       join conversation o on o.source = c.source and (o.root = c.root or o.native_id = c.root)
+       where c.source = ? and c.native_id = ? and o.id <> c.id and o.kind <> 'subagent'`,
+    )
+    .all(source, id) as (Ref & { name: string })[]
+  return rows.map(({ name, ...ref }) => ({ name, ref }))
+}
+
+/** The root of the conversation that this one belongs to, as far as it is known. */
+function rootOf(db: Db, source: string, id: string): string {
+  const known = db.prepare("select root from conversation where source = ? and native_id = ?").pluck().get(source, id)
+  return (known as string | undefined) ?? id
+}
+
+export type Learned =
+  | {
+      name: string
+      gone: true
+      /** Where the history has it, and there is nothing to learn from it. */
+      ref?: Ref
+    }
+  | {
+      name: string
+      gone: false
+      ref: Ref
+      row: ConversationRow
+      web_at?: number
+      worked: WorkedFile[]
+      fixes: (KeptFix & { words: string })[]
+      test_runs: TestRunWrite[]
+      decisions: KeptDecision[]
+    }
+
+/**
+ * What was learned from one place of the history's feed to another, all or nothing. False where somebody else has learned
+ * meanwhile: what was read may be old.
+ */
+export function saveLearned(db: Db, facts: Learned[], from: string | undefined, to: string): boolean {
+  return inTransaction(db, () => {
+    if (learnedToken(db) !== from) return false
+    if (facts.some((fact) => goneFrom(db, fact.name, fact.ref) !== undefined)) notePurge(db)
+    for (const fact of facts) write(db, fact)
+    saveLearnedToken(db, to)
+    return true
+  })
+}
+
+/** One conversation's, whatever the feed says. */
+export function saveFacts(db: Db, learned: Learned): void {
+  inTransaction(db, () => write(db, learned))
+}
+
+/** What was known by this name and is there no more. The history gives the name of a forgotten one to another. */
+export function goneFrom(db: Db, name: string, now: Ref | undefined): Ref | undefined {
+  const known = refOf(db, name)
+  return known && (known.source !== now?.source || known.id !== now.id) ? known : undefined
+}
+
+function write(db: Db, learned: Learned): void {
+  if (learned.gone) {
+    removeConversation(db, learned.name)
+    return
+  }
+  const { name, ref, row, web_at, worked, fixes, test_runs, decisions } = learned
+  const { kind, project, title, started_at, ended_at } = row
+  const from = row.parent?.id ?? row.fork_of
+  const id = renewConversation(db, {
+    name,
+    ref,
+    root: from === undefined ? ref.id : rootOf(db, ref.source, from),
+    kind,
+    ...(project !== undefined && { project }),
+    ...(row.git_branch !== undefined && { branch: row.git_branch }),
+    ...(title && { title: title.text }),
+    ...(started_at !== undefined && { started_at }),
+    ...(ended_at !== undefined && { ended_at }),
+    ...(web_at !== undefined && { web_at }),
+  })
+  if (project !== undefined) saveWorked(db, id, project, worked)
+  if (project !== undefined) saveTestRuns(db, id, project, test_runs, ended_at)
+  saveFixes(db, id, project, fixes)
+  saveDecisions(db, id, project, decisions)
+}

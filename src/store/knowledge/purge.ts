@@ -1,0 +1,49 @@
+import { type Db, emptyLog, explained, inTransaction } from "../sqlite/database.ts"
+
+/** Words that were deleted stay in bytes of the file until it is rewritten. In the transaction that deletes them. */
+export function notePurge(db: Db): void {
+  db.prepare("insert or replace into meta (key, value) values ('purge', ?)").run(globalThis.crypto.randomUUID())
+}
+
+export function isPurgeDue(db: Db): boolean {
+  return purgeDue(db) !== undefined
+}
+
+function purgeDue(db: Db): string | undefined {
+  return db.prepare("select value from meta where key = 'purge'").pluck().get() as string | undefined
+}
+
+export const UNNAMED_PROJECTS = `delete from project where id not in (
+  select project_id from conversation where project_id is not null
+  union select project_id from file
+  union select project_id from fix where project_id is not null
+  union select project_id from test_run
+  union select project_id from test_report
+  union select project_id from git_read
+  union select project_id from git_commit
+  union select project_id from git_file
+  union select project_id from git_name
+  union select project_id from decision where project_id is not null
+  union select project_id from decision_stale
+  union select project_id from code_file
+  union select project_id from code_linked)`
+
+/** Rewrites the file without what was deleted, so that not even single words of it stay on disk. */
+export function purgeKnowledge(db: Db, path: string): void {
+  try {
+    const due = purgeDue(db)
+    inTransaction(db, () => {
+      db.exec("delete from file where id not in (select file_id from worked)")
+      db.exec(UNNAMED_PROJECTS)
+    })
+    db.exec("insert into fix_words (fix_words) values ('optimize')")
+    db.exec("insert into decision_words (decision_words) values ('optimize')")
+    emptyLog(db)
+    db.exec("vacuum")
+    const isDone = emptyLog(db)
+    // Where somebody still reads the old pages, or more was forgotten meanwhile, it is due again.
+    if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(due ?? null)
+  } catch (error) {
+    throw explained(error, path)
+  }
+}
