@@ -8,13 +8,15 @@ import { isSafeSqlite, openDatabase } from "../../src/store/sqlite/database.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
-import { describeStore } from "./suite.ts"
+import { describeReading, describeWriting } from "./suite.ts"
 
-describeStore("SQLite", async () => {
+const empty = async () => {
   const store = openStore(join(tempDir(), "history.db"))
   onTestFinished(() => store.close())
   return store
-})
+}
+describeReading("SQLite", empty)
+describeWriting("SQLite", empty)
 
 describe("the SQLite file", () => {
   test("is readable by its owner only, sidecars included", () => {

@@ -1,15 +1,17 @@
 import { describe, expect, test } from "vitest"
-import type { HistoryWriter } from "../../src/store/history/store.ts"
+import type { HistoryReader, HistoryWriter } from "../../src/store/history/store.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
+import type { Filling } from "../support/memory-history.ts"
+
+// What a history promises, whatever is behind it. Every implementation passes this unchanged: the reading half where it is
+// filled in the plainest way, the writing half where it also keeps what agents' files say.
 
 const ref = (id: string) => ({ source: "claude_code" as const, id })
+const texts = async (store: HistoryReader, id: string) =>
+  (await store.messages(ref(id))).map((message) => message.parts[0]!.text)
 
-/** What a store promises, whatever is behind it. Every implementation passes this unchanged. */
-export function describeStore(name: string, open: () => Promise<HistoryWriter>): void {
-  const texts = async (store: HistoryWriter, id: string) =>
-    (await store.messages(ref(id))).map((message) => message.parts[0]!.text)
-
-  describe(`${name} store`, () => {
+export function describeReading(name: string, open: () => Promise<HistoryReader & Filling>): void {
+  describe(`reading a history: ${name}`, () => {
     test("gives back what was written, in order, numbered from 1", async () => {
       const store = await open()
       await store.writeUnit(
@@ -28,63 +30,6 @@ export function describeStore(name: string, open: () => Promise<HistoryWriter>):
       })
     })
 
-    test("writing the same unit twice changes nothing", async () => {
-      const store = await open()
-      const write = unit("a", [
-        conversation("a", [
-          said("k1", "one", { effects: [{ type: "file", path: "/code/api/a.ts", action: "edited" }] }),
-        ]),
-      ])
-      await store.writeUnit(write)
-      const before = await store.changes(undefined, 100)
-      const result = await store.writeUnit(write)
-      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0, fresh: [], again: [] })
-      expect(await store.changes(undefined, 100)).toEqual(before)
-    })
-
-    test("keeps a message's number for good; what is found late is numbered after the last and shown in its place", async () => {
-      const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two"), said("k3", "three")])]))
-      const messages = await store.messages(ref("a"))
-      expect(messages.map(({ number, parts }) => [number, parts[0]!.text])).toEqual([
-        [1, "one"],
-        [3, "two"],
-        [2, "three"],
-      ])
-    })
-
-    test("never gives a number again after its message is gone", async () => {
-      const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
-      expect((await store.messages(ref("a"))).map(({ number }) => number)).toEqual([1, 3])
-    })
-
-    test("rewrites a message in place when its parts grow, as a streamed answer does", async () => {
-      const store = await open()
-      const long = "x".repeat(50_000)
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "tw"), said("k3", long)])]))
-      const seen = await store.versions(ref("a"))
-      await store.writeUnit(
-        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", long)])]),
-      )
-      expect(await texts(store, "a")).toEqual(["one", "two, whole", long])
-      const now = await store.versions(ref("a"))
-      expect(now.filter((message, i) => message.version !== seen[i]!.version).map(({ number }) => number)).toEqual([2])
-    })
-
-    test("hands out what was new or different as it would be read back", async () => {
-      const store = await open()
-      const first = await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
-      expect(first.fresh).toEqual([{ ref: ref("a"), messages: await store.messages(ref("a")) }])
-      const second = await store.writeUnit(
-        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", "three")])]),
-      )
-      expect(second.fresh[0]!.messages.map(({ number }) => number).sort()).toEqual([2, 3])
-    })
-
     test("reads chosen messages out of a long conversation", async () => {
       const store = await open()
       const messages = Array.from({ length: 500 }, (_, i) => said(`k${i}`, `message ${i} ${"word ".repeat(200)}`))
@@ -94,16 +39,6 @@ export function describeStore(name: string, open: () => Promise<HistoryWriter>):
         [3, "message 2 w"],
         [499, "message 498"],
       ])
-    })
-
-    test("keeps a message that a rewritten source no longer holds, and marks it superseded", async () => {
-      const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
-      await store.writeUnit(
-        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two", { superseded: true })])]),
-      )
-      expect((await store.messages(ref("a"))).map(({ superseded }) => superseded)).toEqual([false, true])
-      expect((await store.conversation(ref("a")))?.message_count).toBe(1)
     })
 
     test.each([
@@ -125,95 +60,6 @@ export function describeStore(name: string, open: () => Promise<HistoryWriter>):
       expect((await store.conversation(ref("old")))?.usage).toEqual(usage)
       expect((await store.conversation(ref("old")))?.fork_of).toBeUndefined()
       expect((await store.stats()).messages).toBe(5)
-    })
-
-    describe("two units of the same authority tell one conversation", () => {
-      const at = (minute: number) => ({ at: 1_760_000_000_000 + minute * 60_000 })
-      const one = unit("one", [
-        conversation("a", [said("k1", "first", at(1)), said("k3", "third, wh", at(3))], { git_branch: "one" }),
-      ])
-      const two = unit("two", [
-        conversation("a", [said("k2", "second", at(2)), said("k3", "third, whole", at(3))], { git_branch: "two" }),
-      ])
-
-      test.each([
-        ["in one order", [one, two]],
-        ["in the other", [two, one]],
-      ])(
-        "it is what both tell, each message once and whole, named by the one that holds its beginning, %s",
-        async (_, order) => {
-          const store = await open()
-          for (const write of order) await store.writeUnit(write)
-          expect(await texts(store, "a")).toEqual(["first", "second", "third, whole"])
-          expect(await store.conversation(ref("a"))).toMatchObject({ git_branch: "one", message_count: 3 })
-          const before = await store.changes(undefined, 100)
-          for (const write of [one, two, one]) expect((await store.writeUnit(write)).changed).toBe(0)
-          expect(await store.changes(undefined, 100)).toEqual(before)
-        },
-      )
-
-      test("what one of them no longer tells stays as superseded, since the other may tell it", async () => {
-        const store = await open()
-        for (const write of [one, two]) await store.writeUnit(write)
-        await store.writeUnit(unit("one", [conversation("a", [said("k4", "fourth", at(4))])]))
-        const messages = await store.messages(ref("a"))
-        expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
-          ["first", true],
-          ["second", false],
-          ["third, whole", false],
-          ["fourth", false],
-        ])
-      })
-
-      test("when the one that names it is gone, the other inherits it", async () => {
-        const store = await open()
-        for (const write of [one, two]) await store.writeUnit(write)
-        expect(await store.archiveUnits("claude_code", ["one"])).toEqual({ archived: 1, heirs: ["two"] })
-        await store.writeUnit(two)
-        expect(await store.conversation(ref("a"))).toMatchObject({ git_branch: "two", archived: false })
-        expect(await texts(store, "a")).toEqual(["first", "second", "third, whole"])
-      })
-    })
-
-    test("a conversation that a unit no longer tells is kept, unless a better parser says there never was one", async () => {
-      const store = await open()
-      const both = [conversation("a", [said("k1", "one")]), conversation("b", [said("k2", "two")])]
-      await store.writeUnit(unit("u", both))
-      await store.writeUnit(unit("u", [both[0]!]))
-      expect(await texts(store, "b")).toEqual(["two"])
-      await store.writeUnit(unit("u", [both[0]!], { dropsUntold: true }))
-      expect(await texts(store, "b")).toEqual([])
-    })
-
-    test("a unit whose earlier records are not known takes nothing back", async () => {
-      const store = await open()
-      const later = { at: 1_760_000_060_000 }
-      await store.writeUnit(unit("u", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
-      await store.writeUnit(unit("u", [conversation("a", [said("k3", "three", later)])], { tellsAll: false }))
-      const messages = await store.messages(ref("a"))
-      expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
-        ["one", true],
-        ["two", true],
-        ["three", false],
-      ])
-    })
-
-    test.each([
-      ["the better teller first", ["file", "inline"]],
-      ["the better teller last", ["inline", "file"]],
-    ])("keeps what the better teller says when two units tell one conversation, %s", async (_, order) => {
-      const store = await open()
-      const writes = {
-        file: unit("file", [conversation("sub", [said("u1", "whole"), said("u2", "more")], { authority: 10 })]),
-        inline: unit("inline", [
-          conversation("sub", [said("u1", "part")], { authority: 5 }),
-          conversation("main", [said("m1", "main")]),
-        ]),
-      }
-      for (const key of order) await store.writeUnit(writes[key as "file" | "inline"])
-      await store.writeUnit(writes.inline)
-      expect(await texts(store, "sub")).toEqual(["whole", "more"])
-      expect((await store.stats()).conversations).toBe(2)
     })
 
     test("tells files, commands and commits of a conversation", async () => {
@@ -338,17 +184,6 @@ export function describeStore(name: string, open: () => Promise<HistoryWriter>):
       expect(await around(99, 5, 5)).toEqual([])
     })
 
-    test("keeps raw records: appended, replaced, and those that a rewrite lost", async () => {
-      const store = await open()
-      const told = [conversation("a", [said("k1", "one")])]
-      await store.writeUnit(unit("a", told, { raw: ['{"r":1}', '{"r":2}'] }))
-      await store.writeUnit(unit("a", told, { raw: ['{"r":3}'] }))
-      expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":1}', '{"r":2}', '{"r":3}'])
-      await store.writeUnit(unit("a", told, { mode: "replace", raw: ['{"r":9}'], left: ['{"r":1}'] }))
-      expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":9}'])
-      expect(await store.rawLines("claude_code", "a", "left")).toEqual(['{"r":1}'])
-    })
-
     test("its revision is the token of the newest change", async () => {
       const store = await open()
       const empty = await store.revision()
@@ -387,33 +222,6 @@ export function describeStore(name: string, open: () => Promise<HistoryWriter>):
         if (!page.more) break
       }
       expect(seen).toEqual(Array.from({ length: 25 }, (_, i) => `c${i}`))
-    })
-
-    test("marks what the source no longer has as archived, keeps it, and takes it back when it returns", async () => {
-      const store = await open()
-      const write = unit("a", [conversation("a", [said("k1", "one")])])
-      await store.writeUnit(write)
-      expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 1, heirs: [] })
-      expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 0, heirs: [] })
-      expect(await store.conversation(ref("a"))).toMatchObject({ archived: true, message_count: 1 })
-      await store.writeUnit(write)
-      expect(await store.conversation(ref("a"))).toMatchObject({ archived: false })
-    })
-
-    test("forgets for good: not listed, not kept raw, not written again", async () => {
-      const store = await open()
-      const write = unit("a", [conversation("a", [said("k1", "one")]), conversation("b", [said("b1", "other")])], {
-        raw: ['{"r":1}'],
-      })
-      await store.writeUnit(write)
-      expect(await store.forget([ref("a")])).toBe(1)
-      expect(await store.conversation(ref("a"))).toBeUndefined()
-      expect(await store.messages(ref("a"))).toEqual([])
-      expect(await store.rawLines("claude_code", "a", "live")).toEqual([])
-      expect(await store.writeUnit(write)).toMatchObject({ forgotten: 1 })
-      expect(await store.conversation(ref("a"))).toBeUndefined()
-      expect(await store.rawLines("claude_code", "a", "live")).toEqual([])
-      expect(await texts(store, "b")).toEqual(["other"])
     })
 
     test("names subagents and forks as the family that goes with a forgotten conversation", async () => {
@@ -509,6 +317,204 @@ export function describeStore(name: string, open: () => Promise<HistoryWriter>):
         ]),
       )
       expect(await texts(store, "c'%_")).toEqual(hard)
+    })
+  })
+}
+
+export function describeWriting(name: string, open: () => Promise<HistoryWriter>): void {
+  describe(`writing a history: ${name}`, () => {
+    test("writing the same unit twice changes nothing", async () => {
+      const store = await open()
+      const write = unit("a", [
+        conversation("a", [
+          said("k1", "one", { effects: [{ type: "file", path: "/code/api/a.ts", action: "edited" }] }),
+        ]),
+      ])
+      await store.writeUnit(write)
+      const before = await store.changes(undefined, 100)
+      const result = await store.writeUnit(write)
+      expect(result).toEqual({ changed: 0, added_messages: 0, forgotten: 0, fresh: [], again: [] })
+      expect(await store.changes(undefined, 100)).toEqual(before)
+    })
+
+    test("keeps a message's number for good; what is found late is numbered after the last and shown in its place", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two"), said("k3", "three")])]))
+      const messages = await store.messages(ref("a"))
+      expect(messages.map(({ number, parts }) => [number, parts[0]!.text])).toEqual([
+        [1, "one"],
+        [3, "two"],
+        [2, "three"],
+      ])
+    })
+
+    test("never gives a number again after its message is gone", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
+      expect((await store.messages(ref("a"))).map(({ number }) => number)).toEqual([1, 3])
+    })
+
+    test("rewrites a message in place when its parts grow, as a streamed answer does", async () => {
+      const store = await open()
+      const long = "x".repeat(50_000)
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "tw"), said("k3", long)])]))
+      const seen = await store.versions(ref("a"))
+      await store.writeUnit(
+        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", long)])]),
+      )
+      expect(await texts(store, "a")).toEqual(["one", "two, whole", long])
+      const now = await store.versions(ref("a"))
+      expect(now.filter((message, i) => message.version !== seen[i]!.version).map(({ number }) => number)).toEqual([2])
+    })
+
+    test("hands out what was new or different as it would be read back", async () => {
+      const store = await open()
+      const first = await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      expect(first.fresh).toEqual([{ ref: ref("a"), messages: await store.messages(ref("a")) }])
+      const second = await store.writeUnit(
+        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", "three")])]),
+      )
+      expect(second.fresh[0]!.messages.map(({ number }) => number).sort()).toEqual([2, 3])
+    })
+
+    test("keeps a message that a rewritten source no longer holds, and marks it superseded", async () => {
+      const store = await open()
+      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      await store.writeUnit(
+        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two", { superseded: true })])]),
+      )
+      expect((await store.messages(ref("a"))).map(({ superseded }) => superseded)).toEqual([false, true])
+      expect((await store.conversation(ref("a")))?.message_count).toBe(1)
+    })
+
+    describe("two units of the same authority tell one conversation", () => {
+      const at = (minute: number) => ({ at: 1_760_000_000_000 + minute * 60_000 })
+      const one = unit("one", [
+        conversation("a", [said("k1", "first", at(1)), said("k3", "third, wh", at(3))], { git_branch: "one" }),
+      ])
+      const two = unit("two", [
+        conversation("a", [said("k2", "second", at(2)), said("k3", "third, whole", at(3))], { git_branch: "two" }),
+      ])
+
+      test.each([
+        ["in one order", [one, two]],
+        ["in the other", [two, one]],
+      ])(
+        "it is what both tell, each message once and whole, named by the one that holds its beginning, %s",
+        async (_, order) => {
+          const store = await open()
+          for (const write of order) await store.writeUnit(write)
+          expect(await texts(store, "a")).toEqual(["first", "second", "third, whole"])
+          expect(await store.conversation(ref("a"))).toMatchObject({ git_branch: "one", message_count: 3 })
+          const before = await store.changes(undefined, 100)
+          for (const write of [one, two, one]) expect((await store.writeUnit(write)).changed).toBe(0)
+          expect(await store.changes(undefined, 100)).toEqual(before)
+        },
+      )
+
+      test("what one of them no longer tells stays as superseded, since the other may tell it", async () => {
+        const store = await open()
+        for (const write of [one, two]) await store.writeUnit(write)
+        await store.writeUnit(unit("one", [conversation("a", [said("k4", "fourth", at(4))])]))
+        const messages = await store.messages(ref("a"))
+        expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
+          ["first", true],
+          ["second", false],
+          ["third, whole", false],
+          ["fourth", false],
+        ])
+      })
+
+      test("when the one that names it is gone, the other inherits it", async () => {
+        const store = await open()
+        for (const write of [one, two]) await store.writeUnit(write)
+        expect(await store.archiveUnits("claude_code", ["one"])).toEqual({ archived: 1, heirs: ["two"] })
+        await store.writeUnit(two)
+        expect(await store.conversation(ref("a"))).toMatchObject({ git_branch: "two", archived: false })
+        expect(await texts(store, "a")).toEqual(["first", "second", "third, whole"])
+      })
+    })
+
+    test("a conversation that a unit no longer tells is kept, unless a better parser says there never was one", async () => {
+      const store = await open()
+      const both = [conversation("a", [said("k1", "one")]), conversation("b", [said("k2", "two")])]
+      await store.writeUnit(unit("u", both))
+      await store.writeUnit(unit("u", [both[0]!]))
+      expect(await texts(store, "b")).toEqual(["two"])
+      await store.writeUnit(unit("u", [both[0]!], { dropsUntold: true }))
+      expect(await texts(store, "b")).toEqual([])
+    })
+
+    test("a unit whose earlier records are not known takes nothing back", async () => {
+      const store = await open()
+      const later = { at: 1_760_000_060_000 }
+      await store.writeUnit(unit("u", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      await store.writeUnit(unit("u", [conversation("a", [said("k3", "three", later)])], { tellsAll: false }))
+      const messages = await store.messages(ref("a"))
+      expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
+        ["one", true],
+        ["two", true],
+        ["three", false],
+      ])
+    })
+
+    test.each([
+      ["the better teller first", ["file", "inline"]],
+      ["the better teller last", ["inline", "file"]],
+    ])("keeps what the better teller says when two units tell one conversation, %s", async (_, order) => {
+      const store = await open()
+      const writes = {
+        file: unit("file", [conversation("sub", [said("u1", "whole"), said("u2", "more")], { authority: 10 })]),
+        inline: unit("inline", [
+          conversation("sub", [said("u1", "part")], { authority: 5 }),
+          conversation("main", [said("m1", "main")]),
+        ]),
+      }
+      for (const key of order) await store.writeUnit(writes[key as "file" | "inline"])
+      await store.writeUnit(writes.inline)
+      expect(await texts(store, "sub")).toEqual(["whole", "more"])
+      expect((await store.stats()).conversations).toBe(2)
+    })
+
+    test("keeps raw records: appended, replaced, and those that a rewrite lost", async () => {
+      const store = await open()
+      const told = [conversation("a", [said("k1", "one")])]
+      await store.writeUnit(unit("a", told, { raw: ['{"r":1}', '{"r":2}'] }))
+      await store.writeUnit(unit("a", told, { raw: ['{"r":3}'] }))
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":1}', '{"r":2}', '{"r":3}'])
+      await store.writeUnit(unit("a", told, { mode: "replace", raw: ['{"r":9}'], left: ['{"r":1}'] }))
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":9}'])
+      expect(await store.rawLines("claude_code", "a", "left")).toEqual(['{"r":1}'])
+    })
+
+    test("marks what the source no longer has as archived, keeps it, and takes it back when it returns", async () => {
+      const store = await open()
+      const write = unit("a", [conversation("a", [said("k1", "one")])])
+      await store.writeUnit(write)
+      expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 1, heirs: [] })
+      expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 0, heirs: [] })
+      expect(await store.conversation(ref("a"))).toMatchObject({ archived: true, message_count: 1 })
+      await store.writeUnit(write)
+      expect(await store.conversation(ref("a"))).toMatchObject({ archived: false })
+    })
+
+    test("forgets for good: not listed, not kept raw, not written again", async () => {
+      const store = await open()
+      const write = unit("a", [conversation("a", [said("k1", "one")]), conversation("b", [said("b1", "other")])], {
+        raw: ['{"r":1}'],
+      })
+      await store.writeUnit(write)
+      expect(await store.forget([ref("a")])).toBe(1)
+      expect(await store.conversation(ref("a"))).toBeUndefined()
+      expect(await store.messages(ref("a"))).toEqual([])
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual([])
+      expect(await store.writeUnit(write)).toMatchObject({ forgotten: 1 })
+      expect(await store.conversation(ref("a"))).toBeUndefined()
+      expect(await store.rawLines("claude_code", "a", "live")).toEqual([])
+      expect(await texts(store, "b")).toEqual(["other"])
     })
 
     test("is sound after all that", async () => {

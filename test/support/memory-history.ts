@@ -1,0 +1,417 @@
+import { isAbsolute, relative } from "node:path"
+import type { Effect } from "../../src/core/conversation.ts"
+import { messageText } from "../../src/core/format.ts"
+import { formatRef, type Ref } from "../../src/core/ref.ts"
+import { estimateTokens } from "../../src/core/tokens.ts"
+import { totalUsage } from "../../src/core/usage.ts"
+import type {
+  Collection,
+  ConversationRow,
+  ConversationWrite,
+  HistoryReader,
+  HistoryWriter,
+  ListFilter,
+  MadeRow,
+  MessageWrite,
+  Progress,
+  SourceReport,
+  StoredMessage,
+  UnitWrite,
+} from "../../src/store/history/store.ts"
+
+/** What the reading half of the contract suite needs to write. */
+export type Filling = Pick<HistoryWriter, "setPrivate" | "saveCollection" | "saveProgress"> & {
+  writeUnit(write: UnitWrite): Promise<unknown>
+  forget(refs: Ref[]): Promise<unknown>
+}
+
+type Numbered = { number: number; version: number; message: MessageWrite }
+/** `place`: when it first came; `seq`: its last change, in the feed. */
+type Kept = {
+  ref: Ref
+  place: number
+  seq: number
+  last: number
+  unit: UnitWrite["unit"]
+  told: ConversationWrite
+  messages: Numbered[]
+}
+
+/**
+ * A history in plain arrays: everything is worked out when it is asked for, as plainly as it can be said. What it is given
+ * takes the place of what it had: telling apart what several files say is a writer's work, and it is none.
+ */
+export function memoryHistory(id = "memory"): HistoryReader & Filling {
+  let kept: Kept[] = []
+  let seq = 0
+  let places = 0
+  let progress: Progress | undefined
+  const units = new Map<string, UnitWrite>()
+  const deleted: { place: number; seq: number; ref?: undefined }[] = []
+  const gone = new Set<string>()
+  const hidden = new Set<string>()
+  const collections = new Map<string, Collection>()
+
+  const find = (ref: Ref) => kept.find((one) => isSame(one.ref, ref))
+  /** A fork repeats its parent's messages under the same keys: the conversation whose file is older has the original. */
+  const originals = (one: Kept) => kept.filter((other) => other.ref.source === one.ref.source && isOlder(other, one))
+  const isCopied = (one: Kept, { message }: Numbered) => originals(one).some((other) => keysOf(other).has(message.key))
+  const copiedIn = (one: Kept) => one.messages.filter((message) => isCopied(one, message))
+  const forkOf = (one: Kept) =>
+    originals(one)
+      .map((other) => ({ other, shared: one.messages.filter(({ message }) => keysOf(other).has(message.key)).length }))
+      .filter(({ shared }) => shared > 0)
+      .sort((a, b) => b.shared - a.shared)[0]?.other.ref.id
+  const counted = (one: Kept) =>
+    one.messages.filter((message) => !message.message.superseded && !isCopied(one, message))
+  const messagesOf = (one: Kept | undefined) =>
+    (one?.messages ?? []).map((message) => toStored(message, isCopied(one!, message)))
+
+  const rowOf = (one: Kept): ConversationRow => {
+    const { told, unit, ref } = one
+    const live = told.messages.filter((message) => !message.superseded)
+    const shown = live.length > 0 ? live : told.messages
+    const times = shown.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
+    return known({
+      ref,
+      kind: told.kind,
+      title: told.title,
+      project: told.project,
+      private: told.project !== undefined && hidden.has(told.project),
+      cwds: told.cwds,
+      git_branch: told.git_branch,
+      agent_version: told.agent_version,
+      parent: told.parent,
+      fork_of: told.fork_of ?? forkOf(one),
+      started_at: told.started_at ?? times[0],
+      ended_at: told.ended_at ?? times.at(-1),
+      models: [...new Set(shown.flatMap(({ model }) => model ?? []))],
+      usage: totalUsage(counted(one).map(({ message }) => message.usage)),
+      message_count: shown.length,
+      superseded: live.length === 0 && shown.length > 0,
+      copied_count: copiedIn(one).filter(({ message }) => !message.superseded).length,
+      estimated_tokens: sum(shown.map((message) => estimateTokens(messageText(message, "stripped")))),
+      text_bytes: sum(told.messages.flatMap(({ parts }) => parts.map(({ text }) => Buffer.byteLength(text)))),
+      path: unit.path,
+      archived: false,
+    })
+  }
+  const countsOf = (list: Kept[]) => ({
+    conversations: list.length,
+    messages: sum(
+      list.map((one) => rowOf(one)).map((row) => (row.superseded ? 0 : row.message_count) - row.copied_count),
+    ),
+  })
+  const isOpen = ({ told }: Kept, inside: string | undefined) =>
+    told.project === undefined || !hidden.has(told.project) || told.project === inside
+
+  const write = (unit: UnitWrite, told: ConversationWrite) => {
+    const ref = { source: unit.source, id: told.id }
+    const before = find(ref)
+    if (gone.has(formatRef(ref)) || (before && JSON.stringify(before.told) === JSON.stringify(told))) return
+    const one: Kept = before ?? { ref, place: places++, seq: 0, last: 0, unit: unit.unit, told, messages: [] }
+    const old = new Map(one.messages.map((message) => [message.message.key, message]))
+    const version = seq + 1
+    one.messages = told.messages.map((message) => {
+      const same = old.get(message.key)
+      if (same && JSON.stringify(same.message) === JSON.stringify(message)) return same
+      return { number: same?.number ?? ++one.last, version, message }
+    })
+    Object.assign(one, { told, unit: unit.unit })
+    if (!before) kept.push(one)
+    // An original that comes after its fork makes copies of the fork's messages.
+    const forks = kept.filter((other) => other !== one && originals(other).includes(one) && forkOf(other) === ref.id)
+    for (const changed of [...forks, one]) changed.seq = ++seq
+  }
+
+  return {
+    writeUnit: async (unit) => {
+      units.set(`${unit.source} ${unit.unit.key}`, unit)
+      for (const told of unit.conversations) write(unit, told)
+    },
+    forget: async (refs) => {
+      for (const ref of refs) {
+        gone.add(formatRef(ref))
+        const one = find(ref)
+        if (one) deleted.push({ place: one.place, seq: ++seq })
+        kept = kept.filter((other) => other !== one)
+      }
+    },
+    setPrivate: async (project, isPrivate) => {
+      if (!kept.some(({ told }) => told.project === project)) return false
+      hidden[isPrivate ? "add" : "delete"](project)
+      return true
+    },
+    saveCollection: async (collection) => void collections.set(collection.name, collection),
+    saveProgress: async (now) => {
+      progress = now
+    },
+
+    id: async () => id,
+    revision: async () => `${id}@${seq}`,
+    changes: async (after, limit) => {
+      const [of, from] = after?.split("@") ?? [id, "0"]
+      if (of !== id || Number(from) > seq) return { changes: [], token: `${id}@0`, more: true, rebuild: true }
+      const later = [...kept, ...deleted]
+        .filter((one) => one.seq > Number(from))
+        .sort((a, b) => a.seq - b.seq)
+        .slice(0, limit)
+      return {
+        changes: later.map((one) => ({
+          conversation: String(one.place),
+          deleted: one.ref === undefined,
+          ...(one.ref && { ref: one.ref }),
+        })),
+        token: `${id}@${later.at(-1)?.seq ?? from}`,
+        more: later.length === limit,
+        rebuild: false,
+      }
+    },
+
+    resolve: async ({ prefix, source }) => {
+      const among = kept.filter(({ ref }) => source === undefined || ref.source === source)
+      const exact = among.filter(({ ref }) => ref.id === prefix)
+      return (exact.length > 0 ? exact : among.filter(({ ref }) => ref.id.startsWith(prefix))).map(rowOf)
+    },
+    conversation: async (ref) => {
+      const one = find(ref)
+      return one && rowOf(one)
+    },
+    list: async (filter) => {
+      const rows = kept
+        .filter((one) => isOpen(one, filter.inside))
+        .map(rowOf)
+        .filter((row) => isListed(row, filter))
+        .sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0) || (a.ref.id < b.ref.id ? -1 : 1))
+      const shown = rows.filter(({ kind }) => filter.kinds?.includes(kind) ?? true)
+      return {
+        rows: shown.slice(filter.offset, filter.offset + filter.limit),
+        total: shown.length,
+        left_out: tally(rows.filter((row) => !shown.includes(row)).map(({ kind }) => kind)),
+      }
+    },
+    messages: async (ref, numbers) => messagesOf(find(ref)).filter(({ number }) => numbers?.includes(number) ?? true),
+    versions: async (ref) => {
+      const one = find(ref)
+      return (one?.messages ?? [])
+        .map((message) => ({ number: message.number, version: message.version, copied: isCopied(one!, message) }))
+        .sort((a, b) => a.number - b.number)
+    },
+
+    touching: async (file) => {
+      const wanted = file.replaceAll("\\", "/")
+      const holds = (one: Kept, path: string) =>
+        (isAbsolute(path) ? path : `${one.told.project}/${path}`).includes(wanted)
+      return kept.filter((one) => touched(one).some(({ path }) => holds(one, path))).map(({ ref }) => ref)
+    },
+    usingModel: async (model) =>
+      kept
+        .filter((one) => rowOf(one).models.some((name) => name.toLowerCase().includes(model.toLowerCase())))
+        .map(({ ref }) => ref),
+    filesOf: async (ref) => {
+      const all = touched(find(ref))
+      const edited = all.filter(({ action }) => action === "edited")
+      return [...new Set([...edited, ...all].map(({ path }) => path))]
+    },
+    editedFiles: async (ref, limit) => {
+      const edits = touched(find(ref)).filter(({ action }) => action === "edited")
+      const times = Object.entries(tally(edits.map(({ path }) => path)))
+      return times
+        .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
+        .slice(0, limit)
+        .map(([path]) => path)
+    },
+    commandsOf: async (ref) =>
+      effectsOf(find(ref)?.messages).flatMap(({ number, effect }) => {
+        if (effect.type !== "command") return []
+        const { command, exit_status, failed, error } = effect
+        return [known({ number, command, exit_status, failed, error })]
+      }),
+    madeIn: async (ref) =>
+      effectsOf(find(ref)?.messages).flatMap(({ number, effect }): MadeRow[] => {
+        if (effect.type === "pull_request") return [{ number, kind: effect.type, name: effect.url }]
+        if (effect.type !== "commit") return []
+        const { hash: name, subject, branch } = effect
+        return [known({ number, kind: effect.type, name, subject, branch })]
+      }),
+    commits: async ({ limit, inside }) =>
+      kept
+        .filter((one) => isOpen(one, inside))
+        .flatMap((one) => effectsOf(counted(one)).map((made) => ({ one, ...made })))
+        .flatMap(({ one, number, at, effect }) =>
+          effect.type === "commit"
+            ? [known({ ref: { ...one.ref, number }, hash: effect.hash, subject: effect.subject, at })]
+            : [],
+        )
+        .sort((a, b) => (b.at ?? 0) - (a.at ?? 0))
+        .slice(0, limit),
+    work: async (refs) =>
+      refs.map((ref) => {
+        const one = find(ref)
+        const effects = effectsOf(one && counted(one)).map(({ effect }) => effect)
+        const edits = effects.flatMap((effect) =>
+          effect.type === "file" && effect.action === "edited" ? [effect] : [],
+        )
+        return {
+          lines_added: sum(edits.map(({ added = 0 }) => added)),
+          lines_removed: sum(edits.map(({ removed = 0 }) => removed)),
+          files: new Set(edits.map(({ path }) => path)).size,
+          commits: new Set(effects.flatMap((effect) => (effect.type === "commit" ? [effect.hash] : []))).size,
+        }
+      }),
+    around: async ({ number, ...ref }, before, after) => {
+      const own = find(ref)
+      if (!own?.messages.some((message) => message.number === number)) return []
+      const mates = kept.filter((one) => one === own || (one.told.project && one.told.project === own.told.project))
+      const said = mates
+        .flatMap((one) => counted(one).map((message) => ({ one, ...message })))
+        .filter(({ message }) => message.at !== undefined)
+        .sort((a, b) => a.message.at! - b.message.at! || a.one.place - b.one.place || a.number - b.number)
+      const at = said.findIndex((message) => message.one === own && message.number === number)
+      if (at < 0) return [{ ...ref, number }]
+      return said.slice(Math.max(0, at - before), at + after + 1).map(({ one, number }) => ({ ...one.ref, number }))
+    },
+
+    stats: async () => {
+      const told = kept.filter(({ told }) => told.kind !== "document")
+      const rows = told.map(rowOf)
+      const times = rows.flatMap(({ started_at, ended_at }) => [started_at, ended_at]).filter((at) => at !== undefined)
+      return known({
+        ...countsOf(told),
+        estimated_tokens: sum(rows.map((row) => row.estimated_tokens)),
+        text_bytes: sum(rows.map((row) => row.text_bytes)),
+        earliest: times.length > 0 ? Math.min(...times) : undefined,
+        latest: times.length > 0 ? Math.max(...times) : undefined,
+        sources: tally(rows.map(({ ref }) => ref.source)),
+        kinds: tally(rows.map(({ kind }) => kind)),
+      })
+    },
+    sourceReport: async () => {
+      const read = [...units.values()].filter(({ source }) => source !== "docs")
+      return [...new Set(read.map(({ source }) => source))].sort().map((source): SourceReport => {
+        const own = read.filter((unit) => unit.source === source)
+        const rows = kept.filter(({ ref }) => ref.source === source)
+        const ends = rows.flatMap((one) => rowOf(one).ended_at ?? [])
+        return known({
+          source,
+          units: own.length,
+          archived: 0,
+          ...countsOf(rows),
+          last_at: ends.length > 0 ? Math.max(...ends) : undefined,
+          skipped: tally(own.flatMap(({ skipped }) => skipped.map(({ reason }) => reason))),
+          unknown: total(own.map(({ unknown }) => unknown)),
+          redactions: total(own.map(({ redactions }) => redactions)),
+          unreadable: [],
+        })
+      })
+    },
+    collections: async () => [...collections.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
+    documentsIn: async (name) => {
+      const rows = kept.filter(({ ref }) => ref.source === "docs" && ref.id.startsWith(`${name}/`)).map(rowOf)
+      return {
+        documents: rows.length,
+        sections: sum(rows.map(({ message_count }) => message_count)),
+        estimated_tokens: sum(rows.map(({ estimated_tokens }) => estimated_tokens)),
+      }
+    },
+    projects: async () => {
+      const paths = new Set([...kept.flatMap(({ told }) => told.project ?? []), ...hidden])
+      return [...paths].sort().map((path) => ({ path, private: hidden.has(path) }))
+    },
+    busiestProjects: async (limit) => {
+      const busy = kept.filter(({ told }) => told.kind !== "subagent" && told.kind !== "document")
+      return Object.entries(tally(busy.flatMap(({ told }) => told.project ?? [])))
+        .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
+        .slice(0, limit)
+        .map(([path]) => ({ path, private: hidden.has(path) }))
+    },
+
+    family: async (refs) => {
+      const found = [...refs]
+      for (const ref of found) {
+        const isCopy = (row: ConversationRow | undefined) => row !== undefined && row.copied_count > 0
+        const own = find(ref)
+        const related = kept
+          .map(rowOf)
+          .filter(
+            (row) =>
+              row.ref.source === ref.source &&
+              (row.parent?.id === ref.id ||
+                (row.fork_of === ref.id && isCopy(row)) ||
+                (own !== undefined && rowOf(own).fork_of === row.ref.id && isCopy(rowOf(own)))),
+          )
+        for (const row of related) if (!found.some((one) => isSame(one, row.ref))) found.push(row.ref)
+      }
+      return found
+    },
+    forgotten: async () => gone.size,
+    progress: async () => progress,
+    close: () => {},
+  }
+}
+
+function isSame(a: Ref, b: Ref): boolean {
+  return a.source === b.source && a.id === b.id
+}
+
+function isOlder(a: Kept, b: Kept): boolean {
+  return a.unit.bornAt === b.unit.bornAt ? a.ref.id < b.ref.id : a.unit.bornAt < b.unit.bornAt
+}
+
+function keysOf({ messages }: Kept): Set<string> {
+  return new Set(messages.map(({ message }) => message.key))
+}
+
+function toStored({ number, message }: Numbered, copied: boolean): StoredMessage {
+  const { role, at, model, parts, effects = [], usage, abandoned = false, superseded = false } = message
+  return known({ number, role, at, model, parts, effects, usage, abandoned, superseded, copied })
+}
+
+function isListed(row: ConversationRow, filter: ListFilter): boolean {
+  const { conversation, collection, from, to } = filter
+  return (
+    (filter.source === undefined || row.ref.source === filter.source) &&
+    (filter.project === undefined || row.project?.toLowerCase().includes(filter.project.toLowerCase()) === true) &&
+    (filter.in_project === undefined || row.project === filter.in_project) &&
+    (conversation === undefined ||
+      (row.ref.source === conversation.source && [row.ref.id, row.parent?.id].includes(conversation.id))) &&
+    (from === undefined || (row.ended_at !== undefined && row.ended_at >= from)) &&
+    (to === undefined || (row.started_at !== undefined && row.started_at <= to)) &&
+    (row.kind === "document") === (collection !== undefined) &&
+    (collection === undefined || row.ref.id.startsWith(`${collection}/`))
+  )
+}
+
+function effectsOf(messages: Numbered[] = []): { number: number; at: number | undefined; effect: Effect }[] {
+  return messages.flatMap(({ number, message: { at, effects = [] } }) =>
+    effects.map((effect) => ({ number, at, effect })),
+  )
+}
+
+/** Files by their path below the project, or where they are elsewhere by all of it. */
+function touched(one: Kept | undefined): { path: string; action: string }[] {
+  return effectsOf(one?.messages).flatMap(({ effect }) => {
+    if (effect.type !== "file") return []
+    const below = isAbsolute(effect.path) ? relative(one?.told.project ?? "/", effect.path) : effect.path
+    return [{ path: below.startsWith("..") ? effect.path : below, action: effect.action }]
+  })
+}
+
+/** Without what is not known. */
+function known<T extends object>(object: T): T {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T
+}
+
+function sum(values: number[]): number {
+  return values.reduce((all, value) => all + value, 0)
+}
+
+function tally(names: string[]): Record<string, number> {
+  return total(names.map((name) => ({ [name]: 1 })))
+}
+
+function total(counts: Record<string, number>[]): Record<string, number> {
+  const all: Record<string, number> = {}
+  for (const count of counts) for (const [name, n] of Object.entries(count)) all[name] = (all[name] ?? 0) + n
+  return all
+}
