@@ -9,7 +9,10 @@ const MAX_TEXT = 1_000_000
 /** What is kept of an image or another attachment in place of its bytes. */
 export type Digest = { sha256: string; bytes: number; media_type?: string }
 
-/** An image as its digest was kept; anything else that stands in its place says nothing. */
+/**
+ * An image as its digest was kept; anything else that stands in its place says nothing. The order of the fields must stay:
+ * a message of Codex without an id has its key from the text of its parts.
+ */
 export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
   const digest = record(kept)
   const [mime, sha256, bytes] = [string(digest?.media_type), string(digest?.sha256), number(digest?.bytes)]
@@ -18,8 +21,8 @@ export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
     text,
     origin,
     ...(mime !== undefined && { mime }),
-    ...(bytes !== undefined && { bytes }),
     ...(sha256 !== undefined && { sha256 }),
+    ...(bytes !== undefined && { bytes }),
   }
 }
 
