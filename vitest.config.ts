@@ -1,22 +1,18 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
-/** These measure time, or take the whole machine by themselves. */
-const ALONE = [
-  "test/torture/*.test.ts",
-  "test/watch/*.test.ts",
-  "test/hooks/*.test.ts",
-  "test/embed/*.test.ts",
-  "test/mcp/{lifecycle,http}.test.ts",
-  "test/code/parse.test.ts",
-  "test/connectors/{claude-code,jsonl}.test.ts",
-  "test/redact/redact.test.ts",
-  "test/search/search.test.ts",
-  "test/store/suggestions.test.ts",
-  "test/suggest/{decisions,fixes,subscriptions,tests}.test.ts",
-]
+/** What measures time or memory, and the campaigns: one file at a time, on a machine that does nothing else. */
+const TIMING = ["test/**/*.timing.test.ts", "test/torture/*.test.ts"]
 
-const common = { testTimeout: 60_000, hookTimeout: 60_000, pool: "forks" as const }
+/** Far more than anything takes: a limit ends a test that hangs, and never one that is slow on a busy machine. */
+const HANGS_MS = 300_000
+
+const common = {
+  pool: "forks" as const,
+  testTimeout: HANGS_MS,
+  hookTimeout: HANGS_MS,
+  expect: { poll: { timeout: HANGS_MS / 3 } },
+}
 
 export default defineConfig({
   test: {
@@ -26,14 +22,14 @@ export default defineConfig({
       {
         test: {
           ...common,
-          name: "together",
+          name: "test",
           include: ["test/**/*.test.ts"],
-          exclude: ALONE,
+          exclude: TIMING,
           maxWorkers: Math.max(2, availableParallelism() - 1),
           sequence: { groupOrder: 0 },
         },
       },
-      { test: { ...common, name: "alone", include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { test: { ...common, name: "timing", include: TIMING, maxWorkers: 1, sequence: { groupOrder: 1 } } },
     ],
   },
 })

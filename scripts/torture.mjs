@@ -8,7 +8,10 @@ import { parseArgs } from "node:util"
 const CAMPAIGNS = {
   kill: { file: "test/torture/kill.test.ts", env: { DEX_KILLS: "1000" } },
   wal: { file: "test/torture/wal.test.ts", env: { DEX_CUTS: "1000" } },
-  model: { file: "test/ingest/model.test.ts", env: { DEX_HISTORIES: "50000", DEX_SEED: String(Date.now() % 2 ** 31) } },
+  model: {
+    file: "test/torture/model.test.ts",
+    env: { DEX_HISTORIES: "50000", DEX_SEED: String(Date.now() % 2 ** 31) },
+  },
   fuzz: { file: "test/torture/fuzz.test.ts", env: { DEX_FUZZ: "10000" } },
   processes: { file: "test/torture/processes.test.ts", env: { DEX_ROUNDS: "50" } },
   queries: {
@@ -17,7 +20,7 @@ const CAMPAIGNS = {
   },
   disk: { file: "test/torture/disk.test.ts", env: {} },
   mcp: {
-    file: "test/mcp/lifecycle.test.ts",
+    file: "test/mcp/lifecycle.timing.test.ts",
     env: { DEX_MCP_CALLS: "100000", DEX_MCP_CLOSES: "200", DEX_MCP_CONNECTS: "500" },
   },
   protocol: {
@@ -25,7 +28,7 @@ const CAMPAIGNS = {
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
   },
   caps: { file: "test/answers/ask.test.ts", env: { DEX_LOOPS: "100" } },
-  push: { file: "test/suggest/push.test.ts", env: { DEX_PASSAGES: "72" } },
+  push: { file: "test/torture/push.test.ts", env: { DEX_PASSAGES: "72" } },
   webhooks: {
     file: "test/torture/webhooks.test.ts",
     env: { DEX_EVENTS: "5000", DEX_WEBHOOK_KILLS: "100", DEX_SEED: "7" },

@@ -6,7 +6,6 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { claudeCode } from "../../src/agents/claude-code/connector.ts"
 import { parseLine, strip, wanted } from "../../src/agents/claude-code/strip.ts"
-import { isUnreadable } from "../../src/agents/kit/connector.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import {
@@ -19,7 +18,6 @@ import {
   putSession,
   SESSION,
   tell,
-  tellUnit,
   text,
   type Writer,
   writer,
@@ -1288,36 +1286,6 @@ describe("what it does not know", () => {
     )
   })
 })
-
-const corpus = fileURLToPath(new URL("../../../shared/corpus/claude-code-real.tar.xz", import.meta.url))
-if (!existsSync(corpus)) console.log("NOT RUN: the corpus of genuine Claude Code sessions is not here")
-
-test.skipIf(!existsSync(corpus))(
-  "251 genuine sessions: every conversation and every subagent, no unknown record, seven damaged lines",
-  () => {
-    const dir = tempDir()
-    execFileSync("tar", ["-xJf", corpus, "-C", dir])
-    const root = join(dir, readdirSync(dir)[0]!)
-    const found = [...claudeCode.discover(root, () => false)]
-    const told = found.map((unit) => {
-      if (isUnreadable(unit)) throw new Error(unit.unreadable)
-      const { conversations, unknown, skipped } = tellUnit(unit)
-      return {
-        conversations: conversations.map(({ id, kind, messages }) => ({ id, kind, count: messages.length })),
-        unknown,
-        skipped,
-      }
-    })
-    const all = told.flatMap((unit) => unit.conversations)
-    const main = all.filter(({ kind }) => kind === "person")
-    const agents = new Set(all.filter(({ kind }) => kind === "subagent").map(({ id }) => id))
-    expect([main.length, agents.size]).toEqual([251, 121])
-    expect(main.reduce((sum, { count }) => sum + count, 0)).toBeGreaterThan(31_000)
-    expect(told.reduce((sum, { skipped }) => sum + skipped, 0)).toBe(7)
-    expect(Object.assign({}, ...told.map(({ unknown }) => unknown))).toEqual({})
-  },
-  120_000,
-)
 
 const samples = fileURLToPath(new URL("../../../shared/samples/claude-code", import.meta.url))
 if (!existsSync(samples)) console.log("NOT RUN: the samples of other projects are not here")

@@ -1,4 +1,4 @@
-import { appendFileSync, closeSync, ftruncateSync, openSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
+import { appendFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import type { Cursor } from "../../src/agents/kit/connector.ts"
@@ -168,21 +168,6 @@ describe("lines that are not one record", () => {
     expect(read.skipped.map((skipped) => skipped.reason)).toEqual(Array(2).fill("nested deeper than 200 levels"))
   })
 
-  test("a line of 300 MB is counted and passed over without being held in memory", () => {
-    const path = fileOf(line(one))
-    const fd = openSync(path, "r+")
-    ftruncateSync(fd, 300 << 20)
-    closeSync(fd)
-    appendFileSync(path, `\n${line(two)}`)
-    const before = process.memoryUsage().rss
-    const read = readAll(path)
-    expect(read.records).toEqual([one, two])
-    expect(read.skipped).toEqual([
-      { reason: expect.stringContaining("over the limit"), where: `byte ${line(one).length}` },
-    ])
-    expect(process.memoryUsage().rss - before).toBeLessThan(200 << 20)
-  })
-
   test("a last line over the limit is counted, and not waited for", () => {
     const path = fileOf(line(one))
     truncateSync(path, 70 << 20)
@@ -248,15 +233,6 @@ describe("recovering records from a damaged line", () => {
     const bad = '{"id":"bad","text":"a\\d","more":{"x":1,"y":2}}'
     expect(recoverRecords(bad)).toEqual([])
     expect(recoverRecords(bad + JSON.stringify(two))).toContainEqual(two)
-  })
-
-  test("stays linear in a line made to be expensive", () => {
-    const hostile = ['{"', '{"a":', '{"a":1,"b":{', '{"a":"', '[{"a":1},', '{"a":1,"b":2}:', '{"a":1,"b":2} ', '\0{"']
-    for (const piece of hostile) {
-      const start = performance.now()
-      recoverRecords(piece.repeat(Math.ceil(2_000_000 / piece.length)))
-      expect(performance.now() - start, JSON.stringify(piece)).toBeLessThan(5_000)
-    }
   })
 })
 

@@ -71,7 +71,7 @@ beforeAll(async () => {
   expect(await dex(home, ["docs", "add", "./guide", "--global"])).toMatchObject({ code: 0 })
   expect(await dex(home, ["docs", "add", "./other", "--global"])).toMatchObject({ code: 0 })
   expect(await dex(home, ["private", "/code/hidden"])).toMatchObject({ code: 0 })
-}, 120_000)
+})
 
 /** Does what it was last told by anything that it read. */
 function obedient({ body }: Asked): Step[] {
@@ -118,4 +118,4 @@ test("200 passages that give orders, and a model that obeys them: nothing outsid
   }
   opened.close()
   expect(carriedOut).toBe(100)
-}, 300_000)
+})

@@ -4,11 +4,13 @@ import { describe, expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
-import { synced } from "../support/synced.ts"
+import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
+
+const SMALL = syncedOnce()
 
 const json = async (home: string, args: string[]) => JSON.parse((await dex(home, [...args, "--json"])).stdout)
 
@@ -78,7 +80,7 @@ describe("dex sync", () => {
 
 describe("dex search", () => {
   test("finds the conversation, shows the matched words, and names the message", async () => {
-    const home = await synced()
+    const home = SMALL
     const run = await dex(home, ["search", "refresh token race"])
     expect(run.code).toBe(0)
     expect(run.stdout).toContain("Refresh token race")
@@ -95,19 +97,19 @@ describe("dex search", () => {
   })
 
   test("marks words that match by their stem", async () => {
-    const home = await synced()
+    const home = SMALL
     expect((await json(home, ["search", "flickering"])).results[0].snippet).toContain("**flickers**")
   })
 
   test("says so when no message holds all of the words", async () => {
-    const home = await synced()
+    const home = SMALL
     const found = await json(home, ["search", "mutex", "zebra"])
     expect(found).toMatchObject({ matched: "some" })
     expect(found.notes.join()).toMatch(/hold some of them/)
   })
 
   test("exits with 1 when there is nothing, and prints an empty list as JSON", async () => {
-    const home = await synced()
+    const home = SMALL
     const run = await dex(home, ["search", "zebra"])
     expect(run).toMatchObject({ code: 1, stdout: "" })
     expect(run.stderr).toMatch(/Nothing found/)
@@ -133,14 +135,14 @@ describe("dex search", () => {
     "日本語",
     "a\u0000b",
   ])("takes %j as words, whatever it looks like", async (query) => {
-    const home = await synced()
+    const home = SMALL
     const run = await dex(home, ["search", "--json", "--", query.replaceAll("\0", " ")])
     expect(run.code, run.stderr).toBeOneOf([0, 1])
     expect(run.stderr).toBe("")
   })
 
   test("filters by project, agent, time, file and conversation", async () => {
-    const home = await synced()
+    const home = SMALL
     const ids = async (...args: string[]) =>
       (await json(home, ["search", ...args])).results.map((result: { id: string }) => result.id)
     expect(await ids("the", "theme", "--project", "WEB")).toEqual([SIDEBAR])
@@ -192,7 +194,7 @@ describe("dex search", () => {
 
 describe("dex list", () => {
   test("lists what a person did, newest first, and says what it leaves out", async () => {
-    const home = await synced()
+    const home = SMALL
     const run = await dex(home, ["list"])
     expect(
       run.stdout
@@ -208,7 +210,7 @@ describe("dex list", () => {
   })
 
   test("pages, and says how to go on", async () => {
-    const home = await synced()
+    const home = SMALL
     const page = await json(home, ["list", "-l", "1"])
     expect(page).toMatchObject({ total: 2, next_offset: 1, conversations: [{ id: SIDEBAR }] })
     expect(await json(home, ["list", "-l", "1", "--offset", "1"])).toMatchObject({
@@ -217,7 +219,7 @@ describe("dex list", () => {
   })
 
   test("refuses a date it cannot read and says how to write one", async () => {
-    const run = await dex(await synced(), ["list", "--from", "lately"])
+    const run = await dex(SMALL, ["list", "--from", "lately"])
     expect(run.code).toBe(2)
     expect(run.stderr).toMatch(/"lately" is not a date. Write 2026-11-03, 7d/)
   })
@@ -225,20 +227,20 @@ describe("dex list", () => {
 
 describe("dex show", () => {
   test("prints an outline whose lines carry their message number", async () => {
-    const run = await dex(await synced(), ["show", "11111111", "--format", "outline"])
+    const run = await dex(SMALL, ["show", "11111111", "--format", "outline"])
     expect(run.stdout).toMatch(/^ {3}1 {2}\[User\] Two requests refresh the token .* \(\d+ tokens\)$/m)
     expect(run.stdout).toMatch(/^ {3}3 {2}\[Assistant\] \[Bash\] .*npm test.* tokens\)$/m)
   })
 
   test("leaves tool outputs out of the stripped form, with their size, and keeps them in full", async () => {
-    const home = await synced()
+    const home = SMALL
     expect((await dex(home, ["show", "11111111"])).stdout).toMatch(/\[Bash failed: \d+ tokens\]/)
     expect((await dex(home, ["show", "11111111"])).stdout).not.toContain("token already used")
     expect((await dex(home, ["show", "11111111", "--format", "full"])).stdout).toContain("Error: token already used")
   })
 
   test("shows a person's words only", async () => {
-    const [shown] = (await json(await synced(), ["show", AUTH, "--format", "user_only"])).conversations
+    const [shown] = (await json(SMALL, ["show", AUTH, "--format", "user_only"])).conversations
     expect(shown.messages.map((message: { content: string }) => message.content)).toEqual([
       "Two requests refresh the token at once and one of them is logged out. Why?",
       "Works. Commit it.",
@@ -246,7 +248,7 @@ describe("dex show", () => {
   })
 
   test("expands around a message, also when the ref names it", async () => {
-    const home = await synced()
+    const home = SMALL
     const indexes = async (...args: string[]) =>
       (await json(home, ["show", ...args])).conversations[0].messages.map((message: { index: number }) => message.index)
     expect(await indexes(AUTH, "--expand", "4", "--before", "1", "--after", "0")).toEqual([3, 4])
@@ -256,7 +258,7 @@ describe("dex show", () => {
   })
 
   test("never exceeds max-tokens, and says how to go on", async () => {
-    const home = await synced()
+    const home = SMALL
     const answer = await json(home, ["show", AUTH, "--max-tokens", "300"])
     expect(answer.estimated_tokens).toBeLessThanOrEqual(300)
     const [shown] = answer.conversations
@@ -269,9 +271,9 @@ describe("dex show", () => {
   })
 
   test("takes several refs", async () => {
-    expect(
-      (await json(await synced(), ["show", AUTH, SIDEBAR])).conversations.map((shown: { id: string }) => shown.id),
-    ).toEqual([AUTH, SIDEBAR])
+    expect((await json(SMALL, ["show", AUTH, SIDEBAR])).conversations.map((shown: { id: string }) => shown.id)).toEqual(
+      [AUTH, SIDEBAR],
+    )
   })
 
   test("says which conversations an ambiguous prefix could mean, and when there is none", async () => {

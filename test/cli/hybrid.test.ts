@@ -269,7 +269,7 @@ describe("dex sync with an embedder", () => {
     const env = settingsFor(server)
     server.next.push({ vectors: (vectors) => vectors }, { vectors: (vectors) => vectors }, { hang: true })
     const child = startDex(home, ["sync"], undefined, env)
-    await expect.poll(() => server.asked.length, { timeout: 10_000 }).toBe(3)
+    await expect.poll(() => server.asked.length).toBe(3)
     child.kill("SIGINT")
     expect(await new Promise((resolve) => child.once("exit", resolve))).toBe(0)
     expect((await done(home, ["sync"], env)).embedding).toMatchObject({ left: 0 })

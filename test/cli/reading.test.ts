@@ -2,7 +2,7 @@ import { utimesSync } from "node:fs"
 import { describe, expect, test } from "vitest"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { synced } from "../support/synced.ts"
+import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
@@ -11,9 +11,11 @@ const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
 const json = async (home: string, args: string[], env: Record<string, string> = {}) =>
   JSON.parse((await dex(home, [...args, "--json"], env)).stdout)
 
+const SMALL = syncedOnce()
+
 describe("dex scan", () => {
   test("shows a conversation as numbered lines", async () => {
-    const run = await dex(await synced(), ["scan", "11111111"])
+    const run = await dex(SMALL, ["scan", "11111111"])
     expect(run.code).toBe(0)
     expect(run.stdout.split("\n").slice(3, 9)).toEqual([
       ' 1\t[user] 2026-11-03 10:00:00 ~22 | "Two requests refresh the token at once and one of them is logged out. Why?"',
@@ -42,7 +44,7 @@ describe("dex scan", () => {
   })
 
   test("says what a budget cut and the call that goes on, which shows the rest", async () => {
-    const home = await synced()
+    const home = SMALL
     const first = await json(home, ["scan", AUTH, "--max-tokens", "200"])
     expect(first.estimated_tokens).toBeLessThanOrEqual(200)
     expect(first.truncated.messages_left_out).toBe(10 - first.lines.length)
@@ -61,7 +63,7 @@ describe("dex scan", () => {
   })
 
   test("shows and hides parts, and says how many are hidden", async () => {
-    const home = await synced()
+    const home = SMALL
     const roles = async (...args: string[]) =>
       (await json(home, ["scan", AUTH, ...args])).lines.map((line: string) => /\[(\w+)\]/.exec(line)![1])
     expect(await roles("--show", "text")).toEqual(["user", "assistant", "assistant", "user"])
@@ -86,7 +88,7 @@ describe("dex read", () => {
     (await json(home, ["read", ...args])).messages.map((message: { index: number }) => message.index)
 
   test("gives chosen messages in full", async () => {
-    const home = await synced()
+    const home = SMALL
     expect(await indexes(home, [AUTH, "5"])).toEqual([5])
     expect(await indexes(home, [AUTH, "5-7"])).toEqual([5, 6, 7])
     expect(await indexes(home, [AUTH, "1,5,8-9"])).toEqual([1, 5, 8, 9])
@@ -98,7 +100,7 @@ describe("dex read", () => {
   })
 
   test("gives the entries as they are kept in JSON", async () => {
-    const read = await json(await synced(), ["read", AUTH, "9,10"])
+    const read = await json(SMALL, ["read", AUTH, "9,10"])
     expect(read.messages[0]).toMatchObject({
       index: 9,
       role: "assistant",
@@ -131,7 +133,7 @@ describe("dex read", () => {
   })
 
   test("says which numbers there are not, and how to name messages", async () => {
-    const home = await synced()
+    const home = SMALL
     expect((await json(home, ["read", AUTH, "9,99"])).not_found).toBe("99")
     expect((await dex(home, ["read", AUTH, "50-60"])).stderr).toMatch(/no message 50-60.*numbered to 10/)
     expect((await dex(home, ["read", AUTH, "first"])).stderr).toMatch(/Write 5, 5-10 or 1,5,10-15/)
@@ -142,7 +144,7 @@ describe("dex read", () => {
 
 describe("dex timeline", () => {
   test("shows what came before and after, with the message marked", async () => {
-    const home = await synced()
+    const home = SMALL
     const told = await json(home, ["timeline", `${AUTH}#5`, "--before", "1", "--after", "2"])
     expect(told.lines.map((line: string) => line.split("\t")[0]?.trim())).toEqual(["4", ">5", "6", "7"])
     expect(told).toMatchObject({ message_index: 5, has_more_before: true, has_more_after: true })
@@ -170,7 +172,7 @@ describe("dex timeline", () => {
   })
 
   test("cuts from both ends to a budget, keeps the middle, and names the calls for both sides", async () => {
-    const home = await synced()
+    const home = SMALL
     const told = await json(home, ["timeline", `${AUTH}#5`, "--max-tokens", "200"])
     expect(told.estimated_tokens).toBeLessThanOrEqual(200)
     expect(told.lines.some((line: string) => line.trim().startsWith(">5\t"))).toBe(true)
@@ -192,7 +194,7 @@ describe("dex timeline", () => {
 
 describe("dex show and list in a budget", () => {
   test("show gives parts that were asked for whole, and leaves hidden ones out", async () => {
-    const home = await synced()
+    const home = SMALL
     const only = await json(home, ["show", AUTH, "--show", "tool:Bash:result"])
     expect(only.conversations[0].messages.map((message: { content: string }) => message.content)).toEqual([
       "[Bash failed] FAIL src/auth.test.ts\nError: token already used",
@@ -203,7 +205,7 @@ describe("dex show and list in a budget", () => {
   })
 
   test("show names the conversations that found no room", async () => {
-    const home = await synced()
+    const home = SMALL
     const told = await json(home, ["show", AUTH, SIDEBAR, "--max-tokens", "400"])
     expect(told.estimated_tokens).toBeLessThanOrEqual(400)
     expect(told.left_out).toEqual({
@@ -246,7 +248,7 @@ describe("--session", () => {
   const ENV = { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" }
 
   test("current is the session that the agent tells of, in every view", async () => {
-    const home = await synced()
+    const home = SMALL
     expect((await json(home, ["scan", "--session", "current"], ENV)).id).toBe(AUTH)
     expect((await json(home, ["scan", "current"], ENV)).id).toBe(AUTH)
     expect((await json(home, ["read", "4", "--session", "current"], ENV)).messages[0].index).toBe(4)

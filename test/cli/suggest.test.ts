@@ -166,6 +166,8 @@ test("a project is named by a folder of it, and by nothing that is not there", a
 
 test("an agent gets the same over MCP, for its own session", async () => {
   const { home, project } = await worked()
+  // A server answers with what is known so far where learning takes long: it is to be known before.
+  expect(await inside(project, home, ["suggest"])).toMatchObject({ code: 0 })
   const client = await connect(home, { cwd: project, env: { CLAUDE_CODE_SESSION_ID: "now" } })
   const told = await client.call("context_suggest", { current_file: "src/token.ts", cursor_position: { line: 3 } })
   expect(told).toMatchObject({ structuredContent: { session_id: "now", suggestions: [{}, {}] } })
@@ -186,7 +188,9 @@ test("an agent gets the same over MCP, for its own session", async () => {
   const again = await client.call("context_suggest", { current_file: "src/token.ts" })
   expect(again.structuredContent).toMatchObject({ suggestions: [] })
   const nothing = await client.call("context_suggest", { error: "zebra: no stripes" })
-  expect(nothing.content[0]!.text).toMatch(/^Nothing is known that would help here\.\nnext: .*dex_search \{/)
+  expect(nothing.content[0]!.text).toMatch(
+    /^Nothing is known that would help here\.\n(?:note: .*\n)?next: .*dex_search \{/,
+  )
   client.child.stdin!.end()
   await client.exited
 })

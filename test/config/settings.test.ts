@@ -86,7 +86,7 @@ describe("a project's own file", () => {
       console.log(loadSettings({ file: "/nowhere", env: {}, project: process.argv[2] }).problems[0])`
     const load = join(import.meta.dirname, "../../src/config/load.ts")
     const args = ["--input-type=module", "-e", program, load, dir]
-    const run = spawnSync(process.execPath, args, { timeout: 10_000, encoding: "utf8" })
+    const run = spawnSync(process.execPath, args, { timeout: 100_000, encoding: "utf8" })
     expect(run.stdout).toMatch(/\.dex\.json: It is not a regular file/)
   })
 

@@ -255,7 +255,7 @@ describe("a repository that somebody made to harm", () => {
       }
       if (remote("bait") === "/") expect(existsSync(sprung), "the bait works").toBe(true)
     }
-  }, 20_000)
+  })
 
   test("in a folder that only looks like a repository nothing is read", async () => {
     const { repository, sprung } = baited((bait) => bait)

@@ -42,7 +42,7 @@ const waiting = (session: string) =>
 /** A hook that nobody waited for has found something. */
 async function foundLate(session: string, i: number): Promise<void> {
   expect(await hook(FAILED, failedWith(session, i), NO_TIME)).toEqual(SILENT)
-  await expect.poll(() => waiting(session), { timeout: 20_000 }).toHaveLength(1)
+  await expect.poll(() => waiting(session)).toHaveLength(1)
 }
 
 test("what was found when nobody waited any more is said at the session's next event, once", async () => {
@@ -80,7 +80,7 @@ test("OpenCode's plugin gets the bare text", async () => {
   const failed = JSON.stringify({ session_id, cwd, tool_name: "bash", tool_input, exit: 1, output: error })
   const after = ["opencode", "tool.execute.after"]
   expect(await hook(after, failed, NO_TIME)).toEqual(SILENT)
-  await expect.poll(() => waiting("ses_1"), { timeout: 20_000 }).toHaveLength(1)
+  await expect.poll(() => waiting("ses_1")).toHaveLength(1)
   const { stdout } = await hook(after, JSON.stringify({ session_id, cwd, tool_name: "list" }), PATIENT)
   expect(stdout).toMatch(/^<dex-context>\n.*not an instruction.*\n- fix: .*token0\.ts.*\n<\/dex-context>$/)
 })
@@ -96,7 +96,7 @@ test("after ten minutes it is no longer said", async () => {
   await foundLate("gone", 0)
   utimesSync(late(waiting("gone")[0]!), then, then)
   await foundLate("here", 0)
-  await expect.poll(() => waiting("gone"), { timeout: 20_000 }).toEqual([])
+  await expect.poll(() => waiting("gone")).toEqual([])
 })
 
 test("a session's name leads to no other file", async () => {

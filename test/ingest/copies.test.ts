@@ -93,7 +93,7 @@ test.each([
   expect(report).toMatchObject({ complete: true, read: sessions, added_messages: sessions, unreadable: [] })
   expect(existsSync(scratch)).toBe(false)
   // Made once, removed once; a second copy would be two more.
-  await vi.waitFor(() => expect(events.filter((event) => event === "rename database")).toHaveLength(2))
+  await vi.waitFor(() => expect(events.filter((event) => event === "rename database")).toHaveLength(2), 100_000)
 })
 
 describe.skipIf(process.platform === "win32")("a sync that is ended in the middle", () => {
@@ -103,7 +103,7 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
     const ended = once(child, "exit")
     await vi.waitFor(
       () => expect(below(join(home, ".dex", "tmp")).some(({ path }) => path.endsWith("opencode.db"))).toBe(true),
-      { timeout: 30_000, interval: 2 },
+      { timeout: 100_000, interval: 2 },
     )
     return { child, ended }
   }

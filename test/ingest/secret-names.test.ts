@@ -59,7 +59,7 @@ beforeAll(async () => {
     expect([0, 1], `${args.join(" ")}: ${stderr}`).toContain(code)
   }
   for (const event of ["PreToolUse", "SessionStart", "PostToolUseFailure"]) await hook(event)
-}, 120_000)
+})
 afterAll(() => rmSync(home, { recursive: true, force: true }))
 
 describe("a secret that is a name", () => {

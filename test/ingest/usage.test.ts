@@ -1,15 +1,11 @@
-import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
 import { sources } from "../../src/agents/index.ts"
 import { totalUsage, type Usage } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
-
-const CORPUS = fileURLToPath(new URL("../../../shared/corpus/claude-code-real.tar.xz", import.meta.url))
 
 async function synced(home: string): Promise<Usage[]> {
   const { code, stderr } = await dex(home, ["sync"])
@@ -148,57 +144,3 @@ describe("what was paid", () => {
     expect(both.map(({ input, output }) => input + output).sort()).toEqual([1000, 3000])
   })
 })
-
-describe.skipIf(!existsSync(CORPUS))("over a genuine history", () => {
-  test("usage equals a count of the raw files, to the token", { timeout: 120_000 }, async () => {
-    const home = tempDir()
-    mkdirSync(join(home, ".claude"))
-    execFileSync("tar", ["xJf", CORPUS, "-C", join(home, ".claude"), "--strip-components=1"])
-    const { sum, answers } = countRaw(join(home, ".claude"))
-    const total = totalUsage(await synced(home))!
-    console.log(`usage of ${answers} answers: ${JSON.stringify(total)}`)
-    const { input, output, cache_read, cache_write, cache_write_5m, cache_write_1h } = total
-    expect({ input, output, cache_read, cache_write, cache_write_5m, cache_write_1h }).toEqual(sum)
-  })
-})
-
-if (!existsSync(CORPUS)) console.log("NOT RUN: the usage of a genuine history; it is not on this machine")
-
-type Line = {
-  type?: string
-  message?: Said
-  isApiErrorMessage?: boolean
-  data?: { message?: Line; normalizedMessages?: Line[] }
-}
-type Said = { id: string; model: string; usage?: Record<string, number> & { cache_creation?: Record<string, number> } }
-
-/** Every answer once, by its id, whichever files repeat it; its last record is the one that counts. */
-function countRaw(dir: string) {
-  const answers = new Map<string, NonNullable<Said["usage"]>>()
-  for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
-    if (!entry.name.endsWith(".jsonl")) continue
-    for (const line of readFileSync(join(entry.parentPath, entry.name), "utf8").split("\n")) {
-      let record: Line
-      try {
-        record = JSON.parse(line)
-      } catch {
-        continue // seven lines of this history are damaged, none of them an answer
-      }
-      for (const told of [record, record.data?.message, ...(record.data?.normalizedMessages ?? [])]) {
-        const usage = told?.type === "assistant" ? told.message?.usage : undefined
-        if (usage && told!.message!.model !== "<synthetic>" && !told!.isApiErrorMessage)
-          answers.set(told!.message!.id, usage)
-      }
-    }
-  }
-  const sum = { input: 0, output: 0, cache_read: 0, cache_write: 0, cache_write_5m: 0, cache_write_1h: 0 }
-  for (const usage of answers.values()) {
-    sum.input += usage.input_tokens ?? 0
-    sum.output += usage.output_tokens ?? 0
-    sum.cache_read += usage.cache_read_input_tokens ?? 0
-    sum.cache_write += usage.cache_creation_input_tokens ?? 0
-    sum.cache_write_5m += usage.cache_creation?.ephemeral_5m_input_tokens ?? 0
-    sum.cache_write_1h += usage.cache_creation?.ephemeral_1h_input_tokens ?? 0
-  }
-  return { sum, answers: answers.size }
-}

@@ -563,9 +563,9 @@ describe("what agents start", () => {
     rmSync(join(odd, "history.db"))
     const hook = JSON.parse(text(home, ".claude/settings.json")).hooks.SessionEnd[0].hooks[0].command
     execFileSync("/bin/sh", ["-c", hook], { env: { HOME: home } })
-    await expect.poll(() => existsSync(join(odd, "history.db")), { timeout: 20_000 }).toBe(true)
+    await expect.poll(() => existsSync(join(odd, "history.db"))).toBe(true)
     const synced = () => execFileSync(command, ["sync"], { env: { HOME: home }, encoding: "utf8", stdio: "pipe" })
-    await expect.poll(synced, { timeout: 20_000 }).toContain("Nothing new")
+    await expect.poll(synced).toContain("Nothing new")
     expect(existsSync(join(home, ".dex"))).toBe(false)
   })
 
@@ -618,9 +618,9 @@ describe("what agents start", () => {
       input: "{}",
     })
     expect(ran).toMatchObject({ status: 0, stdout: "", stderr: "" })
-    await expect.poll(() => existsSync(join(home, ".dex/history.db")), { timeout: 20_000 }).toBe(true)
+    await expect.poll(() => existsSync(join(home, ".dex/history.db"))).toBe(true)
     // It may still be writing into the folder that this test removes.
-    await expect.poll(async () => (await run(home, "sync")).stdout, { timeout: 20_000 }).toContain("Nothing new")
+    await expect.poll(async () => (await run(home, "sync")).stdout).toContain("Nothing new")
   })
 
   test("--check starts the registered server and says whether it answers", async () => {

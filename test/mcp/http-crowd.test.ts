@@ -50,5 +50,5 @@ test.each([
 test("a connection that says nothing is closed within seconds", async () => {
   const served = await serveHttp(await synced())
   const strangers = await crowd(served.port, 3, "")
-  await expect.poll(strangers.closed, { timeout: 20_000 }).toBe(3)
+  await expect.poll(strangers.closed).toBe(3)
 })

@@ -1,53 +1,10 @@
-import { execFileSync } from "node:child_process"
-import { existsSync, mkdirSync } from "node:fs"
-import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { INSTRUCTIONS } from "../../src/mcp/definitions.ts"
 import { dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
-import { connect, type Result } from "./client.ts"
-
-const CORPUS = fileURLToPath(new URL("../../../shared/corpus/claude-code-real.tar.xz", import.meta.url))
-const LIMIT = 5_000
-const QUERIES = ["refresh token", "flaky test", "race condition in the hook", "git worktree", "error", "performance"]
-
-test.skipIf(!existsSync(CORPUS))(
-  "search, timeline and get over a genuine history take at most 5,000 tokens, as text and as data",
-  { timeout: 240_000 },
-  async () => {
-    const home = tempDir()
-    mkdirSync(join(home, ".claude"))
-    execFileSync("tar", ["xJf", CORPUS, "-C", join(home, ".claude"), "--strip-components=1"])
-    expect((await dex(home, ["sync"])).code).toBe(0)
-    const client = await connect(home)
-    const sizes = (results: Result[]) => ({
-      text: results.reduce((sum, { content }) => sum + estimateTokens(content[0]!.text), 0),
-      data: results.reduce((sum, { structuredContent }) => sum + estimateTokens(JSON.stringify(structuredContent)), 0),
-    })
-    for (const query of QUERIES) {
-      const found = await client.call("dex_search", { query })
-      const [best] = found.structuredContent!.results as { id: string; message_index: number }[]
-      const id = `${best!.id}#${best!.message_index}`
-      const around = await client.call("dex_timeline", { id })
-      // As the hints say, and by an agent that asks for all of it at once.
-      for (const ids of [[id], [best!.id]]) {
-        const steps = [found, around, await client.call("dex_get", { ids })]
-        expect(steps.filter(({ isError }) => isError)).toEqual([])
-        const { text, data } = sizes(steps)
-        console.log(
-          `${query}, ${ids[0] === id ? "around a message" : "whole"}: ${text} tokens as text, ${data} as data`,
-        )
-        expect(Math.max(text, data)).toBeLessThanOrEqual(LIMIT)
-        expect(Math.min(text, data)).toBeGreaterThan(500)
-      }
-    }
-  },
-)
-
-if (!existsSync(CORPUS)) console.log("NOT RUN: the MCP workflow over a genuine history; it is not on this machine")
+import { connect } from "./client.ts"
 
 test("what the guide and the instructions name is there: tools over MCP, commands in a shell", async () => {
   const home = tempDir()

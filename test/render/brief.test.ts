@@ -430,19 +430,3 @@ test("a long conversation is cut where it matters least, and the brief says what
   expect(large.goal).toHaveLength(41)
   expect(large.brief).not.toContain("…")
 })
-
-test("takes hostile text in its stride", () => {
-  const nasty = ["1", " ", "\n", "\n ", "'", '\\"', "go ", "- [ ] ", "?*", "\n- x", "\nTODO", ". "].flatMap((unit) => {
-    const long = `${unit.repeat(300_000 / unit.length)}x`
-    return [
-      person(long),
-      agent(`Next steps:\n${long}`),
-      { role: "assistant" as const, parts: [{ type: "summary" as const, text: long, origin: "agent" as const }] },
-      ran(`npm test "${long}`, 1, long),
-    ]
-  })
-  const start = performance.now()
-  for (const message of nasty) textOf(numbered([person("The task"), message]))
-  textOf(numbered(nasty))
-  expect(performance.now() - start).toBeLessThan(30_000)
-})

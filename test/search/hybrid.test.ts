@@ -253,7 +253,7 @@ describe("filters hold for vectors", () => {
     expect(wide.every((hit) => hit.ref.id === "crowd11")).toBe(true)
     const without = vectors.scan(EMBEDDER, query, { limit: 100, filter: { excluded: [{ words: "7" }] } })
     expect(without).toHaveLength(100)
-  }, 60_000)
+  })
 
   test("a project that becomes private is no longer found from outside", async () => {
     const { store, vectors } = await history(all)

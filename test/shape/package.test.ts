@@ -94,7 +94,7 @@ test("the program works installed without running any install script", () => {
     })
   expect(run(["--version"])).toBe(`dex ${manifest.version}\n`)
   expect(run(["sync"])).toMatch(/Nothing new in 0 conversations/)
-}, 180_000)
+})
 
 test("the repository names not the folder that it stands in", () => {
   const tracked = execFileSync("git", ["ls-files"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n")

@@ -14,34 +14,9 @@ import { findFixes } from "../../src/suggest/fixes/like.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { call, PROJECT, put, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
-import { hostileTexts, processorMs } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 
 const RUNS = Number(process.env.DEX_RUNS ?? 100)
-
-test("an error is read in a moment, whatever it says", () => {
-  for (const text of hostileTexts(100_000))
-    expect(
-      processorMs(() => {
-        for (const line of errorLines(text)) errorText(line)
-        normaliseError(text)
-        likeness(errorText(text), errorText(text))
-        isTelling(text)
-        isLike(`npm test ${text}`, text)
-        fixesIn([
-          {
-            ...NOTHING,
-            number: 1,
-            effects: [{ type: "command", command: "npm run a && npm run b", failed: true, error: text }],
-          },
-          { ...NOTHING, number: 2, effects: [{ type: "file", action: "edited", path: "/p/a.ts" }] },
-          { ...NOTHING, number: 3, effects: [{ type: "command", command: text, failed: true, error: text }] },
-        ])
-      }),
-    ).toBeLessThan(1_000)
-})
-
-const NOTHING = { role: "assistant" as const, parts: [], abandoned: false, superseded: false, copied: false }
 
 describe("an error, masked", () => {
   const name = fc.stringMatching(/^[a-z][a-z0-9_-]{0,8}$/)
@@ -114,19 +89,6 @@ describe("an error, masked", () => {
   test("keeps apostrophes within words, and colours go", () => {
     expect(normaliseError("can't open what isn't there")).toBe("can't open what isn't there")
     expect(normaliseError("\u001b[31mError\u001b[0m: gone")).toBe("Error: gone")
-  })
-
-  test("a long line without an end to its quote takes no time", () => {
-    const started = performance.now()
-    const parts = ["a/", "'", "a.", "1:", "[a] ", "test ", "(a", "● › ", "a.b:1: ", "make: *** [a: ", 'script "a']
-    for (const text of parts.map((part) => part.repeat(50_000))) {
-      normaliseError(text)
-      errorLines(text)
-      errorText(text)
-      isTelling(text)
-      fixesIn(messagesOf(did(ran("make fmt && make lint", text)), did(edited("a.ts"))))
-    }
-    expect(performance.now() - started).toBeLessThan(5_000)
   })
 
   test("of an output, the line that names the error comes first and counts are no errors", () => {
@@ -360,10 +322,7 @@ describe("which errors are the same", () => {
       }),
     )
     const long = Array.from({ length: 100 }, (_, i) => changed(`f${i}`, [2_000]))
-    const took = processorMs(() => {
-      for (let i = 0; i < 100; i++) expect(fixed(long).edit_lines_left_out).toBe(100 * 2_003 - 40)
-    })
-    expect(took).toBeLessThan(1_000)
+    expect(fixed(long).edit_lines_left_out).toBe(100 * 2_003 - 40)
   })
 })
 

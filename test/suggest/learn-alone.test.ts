@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
@@ -63,39 +63,6 @@ test("while another process learns, an answer is what is known so far, and says 
   expect((JSON.parse(stdout) as { notes: string[] }).notes).toEqual([])
   expect(learnedFrom(home)).toBe(3)
 })
-
-test("six that ask for the first time at once cost little more than one", async () => {
-  const [alone, together] = [tempDir(), tempDir()]
-  for (const home of [alone, together]) {
-    generateCorpus(join(home, ".claude"), { messages: 24_000, seed: 7 })
-    expect((await dex(home, ["sync"])).code).toBe(0)
-  }
-  const one = await processorTime(alone)
-  const six = await Promise.all(Array.from({ length: 6 }, () => processorTime(together)))
-  const all = six.reduce((sum, each) => sum + each, 0)
-  console.log(
-    `one: ${one.toFixed(2)} s of processor, six at once: ${all.toFixed(2)} s, ${(all / one).toFixed(2)} times`,
-  )
-  expect(learnedFrom(together)).toBe(learnedFrom(alone))
-  // Each starts a process of its own; the others' learning would make it six times.
-  expect(all / one).toBeLessThan(2.5)
-}, 240_000)
-
-/** Of a first `dex suggest`, in seconds. */
-function processorTime(home: string): Promise<number> {
-  const measured = '"$@" >&2; times'
-  return new Promise((resolve) => {
-    execFile(
-      "sh",
-      ["-c", measured, "sh", process.execPath, DEX, "suggest", "--file", "a.ts"],
-      { env: { PATH: process.env.PATH ?? "", HOME: home }, cwd: home },
-      (_, stdout) => {
-        const times = [...stdout.matchAll(/(\d+)m([\d.]+)s/g)].map(([, m, s]) => Number(m) * 60 + Number(s))
-        resolve(times.reduce((sum, time) => sum + time, 0))
-      },
-    )
-  })
-}
 
 test("one that is killed while it learns leaves no lock, and the next one finishes", async () => {
   const home = tempDir()

@@ -36,9 +36,3 @@ test.each([
 ])("%s is of this machine", (command) => {
   expect(isRemote(command)).toBe(false)
 })
-
-test("a long command is looked at in no time", () => {
-  const started = performance.now()
-  for (const unit of ["gh ", "curl ", "http ", "https://", "a@", "npm view", "; http "]) isRemote(unit.repeat(30_000))
-  expect(performance.now() - started).toBeLessThan(1_000)
-})

@@ -15,7 +15,6 @@ import { failing, testKey } from "../../src/suggest/test-runs/status.ts"
 import { syncTestReports } from "../../src/suggest/test-runs/sync-reports.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
-import { hostileTexts, processorMs } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 
 const VITEST = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url))
@@ -212,49 +211,10 @@ describe("what an output says", () => {
     expect(told!.failures.map(({ test }) => test)).toEqual(names)
   })
 
-  test("nothing, where it is no test run; and it takes no long time over hostile text", () => {
+  test("nothing, where it is no test run", () => {
     const nowhere = "stat /x: directory not found\nFAIL\t./x [setup failed]\nFAIL\n"
     for (const text of ["", "hello", "3 files changed", "error: something failed", nowhere])
       expect(testOutput(text)).toBeUndefined()
-    for (const piece of [
-      "FAIL ",
-      "1) ",
-      "  ● ",
-      "1 failed, ",
-      "not ok 1 - ",
-      "     x\n",
-      "--- FAIL: ",
-      "=",
-      " > ",
-      "\n  1) a\n     b\n",
-    ])
-      expect(
-        processorMs(() => testOutput(`Tests  1 failed\nTest Files  1 failed\n${piece.repeat(100_000)}`)),
-      ).toBeLessThan(1_000)
-  })
-
-  test.each([
-    ["vitest", " Test Files  1 failed\n", [" FAIL  a", " FAIL  a.ts [", " FAIL  |", " FAIL  a.ts > "]],
-    ["jest", "Tests: 1 failed\nTest Suites: 1 failed\n", ["FAIL ", "FAIL a.ts (", "  ● "]],
-    ["pytest", "1 failed in 1s\n", ["FAILED a", "FAILED a.py::", "FAILED a.py::x - ", "1 failed, "]],
-    ["cargo", "test result: F. 1 passed; 1 failed;\n", ["test a", "test a ...", "\nfailures:\n    a"]],
-    ["nextest", " Summary [ 1s] 1 tests run: 1 failed\n", ["FAIL [", " FAIL [1] ", " Summary ["]],
-    ["rspec", "1 examples, 1 failures\n", ["rspec ", "rspec ./a", "rspec a["]],
-    ["phpunit", "Tests: 1, Assertions: 1, Failures: 1\n", ["1) ", "1) A::b", "Tests: 1, Assertions: 1"]],
-    ["dotnet", "Failed: 1, Passed: 1\n", ["X a(", "X a", "X a(b) [", "Failed:"]],
-    ["maven", "Tests run: 1, Failures: 1, Errors: 0\n", ["[ERROR]   a", "[ERROR]   a.b:1 ", "[a] [ERROR] Tests run: "]],
-    ["gradle", "1 tests completed, 1 failed\n", ["a > ", "a", "> Task :"]],
-    ["node", "# fail 1\n✖ failing tests:\n", ["✖ a", "✖ a (", "not ok 1 - "]],
-    ["bun", " 1 fail\n", ["(fail) ", "(fail) a [", "1"]],
-    ["mocha", " 1 passing\n 1 failing\n", ["  1) a\n     ", "  1) ", " 1 passing ("]],
-    ["playwright", "  1 failed\n", ["  1) a.ts:1:1 › x", "  1) [", "  1) [a] › ", "  1 passed ("]],
-    ["unittest", "Ran 1 tests in 1\nFAILED (failures=1)\n", ["FAIL: a (", "FAIL: ", "FAILED ("]],
-    ["go", "--- FAIL: T (0.1s)\nFAIL\n", ["--- FAIL: a", "--- FAIL: a (0.1s)\n    ", "FAIL\t", "ok "]],
-  ])("of %s, whatever an output holds beside it, in a moment", (runner, head, beginnings) => {
-    expect(testOutput(head)?.runner).toBe(runner)
-    for (const beginning of beginnings)
-      for (const text of hostileTexts(100_000, beginning))
-        expect(processorMs(() => testOutput(head + text))).toBeLessThan(1_000)
   })
 
   test("a name in a line that is drawn to its end, and one with brackets and parentheses of its own", () => {
@@ -372,7 +332,7 @@ describe("a report", () => {
     expect(testKey("tests.test_a.T > test_x")).toBe(testKey("tests/test_a.py::T::test_x"))
   })
 
-  test("that is hostile expands nothing, reads nothing else and ends in time", () => {
+  test("that is hostile expands nothing and reads nothing else", () => {
     const bomb = `<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY f SYSTEM "file:///etc/passwd">]><testsuite name="s"><testcase name="t"><failure>&c;&f;</failure></testcase></testsuite>`
     const [one] = parseReport(bomb, "/p", now)!.tests
     expect(one).toMatchObject({ test: "s > t", status: "failed" })
@@ -382,28 +342,11 @@ describe("a report", () => {
     expect(parseReport(deep, "/p", now)).toBeDefined()
     const many = `<testsuite>${'<testcase name="t"/>'.repeat(60_000)}</testsuite>`
     expect(parseReport(many, "/p", now)).toMatchObject({ left_out: expect.any(Number), tests: { length: 50_000 } })
-    const started = Date.now()
-    for (const text of [
-      `<testsuite><testcase name="${"x".repeat(2 << 20)}`,
-      `<testsuite>${"<![CDATA[".repeat(200_000)}`,
-      `<testsuite>${"&lt;".repeat(500_000)}`,
-      `<testsuite ${Array.from({ length: 30_000 }, (_, i) => `a${i}="1"`).join(" ")}>`,
-    ])
-      parseReport(text, "/p", now)
-    expect(Date.now() - started).toBeLessThan(30_000)
     for (const text of ["", "{}", "[]", "null", "<html></html>", '{"testResults":5}', "\u0000", "<testsuite"])
       expect(parseReport(text, "/p", now), text).toBeUndefined()
-    for (const text of hostileTexts(100_000))
-      expect(
-        processorMs(() => {
-          parseReport(`<testsuite><testcase name="t" classname="${text}"><failure>${text}`, "/p", now)
-          parseReport(JSON.stringify({ testResults: [{ name: text, status: "failed", message: text }] }), "/p", now)
-          testCommand(`npx vitest run ${text}`)
-        }),
-      ).toBeLessThan(1_000)
     const odd = '{"testResults":[null,5,{"name":1,"assertionResults":[null,{"status":7}]}]}'
     expect(parseReport(odd, "/p", now)!.tests).toHaveLength(2)
-  }, 60_000)
+  })
 
   test("is found, read once, read again when it changed, and forgotten when it is gone; links are not followed", async () => {
     const dir = tempDir()

@@ -23,7 +23,7 @@ test("runs every campaign, or those that are named, in the order of the table", 
 
 test("a count and a seed on the command line win over the environment, which wins over the defaults", () => {
   expect(runs(["model", "--count", "5000", "--seed", "7"])).toMatchObject([
-    { file: "test/ingest/model.test.ts", env: { DEX_HISTORIES: "5000", DEX_SEED: "7" } },
+    { file: "test/torture/model.test.ts", env: { DEX_HISTORIES: "5000", DEX_SEED: "7" } },
   ])
   expect(runs(["--count=5", "kill", "wal"]).map((run) => run.env)).toEqual([{ DEX_KILLS: "5" }, { DEX_CUTS: "5" }])
   expect(runs(["protocol", "--seed", "3"])[0]!.env).toEqual({ DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: "3" })

@@ -50,7 +50,7 @@ test("a full disk is said clearly, nothing stored is lost, and the sync goes on 
   expect((await dex(home, ["sync"], env)).code).toBe(0)
   const stats = JSON.parse((await dex(home, ["stats", "--json"], env)).stdout) as { total_messages: number }
   expect(stats.total_messages).toBe(messages)
-}, 120_000)
+})
 
 /**
  * Runs a program for which no file may grow beyond so many bytes. As on a disk that fills up, the system writes what still

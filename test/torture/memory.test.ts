@@ -48,7 +48,7 @@ test("a first suggest in a repository of shell, PowerShell and C, with everythin
   git("commit", "-q", "-m", "steps")
   const peak = await memoryOf(home, ["suggest", "--file", "s1.sh"], folder)
   if (peak !== undefined) expect(peak).toBeLessThan(MOST_MB)
-}, 240_000)
+})
 
 test("docs add of 1,200 documents takes under 300 MB", async () => {
   const home = tempDir()
@@ -58,7 +58,7 @@ test("docs add of 1,200 documents takes under 300 MB", async () => {
     writeFileSync(join(folder, `${n}.md`), Array.from({ length: 40 }, (_, i) => section(n, i)).join("\n"))
   const peak = await memoryOf(home, ["docs", "add", folder])
   if (peak !== undefined) expect(peak).toBeLessThan(MOST_MB)
-}, 240_000)
+})
 
 /** Of a server, at any moment. */
 const MOST_SERVER_MB = 200
@@ -85,7 +85,7 @@ test("a server that reads and learns from 3 MB of new messages again and again s
   const peak = Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(status, "utf8"))![1]) / 1000
   console.log(`a server: ${peak.toFixed(0)} MB`)
   expect(peak).toBeLessThan(MOST_SERVER_MB)
-}, 240_000)
+})
 
 const shell = (n: number, i: number) => `# Step ${n}.${i}
 step_${n}_${i}() {

@@ -3,35 +3,12 @@ import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { expect, test } from "vitest"
-import { generateCorpus } from "../../bench/corpus.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { line, SESSION, session } from "./growing-session.ts"
 import { childrenOf, isAlive, startWatch } from "./watching.ts"
-
-const SESSION = "77777777-7777-4777-8777-777777777777"
-
-let count = 0
-function line(text: string): string {
-  count++
-  return `${JSON.stringify({
-    type: "user",
-    uuid: `77777777-${count}`,
-    parentUuid: null,
-    sessionId: SESSION,
-    cwd: "/code/api",
-    version: "2.1.197",
-    isSidechain: false,
-    userType: "external",
-    timestamp: new Date(Date.UTC(2026, 10, 12) + count * 1000).toISOString(),
-    message: { role: "user", content: text },
-  })}\n`
-}
-
-function session(home: string): string {
-  return claudeSession(home, { id: SESSION, start: "2026-11-12T09:00:00Z", turns: [{ user: "the first message" }] })
-}
 
 function repository(home: string, name: string): string {
   const folder = join(home, "code", name)
@@ -65,22 +42,6 @@ test("an agent whose folder comes later is seen, and a session in a new project 
   expect(await seen(11)).toBeGreaterThanOrEqual(11)
   claudeSession(home, { id: SESSION, cwd: "/new/project", start: "2026-11-12T09:00:00Z", turns: [{ user: "hello" }] })
   expect((await watch.next("looked", ({ messages }) => messages > 0)).messages).toBe(1)
-})
-
-test("a thousand lines in a burst are read in a few looks, and none is left out", async () => {
-  const home = tempDir()
-  const file = session(home)
-  const watch = await startWatch(home)
-  const began = performance.now()
-  for (let i = 0; i < 1_000; i++) {
-    appendFileSync(file, line(`burst ${i}`))
-    if (i % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
-  }
-  let messages = 0
-  while (messages < 1_000) messages += (await watch.next("looked")).messages
-  expect(messages).toBe(1_000)
-  const looks = watch.all("looked").filter(({ source }) => source !== undefined).length
-  expect(looks).toBeLessThanOrEqual(2 + (performance.now() - began) / 1_000)
 })
 
 test("its own files never wake it, though they lie in a project that is watched", async () => {
@@ -242,23 +203,6 @@ test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
     expect(watch.stderr()).not.toMatch(/error|assert|fatal/i)
   },
 )
-
-test("it ends within seconds while it reads much, and what was read is kept", async () => {
-  const home = tempDir()
-  generateCorpus(join(home, ".claude"), { messages: 30_000, seed: 5 })
-  const watch = await startWatch(home, { looked: false })
-  await watch.next("progress", ({ done }) => done > 5)
-  const children = childrenOf(watch.child.pid!)
-  expect(children.length).toBe(1)
-  const asked = performance.now()
-  watch.child.kill("SIGTERM")
-  expect(await watch.exited).toEqual({ code: 0, signal: null })
-  expect(performance.now() - asked).toBeLessThan(5_000)
-  expect(children.filter(isAlive)).toEqual([])
-  const kept = JSON.parse((await dex(home, ["stats", "--json"])).stdout)
-  expect(kept.total_messages).toBeGreaterThan(100)
-  expect(kept.total_messages).toBeLessThan(30_000)
-})
 
 test("where the system watches no more folders it says so, and looks every few seconds instead", async () => {
   const limited = ["unshare", "-Ur", "sh", "-c", 'echo 2 > /proc/sys/user/max_inotify_watches && exec "$@"', "sh"]

@@ -1,0 +1,291 @@
+import { spawn } from "node:child_process"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { generateCorpus } from "../../bench/corpus.ts"
+import { DEX, dex } from "../support/dex.ts"
+import { claudeSession, smallHome } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+import { type Client, connect } from "./client.ts"
+
+// More of everything by `npm run torture`.
+const CLOSES = Number(process.env.DEX_MCP_CLOSES ?? 20)
+const CONNECTS = Number(process.env.DEX_MCP_CONNECTS ?? 30)
+const CALLS = Number(process.env.DEX_MCP_CALLS ?? 10_000)
+
+const call = (id: number, name: string, input: object) =>
+  JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: input } })
+
+test(
+  `is gone within 2 s of stdin closing, ${CLOSES} of ${CLOSES}, with whatever is running`,
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    const timers = join(home, "timers.mjs")
+    writeFileSync(timers, "setInterval(() => {}, 100)")
+    const slow: number[] = []
+    for (let i = 0; i < CLOSES; i++) {
+      // Each time there is something to read, and a call that waits for it.
+      claudeSession(home, {
+        id: `${String(i).padStart(8, "0")}-5555-4555-8555-555555555555`,
+        start: "2026-11-03T10:00:00Z",
+        turns: Array.from({ length: 200 }, (_, n) => ({ user: `turn ${n} ${"word ".repeat(500)}` })),
+      })
+      const client = await connect(home, i % 2 === 0 ? {} : { env: { NODE_OPTIONS: `--import ${timers}` } })
+      if (i % 3 > 0) client.send(call(i, "dex_search", { query: "turn" }))
+      if (i % 3 > 1) await client.call("dex_stats")
+      const closed = performance.now()
+      client.child.stdin!.end()
+      await client.exited
+      expect(client.stderr()).not.toMatch(/fatal|assert|abort/i)
+      const took = performance.now() - closed
+      if (took > 2_000) slow.push(took)
+    }
+    expect(slow).toEqual([])
+  },
+  CLOSES * 5_000 + 60_000,
+)
+
+test("what was asked before stdin closed is still answered", async () => {
+  const home = tempDir()
+  smallHome(home)
+  await dex(home, ["sync"])
+  const client = await connect(home)
+  client.send(call(7, "dex_search", { query: "mutex" }))
+  client.child.stdin!.end()
+  expect(await client.exited).toBe(0)
+  expect(client.lines.map((line) => JSON.parse(line)).find(({ id }) => id === 7)?.result.structuredContent.total).toBe(
+    1,
+  )
+})
+
+test("is gone within 5 s of its parent being killed, though stdin stays open", async () => {
+  const home = tempDir()
+  const program = join(home, "parent.mjs")
+  writeFileSync(
+    program,
+    `import { spawn } from "node:child_process"
+const child = spawn(process.execPath, [${JSON.stringify(DEX)}, "serve"], { stdio: "inherit" })
+process.stderr.write(\`pid \${child.pid}\\n\`)
+setInterval(() => {}, 1000)`,
+  )
+  // Whoever holds the other end of stdin lives on, so that it does not close.
+  const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })
+  const holder = spawn(process.execPath, ["-e", `console.log(${JSON.stringify(ping)}); setInterval(() => {}, 1000)`], {
+    stdio: ["ignore", "pipe", "ignore"],
+  })
+  onTestFinished(() => void holder.kill("SIGKILL"))
+  const parent = spawn(process.execPath, [program], {
+    env: { PATH: process.env.PATH ?? "", HOME: home },
+    stdio: [holder.stdout, "pipe", "pipe"],
+  })
+  const pid = await new Promise<number>((resolve) =>
+    parent.stderr!.on("data", (chunk) => {
+      const found = /pid (\d+)/.exec(String(chunk))
+      if (found) resolve(Number(found[1]))
+    }),
+  )
+  const isAlive = () => {
+    try {
+      process.kill(pid, 0)
+      return true
+    } catch {
+      return false
+    }
+  }
+  onTestFinished(() => {
+    if (isAlive()) process.kill(pid, "SIGKILL")
+  })
+  await new Promise((resolve) => parent.stdout!.once("data", resolve))
+  parent.kill("SIGKILL")
+  expect(isAlive()).toBe(true)
+  await expect.poll(isAlive, { timeout: 5_000, interval: 50 }).toBe(false)
+})
+
+test("a cancelled call is not answered, and the next one is at once", async () => {
+  const home = tempDir()
+  smallHome(home)
+  await dex(home, ["sync"])
+  const client = await connect(home)
+  await client.call("dex_stats")
+  const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 41 } }
+  for (let i = 0; i < 5; i++) client.send(`${call(41, "dex_search", { query: "token" })}\n${JSON.stringify(cancel)}`)
+  const asked = performance.now()
+  expect((await client.call("dex_guide")).isError).toBeUndefined()
+  expect(performance.now() - asked).toBeLessThan(200)
+  await client.call("dex_search", { query: "token" })
+  client.child.stdin!.end()
+  await client.exited
+  expect(client.lines.filter((line) => JSON.parse(line).id === 41)).toEqual([])
+})
+
+test("a call that is cancelled while the first read goes on is let go of at once, and never runs", async () => {
+  const home = tempDir()
+  generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 3 })
+  const client = await connect(home)
+  const took: number[] = []
+  for (let i = 0; i < 9; i++) {
+    const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 50 + i } }
+    client.send(`${call(50 + i, "dex_search", { query: "zeppelin" })}\n${JSON.stringify(cancel)}`)
+    const asked = performance.now()
+    await client.call("dex_guide")
+    took.push(performance.now() - asked)
+  }
+  expect(took.sort((a, b) => a - b)[4]).toBeLessThan(200)
+  await client.call("dex_search", { query: "balloon" })
+  client.child.stdin!.end()
+  await client.exited
+  expect(client.lines.filter((line) => typeof JSON.parse(line).id === "number")).toEqual([])
+  const traces = readFileSync(join(home, ".dex", "traces", readdirSync(join(home, ".dex", "traces"))[0]!), "utf8")
+  expect(traces).toContain("balloon")
+  expect(traces).not.toContain("zeppelin")
+})
+
+/** Processes that were started with this home, however deep. */
+function processesOf(home: string): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, "utf8").includes(`HOME=${home}\0`)
+      } catch {
+        return false // gone, or somebody else's
+      }
+    })
+    .map(Number)
+}
+
+const residentMb = (pid: number) =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
+
+test.skipIf(!existsSync("/proc/self/environ"))(
+  `${CONNECTS} connects leave no process behind, and the last takes as much memory as the first`,
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    await dex(home, ["sync"])
+    const memory: number[] = []
+    for (let i = 0; i < CONNECTS; i++) {
+      const client = await connect(home, { era: i % 2 === 0 ? "2025-11-25" : "2026-07-28" })
+      await client.call("dex_search", { query: "token" })
+      await client.call("dex_get", { ids: ["11111111"] })
+      expect(processesOf(home)).toEqual([client.child.pid])
+      memory.push(residentMb(client.child.pid!))
+      client.child.stdin!.end()
+      await client.exited
+    }
+    expect(processesOf(home)).toEqual([])
+    const third = Math.ceil(CONNECTS / 3)
+    const [first, last] = [median(memory.slice(0, third)), median(memory.slice(-third))]
+    console.log(`${CONNECTS} connects: ${first.toFixed(0)} MB in the first third, ${last.toFixed(0)} MB in the last`)
+    expect(last).toBeLessThan(first * 1.1)
+  },
+  CONNECTS * 5_000 + 60_000,
+)
+
+test(
+  "nothing but JSON-RPC reaches stdout, whatever prints, warns, rejects or throws",
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    const noise = join(home, "noise.mjs")
+    // Begins when the server has taken stdout for itself; in threads at once.
+    writeFileSync(
+      noise,
+      `import { execFile, spawn } from "node:child_process"
+import { isMainThread } from "node:worker_threads"
+const first = process.stdout.write
+let round = 0
+const timer = setInterval(() => {
+  if (isMainThread && process.stdout.write === first) return
+  const where = isMainThread ? "main" : "thread"
+  console.log("noise log " + where)
+  console.info("noise info")
+  console.table([{ noise: 1 }])
+  process.stdout.write("noise write " + where + "\\n")
+  process.emitWarning("noise warning")
+  if (!isMainThread) return
+  Promise.reject(new Error("noise rejection"))
+  setTimeout(() => { throw new Error("noise exception") })
+  if (round++ % 100 !== 0) return
+  spawn("sh", ["-c", "echo noise child"]).stdout.pipe(process.stdout, { end: false })
+  execFile("sh", ["-c", "echo noise captured; exit 1"], (error, stdout) => console.log(stdout))
+}, 5)
+timer.unref()`,
+    )
+    const client = await connect(home, { env: { NODE_OPTIONS: `--import ${noise}` } })
+    const kinds = kindsOf(client)
+    for (let i = 0; i < CALLS; i += 20)
+      await Promise.all(Array.from({ length: 20 }, (_, n) => kinds[(i + n) % kinds.length]!()))
+    client.child.stdin!.end()
+    await client.exited
+    expect(client.lines.length).toBe(CALLS + 1) // and initialize
+    for (const line of client.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" })
+    const said = client.stderr()
+    for (const one of ["log main", "log thread", "write main", "write thread", "info", "rejection", "exception"])
+      expect(said).toContain(`noise ${one}`)
+    console.log(`${client.lines.length} lines of JSON-RPC, beside ${said.split("\n").length} lines on stderr`)
+    for (const one of ["warning", "child", "captured"]) expect(said).toContain(`noise ${one}`)
+  },
+  60_000 + CALLS * 100,
+)
+
+test.skipIf(process.platform === "win32")(
+  "calls leave nothing behind in memory, whatever came of them",
+  async () => {
+    const home = tempDir()
+    smallHome(home)
+    await dex(home, ["sync"])
+    const probe = join(home, "probe.mjs")
+    writeFileSync(
+      probe,
+      `import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { isMainThread } from "node:worker_threads"
+if (isMainThread) {
+  setFlagsFromString("--expose-gc")
+  const collect = runInNewContext("gc")
+  process.on("SIGUSR2", () => {
+    collect()
+    const { heapUsed, external } = process.memoryUsage()
+    process.stderr.write("used " + (heapUsed + external) + "\\n")
+  })
+}`,
+    )
+    const client = await connect(home, { env: { NODE_OPTIONS: `--import ${probe}` } })
+    const kinds = kindsOf(client)
+    const usedMb: number[] = []
+    for (let i = 0; i < CALLS / 5; i += 20) {
+      await Promise.all(Array.from({ length: 20 }, (_, n) => kinds[(i + n) % kinds.length]!()))
+      if (i % 100 !== 0) continue
+      const before = client.stderr().length
+      process.kill(client.child.pid!, "SIGUSR2")
+      await expect.poll(() => client.stderr().slice(before), { interval: 5 }).toMatch(/used \d+\n/)
+      usedMb.push(Number(/used (\d+)/.exec(client.stderr().slice(before))![1]) / 2 ** 20)
+    }
+    const third = Math.ceil(usedMb.length / 3)
+    const [before, after] = [median(usedMb.slice(third, 2 * third)), median(usedMb.slice(-third))]
+    console.log(
+      `${CALLS / 5} calls: ${before.toFixed(1)} MB used in the second third, ${after.toFixed(1)} MB in the last`,
+    )
+    expect(after).toBeLessThan(before + 1.5)
+  },
+  60_000 + CALLS * 100,
+)
+
+/** Good calls, bad input, bad tools, failures, and what is no message at all. */
+function kindsOf(client: Client): (() => Promise<unknown>)[] {
+  return [
+    () => client.call("dex_search", { query: "token" }),
+    () => client.call("dex_get", { ids: ["zzzz"] }),
+    () => client.request("tools/call", { name: "dex_none" }),
+    () => client.call("dex_search", { limit: "many" }),
+    () => client.request("resources/read", { uri: "dex://conversation/zzzz" }),
+    () => client.request("prompts/get", { name: "none" }),
+    () => client.request("nothing/here"),
+    () => client.call("dex_list", {}),
+    async () => client.send("{ not json"),
+    async () => client.send("[]"),
+  ]
+}

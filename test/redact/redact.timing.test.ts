@@ -1,0 +1,141 @@
+import { describe, expect, test } from "vitest"
+import { redactText } from "../../src/redact/redact.ts"
+import { TOKEN_RULES } from "../../src/redact/rules.ts"
+import { random } from "./secrets.ts"
+
+const WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+describe("texts made to be slow", () => {
+  const floods: [name: string, piece: string][] = [
+    ...["<private>", "<private></private>", '<private a="', "<private      ", "</private>"].map(
+      (p): [string, string] => [p, p],
+    ),
+    ["PEM headers", `-----BEGIN RSA ${"PRIVATE"} KEY-----\n`],
+    ["PEM ends", `-----END RSA ${"PRIVATE"} KEY-----\n`],
+    ["PEM pairs", `-----BEGIN ${"PRIVATE"} KEY-----\n-----END ${"PRIVATE"} KEY-----\n`],
+    ["PEM lines", `${"QUJD".repeat(16)}\n-----END ${"PRIVATE"} KEY-----\n`],
+    ["one token-like run", "aB3dE5gH7jK9mN1pQ"],
+    ["one letter", "a"],
+    ["hexadecimal", "0123456789abcdef"],
+    ...[
+      "password=",
+      '"password":"',
+      "password='",
+      "passwordpass",
+      "api_key",
+      'api_key="',
+      "key",
+      "secret_",
+      "token\\\\\\\\",
+    ].map((p): [string, string] => [p, p]),
+    ...["https://a:a:a:a:", "https://a:a", "://a@", "://", "a@a:", "%3A%2F%2F", "%3A%2F%2Fa%3A"].map(
+      (p): [string, string] => [p, p],
+    ),
+    ...["eyJ", "eyJaaaaaaaaaaaaa.", ".eyJ", `${"gh"}p_`, "sk-", "xoxb-", "sntrys_", "AKIA", "pat", "a."].map(
+      (p): [string, string] => [p, p],
+    ),
+    ["folded tokens", `${"gh"}p_a8Kd93kLs0QpZx7V\n`],
+    ...["Bearer ", "Basic dXNlcjp", "Cookie: a=", "cookie=", "authorization: ", "curl -u ", "mysql -p", "&sig="].map(
+      (p): [string, string] => [p, p],
+    ),
+    ...[
+      "[REDACTED:",
+      "[REDACTED:password]password=",
+      "password=aB3dE5gH7jK9 ",
+      "token is ",
+      "--a-token ",
+      "--",
+      "\\",
+      "\0",
+    ].map((p): [string, string] => [p, p]),
+    ...["\u001b", "\u001b[", "\u001b[0m", "\u001b]8;;", "\u001bP", "[0m", "\\u001b[", "a\b", "\u200b", "\u3000"].map(
+      (p): [string, string] => [JSON.stringify(p), p],
+    ),
+    ["tokens of unknown issuers", `${"x_aB3dE5gH7jK9"}mN1pQrStUvWxYz0123/`],
+    ["pieces of base64", "aB3-aB3dE5gH7jK9mN1pQrS+"],
+    ["cut tokens", "aB3dE5gH7jK9mN1pQrS..."],
+    ["wrapped lines", "aB3dE5gH7jK9mN1pQrStUvWxYzaB3dE5gH7jK9mN1pQr\n"],
+    ["glued tokens", `${"gh"}p_aB3dE5gH7jK9mN1pQrS"+\n"`],
+    ["tokens in base64", "Z2hwX"],
+    ["lines of a key", `${"QUJD".repeat(16)}\n`],
+    ["beginnings of keys", "MIIEpAIBAAKCAQEA"],
+    ...[
+      "admin / aB3!dE5gH ",
+      "seed phrase: abandon ability ",
+      "пароль ",
+      "密码",
+      "mot de passe : ",
+      'api_key="aB3dE5g...',
+    ].map((p): [string, string] => [p, p]),
+    ["coloured passwords", "\u001b[1mpassword\u001b[0m="],
+    ["emoji", "\ud83d\ude00"],
+    ["lone surrogates", "\ud800"],
+  ]
+
+  test("none runs below 1 MB/s, and redacting twice changes nothing", () => {
+    for (const [name, piece] of floods) {
+      for (const text of [fill(piece, 1 << 18), `https://a:password='${fill(piece, 1 << 16)}`]) {
+        let once = text
+        const speed = bestOf(4, () => text.length / 1e6 / cpuSeconds(() => (once = redactText(text))), 1)
+        expect(speed, `${name}: MB/s`).toBeGreaterThanOrEqual(1)
+        expect(redactText(once) === once, `${name}: redacted twice`).toBe(true)
+      }
+    }
+  })
+
+  test("no rule's time grows faster than its text", () => {
+    for (const attack of [...TOKEN_RULES.flatMap(attacksOn), ...floods.map(([, piece]) => piece)]) {
+      const at16 = fastest(attack, 1 << 14)
+      if (at16 < TOO_SHORT_MS) continue // and far below the bound
+      const growth = -bestOf(5, () => -fastest(attack, 1 << 14) / fastest(attack, 1 << 13), -2.2)
+      expect(growth, `growth per doubling on ${JSON.stringify(attack.slice(0, 60))}`).toBeLessThanOrEqual(2.2)
+      expect(at16).toBeLessThanOrEqual(50)
+    }
+  })
+})
+
+function fill(piece: string, length: number): string {
+  return piece.repeat(Math.ceil(length / piece.length)).slice(0, length)
+}
+
+/** Texts that begin like a token of this rule again and again and never become one, or only just. */
+function attacksOn({ keys }: { keys: string }): string[] {
+  const key = keys.split(" ")[0]!
+  const r = random(key.length)
+  return [
+    key,
+    `${key}a`,
+    `${key}${r.of(WORD, 19)}`,
+    ` ${key}${r.of("0123456789abcdef", 31)}`,
+    `.${key}-_.`,
+    `${key}${r.of(WORD, 25)}\n`,
+  ]
+}
+
+/** Less cannot be compared. */
+const TOO_SHORT_MS = 16
+
+/** Milliseconds, of the quickest of several runs. Whole pieces: a torn last one may be a token and cost a second pass. */
+function fastest(piece: string, length: number): number {
+  const text = piece.repeat(Math.ceil(length / piece.length))
+  let best = Number.POSITIVE_INFINITY
+  for (let i = 0; i < 5 && best > TOO_SHORT_MS; i++) {
+    const before = performance.now()
+    redactText(text)
+    best = Math.min(best, performance.now() - before)
+  }
+  return best
+}
+
+function cpuSeconds(run: () => unknown): number {
+  const before = process.cpuUsage().user
+  run()
+  return Math.max((process.cpuUsage().user - before) / 1e6, 1e-6)
+}
+
+/** The highest of several measurements; stops as soon as one is good enough. The machine may be busy. */
+function bestOf(times: number, measure: () => number, enough: number): number {
+  let best = Number.NEGATIVE_INFINITY
+  for (let i = 0; i < times && best < enough; i++) best = Math.max(best, measure())
+  return best
+}

@@ -1,0 +1,8 @@
+import { expect, test } from "vitest"
+import { isRemote } from "../../src/suggest/stranger-words.ts"
+
+test("a long command is looked at in no time", () => {
+  const started = performance.now()
+  for (const unit of ["gh ", "curl ", "http ", "https://", "a@", "npm view", "; http "]) isRemote(unit.repeat(30_000))
+  expect(performance.now() - started).toBeLessThan(1_000)
+})
