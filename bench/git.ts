@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { syncProjectGit } from "../src/ingest/project-git.ts"
-import { changedTogether, commitsTouching } from "../src/store/knowledge/git.ts"
 import { openKnowledge } from "../src/store/knowledge/knowledge.ts"
 import type { Row } from "./measure.ts"
 
@@ -41,8 +40,8 @@ export async function benchGit(): Promise<Row[]> {
     const name = (i: number) => fileName((i * 7) % FILES)
     const asked = timed(() => {
       for (let i = 0; i < 100; i++) {
-        changedTogether(db, repository, name(i), 20)
-        commitsTouching(db, repository, name(i), { limit: 20 })
+        db.git.changedTogether(repository, name(i), 20)
+        db.git.commitsTouching(repository, name(i), { limit: 20 })
       }
     })
     return [
