@@ -148,6 +148,17 @@ const FOUND: [Step[]][] = [
       { do: "join", file: 0 },
     ],
   ],
+  // A message that the leading file lost, and another still tells, stood at the end.
+  [
+    [
+      { do: "append", file: 4, count: 3 },
+      { do: "join", file: 4 },
+      { do: "copy", file: 1, lines: 0 },
+      { do: "sync" },
+      { do: "drop", file: 1, line: 5 },
+      { do: "sync" },
+    ],
+  ],
   // Two files told the same messages in different orders, and whichever was read first was believed.
   [
     [

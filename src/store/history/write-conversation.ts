@@ -79,7 +79,7 @@ export function saveConversation(
   const isShared = existing !== undefined && conversation.authority === existing.authority
   const stays = isShared ? keptOf(old, told, unitId, write) : []
   const isMerged = stays.length > 0 || (isShared && !owns)
-  const messages = isMerged ? mergeMessages(told, stays, owns ? told : inOrder(old)) : told
+  const messages = isMerged ? mergeMessages(told, stays, owns ? liveOf(told) : inOrder(old)) : told
   const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
   const numbered = numberMessages(messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
@@ -174,8 +174,13 @@ function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write:
   return kept.sort((a, b) => a.position - b.position)
 }
 
+function liveOf(told: Teller[]): Teller[] {
+  return told.filter(({ message }) => !message.superseded)
+}
+
 function inOrder(old: Map<string, OldRow>): OldRow[] {
-  return [...old.values()].sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
+  const live = [...old.values()].filter(({ flags }) => (flags & FLAG.superseded) === 0)
+  return live.sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
 }
 
 /** Told by several, it lasted from the first message to the last of any. */
