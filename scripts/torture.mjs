@@ -24,7 +24,7 @@ const CAMPAIGNS = {
     env: { DEX_MCP_CALLS: "100000", DEX_MCP_CLOSES: "200", DEX_MCP_CONNECTS: "500" },
   },
   protocol: {
-    file: "test/mcp/fuzz.test.ts",
+    file: "test/torture/protocol.test.ts",
     env: { DEX_MCP_FUZZ: "50000", DEX_MCP_SEED: String(Date.now() % 2 ** 31) },
   },
   caps: { file: "test/answers/ask.test.ts", env: { DEX_LOOPS: "100" } },

@@ -9,7 +9,8 @@ const MOST_LINES = 40
 const HELD = "(?<held><(?:url|time|id|path|n|text)>)"
 const URL = String.raw`(?<url>\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s'"<>)\]]+)`
 const TIME = String.raw`(?<time>\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?|\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|seconds?|min|minutes?|h|hours?)\b)`
-const ID = String.raw`(?<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b|\bsha\d{3}[:-][\w+/=]+)`
+/** A folder that is named like one is the beginning of a path. */
+const ID = String.raw`(?<id>\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64})\b(?![\\/])|\bsha\d{3}[:-][\w+/=]+)`
 const TEXT =
   String.raw`(?<text>(?<![\p{L}\p{N}])'[^'\n]{1,300}'|"[^"\n]{1,300}"|` +
   "`[^`\\n]{1,300}`" +

@@ -24,6 +24,15 @@ test("a cancelled call is not answered, and the next one is", async () => {
   expect(client.lines.filter((line) => JSON.parse(line).id === 41)).toEqual([])
 })
 
+test("a line of more than 10 MB is refused, and the next one answered", async () => {
+  const client = await connect(tempDir())
+  client.send(JSON.stringify({ jsonrpc: "2.0", id: 5, method: "ping", params: { x: "y".repeat(11 << 20) } }))
+  expect((await client.call("dex_guide")).isError).toBeUndefined()
+  expect(client.lines.map((line) => JSON.parse(line)).find(({ id }) => id === null)?.error).toMatchObject({
+    code: -32600,
+  })
+})
+
 test("no program that could be started beside the server shares its stdout", () => {
   const src = join(import.meta.dirname, "../../src")
   const times = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].length

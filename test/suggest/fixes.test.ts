@@ -65,6 +65,7 @@ describe("an error, masked", () => {
       }),
       { numRuns: RUNS },
     )
+    expect(normaliseError("a0b1c2d/a.ts:1:7 - in a0b1c2d3")).toBe("<path> - in <id>")
     expect(normaliseError("src/a.ts(3,14): error TS2339: Property 'x' does not exist (12ms)")).toBe(
       "<path>: error TS2339: Property <text> does not exist (<time>)",
     )

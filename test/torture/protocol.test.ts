@@ -1,8 +1,8 @@
 import { expect, test } from "vitest"
+import { connect, MODERN } from "../mcp/client.ts"
 import { dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
-import { connect, MODERN } from "./client.ts"
 
 /** In each era: 20,000 in all. */
 const MESSAGES = Number(process.env.DEX_MCP_FUZZ ?? 10_000)
@@ -141,12 +141,3 @@ test.each(["2025-11-25", "2026-07-28"])(
   },
   60_000 + MESSAGES * 40,
 )
-
-test("a line of more than 10 MB is refused, and the next one answered", async () => {
-  const client = await connect(tempDir())
-  client.send(JSON.stringify({ jsonrpc: "2.0", id: 5, method: "ping", params: { x: "y".repeat(11 << 20) } }))
-  expect((await client.call("dex_guide")).isError).toBeUndefined()
-  expect(client.lines.map((line) => JSON.parse(line)).find(({ id }) => id === null)?.error).toMatchObject({
-    code: -32600,
-  })
-})
