@@ -3,6 +3,7 @@ import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { generalHelp, toolHelp } from "../../src/cli/help.ts"
 import { offered } from "../../src/mcp/definitions.ts"
+import { tools } from "../../src/tools/index.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -122,4 +123,9 @@ describe("what is wrong with the arguments", () => {
     expect([code, stderr.split("\n").length]).toEqual([2, 2])
     expect(stderr).toContain("--port=-1")
   })
+})
+
+test("everything that dex can do is a command", () => {
+  const named = commands.map(({ tool }) => tool.name)
+  expect(tools.map(({ name }) => name).filter((name) => !named.includes(name))).toEqual([])
 })

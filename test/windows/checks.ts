@@ -188,12 +188,12 @@ type Check = () => undefined | string | Promise<undefined | string>
 const checks: [title: string, work: Check][] = []
 const check = (title: string, work: () => unknown) => checks.push([title, work as Check])
 
-check("a sync reads the five agents, and tells what it tells on Linux", () => {
+check("a sync reads all agents, and tells what it tells on Linux", () => {
   begin("agents")
   assert.ok(json("sync").read >= 50)
   const listed = json("list", "--all", "--limit", "1000")
   const sources = new Set(listed.conversations.map(({ source }) => source))
-  assert.deepEqual([...sources].sort(), ["claude_code", "codex", "cursor", "gemini_cli", "opencode"])
+  assert.deepEqual([...sources].sort(), ["claude_code", "codex", "cursor", "gemini_cli", "opencode", "pi"])
   const expected = join(FOLDER, "expected.json")
   if (!existsSync(expected)) return
   const brief = ({ conversations }: Answer) =>

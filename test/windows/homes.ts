@@ -5,7 +5,7 @@ import { call, putSession, type Writer, writer } from "../support/claude-code.ts
 import { claudeSession } from "../support/home.ts"
 
 const FIXTURES = join(import.meta.dirname, "..", "fixtures")
-const AGENTS = ["claude_code", "codex", "opencode", "cursor", "gemini_cli"]
+const AGENTS = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "pi"]
 /** Their databases have the names of other fixtures'. */
 const LEFT_OUT = ["1.18-traps", "0.4x-editor-old"]
 
@@ -13,7 +13,7 @@ const ERROR = "TypeError: quokkaword is not a function"
 const MANY = 400
 
 /**
- * Homes as the agents leave them. `agents`: the fixtures of all five, where they keep them on Windows; `agents-here`: the
+ * Homes as the agents leave them. `agents`: the fixtures of all of them, where they keep them on Windows; `agents-here`: the
  * same on Linux; `solved`: an error and what solved it; `many`: enough to be stopped in the middle of it.
  */
 export async function makeHomes(folder: string): Promise<void> {
