@@ -78,18 +78,21 @@ function checkedConnector(connector: Connector, source: string): Connector {
   return Object.assign(Object.create(connector) as Connector, own)
 }
 
+/** What is needed is checked; what may stand beside it (a title, effects, usage) is not. */
+const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
+
 const NAME = text("", { minLength: 1 })
 const ROOTS = list(NAME)
-const UNIT = object({ key: NAME, path: NAME, stamp: text(), bytes: number(), modifiedAt: number(), bornAt: number() })
-const MESSAGE = object({
+const UNIT = open({ key: NAME, path: NAME, stamp: text(), bytes: number(), modifiedAt: number(), bornAt: number() })
+const MESSAGE = open({
   key: NAME,
   role: choice(ROLES),
   at: optional(number()),
-  parts: list(object({ type: text(), text: text(), origin: text() })),
+  parts: list(open({ type: text(), text: text(), origin: text() })),
 })
-const PARSED = object({
+const PARSED = open({
   conversations: list(
-    object({
+    open({
       id: NAME,
       kind: choice(["person", "subagent", "automation", "dex"]),
       cwds: list(text()),

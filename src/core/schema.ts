@@ -135,6 +135,7 @@ function checkObject(
     if (byName(schema.properties ?? {}, key) !== undefined || value[key] === undefined) continue
     if (typeof schema.additionalProperties === "object")
       result[key] = check(schema.additionalProperties, value[key], name(key), problem)
+    else if (schema.additionalProperties === true) result[key] = value[key]
     else problem.text ||= `${name(key)} is not known`
   }
   return result

@@ -30,7 +30,9 @@ test("an agent that the user's settings name is read, found, resumed and checked
   const home = homeWith({ agents: "dex-agent-notebook" })
   expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
   const found = JSON.parse((await dex(home, ["search", "axolotl keys", "--json"])).stdout)
-  expect(found.results).toMatchObject([{ id: "notebook:monday", source: "notebook" }])
+  expect(found.results).toMatchObject([
+    { id: "notebook:monday", title: expect.stringContaining("axolotl cache"), source: "notebook" },
+  ])
   for (const filter of [["--source", "notebook"], ["source:notebook"]])
     expect((await dex(home, ["search", "axolotl", ...filter, "--json"])).stdout).toContain("notebook:monday")
   expect(JSON.parse((await dex(home, ["resume", "notebook:monday", "--json"])).stdout).command).toEqual([
@@ -40,7 +42,9 @@ test("an agent that the user's settings name is read, found, resumed and checked
   ])
   expect((await dex(home, ["handover", "notebook:monday"])).stdout).toContain("Notebook")
   expect((await dex(home, ["sources"])).stdout).toContain("notebook")
-  expect((await dex(home, ["doctor"])).stdout).toMatch(/Notebook \(notebook\) from .*agent\.mjs/)
+  const { stdout } = await dex(home, ["doctor"])
+  expect(stdout).toMatch(/Notebook \(notebook\) from .*agent\.mjs/)
+  expect(stdout).toContain("readable by you only")
   writeFileSync(join(home, ".dex", "config.json"), "{}", { mode: 0o600 })
   expect((await dex(home, ["show", "notebook:monday"])).stdout).toContain("axolotl:v2")
   const refused = await dex(home, ["list", "--source", "notebook"])

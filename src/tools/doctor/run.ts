@@ -73,7 +73,7 @@ async function home(dex: Dex): Promise<Check[]> {
   // Windows keeps rights in lists that Node does not read: there a file has those of the folder it is made in.
   if (dex.machine.platform === "win32")
     return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
-  const open = readdirSync(dir).filter((name) => !name.startsWith(".") && isOpen(join(dir, name)))
+  const open = readdirSync(dir).filter((name) => !IS_NO_DATA.test(name) && isOpen(join(dir, name)))
   if (open.length > 0)
     return [
       {
@@ -85,6 +85,9 @@ async function home(dex: Dex): Promise<Check[]> {
     ]
   return [{ name: "home", status: "ok", message: `${size}, readable by you only` }]
 }
+
+/** Hidden files, and packages with agents that the user brings. */
+const IS_NO_DATA = /^\.|^node_modules$|^package(-lock)?\.json$/
 
 /** Others than its owner may read or change it. */
 function isOpen(path: string): boolean {

@@ -45,7 +45,9 @@ function parse(records, { key }) {
   }
   if (messages.length === 0) return { conversations: [], unknown }
   const id = key.replace(/\.jsonl$/, "")
-  return { conversations: [{ id, kind: "person", cwds, messages, authority: 1 }], unknown }
+  const prompt = messages.find(({ role }) => role === "user")?.parts[0].text
+  const title = prompt && { text: prompt.slice(0, 80), from: "first_prompt" }
+  return { conversations: [{ id, kind: "person", ...(title && { title }), cwds, messages, authority: 1 }], unknown }
 }
 
 function messageOf(entry) {
