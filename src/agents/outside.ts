@@ -1,6 +1,6 @@
 import { createRequire } from "node:module"
 import { homedir } from "node:os"
-import { join } from "node:path"
+import { join, parse } from "node:path"
 import { pathToFileURL } from "node:url"
 import { ROLES } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
@@ -66,10 +66,21 @@ function checkedConnector(connector: Connector, source: string): Connector {
   if (missing !== undefined) throw new Error(`its connector has no \`${missing}\``)
   if (connector.source !== source) throw new Error(`its connector is of ${String(connector.source)}, not of ${source}`)
   if (!Number.isSafeInteger(connector.version)) throw new Error("its connector's `version` must be a whole number")
-  const own: Pick<Connector, "isOutside" | "roots" | "discover" | "parse"> = {
+  let broken: unknown
+  const own: Pick<Connector, "isOutside" | "roots" | "discover" | "watched" | "parse"> = {
     isOutside: true,
-    roots: (machine) => checked(ROOTS, "roots", connector.roots(machine)),
+    roots: (machine) => {
+      try {
+        broken = undefined
+        return checked(ROOTS, "roots", connector.roots(machine))
+      } catch (error) {
+        broken = error
+        return [parse(machine.home).root] // so that nothing of it counts as gone
+      }
+    },
+    watched: (root) => (broken === undefined ? (connector.watched?.(root) ?? [{ folder: root, depth: Infinity }]) : []),
     discover: function* (root, seen, scratch) {
+      if (broken !== undefined) throw broken
       for (const unit of connector.discover(root, seen, scratch))
         yield isUnreadable(unit) ? unit : checked(UNIT, "discover", unit)
     },

@@ -58,7 +58,7 @@ test("an agent that cannot be loaded, or takes all memory, is named and stops no
   const names = ["no-such-package", "dex-agent-notebook"].join(",")
   const home = homeWith({ agents: names })
   const module = (file: string) => join(home, ".dex", "node_modules", "dex-agent-notebook", file)
-  const settings = { agents: [names, module("broken.mjs"), module("greedy.mjs")].join(",") }
+  const settings = { agents: [names, module("broken.mjs"), module("greedy.mjs"), module("lost.mjs")].join(",") }
   writeFileSync(join(home, ".dex", "config.json"), JSON.stringify(settings), { mode: 0o600 })
   const report = JSON.parse((await dex(home, ["sync", "--json"])).stdout.trim().split("\n").at(-1)!)
   const reasons = Object.fromEntries(
@@ -66,8 +66,10 @@ test("an agent that cannot be loaded, or takes all memory, is named and stops no
   )
   expect(reasons["no-such-package"]).toMatch(/Cannot find module/)
   expect(reasons[module("broken.mjs")]).toBe("dex itself has an agent called codex")
+  expect(Object.values(reasons)).toContain("no folder is set")
   expect(reasons[join(home, ".notebook", "sessions", "monday.jsonl")]).toMatch(/too large to read/)
   expect((await dex(home, ["search", "axolotl", "--json"])).stdout).toContain("notebook:monday")
+  expect(await dex(home, ["sources"])).toMatchObject({ code: 0 })
   const { stdout } = await dex(home, ["doctor"])
   expect(stdout).toContain("no-such-package cannot be loaded")
 })
