@@ -68,6 +68,7 @@ function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, st
   const left = perMs > 0 ? (progress.bytesTotal - progress.bytes) / perMs : 0
   return {
     phase: {
+      waiting: "Another dex reads",
       reading: "Reading",
       indexing: "Indexing",
       asking: "Asking",
@@ -93,6 +94,7 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
       if (Date.now() - saidAt < LINE_EVERY_MS) return
       saidAt = Date.now()
       const units = {
+        waiting: "conversations that another dex reads",
         reading: "conversations",
         indexing: "conversations",
         asking: "questions",

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
 import type { Machine } from "../agents/kit/connector.ts"
 import { DexError } from "../core/error.ts"
@@ -7,11 +8,13 @@ import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync.ts"
 import { sync } from "./sync.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 
+const LOOK_AGAIN_MS = 100
+
 export type ThreadOrder = {
   machine: Machine
   home: SyncDeps["home"] & { index: string }
   outside: readonly string[]
-  options: Omit<SyncOptions, "signal" | "onProgress" | "embed">
+  options: Omit<SyncOptions, "signal" | "onProgress" | "embed" | "wait">
 }
 export type ThreadReport = { progress: SyncProgress } | { report: SyncReport } | { error: string; code?: string }
 
@@ -25,11 +28,27 @@ export async function syncWithThreads(
   indexPath: string,
   options: SyncOptions = {},
 ): Promise<SyncReport> {
-  const report = await readAndStore(deps, indexPath, options)
+  let report = await readAndStore(deps, indexPath, options)
+  while (report.busy && options.wait && !isOver(options)) {
+    await sayWaiting(deps, options)
+    await pause(LOOK_AGAIN_MS)
+    report = await readAndStore(deps, indexPath, options)
+  }
   if (!options.embed || report.busy) return report
   // After the lock is given back: others may sync while a server takes its time.
   const embedding = await embed(deps, options, options.embed)
   return embedding ? { ...report, embedding } : report
+}
+
+function isOver({ signal, deadline }: SyncOptions): boolean {
+  return signal?.aborted === true || (deadline !== undefined && Date.now() >= deadline)
+}
+
+/** How far the other one is: what it reads is there for everyone. */
+async function sayWaiting({ store }: SyncDeps, { onProgress }: SyncOptions): Promise<void> {
+  if (!onProgress) return
+  const { done, total } = (await store.progress()) ?? { done: 0, total: 0 }
+  onProgress({ phase: "waiting", done, total, bytes: done, bytesTotal: total })
 }
 
 async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptions, settings: () => EmbedSettings) {
@@ -58,7 +77,7 @@ async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOpti
 }
 
 function plain(options: SyncOptions): ThreadOrder["options"] {
-  const { signal: _, onProgress: __, embed: ___, ...rest } = options
+  const { signal: _, onProgress: __, embed: ___, wait: ____, ...rest } = options
   return rest
 }
 

@@ -40,6 +40,8 @@ export type SyncOptions = {
   /** Do nothing, and say how large the largest unit is, when there is more than this to read. */
   mostBytes?: number
   redactAgain?: boolean
+  /** Where another one is syncing, wait for its end and then read what it did not see. */
+  wait?: boolean
   /** Set when messages are to get vectors at the end. Throws a DexError where the settings are not complete. */
   embed?: () => EmbedSettings
   signal?: AbortSignal
@@ -47,7 +49,7 @@ export type SyncOptions = {
 }
 
 export type SyncProgress = {
-  phase: "reading" | "indexing" | "asking" | "embedding" | "mapping" | "learning"
+  phase: "waiting" | "reading" | "indexing" | "asking" | "embedding" | "mapping" | "learning"
   done: number
   total: number
   bytes: number

@@ -66,7 +66,7 @@ import { spawn } from "node:child_process"
 
 const dex = ${JSON.stringify(dex)}
 const options = { detached: true, stdio: "ignore", windowsHide: true }
-spawn(process.execPath, [dex, "sync", "--max-seconds", "60"], options).on("error", () => {}).unref()
+spawn(process.execPath, [dex, "sync", "--no-wait", "--max-seconds", "60"], options).on("error", () => {}).unref()
 `
 }
 

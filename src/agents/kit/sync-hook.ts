@@ -13,5 +13,5 @@ export function commandHook(start: { command: string; args?: string[] }) {
 
 /** A line for a shell that reads what is new: nobody waits for it, nothing is printed, it ends within a minute. */
 export function syncLine(dex: string): string {
-  return `${dex} sync --max-seconds 60 </dev/null >/dev/null 2>&1 &`
+  return `${dex} sync --no-wait --max-seconds 60 </dev/null >/dev/null 2>&1 &`
 }

@@ -23,10 +23,11 @@ export const sync = defineTool({
   summary: "Read what the agents have written since last time",
   input: object({
     redact_again: optional(flag("Apply the newest redaction rules to everything that is kept.")),
+    no_wait: optional(flag("Leave at once where another sync is running, instead of waiting for its end.")),
     max_seconds: optional(integer("Stop after this long; the next sync goes on.", { minimum: 1 })),
   }),
   output: object({
-    busy: flag("Another sync is running; this one left it to that."),
+    busy: flag("Another sync was running to the end of the time; nothing was read here."),
     complete: flag("All that was found is read."),
     found: integer("Conversations that the agents have on disk."),
     read: integer("Conversations that were new or had grown."),
@@ -48,6 +49,7 @@ export const sync = defineTool({
     const { embedderOf } = await import("../embedder.ts")
     const embed = embedderOf(dex)
     const synced = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+      wait: !input.no_wait,
       ...(input.redact_again && { redactAgain: true }),
       ...(input.max_seconds !== undefined && { deadline: Date.now() + input.max_seconds * 1000 }),
       ...(dex.onProgress && { onProgress: dex.onProgress }),
