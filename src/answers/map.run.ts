@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { DexError, messageOf } from "../core/error.ts"
+import { formatRef, wholeOf } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Dex } from "../tools/context.ts"
 import { openCache } from "./map/cache.ts"
@@ -61,7 +62,7 @@ export async function mapAll(
       ...named,
       dry_run: true,
       packed: prepared.batches.map((batch) => ({
-        conversations: new Set(batch.pieces.map(({ ref }) => `${ref.source}:${ref.id}`)).size,
+        conversations: new Set(batch.pieces.map(({ ref }) => formatRef(wholeOf(ref)))).size,
         estimated_tokens: tokensOfBatch(batch),
         cached: prepared.isDone(batch),
       })),

@@ -2,22 +2,59 @@ import type { SourceId } from "./conversation.ts"
 
 /**
  * Names a conversation, or one message in it: `claude_code:1f3c…#12`; or a document, or one section in it:
- * `docs:react/hooks.md§Rules`. Printed everywhere, accepted everywhere.
+ * `docs:react/hooks.md§Rules`. Printed everywhere, accepted everywhere. Where several people share a history, each
+ * conversation has an owner: `alice/claude_code:1f3c…#12`. On a laptop there is none.
  */
-export type Ref = { source: SourceId; id: string; number?: number; section?: string }
+export type Ref = { owner?: string; source: SourceId; id: string; number?: number; section?: string }
 
 /** What a person may type: a whole ref, a native id or a unique prefix of one, each with `#number` or without. */
-export type RefQuery = { source?: SourceId; prefix: string; number?: number; section?: string }
+export type RefQuery = { owner?: string; source?: SourceId; prefix: string; number?: number; section?: string }
 
 export function formatRef(ref: Ref): string {
-  const name = `${ref.source}:${ref.id}`
+  const name = `${sourceWithOwner(ref)}:${ref.id}`
   if (ref.section !== undefined) return `${name}§${ref.section}`
   return ref.number === undefined ? name : `${name}#${ref.number}`
 }
 
 /** Undefined when the text cannot be a ref at all. */
 export function parseRef(text: string): RefQuery | undefined {
-  const typed = text.trim()
+  const [, owner, typed] = /^(?:([a-z0-9][\w.-]*)\/(?=[a-z][a-z0-9_]*:))?(.*)$/s.exec(text.trim())!
+  const query = parseOwn(typed!)
+  return query && owner !== undefined ? { owner, ...query } : query
+}
+
+/** What stands before the colon: one value to store and to compare, where a ref has two. */
+export function sourceWithOwner({ owner, source }: Pick<Ref, "owner" | "source">): string {
+  return owner === undefined ? source : `${owner}/${source}`
+}
+
+export function refFrom(sourceWithOwner: string, id: string): Ref {
+  const slash = sourceWithOwner.lastIndexOf("/")
+  const source = sourceWithOwner.slice(slash + 1)
+  return slash === -1 ? { source, id } : { owner: sourceWithOwner.slice(0, slash), source, id }
+}
+
+/** Of a ref that was printed in full: what it names. Undefined where it does not say whose agent's it is. */
+export function parseWholeRef(text: string): Ref | undefined {
+  const { prefix: id, source, ...rest } = parseRef(text) ?? {}
+  return source === undefined || id === undefined ? undefined : { ...rest, source, id }
+}
+
+/** The ref of the whole conversation that has this message or section. */
+export function wholeOf({ owner, source, id }: Ref): Ref {
+  return { ...(owner !== undefined && { owner }), source, id }
+}
+
+/** The same agent's and owner's conversation with another id: a parent, or what it is a fork of. */
+export function besideOf(ref: Ref, id: string): Ref {
+  return { ...wholeOf(ref), id }
+}
+
+export function isSameConversation(a: Ref, b: Ref): boolean {
+  return a.id === b.id && a.source === b.source && a.owner === b.owner
+}
+
+function parseOwn(typed: string): RefQuery | undefined {
   if (typed.startsWith("docs:")) return parseDocument(typed.slice("docs:".length))
   const match = /^(?:([a-z][a-z0-9_]*):)?([^\s#]+)(?:#(\d{1,9}))?$/.exec(typed)
   if (!match) return undefined

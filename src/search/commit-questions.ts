@@ -1,4 +1,4 @@
-import { formatRef, type Ref } from "../core/ref.ts"
+import { formatRef, type Ref, wholeOf } from "../core/ref.ts"
 import type { CommitRow, HistoryReader } from "../store/history/store.ts"
 
 export type Reach = {
@@ -47,7 +47,7 @@ export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, mo
   for (const group of Map.groupBy(commits, ({ subject }) => sameWords(subject)).values()) {
     const { subject } = group[0]!
     left_out.repeated += group.length - 1
-    const gold = new Map(group.map(({ ref: { source, id } }) => [formatRef({ source, id }), { source, id }]))
+    const gold = new Map(group.map(({ ref }) => [formatRef(wholeOf(ref)), wholeOf(ref)]))
     for (const name of gold.keys()) if (!reach.has(name)) gold.delete(name)
     if (subject.trim().split(/\s+/).length < LEAST_WORDS) left_out.too_short++
     else if (NO_QUESTION.test(subject)) left_out.merge_or_wip++

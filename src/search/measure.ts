@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { formatRef, type Ref } from "../core/ref.ts"
+import { besideOf, formatRef, type Ref } from "../core/ref.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { CommitQuestion } from "./commit-questions.ts"
@@ -51,7 +51,7 @@ export async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Re
   const parents: Ref[] = []
   for (const ref of gold) {
     const parent = (await store.conversation(ref))?.parent
-    if (parent) parents.push({ source: ref.source, id: parent.id })
+    if (parent) parents.push(besideOf(ref, parent.id))
   }
   return store.family([...gold, ...parents])
 }

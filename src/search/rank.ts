@@ -63,7 +63,7 @@ export async function rank(
 }
 
 export function nameOf({ ref, number }: { ref: Ref; number: number }): string {
-  return `${ref.source}:${ref.id}#${number}`
+  return formatRef({ ...ref, number })
 }
 
 function collect(hits: Map<string, RankedMessage>, name: ScorePart["name"], weight: number, found: IndexHit[]): void {

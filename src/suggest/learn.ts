@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises"
-import { formatRef, type Ref } from "../core/ref.ts"
+import { besideOf, formatRef, type Ref } from "../core/ref.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { Learned } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
@@ -68,8 +68,8 @@ async function withParents(store: HistoryReader, knowledge: Knowledge, changes: 
   }
   for (const { conversation, ref } of changes) {
     const row = ref && (await store.conversation(ref))
-    const parent = row?.parent && { source: row.ref.source, id: row.parent.id }
-    const name = parent && knowledge.conversations.nameOf(parent.source, parent.id)
+    const parent = row?.parent && besideOf(row.ref, row.parent.id)
+    const name = parent && knowledge.conversations.nameOf(parent)
     if (name !== undefined) add(name, parent!)
     const gone = knowledge.conversations.goneFrom(conversation, row?.ref)
     for (const { name, ref } of gone ? knowledge.conversations.toldOfBy(gone) : []) add(name, ref)

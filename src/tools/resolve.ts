@@ -5,7 +5,7 @@ import { agentOf, agents, sources } from "../agents/index.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { isSamePath } from "../core/path-key.ts"
-import { formatRef, parseRef, type Ref } from "../core/ref.ts"
+import { besideOf, formatRef, isSameConversation, parseRef, type Ref } from "../core/ref.ts"
 import { isFolder, lookAt } from "../files/look-at.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { ConversationRow } from "../store/history/store.ts"
@@ -129,7 +129,9 @@ export async function resolveConversation(
   const found = await resolveRef(dex, current ? `${await currentRef(dex)}${current[1] ?? ""}` : id)
   if (input.id === undefined || session === undefined) return found
   const { ref } = (await resolveConversation(dex, { id: session })).row
-  const belongs = [found.row.ref.id, found.row.parent?.id].includes(ref.id) && found.row.ref.source === ref.source
+  const belongs =
+    [found.row.ref.id, found.row.parent?.id].includes(ref.id) &&
+    isSameConversation(besideOf(found.row.ref, ref.id), ref)
   if (belongs) return found
   throw new DexError(
     "not_in_session",

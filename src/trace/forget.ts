@@ -59,7 +59,12 @@ function tells(line: string, names: string[], refs: Ref[]): boolean {
     return (
       typed !== undefined &&
       typed.prefix.length >= SHORTEST_PREFIX &&
-      refs.some((ref) => ref.id.startsWith(typed.prefix) && (typed.source ?? ref.source) === ref.source)
+      refs.some(
+        (ref) =>
+          ref.id.startsWith(typed.prefix) &&
+          (typed.source ?? ref.source) === ref.source &&
+          (typed.owner ?? ref.owner) === ref.owner,
+      )
     )
   })
 }

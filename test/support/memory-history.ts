@@ -1,7 +1,7 @@
 import { isAbsolute, relative } from "node:path"
 import type { Effect } from "../../src/core/conversation.ts"
 import { messageText } from "../../src/core/format.ts"
-import { formatRef, type Ref } from "../../src/core/ref.ts"
+import { formatRef, isSameConversation, type Ref, sourceWithOwner } from "../../src/core/ref.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { totalUsage } from "../../src/core/usage.ts"
 import type {
@@ -41,7 +41,11 @@ type Kept = {
  * A history in plain arrays: everything is worked out when it is asked for, as plainly as it can be said. What it is given
  * takes the place of what it had: telling apart what several files say is a writer's work, and it is none.
  */
-export function memoryHistory(id = "memory"): HistoryReader & Filling {
+export function memoryHistory(
+  id = "memory",
+  /** Whose files they are, where several people share the history. */
+  ownerOf: (unit: UnitWrite["unit"]) => string | undefined = () => undefined,
+): HistoryReader & Filling {
   let kept: Kept[] = []
   let seq = 0
   let places = 0
@@ -52,9 +56,9 @@ export function memoryHistory(id = "memory"): HistoryReader & Filling {
   const hidden = new Set<string>()
   const collections = new Map<string, Collection>()
 
-  const find = (ref: Ref) => kept.find((one) => isSame(one.ref, ref))
+  const find = (ref: Ref) => kept.find((one) => isSameConversation(one.ref, ref))
   /** A fork repeats its parent's messages under the same keys: the conversation whose file is older has the original. */
-  const originals = (one: Kept) => kept.filter((other) => other.ref.source === one.ref.source && isOlder(other, one))
+  const originals = (one: Kept) => kept.filter((other) => isBeside(other.ref, one.ref) && isOlder(other, one))
   const isCopied = (one: Kept, { message }: Numbered) => originals(one).some((other) => keysOf(other).has(message.key))
   const copiedIn = (one: Kept) => one.messages.filter((message) => isCopied(one, message))
   const forkOf = (one: Kept) =>
@@ -106,7 +110,7 @@ export function memoryHistory(id = "memory"): HistoryReader & Filling {
     told.project === undefined || !hidden.has(told.project) || told.project === inside
 
   const write = (unit: UnitWrite, told: ConversationWrite) => {
-    const ref = { source: unit.source, id: told.id }
+    const ref = known({ owner: ownerOf(unit.unit), source: unit.source, id: told.id })
     const before = find(ref)
     if (gone.has(formatRef(ref)) || (before && JSON.stringify(before.told) === JSON.stringify(told))) return
     const one: Kept = before ?? { ref, place: places++, seq: 0, last: 0, unit: unit.unit, told, messages: [] }
@@ -168,8 +172,10 @@ export function memoryHistory(id = "memory"): HistoryReader & Filling {
       }
     },
 
-    resolve: async ({ prefix, source }) => {
-      const among = kept.filter(({ ref }) => source === undefined || ref.source === source)
+    resolve: async ({ prefix, source, owner }) => {
+      const among = kept.filter(
+        ({ ref }) => (source === undefined || ref.source === source) && (owner === undefined || ref.owner === owner),
+      )
       const exact = among.filter(({ ref }) => ref.id === prefix)
       return (exact.length > 0 ? exact : among.filter(({ ref }) => ref.id.startsWith(prefix))).map(rowOf)
     },
@@ -335,12 +341,12 @@ export function memoryHistory(id = "memory"): HistoryReader & Filling {
           .map(rowOf)
           .filter(
             (row) =>
-              row.ref.source === ref.source &&
+              isBeside(row.ref, ref) &&
               (row.parent?.id === ref.id ||
                 (row.fork_of === ref.id && isCopy(row)) ||
                 (own !== undefined && rowOf(own).fork_of === row.ref.id && isCopy(rowOf(own)))),
           )
-        for (const row of related) if (!found.some((one) => isSame(one, row.ref))) found.push(row.ref)
+        for (const row of related) if (!found.some((one) => isSameConversation(one, row.ref))) found.push(row.ref)
       }
       return found
     },
@@ -350,8 +356,9 @@ export function memoryHistory(id = "memory"): HistoryReader & Filling {
   }
 }
 
-function isSame(a: Ref, b: Ref): boolean {
-  return a.source === b.source && a.id === b.id
+/** Of the same person and agent. */
+function isBeside(a: Ref, b: Ref): boolean {
+  return sourceWithOwner(a) === sourceWithOwner(b)
 }
 
 function isOlder(a: Kept, b: Kept): boolean {
@@ -374,7 +381,7 @@ function isListed(row: ConversationRow, filter: ListFilter): boolean {
     (filter.project === undefined || row.project?.toLowerCase().includes(filter.project.toLowerCase()) === true) &&
     (filter.in_project === undefined || row.project === filter.in_project) &&
     (conversation === undefined ||
-      (row.ref.source === conversation.source && [row.ref.id, row.parent?.id].includes(conversation.id))) &&
+      (isBeside(row.ref, conversation) && [row.ref.id, row.parent?.id].includes(conversation.id))) &&
     (from === undefined || (row.ended_at !== undefined && row.ended_at >= from)) &&
     (to === undefined || (row.started_at !== undefined && row.started_at <= to)) &&
     (row.kind === "document") === (collection !== undefined) &&

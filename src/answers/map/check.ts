@@ -1,4 +1,4 @@
-import { formatRef, parseRef, type Ref, type RefQuery } from "../../core/ref.ts"
+import { formatRef, parseWholeRef, type Ref } from "../../core/ref.ts"
 import { read, type Schema } from "../../core/schema.ts"
 import { jsonIn } from "../../llm/json-text.ts"
 import type { ModelReply } from "../../llm/model.ts"
@@ -43,7 +43,7 @@ export function checkAnswer(
 }
 
 function takeItem(item: Item, holds: (ref: Ref) => boolean, data: string, dropped: Dropped): Item[] {
-  const refs = [...new Set(item.refs.flatMap((text) => refOf(parseRef(text), holds)))]
+  const refs = [...new Set(item.refs.flatMap((text) => refOf(text, holds)))]
   dropped.foreign_refs += item.refs.length - refs.length
   if (refs.length === 0) dropped.items_without_refs++
   const isClean = stringsIn(item)
@@ -53,9 +53,10 @@ function takeItem(item: Item, holds: (ref: Ref) => boolean, data: string, droppe
   return refs.length > 0 && isClean ? [{ ...item, refs }] : []
 }
 
-function refOf(query: RefQuery | undefined, holds: (ref: Ref) => boolean): string[] {
-  if (query?.source === undefined) return []
-  const ref = { source: query.source, id: query.prefix, ...(query.number !== undefined && { number: query.number }) }
+function refOf(text: string, holds: (ref: Ref) => boolean): string[] {
+  const named = parseWholeRef(text)
+  if (!named) return []
+  const { section: _, ...ref } = named
   return holds(ref) ? [formatRef(ref)] : []
 }
 

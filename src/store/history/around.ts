@@ -1,5 +1,5 @@
 import type { SourceId } from "../../core/conversation.ts"
-import type { Ref } from "../../core/ref.ts"
+import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { FLAG } from "./flags.ts"
 
@@ -26,7 +26,7 @@ export function around(db: Db, ref: Named, before: number, after: number): Named
       `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id
        where c.source = ? and c.native_id = ? and m.number = ?`,
     )
-    .get(ref.source, ref.id, ref.number) as Anchor | undefined
+    .get(sourceWithOwner(ref), ref.id, ref.number) as Anchor | undefined
   if (anchor === undefined) return []
   if (anchor.at === null) return [ref]
   const earlier = nearest(db, anchor, before, { spans: SPANS_BEFORE, messages: BEFORE, direction: -1 })

@@ -1,5 +1,5 @@
 import type { Kind, Role, SourceId } from "../../core/conversation.ts"
-import type { Ref } from "../../core/ref.ts"
+import { type Ref, refFrom } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
@@ -161,7 +161,7 @@ function oldestOfNewest(db: Db, newest: number): number {
 /** Without a source: the message is not listed, or its conversation is not. */
 type HitRow = {
   doc: number
-  source: SourceId | null
+  source: string | null
   native_id: string
   number: number
   at: number | null
@@ -213,7 +213,7 @@ function toHit(row: HitRow): IndexHit {
   if (row.source === null) throw indexDamage("a row is missing")
   return {
     doc: docId(row.doc),
-    ref: { source: row.source, id: row.native_id },
+    ref: refFrom(row.source, row.native_id),
     number: row.number,
     score: row.score,
     ...(row.at !== null && { at: row.at }),

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import { isDexError, messageOf } from "../../core/error.ts"
-import type { Ref } from "../../core/ref.ts"
+import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../history/store.ts"
 import {
   copyTo,
@@ -456,15 +456,17 @@ function saveWords(db: Db, docs: Doc[]): void {
 
 const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`
 
+/** The column `source` has the owner too, where there is one. */
 function saveConversation(db: Db, name: string, ref: Ref, tags: string, card: string | null): number {
-  db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(ref.source, ref.id, name)
+  const source = sourceWithOwner(ref)
+  db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(source, ref.id, name)
   return db
     .prepare(
       `insert into conversation (name, source, native_id, tags, card) values (?, ?, ?, ?, ?)
        on conflict (name) do update set source = excluded.source, native_id = excluded.native_id, tags = excluded.tags, card = excluded.card returning id`,
     )
     .pluck()
-    .get(name, ref.source, ref.id, tags, card) as number
+    .get(name, source, ref.id, tags, card) as number
 }
 
 function knownProject(db: Db, path: string | undefined): number | undefined {

@@ -1,4 +1,4 @@
-import type { Ref } from "../../core/ref.ts"
+import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { areSumsRight, indexDamage } from "./blocks.ts"
 
@@ -68,7 +68,7 @@ const RIGHT_DOCS = `select count(*) from doc where id in (select value from json
 
 /** Undefined where the index has no such conversation. */
 export function conversationId(db: Db, ref: Ref): number | undefined {
-  return idOf(db, CONVERSATION, { source: ref.source, native_id: ref.id })
+  return idOf(db, CONVERSATION, { source: sourceWithOwner(ref), native_id: ref.id })
 }
 
 /** Undefined where the index has no such project. */

@@ -1,5 +1,4 @@
-import type { SourceId } from "../../core/conversation.ts"
-import type { Ref } from "../../core/ref.ts"
+import { type Ref, refFrom } from "../../core/ref.ts"
 import { type Db, inOneState, inTransaction } from "../sqlite/database.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
@@ -110,7 +109,7 @@ function drop(db: Db, keep: string | undefined): void {
   })
 }
 
-type DocRow = { conversation: number; version: number; source: SourceId; native_id: string; number: number }
+type DocRow = { conversation: number; version: number; source: string; native_id: string; number: number }
 
 function missing(db: Db, embedder: string, limit: number, after: Unembedded | undefined): Unembedded[] {
   const row = db.prepare(
@@ -121,7 +120,7 @@ function missing(db: Db, embedder: string, limit: number, after: Unembedded | un
     const found = row.get(id) as DocRow | undefined // gone since, by another process
     if (!found) return []
     const { source, native_id, ...rest } = found
-    return [{ ...rest, doc: docId(id), ref: { source, id: native_id } }]
+    return [{ ...rest, doc: docId(id), ref: refFrom(source, native_id) }]
   })
 }
 
@@ -201,16 +200,18 @@ function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[
   return new Set(passing)
 }
 
+type NamedRow = { source: string; native_id: string; number: number; at: number | null }
+
 /** Of equals the newest first, then by name. */
 function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
   const row = db.prepare(
-    "select c.source, c.native_id as id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
+    "select c.source, c.native_id, d.number, d.at from doc d join conversation c on c.id = d.conversation_id where d.id = ?",
   )
   const hits = found.flatMap(({ doc, score }): IndexHit[] => {
-    const named = row.get(doc) as (Ref & { number: number; at: number | null }) | undefined
+    const named = row.get(doc) as NamedRow | undefined
     if (!named) return []
-    const { source, id, number, at } = named
-    return [{ doc: docId(doc), ref: { source, id }, number, score, ...(at !== null && { at }) }]
+    const { source, native_id, number, at } = named
+    return [{ doc: docId(doc), ref: refFrom(source, native_id), number, score, ...(at !== null && { at }) }]
   })
   checkDocs(
     db,

@@ -1,4 +1,4 @@
-import type { Ref } from "../../core/ref.ts"
+import { besideOf, isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
 import type { ConversationRow } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type KeptDecision, removeDecisions, saveDecisions } from "./decisions.ts"
@@ -57,12 +57,13 @@ export type KnownConversation = {
 
 /** Writes the conversation's own row, without any fact that was known of it before, and returns its number. */
 export function renewConversation(db: Db, known: KnownConversation): number {
+  const source = sourceWithOwner(known.ref)
   removeConversation(db, known.name)
-  db.prepare("delete from conversation where source = ? and native_id = ?").run(known.ref.source, known.ref.id)
+  db.prepare("delete from conversation where source = ? and native_id = ?").run(source, known.ref.id)
   // Those that were learned before it, and belong to it, belong to what it belongs to.
   db.prepare("update conversation set root = @root where source = @source and root = @id").run({
     root: known.root,
-    source: known.ref.source,
+    source,
     id: known.ref.id,
   })
   return db
@@ -73,7 +74,7 @@ export function renewConversation(db: Db, known: KnownConversation): number {
     .pluck()
     .get(
       known.name,
-      known.ref.source,
+      source,
       known.ref.id,
       known.root,
       known.project === undefined ? null : projectId(db, known.project),
@@ -102,33 +103,34 @@ function removeFacts(db: Db, id: number): void {
 }
 
 /** What the feed calls a conversation that is known. */
-export function nameOf(db: Db, source: string, id: string): string | undefined {
-  return db.prepare("select name from conversation where source = ? and native_id = ?").pluck().get(source, id) as
-    | string
-    | undefined
+export function nameOf(db: Db, ref: Ref): string | undefined {
+  const sql = "select name from conversation where source = ? and native_id = ?"
+  return db.prepare(sql).pluck().get(sourceWithOwner(ref), ref.id) as string | undefined
 }
 
 /** The conversation that the feed calls so. */
 function refOf(db: Db, name: string): Ref | undefined {
-  return db.prepare("select source, native_id as id from conversation where name = ?").get(name) as Ref | undefined
+  const sql = "select source, native_id as id from conversation where name = ?"
+  const row = db.prepare(sql).get(name) as { source: string; id: string } | undefined
+  return row && refFrom(row.source, row.id)
 }
 
 /** Those that may tell what this one did, it being their subagent. */
-export function toldOfBy(db: Db, { source, id }: Ref): { name: string; ref: Ref }[] {
+export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   const rows = db
     .prepare(
       `select o.name, o.source, o.native_id as id from conversation c
        join conversation o on o.source = c.source and (o.root = c.root or o.native_id = c.root)
        where c.source = ? and c.native_id = ? and o.id <> c.id and o.kind <> 'subagent'`,
     )
-    .all(source, id) as (Ref & { name: string })[]
-  return rows.map(({ name, ...ref }) => ({ name, ref }))
+    .all(sourceWithOwner(ref), ref.id) as { name: string; source: string; id: string }[]
+  return rows.map(({ name, source, id }) => ({ name, ref: refFrom(source, id) }))
 }
 
 /** The root of the conversation that this one belongs to, as far as it is known. */
-function rootOf(db: Db, source: string, id: string): string {
-  const known = db.prepare("select root from conversation where source = ? and native_id = ?").pluck().get(source, id)
-  return (known as string | undefined) ?? id
+function rootOf(db: Db, ref: Ref): string {
+  const sql = "select root from conversation where source = ? and native_id = ?"
+  return (db.prepare(sql).pluck().get(sourceWithOwner(ref), ref.id) as string | undefined) ?? ref.id
 }
 
 export type Learned =
@@ -172,7 +174,7 @@ export function saveFacts(db: Db, learned: Learned): void {
 /** What was known by this name and is there no more. The history gives the name of a forgotten one to another. */
 export function goneFrom(db: Db, name: string, now: Ref | undefined): Ref | undefined {
   const known = refOf(db, name)
-  return known && (known.source !== now?.source || known.id !== now.id) ? known : undefined
+  return known && !(now && isSameConversation(known, now)) ? known : undefined
 }
 
 function write(db: Db, learned: Learned): void {
@@ -186,7 +188,7 @@ function write(db: Db, learned: Learned): void {
   const id = renewConversation(db, {
     name,
     ref,
-    root: from === undefined ? ref.id : rootOf(db, ref.source, from),
+    root: from === undefined ? ref.id : rootOf(db, besideOf(ref, from)),
     kind,
     ...(project !== undefined && { project }),
     ...(row.git_branch !== undefined && { branch: row.git_branch }),

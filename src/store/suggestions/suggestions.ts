@@ -2,7 +2,7 @@ import type { SourceId } from "../../core/conversation.ts"
 import { DAY_MS } from "../../core/dates.ts"
 import { messageOf } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
-import { parseRef, type Ref } from "../../core/ref.ts"
+import { formatRef, parseWholeRef, type Ref, wholeOf } from "../../core/ref.ts"
 import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from "../../core/suggestion.ts"
 import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
 import { type Metrics, metricsOf } from "./metrics.ts"
@@ -292,8 +292,8 @@ function bounded<T extends Moment | Item>(told: T): T {
 
 /** As forgetting names it. */
 function quotedBy({ ref }: Item): string | null {
-  const named = ref === undefined ? undefined : parseRef(ref)
-  return named?.source === undefined ? null : `${named.source}:${named.prefix}`
+  const named = ref === undefined ? undefined : parseWholeRef(ref)
+  return named ? formatRef(wholeOf(named)) : null
 }
 
 /** What still waits to be delivered stays, however old. */
@@ -425,13 +425,14 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
   const spelled = db.prepare("select distinct project from suggestion").pluck().all() as string[]
   for (const project of projects)
     for (const spelling of spelled) if (isSamePath(spelling, project)) drop(saidAbout.all(spelling))
-  for (const { source, id } of refs) {
-    drop(saidIn.all(id, source))
+  for (const ref of refs) {
+    const name = formatRef(wholeOf(ref))
+    drop(saidIn.all(ref.id, ref.source))
     // A ref may name its conversation by a beginning of its id.
     gone += db
       .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
-      .run({ name: `${source}:${id}` }).changes
-    const its = db.prepare("select id from subscription where session = ?").pluck().all(`${source}:${id}`)
+      .run({ name }).changes
+    const its = db.prepare("select id from subscription where session = ?").pluck().all(name)
     for (const subscription of its as string[]) subscriptions.remove(db, subscription)
   }
   const empty = db.prepare("select seq from suggestion where seq not in (select suggestion from item)").pluck().all()

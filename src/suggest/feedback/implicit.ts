@@ -37,5 +37,6 @@ function opens(opened: string, ref: string): boolean {
   const [asked, told] = [parseRef(opened), parseRef(ref)]
   if (!asked || !told) return false
   const sameSource = asked.source === undefined || asked.source === told.source
-  return sameSource && asked.prefix.length >= 4 && told.prefix.startsWith(asked.prefix)
+  const sameOwner = asked.owner === undefined || asked.owner === told.owner
+  return sameSource && sameOwner && asked.prefix.length >= 4 && told.prefix.startsWith(asked.prefix)
 }

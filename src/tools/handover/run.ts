@@ -1,7 +1,7 @@
 import { agentOf } from "../../agents/index.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { formatRef } from "../../core/ref.ts"
+import { besideOf, formatRef } from "../../core/ref.ts"
 import { isFolder } from "../../files/look-at.ts"
 import { briefOf } from "../../render/brief.ts"
 import { type BriefHead, briefText } from "../../render/brief-text.ts"
@@ -49,7 +49,7 @@ function headFor(
     title: row.title?.text ?? "(no title)",
     project: row.project ?? "",
     ...(row.git_branch !== undefined && { branch: row.git_branch }),
-    ...(row.parent && { parent: formatRef({ source: row.ref.source, id: row.parent.id }) }),
+    ...(row.parent && { parent: formatRef(besideOf(row.ref, row.parent.id)) }),
     ...(from !== undefined && { from: isoDate(from) }),
     ...(to !== undefined && { to: isoDate(to) }),
     message_count: row.message_count,

@@ -1,5 +1,5 @@
 import type { Agent } from "../../agents/agent.ts"
-import { formatRef } from "../../core/ref.ts"
+import { besideOf, formatRef } from "../../core/ref.ts"
 import { isFolder, lookAt } from "../../files/look-at.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
@@ -7,9 +7,7 @@ import { agentNamed, resolveRef, whyNoFolder } from "../resolve.ts"
 
 export async function run(dex: Dex, input: { id: string }) {
   const { row } = await resolveRef(dex, input.id)
-  const main = row.parent
-    ? ((await (await dex.store()).conversation({ source: row.ref.source, id: row.parent.id })) ?? row)
-    : row
+  const main = row.parent ? ((await (await dex.store()).conversation(besideOf(row.ref, row.parent.id))) ?? row) : row
   const folder = [...main.cwds, main.project].find((path) => path !== undefined && isFolder(path))
   const agent = await agentNamed(dex, main.ref.source)
   const problem = problemOf(agent, main, folder)

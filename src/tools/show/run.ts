@@ -1,7 +1,7 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { type Format, messageText, messageTokens } from "../../core/format.ts"
-import { formatRef } from "../../core/ref.ts"
+import { besideOf, formatRef } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
 import { fitted, largest, sized, tooSmall } from "../../render/budget.ts"
 import { type Fields, isChosen, readFields, withFields } from "../../render/fields.ts"
@@ -88,8 +88,8 @@ function ownWindow({ kind }: ConversationRow, all: StoredMessage[], number: numb
 function familyHead(row: ConversationRow) {
   return {
     ...headOf(row),
-    ...(row.parent && { parent: formatRef({ source: row.ref.source, id: row.parent.id }) }),
-    ...(row.fork_of !== undefined && { fork_of: formatRef({ source: row.ref.source, id: row.fork_of }) }),
+    ...(row.parent && { parent: formatRef(besideOf(row.ref, row.parent.id)) }),
+    ...(row.fork_of !== undefined && { fork_of: formatRef(besideOf(row.ref, row.fork_of)) }),
     ...(row.archived && { archived: true }),
   }
 }

@@ -1,5 +1,5 @@
 import { DexError } from "../../core/error.ts"
-import { formatRef, type Ref } from "../../core/ref.ts"
+import { formatRef, isSameConversation, type Ref, wholeOf } from "../../core/ref.ts"
 import { charactersWithin } from "../../core/tokens.ts"
 import { sized } from "../../render/budget.ts"
 import { type Fields, readFields, withFields } from "../../render/fields.ts"
@@ -112,7 +112,7 @@ async function within(
   { before, after }: TimelineInput,
   fields: Fields,
 ): Promise<Window> {
-  const own = scope.id === row.ref.id && scope.source === row.ref.source
+  const own = isSameConversation(scope, row.ref)
   const inside = own ? row : ((await store.conversation(scope)) ?? row)
   const told = await store.messages(scope)
   const { messages } = withFields(told, fields)
@@ -151,7 +151,7 @@ async function acrossProject(
   const at = named.findIndex((one) => one.id === row.ref.id && one.number === anchor.number)
   const shown = named.slice(Math.max(0, at - before), at + after + 1)
   const messages = new Map<string, Place>()
-  for (const [, members] of Map.groupBy(shown, ({ source, id }) => formatRef({ source, id }))) {
+  for (const [, members] of Map.groupBy(shown, (one) => formatRef(wholeOf(one)))) {
     const inside = (await store.conversation(members[0]!)) ?? row
     const numbers = members.map(({ number }) => number)
     for (const message of await store.messages(inside.ref, numbers))

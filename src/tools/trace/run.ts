@@ -1,5 +1,6 @@
 import { DexError, isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
+import { parseWholeRef, wholeOf } from "../../core/ref.ts"
 import { read } from "../../core/schema.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
 import { findTrace, readTraces } from "../../trace/read.ts"
@@ -62,9 +63,9 @@ async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trac
 }
 
 async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
-  const [, source = "", id = ""] = /^([^:]+):(.+?)(?:#\d+)?$/.exec(ref) ?? []
-  if (id === "" || !dex.hasHistory()) return undefined
-  return (await (await dex.store()).conversation({ source, id }))?.project
+  const named = parseWholeRef(ref)
+  if (!named || !dex.hasHistory()) return undefined
+  return (await (await dex.store()).conversation(wholeOf(named)))?.project
 }
 
 /** The same tool with the same words, in the same place and at the same time of the clock; on what there is now. */

@@ -1,5 +1,5 @@
 import type { Kind, SourceId, Title } from "../../../core/conversation.ts"
-import type { Ref, RefQuery } from "../../../core/ref.ts"
+import { type Ref, type RefQuery, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { asWritten, nameOf, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import type { Row } from "../rot/sums.ts"
@@ -29,7 +29,8 @@ function sourcesIn(db: Db): SourceId[] {
 
 /** Conversations whose id is, or begins with, what was typed. An exact id is never ambiguous. */
 export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
-  const sources = query.source === undefined ? sourcesIn(db) : [query.source]
+  const { owner, source } = query
+  const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
   const exact = db.prepare(`${ROW} where c.source = ? and c.native_id = ?`).expand()
   const found = sources.flatMap((source) => exact.all(source, query.prefix) as Joined[])
   if (found.length > 0) return toRows(db, found, onDamage)
@@ -40,7 +41,7 @@ export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): Conversati
 
 export function conversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
   const sql = `${ROW} where c.source = ? and c.native_id = ?`
-  return toRows(db, db.prepare(sql).expand().all(ref.source, ref.id) as Joined[], onDamage)[0]
+  return toRows(db, db.prepare(sql).expand().all(sourceWithOwner(ref), ref.id) as Joined[], onDamage)[0]
 }
 
 /** Newest first; of two that ended together the smaller id first. Without those whose row is damaged. */
@@ -57,7 +58,7 @@ export function list(
     to: filter.to ?? null,
     inside: spellingsAsJson(db, filter.inside, platform),
     in_project: spellingsAsJson(db, filter.in_project, platform),
-    of_source: filter.conversation?.source ?? null,
+    of_source: filter.conversation ? sourceWithOwner(filter.conversation) : null,
     of_id: filter.conversation?.id ?? null,
     collection: filter.collection ?? null,
     damaged: "[]", // each row that is shown is looked at; looking at all of them would take longer than listing some

@@ -1,4 +1,4 @@
-import type { Ref } from "../../../core/ref.ts"
+import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { type Held, readHeld } from "../held.ts"
 import { asWritten, type Stored } from "../rot/sound.ts"
@@ -17,7 +17,7 @@ export type Owner = { id: number; held: string | null }
 
 export function ownerOf(db: Db, ref: Ref): Owner | undefined {
   const sql = "select id, held from conversation where source = ? and native_id = ?"
-  return db.prepare(sql).get(ref.source, ref.id) as Owner | undefined
+  return db.prepare(sql).get(sourceWithOwner(ref), ref.id) as Owner | undefined
 }
 
 /** The rows of a conversation as they were written, without those that are damaged beyond that. */

@@ -1,5 +1,5 @@
 import { foldPath, isFolding } from "../../../core/path-key.ts"
-import type { Ref } from "../../../core/ref.ts"
+import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { FLAG } from "../flags.ts"
 import { readHeld } from "../held.ts"
@@ -70,7 +70,7 @@ export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
        where c.source = ? and c.native_id = ? and t.action = 'edited' group by f.id order by count(*) desc, f.path limit ?`,
     )
     .pluck()
-    .all(ref.source, ref.id, limit) as string[]
+    .all(sourceWithOwner(ref), ref.id, limit) as string[]
 }
 
 export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
@@ -80,7 +80,7 @@ export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
        where c.source = ? and c.native_id = ? order by m.number`,
     )
     .pluck()
-    .all(ref.source, ref.id) as number[]
+    .all(sourceWithOwner(ref), ref.id) as number[]
   return messages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command") return []
