@@ -1,0 +1,25 @@
+import { createHash } from "node:crypto"
+
+/** The longest phrase that a label has. */
+export const MOST_WORDS = 5
+
+/** A word or phrase as the labels know it: neither case nor punctuation matters. */
+export function phraseHash(phrase: string): string {
+  return createHash("sha256")
+    .update(`titles ${wordsOf(phrase).join(" ")}`)
+    .digest("hex")
+    .slice(0, 12)
+}
+
+/** Every word and phrase of a title. */
+export function phrasesIn(title: string): Set<string> {
+  const words = wordsOf(title)
+  const phrases = words.flatMap((_, from) =>
+    Array.from({ length: MOST_WORDS }, (_, more) => words.slice(from, from + more + 1).join(" ")),
+  )
+  return new Set(phrases.map(phraseHash))
+}
+
+export function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+}
