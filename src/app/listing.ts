@@ -1,12 +1,19 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { isatty } from "node:tty"
 
 // What `dex show 2` means: the refs of the last listing in this terminal, in a small file of the terminal's own. Not in
 // the database: a listing must never wait for a writer.
 
 const KEEP_MS = 7 * 86_400_000
 
+/** Whether numbers stand for rows here. An agent's shell and a script have no terminal: they are given refs. */
+export function keepsListings(): boolean {
+  return [0, 1, 2].some((fd) => isatty(fd))
+}
+
 export function saveListing(dexDir: string, refs: string[]): void {
+  if (!keepsListings()) return
   const folder = join(dexDir, "listings")
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -14,15 +21,16 @@ export function saveListing(dexDir: string, refs: string[]): void {
       const file = join(folder, name)
       if (Date.now() - statSync(file).mtimeMs > KEEP_MS) rmSync(file, { force: true })
     }
-    writeFileSync(join(folder, terminal()), JSON.stringify(refs), { mode: 0o600 })
+    writeFileSync(join(folder, fileName()), JSON.stringify(refs), { mode: 0o600 })
   } catch {
     // A read-only home: numbers then do not work in this terminal, and `dex show 2` says so.
   }
 }
 
 export function readListing(dexDir: string): string[] {
+  if (!keepsListings()) return []
   try {
-    const refs: unknown = JSON.parse(readFileSync(join(dexDir, "listings", terminal()), "utf8"))
+    const refs: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
     return Array.isArray(refs) ? refs.filter((ref) => typeof ref === "string") : []
   } catch {
     return [] // nothing was listed here yet
@@ -33,7 +41,25 @@ export function clearListings(dexDir: string): void {
   rmSync(join(dexDir, "listings"), { recursive: true, force: true })
 }
 
-/** The shell that started us stands for the terminal. */
-function terminal(): string {
-  return `${process.ppid}.json`
+function fileName(): string {
+  return `${shellSession() ?? process.ppid}.json`
+}
+
+/**
+ * The shell that the terminal was opened with, whatever program or script stands between it and us; by its number and when
+ * it started, because numbers are given again. Undefined where the system does not tell.
+ */
+function shellSession(): string | undefined {
+  try {
+    const leader = statOf("self")[3]!
+    return `${leader}-${statOf(leader)[19]}`
+  } catch {
+    return undefined
+  }
+}
+
+/** What Linux tells of a process, from its state on: before that stands its name, which may hold anything. */
+function statOf(process: string): string[] {
+  const text = readFileSync(`/proc/${process}/stat`, "utf8")
+  return text.slice(text.lastIndexOf(")") + 2).split(" ")
 }

@@ -37,7 +37,9 @@ export async function answerOn({ chat, kept }: Started, question: string, how: H
 }
 
 function showRest(turn: Turn, isShown: boolean, saysNoModel: boolean, terminal: Terminal): void {
-  const lines = isShown ? ["", ...sourceLines(turn.sources, terminal)] : printAsk(turn, { terminal, home: "" }).lines
+  const lines = isShown
+    ? ["", ...sourceLines(turn.sources, terminal)]
+    : printAsk(turn, { terminal, home: "", numbered: false }).lines
   if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`)
   const nothing = turn.sources.length > 0 || turn.stopped ? [] : [turn.answer]
   const notes = [...nothing, ...notesOf(saysNoModel ? turn : withoutNoModel(turn))]

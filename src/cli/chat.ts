@@ -3,7 +3,6 @@ import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
-import { terminalOf } from "../render/terminal.ts"
 import { answerOn, HOW_TO_SET_UP, note, stoppable } from "./chat-answer.ts"
 
 /** Asks one question, or goes on until the person leaves. Returns the exit code. */
@@ -27,7 +26,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     if (!started.model) note(HOW_TO_SET_UP)
     const problem = started.kept.problem()
     if (problem !== undefined) note(`This chat could not be kept: ${problem}`)
-    if (terminalOf(process.stdout, process.env).interactive && turn.sources.length > 0)
+    if (turn.sources.length > 0)
       saveListing(
         dex.home.dir,
         turn.sources.map(({ ref }) => ref),

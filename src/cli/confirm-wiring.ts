@@ -48,7 +48,7 @@ export async function withHooksChoice<
 /** Shows every change. */
 async function confirmChanges(output: WiringOutput, home: string): Promise<void> {
   const terminal = terminalOf(process.stdout, process.env)
-  process.stdout.write(`${diffLines(output, { terminal, home }).join("\n")}\n`)
+  process.stdout.write(`${diffLines(output, { terminal, home, numbered: false }).join("\n")}\n`)
   if (!isTerminal())
     throw new DexError(
       "needs_yes",

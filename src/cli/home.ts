@@ -1,13 +1,19 @@
 import type { Agent } from "../agents/agent.ts"
 import { agents } from "../agents/index.ts"
 import { createDex } from "../app/dex.ts"
+import { keepsListings, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { listed } from "../core/format.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
-import { paint, terminalOf, wrap } from "../render/terminal.ts"
+import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
+import type { Dex } from "../tools/context.ts"
+import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
-import { many, seconds, shortPath } from "./print/words.ts"
+import { printList } from "./print/list.ts"
+import { many, seconds, shortPath, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
+
+const NEWEST = 3
 
 /** `dex` alone: reads what is new, says what there is, and what to try next. */
 export async function showHome(): Promise<number> {
@@ -50,9 +56,7 @@ export async function showHome(): Promise<number> {
     say()
     if (report.busy) say("Another dex is reading right now.")
     else if (report.added_messages > 0)
-      say(
-        `${many(report.added_messages, "new message")} in ${many(report.read, "conversation")}, read in ${seconds(report.duration_ms)}.`,
-      )
+      say(`${many(report.added_messages, "new message")}, read in ${seconds(report.duration_ms)}.`)
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
     if (!report.busy && !report.complete) say("Not everything is read yet: `dex sync` goes on where this stopped.")
     if (report.unreadable.length > 0) say(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
@@ -65,17 +69,44 @@ export async function showHome(): Promise<number> {
       now: dex.now(),
       say,
     })
-    say()
-    say(paint(terminal, "bold", "Try"))
-    say('  dex search "what you remember of it"')
-    say("  dex list --from 7d")
-    if (terminal.interactive) say("  dex show 1")
+    await showNewest(dex, terminal, say)
     return 0
   } finally {
     view.stop()
     process.off("SIGINT", interrupt)
     dex.close()
   }
+}
+
+/** The newest conversations as rows, and what to type next: each works as it stands there. */
+async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => void): Promise<void> {
+  const numbered = keepsListings()
+  const newest = await list.run(dex, { in: "history", limit: NEWEST, offset: 0 })
+  if (newest.conversations.length === 0) return
+  const { lines, listing = [] } = printList(newest, { terminal, home: dex.machine.home, numbered })
+  saveListing(dex.home.dir, listing)
+  say()
+  say(paint(terminal, "bold", "Newest"))
+  for (const line of lines) say(line)
+  say()
+  say(paint(terminal, "bold", "Try"))
+  say(`  ${showFirst(listing, { numbered })}`)
+  const word = await tellingWord(
+    dex,
+    newest.conversations.map(({ title }) => title),
+  )
+  if (word !== undefined) say(`  dex search ${word}`)
+  say("  dex list")
+}
+
+/** The word of these titles that the fewest messages contain, so that it finds what it came from. */
+async function tellingWord(dex: Dex, titles: string[]): Promise<string | undefined> {
+  const words = [...new Set(titles.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]
+  const index = await dex.index()
+  if (!index || words.length === 0) return undefined
+  const { shares } = await index.sizes(words.map((word) => ({ words: word.toLowerCase() })))
+  const [rarest] = words.map((word, i) => ({ word, share: shares[i]! })).sort((a, b) => a.share - b.share)
+  return rarest?.word.toLowerCase()
 }
 
 /** Other than dex itself. */

@@ -1,5 +1,5 @@
 import { createDex } from "../app/dex.ts"
-import { saveListing } from "../app/listing.ts"
+import { keepsListings, saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
 import { VERSION } from "../app/version.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
@@ -35,7 +35,7 @@ export async function runCommand({ tool, face }: Command, given: unknown, json: 
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
       const print = await face.view()
-      show(await print(output, { terminal: stdout(), home: dex.machine.home }, input), dex)
+      show(await print(output, { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }, input), dex)
     }
     for (const note of answer.notes) process.stderr.write(errorText(note, terminalOf(process.stderr, process.env)))
     await answer.record()
@@ -50,13 +50,14 @@ export async function runCommand({ tool, face }: Command, given: unknown, json: 
 const stdout = () => terminalOf(process.stdout, process.env)
 
 function show({ lines, notes, listing }: Printed, dex: Dex): void {
+  // Before the rows are out: `| head` may end us in the middle of them.
+  if (listing) saveListing(dex.home.dir, listing)
   if (lines.length > 0) process.stdout.write(`${lines.join("\n").trimEnd()}\n`)
   if (notes?.length) {
     const width = terminalOf(process.stderr, process.env).columns
     const wrapped = notes.flatMap((note) => wrap(safe(note), width))
     process.stderr.write(`${lines.length > 0 ? "\n" : ""}${wrapped.join("\n")}\n`)
   }
-  if (listing && stdout().interactive) saveListing(dex.home.dir, listing)
 }
 
 type ProgressView = { show(progress: SyncProgress): void; stop(): void }

@@ -14,7 +14,8 @@ import type { Dex } from "./context.ts"
 /** The conversation that a person or an agent named: by ref, by a unique prefix, or by its row in the last listing. */
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
-  const listed = /^\d{1,3}$/.test(typed) ? dex.lastListing()[Number(typed) - 1] : undefined
+  const listed = /^\d{1,4}$/.test(typed) ? dex.lastListing()[Number(typed) - 1] : undefined
+  if (listed === undefined && /^\d{1,3}$/.test(typed)) throw noRow(dex, typed)
   const [, commit] = /^git:([0-9a-f]{4,64})$/.exec(listed ?? typed) ?? []
   if (commit !== undefined)
     throw new DexError("commit", `That is a commit, not a conversation. To see it: git show ${commit}`)
@@ -63,12 +64,18 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
   )
 }
 
+/** A number is a row and never the beginning of an id: who read it on a screen would get another conversation. */
+function noRow(dex: Dex, typed: string): DexError {
+  const rows = dex.lastListing().length
+  if (rows > 0)
+    return new DexError("not_found", `There is no row ${typed}: the last listing in this terminal had ${rows} rows.`)
+  return new DexError(
+    "not_found",
+    `There is no row ${typed}: nothing was listed in this terminal yet. Run \`dex list\` or \`dex search\` first, or give a ref (claude_code:1f3c2a).`,
+  )
+}
+
 function notFound(typed: string): DexError {
-  if (/^\d{1,3}$/.test(typed))
-    return new DexError(
-      "not_found",
-      `There is no row ${typed}: nothing was listed in this terminal yet, or the list was shorter. Run \`dex list\` or \`dex search\` first.`,
-    )
   return new DexError(
     "not_found",
     `No conversation "${typed}" is known. \`dex list\` shows what there is; \`dex sync\` reads what is new.`,

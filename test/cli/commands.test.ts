@@ -328,7 +328,7 @@ describe("dex forget and private", () => {
   test("asks for --yes, then takes the conversation out of every file and never reads it again", async () => {
     const home = await synced()
     const asked = await dex(home, ["forget", "11111111"])
-    expect(asked.stderr).toMatch(/1 conversation would be forgotten.*add --yes/s)
+    expect(asked.stderr).toMatch(/would permanently delete 1 conversation.*add --yes/s)
     expect((await json(home, ["search", "mutex"])).total).toBe(1)
     expect((await dex(home, ["forget", "11111111", "--yes"])).code).toBe(0)
     // What a person types from now on is theirs, and would stand in a trace.
@@ -443,7 +443,7 @@ describe("the command line", () => {
     const run = await dex(home, [])
     expect(run.code).toBe(0)
     expect(run.stdout).toMatch(/claude_code +3 conversations, 14 messages/)
-    expect(run.stdout).toMatch(/dex search "/)
+    expect(run.stdout).toMatch(/Newest\n {2}1 .*The sidebar[^]*Try\n {2}dex show \S+\n {2}dex search sidebar\n/)
     const empty = await dex(tempDir(), [])
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringMatching(/No conversations were found yet/) })
   })

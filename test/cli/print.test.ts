@@ -8,7 +8,7 @@ import { errorText } from "../../src/cli/print/words.ts"
 import type { OutputOf } from "../../src/core/tool.ts"
 import type { suggestions } from "../../src/tools/suggestions/suggestions.ts"
 
-const context = { terminal: { columns: 80, color: false, interactive: true }, home: "/home/someone" }
+const context = { terminal: { columns: 80, color: false, interactive: true }, home: "/home/someone", numbered: true }
 const REF = "claude_code:11111111-2222-4333-8444-555555555555#1234"
 const LONG = "a/quite/long/path/that/takes/most/of/the/line/by/itself/service.ts"
 const notes = (printed: { notes?: string[] }) => printed.notes!.join("\n")

@@ -1,13 +1,13 @@
 import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { expect, test } from "vitest"
-import { readListing, saveListing } from "../../src/app/listing.ts"
-import { dex } from "../support/dex.ts"
+import { describe, expect, test } from "vitest"
+import { shellOnTerminal } from "../integrations/terminal.ts"
+import { DEX, dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 
-// Numbers stand for rows of the last listing in a terminal. A pipe is none.
+// Numbers stand for rows of the last listing in a terminal. An agent's shell and a script have none.
 
 test("without a terminal a listing says how to read one by its ref, and that works", async () => {
   const home = await synced((at) => {
@@ -50,12 +50,107 @@ test("without a terminal a listing says how to read one by its ref, and that wor
   }
 })
 
-test("what the rows of a terminal stand for is for its owner only", () => {
-  const folder = tempDir()
-  saveListing(folder, ["claude_code:1f3c"])
-  expect(readListing(folder)).toEqual(["claude_code:1f3c"])
-  const modes = readdirSync(folder, { recursive: true }).map(
-    (name) => statSync(join(folder, String(name))).mode & 0o077,
+const IDS = ["1aaaaaaa", "2bbbbbbb", "13cccccc"].map((begin) => begin.padEnd(8, "0") + "-1111-4111-8111-111111111111")
+
+/** Three conversations whose ids begin as row numbers look; the last one is the newest. */
+function threeRows(at: string): void {
+  for (const [n, id] of IDS.entries())
+    claudeSession(at, {
+      id,
+      start: `2026-11-0${n + 1}T10:00:00Z`,
+      turns: [{ user: `Why is the quagga of number ${n} striped?` }, { assistant: "Nobody knows." }],
+    })
+}
+
+async function threeSynced(): Promise<string> {
+  const home = tempDir()
+  threeRows(home)
+  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  return home
+}
+
+describe("a number", () => {
+  test("is never the beginning of an id where nothing was listed", async () => {
+    const home = await threeSynced()
+    expect((await dex(home, ["list"])).stdout).toContain("quagga")
+    for (const command of ["show", "read", "resume", "forget", "handover"])
+      for (const number of ["1", "2", "13", "999"]) {
+        const args = command === "read" ? [command, number, "1"] : [command, number]
+        expect([args, await dex(home, args)]).toEqual([
+          args,
+          {
+            code: 2,
+            stdout: "",
+            stderr: expect.stringMatching(new RegExp(`^dex: There is no row ${number}: nothing was listed`)),
+          },
+        ])
+      }
+    expect((await dex(home, ["show", IDS[1]!.slice(0, 4)])).stdout).toContain("number 1")
+  })
+
+  test("opens what the screen showed, through a pipe too, and whatever program starts dex", async () => {
+    const home = await threeSynced()
+    const run = await shellOnTerminal(home, [
+      "dex search number 0 --limit 1 >/dev/null",
+      "dex list | head -1",
+      "dex show 1 | cat",
+      "dex list > rows.txt",
+      `sh -c '"$0" "$@" show 2' '${process.execPath}' '${DEX}' | cat`,
+      "dex show 9",
+    ])
+    if (!run) return console.log("NOT RUN: rows on a terminal, which cannot be made here")
+    expect(run.screen).toMatch(/Read one: dex show 1/)
+    const opened = [...run.screen.matchAll(/quagga of number (\d) striped/g)].map(([, number]) => number)
+    // The row, then title and message of each that was opened.
+    expect(opened).toEqual(["2", "2", "2", "1", "1"])
+    expect(run.screen).toContain(`claude_code:${IDS[2]}`)
+    expect(run.screen).toContain(`claude_code:${IDS[1]}`)
+    expect(run.screen).not.toContain(`claude_code:${IDS[0]}`)
+    expect(run.screen).toMatch(/There is no row 9: the last listing in this terminal had 3 rows/)
+  })
+
+  test("is kept for its owner only", async () => {
+    const home = await threeSynced()
+    if (!(await shellOnTerminal(home, ["dex list"]))) return
+    const folder = join(home, ".dex", "listings")
+    const paths = [folder, ...readdirSync(folder).map((name) => join(folder, name))]
+    expect(paths.map((path) => statSync(path).mode & 0o077)).toEqual([0, 0])
+  })
+
+  test("of one terminal says nothing in another", async () => {
+    const home = await threeSynced()
+    if (!(await shellOnTerminal(home, ["dex list"]))) return
+    const other = await shellOnTerminal(home, ["dex show 1"])
+    expect(other!.screen).toMatch(/There is no row 1: nothing was listed in this terminal yet/)
+  })
+
+  test("of the first screen works at once", async () => {
+    const home = tempDir()
+    threeRows(home)
+    const run = await shellOnTerminal(home, [
+      "dex",
+      "dex show 1 | cat",
+      "dex search striped >/dev/null; dex show 3 | cat",
+    ])
+    if (!run) return
+    const { screen } = run
+    expect(screen).toMatch(/Newest\s+1 .*number 2[^]*2 .*number 1[^]*3 .*number 0[^]*Try\s+dex show 1/)
+    const tried = /dex search (\w+)/.exec(screen)![1]!
+    expect((await dex(home, ["search", tried])).stdout).toContain("quagga")
+    expect(screen.slice(screen.indexOf("Try"))).toContain(`claude_code:${IDS[2]}`)
+  })
+})
+
+test("what would be deleted is shown by title, agent, project, date and size", async () => {
+  const home = await threeSynced()
+  const asked = await dex(home, ["forget", IDS[0]!])
+  expect(asked.stdout).toBe(
+    `  Why is the quagga of number 0 striped?\n    claude_code · api · 2026-11-01 10:01 · 2 messages · claude_code:${IDS[0]}\n`,
   )
-  expect(modes).toEqual([0, 0])
+  expect(asked.stderr).toMatch(/This would permanently delete 1 conversation.*Nothing was\s+deleted yet: add --yes/s)
+  const run = await shellOnTerminal(home, ["dex list >/dev/null", "dex forget 2"], [[/Permanently delete/, "n"]])
+  if (!run) return
+  expect(run.screen).toMatch(/quagga of number 1 striped\?\s+claude_code · api · 2026-11-02 10:01 · 2 messages/)
+  expect(run.screen).toContain("Nothing was deleted.")
+  expect((await dex(home, ["list"])).stdout).toContain("number 1")
 })

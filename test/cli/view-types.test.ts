@@ -26,5 +26,5 @@ test("a view whose tool answers something else does not compile", async () => {
   command(counting, { view: async () => (_, _context, input: { words: string[] }) => ({ lines: input.words }) })
   const terminal = { columns: 80, color: false, interactive: false }
   const print = await fits.face.view()
-  expect(await print({ total: 3 }, { terminal, home: "/" }, {})).toEqual({ lines: ["3"] })
+  expect(await print({ total: 3 }, { terminal, home: "/", numbered: false }, {})).toEqual({ lines: ["3"] })
 })

@@ -12,10 +12,26 @@ export function onTerminal(
   columns = 160,
   path = "/usr/bin:/bin",
 ): Promise<{ code: number | null; screen: string } | undefined> {
+  return script(home, `exec ${DEX_COMMAND} ${args.map((word) => `'${word}'`).join(" ")}`, answers, columns, path)
+}
+
+/** The same for lines of a shell, in which `dex` is dex. */
+export function shellOnTerminal(home: string, lines: string[], answers: [question: RegExp, keys: string][] = []) {
+  return script(home, [`dex() { ${DEX_COMMAND} "$@"; }`, ...lines].join("\n"), answers)
+}
+
+const DEX_COMMAND = [process.execPath, DEX].map((word) => `'${word}'`).join(" ")
+
+function script(
+  home: string,
+  lines: string,
+  answers: [question: RegExp, keys: string][],
+  columns = 160,
+  path = "/usr/bin:/bin",
+): Promise<{ code: number | null; screen: string } | undefined> {
   if (process.platform !== "linux") return Promise.resolve(undefined)
   return new Promise((resolve) => {
-    const command = [process.execPath, DEX, ...args].map((word) => `'${word}'`).join(" ")
-    const child = spawn("script", ["-qfec", `stty cols ${columns} rows 50; exec ${command}`, "/dev/null"], {
+    const child = spawn("script", ["-qfec", `stty cols ${columns} rows 50; ${lines}`, "/dev/null"], {
       env: { HOME: home, PATH: path, SHELL: "/bin/sh", TERM: "xterm", TZ: "UTC", NO_COLOR: "1" },
       cwd: home,
       stdio: ["pipe", "pipe", "ignore"],

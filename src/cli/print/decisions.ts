@@ -9,7 +9,11 @@ type Shown = Output["decisions"][number]
 
 const MOST_LINES = 4
 
-export function printDecisions(output: Output, { terminal }: PrintContext, asked: { all?: boolean }): Printed {
+export function printDecisions(
+  output: Output,
+  { terminal, numbered }: PrintContext,
+  asked: { all?: boolean },
+): Printed {
   if (output.decisions.length === 0) {
     const nothing = asked.all
       ? "No such decision is known in any project. `dex search` finds what was said."
@@ -20,7 +24,7 @@ export function printDecisions(output: Output, { terminal }: PrintContext, asked
   return {
     lines: output.decisions.flatMap((decision, i) => [...linesOf(decision, i + 1, terminal), ""]),
     notes: [
-      `${many(output.total, "decision")}. Read where it was made: ${showFirst(listing, terminal)}`,
+      `${many(output.total, "decision")}. Read where it was made: ${showFirst(listing, { numbered })}`,
       ...output.notes,
     ],
     listing,

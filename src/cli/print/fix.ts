@@ -7,7 +7,7 @@ import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 type Output = OutputOf<typeof fix>
 type Found = Output["fixes"][number]
 
-export function printFix(output: Output, { terminal }: PrintContext): Printed {
+export function printFix(output: Output, { terminal, numbered }: PrintContext): Printed {
   if (output.fixes.length === 0)
     return {
       lines: [],
@@ -21,7 +21,7 @@ export function printFix(output: Output, { terminal }: PrintContext): Printed {
     : "It was met before and not seen solved there."
   return {
     lines,
-    notes: [`${head} Read one: ${showFirst(listing, terminal)}`, ...output.notes],
+    notes: [`${head} Read one: ${showFirst(listing, { numbered })}`, ...output.notes],
     listing,
   }
 }

@@ -9,7 +9,7 @@ import type { sources } from "../../tools/sources/sources.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { reindex, sync } from "../../tools/sync/sync.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, megabytes, seconds, shellQuote, shortPath, when } from "./words.ts"
+import { many, megabytes, projectName, seconds, shellQuote, shortPath, when, whereTo } from "./words.ts"
 
 // The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc.
 
@@ -170,12 +170,27 @@ function pinnedNote(pinned: string[]): string {
   return `Another program still reads the old pages of ${listed(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex gc\` after that clears them.`
 }
 
-export function printForget(output: ForgetOutput): Printed {
+/** What would be deleted, by what a person knows it: nobody knows a ref by heart. */
+export function toBeForgotten({ forgotten, conversations = [] }: ForgetOutput, columns: number): string[] {
+  const known = new Map(conversations.map((row) => [row.id, row]))
+  return forgotten.flatMap((ref) => {
+    const row = known.get(ref)
+    if (!row) return [`  ${ref}`]
+    const kind = row.kind === "person" ? "" : ` (${row.kind})`
+    const facts = [row.source, projectName(safeLine(row.project)), when(row.date), many(row.message_count, "message")]
+    return [
+      `  ${clip(safeLine(row.title), columns - 2 - kind.length)}${kind}`,
+      ...whereTo(facts, ref, columns - 4).map((line) => `    ${line}`),
+    ]
+  })
+}
+
+export function printForget(output: ForgetOutput, { terminal }: PrintContext): Printed {
   if (output.asked) {
     return {
-      lines: output.forgotten,
+      lines: toBeForgotten(output, terminal.columns),
       notes: [
-        `${many(output.count, "conversation")} would be forgotten, with subagents and forks that hold the same words. Nothing was done yet: add --yes.`,
+        `This would permanently delete ${many(output.count, "conversation")}, with subagents and forks that contain the same messages. Nothing was deleted yet: add --yes.`,
       ],
     }
   }

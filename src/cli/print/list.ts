@@ -10,7 +10,7 @@ type Row = Output["conversations"][number]
 
 const LEFT_OUT_WORDS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 
-export function printList(output: Output, { terminal }: PrintContext): Printed {
+export function printList(output: Output, { terminal, numbered }: PrintContext): Printed {
   const notes: string[] = []
   const listing = output.conversations.map((row) => row.id)
   const leftOut = Object.entries(output.left_out).map(
@@ -22,7 +22,7 @@ export function printList(output: Output, { terminal }: PrintContext): Printed {
     )
   else
     notes.push(
-      `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: ${showFirst(listing, terminal)}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
+      `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
     )
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")

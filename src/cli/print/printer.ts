@@ -1,6 +1,7 @@
 import type { Terminal } from "../../render/terminal.ts"
 
-export type PrintContext = { terminal: Terminal; home: string }
+/** `numbered`: rows are kept, so that their numbers can be typed here. */
+export type PrintContext = { terminal: Terminal; home: string; numbered: boolean }
 export type Printed = {
   lines: string[]
   /** For stderr: they are not results. */

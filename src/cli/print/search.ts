@@ -10,7 +10,7 @@ import { many, projectName, showFirst, when } from "./words.ts"
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]
 
-export function printSearch(output: Output, { terminal }: PrintContext): Printed {
+export function printSearch(output: Output, { terminal, numbered }: PrintContext): Printed {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
     return { lines: [], notes: ["Nothing found. Try fewer or other words, or `dex list` to browse.", ...notes] }
@@ -22,7 +22,7 @@ export function printSearch(output: Output, { terminal }: PrintContext): Printed
   const near = output.results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
   const listing = output.results.map(hitRef)
-  const read = `Read one: ${showFirst(listing, terminal)}`
+  const read = `Read one: ${showFirst(listing, { numbered })}`
   notes.unshift(`${many(output.results.length, row)} shown${byMeaning}; ${total} ${match}. ${read}`)
   return { lines, notes, listing }
 }

@@ -42,9 +42,9 @@ export function whereTo(said: readonly string[], ref: string | undefined, room: 
   return widthOf(line) <= room ? [line] : [clip(what, room), ref]
 }
 
-/** How the first of these is read: by its row, where rows are kept, and by its ref in a pipe. */
-export function showFirst(refs: readonly string[], { interactive }: Pick<Terminal, "interactive">): string {
-  return interactive ? "dex show 1" : commandLine("show", [refs[0] ?? ""])
+/** How the first of these is read: by its row, where rows are kept, and by its ref elsewhere. */
+export function showFirst(refs: readonly string[], { numbered }: { numbered: boolean }): string {
+  return numbered ? "dex show 1" : commandLine("show", [refs[0] ?? ""])
 }
 
 /** What went wrong, as it is told: on a terminal no word is torn, and whoever reads a pipe gets each line whole. */

@@ -1,6 +1,7 @@
 import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+import { conversationFields } from "../fields.ts"
 
 export const forget = defineTool({
   name: "forget",
@@ -18,6 +19,7 @@ export const forget = defineTool({
         "Databases whose old pages another program still reads: the words are in their bytes until it ends.",
       ),
     ),
+    conversations: optional(list(object(conversationFields), "What would be forgotten, as it is listed.")),
     asked: optional(flag("Nothing was forgotten yet: confirm with yes.")),
   }),
   cli: { positional: "ids", short: { y: "yes" }, example: "dex forget 3" },

@@ -11,6 +11,7 @@ import type { HistoryReader } from "../../store/history/store.ts"
 import { removeOtherFormats } from "../../store/sqlite/other-formats.ts"
 import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
+import { conversationOf } from "../fields.ts"
 import { learnInAnyCase } from "../learned.ts"
 import { resolveRef } from "../resolve.ts"
 import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
@@ -29,7 +30,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   for (const id of input.ids) named.push(...(await refsOf(dex, id)))
   const refs = await store.family(named)
   const forgotten = refs.map(formatRef)
-  if (!input.yes) return { forgotten, count: refs.length, asked: true }
+  if (!input.yes) return { forgotten, count: refs.length, conversations: await listedAs(store, refs), asked: true }
   const projects = await projectsOf(store, refs)
   noteForgetting(dex.home)
   // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
@@ -65,6 +66,12 @@ async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> 
     if (project !== undefined) projects.add(project)
   }
   return [...projects]
+}
+
+/** What a person knows them by. Of one whose row is damaged there is only its ref. */
+async function listedAs(store: HistoryReader, refs: Ref[]) {
+  const rows = await Promise.all(refs.map((ref) => store.conversation(ref)))
+  return rows.flatMap((row) => (row ? [conversationOf(row)] : []))
 }
 
 /** Other programs' files are theirs; dex's own chats are its to remove. */
