@@ -85,7 +85,7 @@ export type Message = {
 }
 
 /** Where a title came from, best first. */
-const TITLE_SOURCES = ["person", "agent", "summary", "first_prompt"] as const
+const TITLE_SOURCES = ["person", "agent", "summary", "plan", "commit", "first_prompt"] as const
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
 /** Who ran it: a person, another conversation, a script, or dex itself. A document was run by nobody. */

@@ -1,4 +1,5 @@
 import type { Part } from "./conversation.ts"
+import { planIn } from "./plan.ts"
 import { estimateTokens } from "./tokens.ts"
 
 export const FORMATS = ["full", "stripped", "user_only", "outline"] as const
@@ -19,8 +20,8 @@ type ShownPart = Pick<Part, "type" | "text"> & {
 
 /**
  * A message as a reader gets it in a format. `full` is everything; `stripped` replaces tool outputs and injected text by
- * their size; `user_only` is a person's words, empty where there are none; `outline` is the first line. Parts that
- * `whole` chooses are given in full whatever the format.
+ * their size; `user_only` is a person's words and the plans that they approved, empty where there are none; `outline` is
+ * the first line. Parts that `whole` chooses are given in full whatever the format.
  */
 export function messageText<P extends ShownPart>(
   message: { parts: readonly P[] },
@@ -37,7 +38,7 @@ export function messageTokens(message: { parts: readonly ShownPart[] }, format: 
 }
 
 function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
-  if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : ""
+  if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : (planIn(part) ?? "")
   const whole = format === "full"
   switch (part.type) {
     case "text":
@@ -63,7 +64,8 @@ function outlineOf(message: { parts: readonly ShownPart[] }): string {
   const spoken = parts.find((part) => part.type === "text" && part.origin !== "injected")
   const first = spoken ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
   if (!first) return ""
-  return clip(partText(first, "stripped").trim().split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
+  const text = planIn(first) ?? partText(first, "stripped").trim()
+  return clip(text.split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
 }
 
 function clip(text: string, most: number, mark = ` … (+${text.length - most} characters)`): string {

@@ -9,6 +9,7 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import { type Block, packLines } from "../store/history/codec.ts"
 import type { ConversationWrite, HistoryWriter, KnownUnit, MessageWrite, UnitWrite } from "../store/history/store.ts"
 import { syncScratch } from "../store/sqlite/scratch.ts"
+import { titleOf } from "./title.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
 /** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */
@@ -231,7 +232,7 @@ function tell(connector: Connector, live: RawRecord[], left: RawRecord[], unit: 
     (conversation) => conversation.messages.length > 0 && !isOwnRun(conversation, context.dexDir),
   )
   return {
-    conversations: told.map((conversation) => withProject(withTimes(conversation, unit), context)),
+    conversations: told.map((conversation) => withTitle(withProject(withTimes(conversation, unit), context))),
     unknown: now.unknown,
   }
 }
@@ -254,6 +255,11 @@ function withoutRepeats(conversation: Conversation): Conversation & { messages: 
     ...conversation,
     messages: conversation.messages.filter((message) => !seen.has(message.key) && seen.add(message.key)),
   }
+}
+
+function withTitle<C extends Conversation>(conversation: C): C {
+  const title = conversation.title ?? titleOf(conversation)
+  return title ? { ...conversation, title } : conversation
 }
 
 /** An agent that dex itself started, in a folder made for it. A person who works in dex's folder is somebody else. */

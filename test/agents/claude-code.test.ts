@@ -723,8 +723,8 @@ describe("subagents", () => {
     putSession(home, main.records)
     const parents = conversations(home).map(({ id, parent, title }) => [id, parent?.id, parent?.call_id, title?.text])
     expect(parents).toContainEqual(["a1", SESSION, "task1", "Find"])
-    expect(parents).toContainEqual(["a2", SESSION, "task2", "Look"])
-    expect(parents).toContainEqual(["a3", SESSION, "task", "Look"])
+    expect(parents).toContainEqual(["a2", SESSION, "task2", undefined])
+    expect(parents).toContainEqual(["a3", SESSION, "task", undefined])
   })
 
   test("whose call is not known yet are linked at a later reading, once", () => {
@@ -947,7 +947,7 @@ describe("what is known of a conversation", () => {
       for (const record of records) main.plain(record)
     }).title
 
-  test("titles: the person's, then the agent's, then a summary of this file, then the first prompt", () => {
+  test("titles: the person's, then the agent's, then a summary of this file", () => {
     const custom = { type: "custom-title", customTitle: "Custom" }
     const name = { type: "agent-name", agentName: "Name" }
     const ai = { type: "ai-title", aiTitle: "Made" }
@@ -957,22 +957,11 @@ describe("what is known of a conversation", () => {
     expect(titled(summary, ai, name)).toEqual({ text: "Name", from: "person" })
     expect(titled(summary, ai)).toEqual({ text: "Made", from: "agent" })
     expect(titled(summary)).toEqual({ text: "Summed up", from: "summary" })
-    expect(titled()).toEqual({ text: "first prompt with a second line", from: "first_prompt" })
+    expect(titled()).toBeUndefined()
   })
 
   test("a summary whose leaf is not in this file is another conversation's title", () => {
-    expect(titled({ type: "summary", summary: "Another", leafUuid: "elsewhere" })).toMatchObject({
-      from: "first_prompt",
-    })
-  })
-
-  test("a bare command is a title only where there is nothing better, and a long prompt is cut", () => {
-    const told = session((main) => {
-      main.prompt("<command-name>/clear</command-name>")
-      main.prompt("x".repeat(500))
-    })
-    expect(told.title!.text.length).toBe(120)
-    expect(session((main) => main.prompt("<command-name>/clear</command-name>")).title!.text).toBe("/clear")
+    expect(titled({ type: "summary", summary: "Another", leafUuid: "elsewhere" })).toBeUndefined()
   })
 
   test("every working directory, the last branch that has a name, and the version", () => {

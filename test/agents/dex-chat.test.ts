@@ -30,7 +30,7 @@ test("a question is the person's, an answer is dex's own, with what its numbers 
   const [conversation] = (await conversationsOf(dexChat, home)).values()
   expect(conversation!.id).toMatch(/^[0-9a-f]{8}-2026-11-15T08-00-00-000Z$/)
   expect(chatFolderOf(conversation!.id)).toBe("2026-11-15T08-00-00-000Z")
-  expect(conversation).toMatchObject({ kind: "dex", cwds: ["/code/api"], title: { text: "which port?" } })
+  expect(conversation).toMatchObject({ kind: "dex", cwds: ["/code/api"] })
   expect(conversation!.messages).toMatchObject([
     { role: "user", parts: [{ text: "which port?", origin: "person" }] },
     { role: "assistant", model: "h/m", parts: [{ text: "Port 0 [2].\n\n[2] claude_code:a#7", origin: "agent" }] },

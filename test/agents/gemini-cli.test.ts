@@ -16,6 +16,7 @@ import { geminiCli } from "../../src/agents/gemini-cli/connector.ts"
 import { type Cursor, isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
 import type { Conversation } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
+import { titleOf } from "../../src/ingest/title.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -158,7 +159,7 @@ describe("the log of patches", () => {
   test("a rewind to a message that is not there abandons everything before it", async () => {
     const conversation = await told([header(), user(1, "a"), user(2, "b"), { $rewindTo: "gone" }, user(3, "c")])
     expect(abandoned(conversation)).toEqual(["a", "b"])
-    expect(conversation.title).toEqual({ text: "c", from: "first_prompt" })
+    expect(titleOf(conversation)).toEqual({ text: "c", from: "first_prompt" })
   })
 
   test("a message that is said again after a rewind stands at the end", async () => {

@@ -297,9 +297,9 @@ describe("what a session says", () => {
     expect((await trap("ses_tools")).messages[2]!.usage).toBeUndefined()
   })
 
-  test("compaction is a summary; a default title gives way to the first prompt, on one line", async () => {
+  test("compaction is a summary; a default title is none", async () => {
     const conversation = await trap("ses_compacted")
-    expect(conversation.title).toEqual({ text: "Explain the build", from: "first_prompt" })
+    expect(conversation.title).toBeUndefined()
     expect(partsOf(conversation).map((part) => [part.type, part.origin])).toEqual([
       ["text", "person"],
       ["summary", "agent"],

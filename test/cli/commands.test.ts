@@ -443,7 +443,7 @@ describe("the command line", () => {
     const run = await dex(home, [])
     expect(run.code).toBe(0)
     expect(run.stdout).toMatch(/claude_code +3 conversations, 14 messages/)
-    expect(run.stdout).toMatch(/Newest\n {2}1 .*The sidebar[^]*Try\n {2}dex show \S+\n {2}dex search sidebar\n/)
+    expect(run.stdout).toMatch(/Newest\n {2}1 .*The sidebar[\s\S]*Try\n {2}dex show \S+\n {2}dex search sidebar\n/)
     const empty = await dex(tempDir(), [])
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringMatching(/No conversations were found yet/) })
   })

@@ -50,7 +50,7 @@ test("without a terminal a listing says how to read one by its ref, and that wor
   }
 })
 
-const IDS = ["1aaaaaaa", "2bbbbbbb", "13cccccc"].map((begin) => begin.padEnd(8, "0") + "-1111-4111-8111-111111111111")
+const IDS = ["1aaaaaaa", "2bbbbbbb", "13cccccc"].map((begin) => `${begin}-1111-4111-8111-111111111111`)
 
 /** Three conversations whose ids begin as row numbers look; the last one is the newest. */
 function threeRows(at: string): void {
@@ -134,7 +134,7 @@ describe("a number", () => {
     ])
     if (!run) return
     const { screen } = run
-    expect(screen).toMatch(/Newest\s+1 .*number 2[^]*2 .*number 1[^]*3 .*number 0[^]*Try\s+dex show 1/)
+    expect(screen).toMatch(/Newest\s+1 .*number 2[\s\S]*2 .*number 1[\s\S]*3 .*number 0[\s\S]*Try\s+dex show 1/)
     const tried = /dex search (\w+)/.exec(screen)![1]!
     expect((await dex(home, ["search", tried])).stdout).toContain("quagga")
     expect(screen.slice(screen.indexOf("Try"))).toContain(`claude_code:${IDS[2]}`)

@@ -12,7 +12,7 @@ import { isSubagent, subagentRecord } from "./subagents.ts"
 
 export const claudeCode: Connector = {
   source: "claude_code",
-  version: 3,
+  version: 4,
   roots,
   discover,
   watched,

@@ -122,7 +122,7 @@ function agentRecords(raw: RawRecord, data: RawRecord, seen: Set<string>): RawRe
 
 function mainOf(name: Name, own: RawRecord[], told: Told): Conversation {
   const facts = factsOf(own)
-  const title = titleOf(own, told)
+  const title = titleOf(own)
   const fork_of = string(own.map((raw) => record(raw.forkedFrom)?.sessionId ?? raw.forkedFrom).find(string))
   const resume_of = fork_of === undefined ? resumedFrom(own, name.id) : undefined
   return {
@@ -150,7 +150,7 @@ function subagentOf(name: Name, own: RawRecord[], told: Told): Conversation {
   const parent = name.session ?? own.map((raw) => string(raw.sessionId)).find((id) => id && !id.startsWith("agent-"))
   const call_id = string(meta?.toolUseId)
   const description = string(meta?.description)
-  const title: Title | undefined = description ? { text: short(description), from: "agent" } : titleOf(own, told)
+  const title: Title | undefined = description ? { text: short(description), from: "agent" } : titleOf(own)
   return {
     id: name.id,
     kind: "subagent",
@@ -165,7 +165,7 @@ function subagentOf(name: Name, own: RawRecord[], told: Told): Conversation {
 function insideOf(id: string, thread: Inside, parent: Name, calls: Map<string, Call>, told: Told): Conversation {
   const call_id = thread.call_id ?? callByPrompt(thread.records, calls)
   const description = call_id === undefined ? undefined : string(calls.get(call_id)?.input.description)
-  const title: Title | undefined = description ? { text: short(description), from: "agent" } : titleOf([], told)
+  const title: Title | undefined = description ? { text: short(description), from: "agent" } : undefined
   return {
     id,
     kind: "subagent",
@@ -229,16 +229,14 @@ function factsOf(own: RawRecord[]): { said: Said; isAutomatic: boolean } {
 }
 
 /** A title that was given last wins over earlier ones of its kind; kinds are ranked. */
-function titleOf(own: RawRecord[], told: Told): Title | undefined {
+function titleOf(own: RawRecord[]): Title | undefined {
   const last = (type: string, field: string) => string(own.findLast((raw) => raw.type === type && raw[field])?.[field])
   const given = last("custom-title", "customTitle") ?? last("agent-name", "agentName")
   if (given !== undefined) return { text: short(given), from: "person" }
   const made = last("ai-title", "aiTitle")
   if (made !== undefined) return { text: short(made), from: "agent" }
   const summary = summaryOf(own)
-  if (summary !== undefined) return { text: short(summary), from: "summary" }
-  const prompt = firstPrompt(told)
-  return prompt === undefined ? undefined : { text: prompt, from: "first_prompt" }
+  return summary === undefined ? undefined : { text: short(summary), from: "summary" }
 }
 
 /** 2.0.x put summaries of other conversations of the project into a file; only one whose leaf is here is its own. */
@@ -246,17 +244,6 @@ function summaryOf(own: RawRecord[]): string | undefined {
   const uuids = new Set(own.map((raw) => raw.uuid))
   const summary = own.findLast((raw) => raw.type === "summary" && raw.leafUuid !== undefined && uuids.has(raw.leafUuid))
   return string(summary?.summary)
-}
-
-/** The first words of the person; where there are none, of the agent that wrote the prompt; a bare command comes last. */
-function firstPrompt({ messages }: Told): string | undefined {
-  const texts = messages
-    .filter((message) => message.role === "user")
-    .flatMap((message) => message.parts)
-    .flatMap((part) => (part.type === "text" && part.origin !== "injected" ? [part] : []))
-  const words = texts.filter((part) => !/^\/\S+$/.test(part.text))
-  const first = words.find((part) => part.origin === "person") ?? words[0] ?? texts[0]
-  return first && short(first.text)
 }
 
 function short(text: string): string {

@@ -11,7 +11,6 @@ import { digestOf, withoutBulk } from "../kit/kept-text.ts"
 
 /** Any transcript of the same conversation says more. */
 const PROMPTS_ONLY = 1
-const MAX_TITLE = 120
 
 export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
   for (const pasted of Object.values(record(raw.pastedContents) ?? {})) {
@@ -36,7 +35,7 @@ export function parseHistory(all: Iterable<RawRecord>): Parsed {
     const once = `${conversation.id} ${message.key}`
     if (message.parts.length === 0 || seen.has(once)) continue
     seen.add(once)
-    add(message, raw.display, conversation)
+    add(message, conversation)
   }
   return {
     conversations: [...conversations.values()].filter(({ messages }) => messages.length > 0),
@@ -81,18 +80,12 @@ function conversationOf(raw: RawRecord, conversations: Map<string, Conversation>
   return made
 }
 
-function add(message: Message, display: string, conversation: Conversation): void {
+function add(message: Message, conversation: Conversation): void {
   conversation.messages.push(message)
   const { at } = message
   if (at !== undefined) {
     conversation.started_at = Math.min(at, conversation.started_at ?? at)
     conversation.ended_at = Math.max(at, conversation.ended_at ?? at)
-  }
-  const text = display.replace(/\s+/g, " ").trim()
-  if (conversation.title || text === "") return
-  conversation.title = {
-    text: text.length > MAX_TITLE ? `${text.slice(0, MAX_TITLE - 1)}…` : text,
-    from: "first_prompt",
   }
 }
 

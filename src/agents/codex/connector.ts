@@ -18,7 +18,7 @@ import { stripRecord } from "./strip.ts"
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
 export const codex: Connector = {
   source: "codex",
-  version: 3,
+  version: 4,
   roots,
   discover,
   watched,

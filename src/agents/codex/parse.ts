@@ -3,7 +3,6 @@ import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string, time } from "../../core/record.ts"
 import { addUsage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { firstPrompt } from "../kit/title.ts"
 import { settleCall } from "./calls.ts"
 import { takeEvent } from "./events.ts"
 import { letterParts, takeItem } from "./items.ts"
@@ -122,7 +121,7 @@ function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
   const forkOf = string(meta.forked_from_id) ?? string(record(meta.history_base)?.thread_id) ?? string(meta.id)
   const messages = drafts.map(({ message }) => message)
   const startedAt = time(meta.timestamp) ?? messages.find(({ at }) => at !== undefined)?.at
-  const title = titleOf(rollout, drafts)
+  const title = titleOf(rollout)
   return {
     id,
     kind: kindOf(rollout, parent),
@@ -156,13 +155,10 @@ function kindOf(rollout: Rollout, parent: string | undefined): Kind {
 }
 
 /** In the terminal only the person names a thread; the app and the extension have names made for them. */
-function titleOf(rollout: Rollout, drafts: Draft[]): Title | undefined {
+function titleOf(rollout: Rollout): Title | undefined {
   const name = string(rollout.thread.name) ?? rollout.name
   const source = rollout.meta?.source
   if (name) return { text: name, from: source === "cli" || source === "exec" ? "person" : "agent" }
   const title = string(rollout.thread.title)
-  if (title) return { text: title, from: "agent" }
-  const messages = drafts.map(({ message }) => message)
-  const standing = messages.filter(({ abandoned }) => !abandoned)
-  return firstPrompt([...standing, ...messages], isSubagent(rollout) ? "agent" : "person")
+  return title ? { text: title, from: "agent" } : undefined
 }

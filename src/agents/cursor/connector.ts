@@ -14,7 +14,7 @@ import { parseTurns } from "./turns.ts"
  */
 export const cursor: Connector = {
   source: "cursor",
-  version: 2,
+  version: 3,
   roots,
   *discover(root, seen, scratch) {
     yield* discoverIde(root, seen, scratch)

@@ -6,7 +6,6 @@ import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
 import { imagePart } from "../kit/kept-text.ts"
-import { firstPrompt } from "../kit/title.ts"
 import { type Call, effectsOf, hunksOf, originOf, outputText } from "./tools.ts"
 
 const AUTHORITY = 10
@@ -48,7 +47,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const conversation: Conversation = {
     id,
     kind: parentId === undefined ? "person" : "subagent",
-    title: name === undefined ? firstPrompt(messages) : { text: name, from: "agent" },
+    title: name === undefined ? undefined : { text: name, from: "agent" },
     cwds: cwd === undefined ? [] : [cwd],
     ...(parentId !== undefined && { parent: { id: parentId, ...(callId !== undefined && { call_id: callId }) } }),
     started_at: time(about.createdAt) ?? times[0],

@@ -4,7 +4,6 @@ import type { RawRecord } from "../../core/record.ts"
 import { isRecord, list, number, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { firstPrompt } from "../kit/title.ts"
 import { promptParts } from "./prompt.ts"
 import { type Call, effectsOf, hunksOf, originOf, outputText } from "./tools.ts"
 
@@ -70,8 +69,7 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
   const conversation: Conversation = {
     id,
     kind: sub === undefined ? "person" : "subagent",
-    title:
-      name === undefined || /^new (agent|chat)$/i.test(name) ? firstPrompt(messages) : { text: name, from: "agent" },
+    title: name === undefined || /^new (agent|chat)$/i.test(name) ? undefined : { text: name, from: "agent" },
     cwds: folder === undefined ? [] : [folder],
     ...(sub !== undefined && { parent: { id: session } }),
     started_at: number(file.created_at) ?? times[0],

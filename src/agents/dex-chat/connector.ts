@@ -6,13 +6,12 @@ import { number, record, records, string, time } from "../../core/record.ts"
 import type { Connector, Machine, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { firstPrompt } from "../kit/title.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 
 /** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */
 export const dexChat: Connector = {
   source: "dex_chat",
-  version: 1,
+  version: 2,
   roots,
   discover,
   read: (unit, after) => readJsonl(unit.path, after),
@@ -62,14 +61,12 @@ function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
 }
 
 function conversationOf(key: string, header: RawRecord, messages: Message[]): Conversation {
-  const title = firstPrompt(messages)
   const cwd = string(header.cwd)
   const version = string(header.dex_version)
   const times = [time(header.at), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
   return {
     id: chatIdOf(key),
     kind: "dex",
-    ...(title && { title }),
     cwds: cwd === undefined ? [] : [cwd],
     ...(version !== undefined && { agent_version: version }),
     ...(times.length > 0 && { started_at: Math.min(...times), ended_at: Math.max(...times) }),

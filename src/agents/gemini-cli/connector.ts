@@ -15,7 +15,7 @@ import { parseGemini } from "./parse.ts"
 /** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
 export const geminiCli: Connector = {
   source: "gemini_cli",
-  version: 2,
+  version: 3,
   roots,
   discover,
   watched,

@@ -1,4 +1,4 @@
-import type { Conversation, Effect, Hunk, Message, Origin, Part, Title } from "../../core/conversation.ts"
+import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { isRecord, list, number, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
@@ -14,7 +14,6 @@ import {
 } from "../kit/effects.ts"
 import { splitInjected } from "../kit/injected.ts"
 import { imagePart } from "../kit/kept-text.ts"
-import { firstPrompt } from "../kit/title.ts"
 import { type Prompt, promptOf } from "./prompt.ts"
 
 type Session = {
@@ -310,16 +309,13 @@ function conversationOf(session: Session, messages: Message[]): Conversation {
   const { header, root, unit } = session
   const parent = parentOf(session)
   const summary = string(header.summary)
-  const standing = messages.filter(({ abandoned }) => !abandoned)
-  const prompt = firstPrompt([...standing, ...messages], isSubagent(session) ? "agent" : "person")
-  const title: Title | undefined = summary ? { text: summary, from: "agent" } : prompt
   const times = [time(header.startTime), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
   const directories = list(header.directories).flatMap((path) => string(path) ?? [])
   const cwds = [root ?? folderIn(messages), ...directories].flatMap((path) => path ?? [])
   return {
     id: idOf(session),
     kind: isSubagent(session) ? "subagent" : "person",
-    ...(title && { title }),
+    ...(summary && { title: { text: summary, from: "agent" } }),
     cwds: [...new Set(cwds)],
     ...(parent && { parent: { id: parent } }),
     ...(times.length > 0 && { started_at: times.reduce((a, b) => Math.min(a, b)) }),

@@ -36,7 +36,7 @@ import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
  */
 export const opencode: Connector = {
   source: "opencode",
-  version: 2,
+  version: 3,
   roots,
   discover,
   watched,

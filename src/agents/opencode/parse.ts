@@ -5,7 +5,6 @@ import { number, record, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
-import { firstPrompt } from "../kit/title.ts"
 import { eventMessage } from "./events.ts"
 import { fileParts, type Told, toolParts, usageIn } from "./parts.ts"
 
@@ -61,7 +60,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   const conversation: Conversation = {
     id: string(about.id) ?? unit.key.slice(unit.key.indexOf(":") + 1),
     kind: parentId ? "subagent" : "person",
-    title: titleOf(string(about.title)) ?? firstPrompt(messages),
+    title: titleOf(string(about.title)),
     cwds: cwdsOf(about, messageRows, eventRows, projects),
     agent_version: string(about.version),
     ...(parentId && { parent: { id: parentId } }),

@@ -10,7 +10,7 @@ import { parsePi } from "./parse.ts"
 /** Pi: one file for each session, in a folder that is named after where it was started. A session is a tree. */
 export const pi: Connector = {
   source: "pi",
-  version: 1,
+  version: 2,
   roots,
   discover,
   watched,

@@ -5,7 +5,6 @@ import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, toolOrigin } from "../kit/effects.ts"
 import { imagePart } from "../kit/kept-text.ts"
-import { firstPrompt } from "../kit/title.ts"
 
 /** What says nothing by itself. */
 const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
@@ -265,15 +264,13 @@ function usageOf(usage: RawRecord | undefined): Usage | undefined {
 
 function conversationOf(entries: RawRecord[], header: RawRecord, messages: Message[], unit: UnitName): Conversation {
   const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
-  const standing = messages.filter(({ abandoned }) => !abandoned)
-  const title = named ? { text: string(named.name)!, from: "person" as const } : firstPrompt([...standing, ...messages])
   const cwd = string(header.cwd)
   const parent = idIn(string(header.parentSession) ?? string(header.branchedFrom) ?? "")
   const times = [time(header.timestamp), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
   return {
     id: string(header.id) ?? idIn(unit.key) ?? unit.key,
     kind: "person",
-    ...(title && { title }),
+    ...(named && { title: { text: string(named.name)!, from: "person" } }),
     cwds: cwd === undefined ? [] : [cwd],
     ...(parent !== undefined && { fork_of: parent }),
     ...(times.length > 0 && { started_at: times.reduce((a, b) => Math.min(a, b)) }),

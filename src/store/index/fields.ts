@@ -1,4 +1,4 @@
-import { type Kind, ROLES, type Role, type SourceId } from "../../core/conversation.ts"
+import { type Kind, ROLES, type Role, type SourceId, type Title } from "../../core/conversation.ts"
 import { collectionOf } from "../../core/ref.ts"
 import { hiddenWords } from "../../core/words.ts"
 import type { ConversationRow, StoredMessage } from "../history/store.ts"
@@ -37,10 +37,12 @@ export function fieldsOf(message: Pick<StoredMessage, "parts">): Fields {
   }
 }
 
+/** Titles whose words stand in messages, where they are found already. */
+const MADE_OF_MESSAGES = new Set<string>(["plan", "commit", "first_prompt"] satisfies Title["from"][])
+
 /** What a conversation is about, as far as its head and its deeds tell: an entry of its own beside its messages. */
 export function cardOf(row: ConversationRow, files: string[]): Fields | undefined {
-  // A title that repeats the first prompt is found in the prompt itself.
-  const title = row.title && row.title.from !== "first_prompt" ? row.title.text : ""
+  const title = row.title && !MADE_OF_MESSAGES.has(row.title.from) ? row.title.text : ""
   const path = row.kind === "document" ? row.ref.id : ""
   const deeds = [row.git_branch ?? "", path, ...files].filter((text) => text !== "").join("\n")
   if (title === "" && deeds === "") return undefined

@@ -1,11 +1,10 @@
 import { createHash } from "node:crypto"
-import type { Effect, Part } from "../../core/conversation.ts"
-import { parseObject } from "../../core/record.ts"
+import type { Effect } from "../../core/conversation.ts"
+import { callTexts, planIn } from "../../core/plan.ts"
 import { formatRef } from "../../core/ref.ts"
 import { commitMarks } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisions.ts"
-import { callsOf } from "../calls.ts"
 import { pathBelow } from "../paths.ts"
 import { answersIn } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
@@ -28,7 +27,7 @@ export function decisionsIn(
 ): Decision[] {
   const live = messages.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
   if (row.kind === "document") return inDocument(row, live)
-  const calls = callsOf(live)
+  const calls = callTexts(live)
   const edited = editedAfter(live)
   const found = new Map<string, Decision>()
   let last: Decision | undefined
@@ -54,9 +53,9 @@ function saidAgain(before: Decision, now: Decision): Decision {
 
 function statedIn(message: StoredMessage, calls: Map<string, string>, hasDecided: boolean): Stated[] {
   return message.parts.flatMap((part): Stated[] => {
-    if (part.type === "tool_result") return [...approvedPlan(part, calls), ...answersIn(part, calls)]
+    if (part.type === "tool_result") return [...plan(planIn(part, calls)), ...answersIn(part, calls)]
     if (part.type !== "text") return []
-    if (part.origin === "agent" && message.role === "user") return plan(startedPlan(part.text))
+    if (part.origin === "agent" && message.role === "user") return plan(planIn(part))
     if (part.origin !== "person") return []
     const said = [...decidedIn(part.text), ...(hasDecided ? retreatsIn(part.text) : [])]
     return [
@@ -64,26 +63,6 @@ function statedIn(message: StoredMessage, calls: Map<string, string>, hasDecided
       ...answersIn(part, calls),
     ]
   })
-}
-
-/** How an agent starts anew with a plan that was accepted. */
-const PLAN_OPENING = "Implement the following plan:"
-
-function startedPlan(text: string): string | undefined {
-  const typed = text.trimStart()
-  return typed.startsWith(PLAN_OPENING) ? typed.slice(PLAN_OPENING.length) : undefined
-}
-
-function approvedPlan(part: Part & { type: "tool_result" }, calls: Map<string, string>): Stated[] {
-  if (part.tool !== "ExitPlanMode" || part.is_error || !/\bapproved\b/.test(part.text.slice(0, 200))) return []
-  const [heading] = /\n## Approved Plan[^\n]{0,60}\n/.exec(part.text) ?? []
-  const told = heading === undefined ? undefined : part.text.slice(part.text.indexOf(heading) + heading.length)
-  return plan(told ?? plannedIn(part.call_id === undefined ? undefined : calls.get(part.call_id)))
-}
-
-function plannedIn(call: string | undefined): string | undefined {
-  const input = parseObject(call ?? "")
-  return typeof input?.plan === "string" ? input.plan : undefined
 }
 
 /** A plan is named by its title; where that says little, by what comes next as well. */

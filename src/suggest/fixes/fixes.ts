@@ -1,8 +1,8 @@
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
 import { errorLines, normaliseError, placeOf } from "../../core/error-text.ts"
+import { callTexts } from "../../core/plan.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
-import { callsOf } from "../calls.ts"
 import { nameOf } from "../paths.ts"
 
 // A command fails, edits follow, and the like of it ends well: what a conversation knows about an error.
@@ -143,7 +143,7 @@ type Result = Part & { type: "tool_result" }
 function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
   const told = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
   const results = resultsOf(told)
-  const calls = callsOf(told)
+  const calls = callTexts(told)
   const byCall = Map.groupBy(subagents, ({ call_id }) => call_id)
   return told.flatMap((message, place) => {
     const own = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))

@@ -1,0 +1,33 @@
+import type { Message, Part } from "./conversation.ts"
+import { parseObject } from "./record.ts"
+
+// A plan that the agent wrote and the person approved is part of the task.
+
+/** How an agent starts anew with a plan that was accepted. */
+const PLAN_OPENING = "Implement the following plan:"
+
+/** What each call was made with, by its id. */
+export function callTexts(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
+  const calls = new Map<string, string>()
+  for (const { parts } of messages)
+    for (const part of parts)
+      if (part.type === "tool_call" && part.call_id !== undefined) calls.set(part.call_id, part.text)
+  return calls
+}
+
+/** Only what tells a plan from other parts. */
+type PlanPart = Pick<Part, "type" | "text"> & { origin: string; tool?: string; call_id?: string; is_error?: boolean }
+
+/** The plan in a prompt that starts with one, or in a result that says that it was approved, where it repeats the plan. */
+export function planIn(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
+  if (part.type === "text") {
+    const text = part.origin === "agent" ? part.text.trimStart() : ""
+    return text.startsWith(PLAN_OPENING) ? text.slice(PLAN_OPENING.length).trimStart() : undefined
+  }
+  if (part.type !== "tool_result" || part.tool !== "ExitPlanMode" || part.is_error) return undefined
+  if (!/\bapproved\b/.test(part.text.slice(0, 200))) return undefined
+  const [heading] = /\n## Approved Plan[^\n]{0,60}\n/.exec(part.text) ?? []
+  if (heading !== undefined) return part.text.slice(part.text.indexOf(heading) + heading.length).trimStart()
+  const input = parseObject((part.call_id !== undefined && calls.get(part.call_id)) || "")
+  return typeof input?.plan === "string" ? input.plan : undefined
+}

@@ -1,0 +1,143 @@
+import type { Conversation, Message, Part, Title } from "../core/conversation.ts"
+import { callTexts, planIn } from "../core/plan.ts"
+
+const MAX_TITLE = 120
+/** What a person wants is said in the first prompts, or it cannot be told from prompts. */
+const PROMPTS = 12
+/** Of each, this much is looked at. */
+const PROMPT_CHARS = 2_000
+/** A title that has fewer words of its own could be anything's. */
+const LEAST_WORDS = 2
+/** Fewer are an exclamation. */
+const SENTENCE_WORDS = 4
+/** Who comes to the point later than this writes about something else first. */
+const SENTENCES = 4
+
+/**
+ * A title where the agent and the person gave none: the heading of the plan that it began with, what it committed, or the
+ * first prompt that says something; with what its branch is called, where that says more. Never "commit this" or "yes".
+ */
+export function titleOf(conversation: Pick<Conversation, "kind" | "messages" | "git_branch">): Title | undefined {
+  const { kind, git_branch } = conversation
+  const standing = conversation.messages.filter(({ abandoned }) => !abandoned)
+  const messages = standing.length > 0 ? standing : conversation.messages
+  const prompts = promptsIn(messages)
+  if (kind === "subagent") return title((prompts.find(isAgents) ?? prompts[0])?.text, "first_prompt")
+  const heading = plansIn(messages).flatMap(headingOf).at(-1)
+  if (heading !== undefined) return title(heading, "plan")
+  const topic = topicOf(git_branch)
+  const [subject] = messages.flatMap(({ effects = [] }) => effects.flatMap(subjectOf))
+  if (subject !== undefined) return title(joined(subject, topic), "commit")
+  const typed = prompts.filter(({ text }) => !/^\/\S+$/.test(text)).map(({ text }) => text)
+  const [telling] = typed.slice(0, PROMPTS).flatMap(tellingPart)
+  if (telling !== undefined) return title(joined(telling, topic), "first_prompt")
+  if (topic !== undefined) return title([topic, ...typed.slice(0, 1)].join(": "), "first_prompt")
+  const vague = typed.find((text) => wordsOf(text).length >= SENTENCE_WORDS && tellingWords(text).length > 0)
+  return title(vague ?? answered(messages) ?? prompts[0]?.text, "first_prompt")
+}
+
+/** A subagent may have copied what the person said to its parent. */
+const isAgents = ({ origin }: Part) => origin === "agent"
+
+function title(text: string | undefined, from: Title["from"]): Title | undefined {
+  const line = oneLine(text ?? "")
+  if (line === "") return undefined
+  return { text: line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line, from }
+}
+
+/** What was asked of the agent: by the person, or, a plan or a subagent's task, by an agent. */
+function promptsIn(messages: Message[]): Part[] {
+  const texts = messages
+    .filter(({ role }) => role === "user")
+    .flatMap(({ parts }) => parts.filter((part) => part.type === "text" && part.origin !== "injected"))
+  return texts
+    .map((part) => ({ ...part, text: part.text.slice(0, PROMPT_CHARS).trim() }))
+    .filter(({ text }) => text !== "")
+}
+
+function plansIn(messages: Message[]): string[] {
+  const calls = callTexts(messages)
+  return messages.flatMap(({ parts }) => parts.flatMap((part) => planIn(part, calls) ?? []))
+}
+
+/** Of a plan, without the word "plan". */
+function headingOf(text: string): string[] {
+  const [, heading = ""] = /^#{1,3}[ \t]+(\S.*)$/m.exec(text) ?? []
+  const bare = heading.replace(/^(?:\w+ )?plan(?: \w+)?[:\s—–-]+/i, "")
+  return tellingWords(bare).length > 0 ? [bare] : []
+}
+
+function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
+  if (effect.type !== "commit" || /^merge\b/i.test(effect.subject)) return []
+  return tellingWords(effect.subject).length >= LEAST_WORDS ? [effect.subject] : []
+}
+
+/** A prompt from its first sentence on that says something. */
+function tellingPart(text: string): string[] {
+  const sentences = oneLine(text).split(/(?<=[.?!:])\s+/)
+  const first = sentences.findIndex((sentence) => tellingWords(sentence.slice(0, MAX_TITLE)).length >= LEAST_WORDS)
+  return first === -1 || first >= SENTENCES ? [] : [sentences.slice(first).join(" ")]
+}
+
+/** What the agent said to a greeting, if anything. */
+function answered(messages: Message[]): string | undefined {
+  const texts = messages
+    .filter(({ role }) => role === "assistant")
+    .flatMap(({ parts }) => parts.flatMap((part) => (part.type === "text" ? [part.text.slice(0, PROMPT_CHARS)] : [])))
+  return texts.flatMap(tellingPart)[0]
+}
+
+/** `alice/ent-221-better-state` is about "ENT-221 better state". A branch that is everybody's says nothing. */
+function topicOf(branch: string | undefined): string | undefined {
+  if (branch === undefined || /^(?:main|master|trunk|dev|develop|development|HEAD)$/.test(branch)) return undefined
+  const name = branch.slice(branch.lastIndexOf("/") + 1).replace(/^\d{6,8}[-_]/, "")
+  const words = name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll(/[-_\s]+/g, " ")
+  const topic = words.replace(
+    /^([a-z]{2,6}) (\d{1,6})\b/i,
+    (_, key: string, number) => `${key.toUpperCase()}-${number}`,
+  )
+  return tellingWords(topic).length > 0 ? topic.trim() : undefined
+}
+
+function joined(text: string, topic: string | undefined): string {
+  const line = oneLine(text)
+  if (topic === undefined) return line
+  const said = new Set(wordsOf(line.slice(0, MAX_TITLE)))
+  if (tellingWords(topic).every((word) => said.has(word))) return line
+  const room = MAX_TITLE - topic.length - 3
+  const begin = line.length > room ? `${line.slice(0, Math.max(40, room - 1)).trimEnd()}…` : line
+  return `${begin} · ${topic}`
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim()
+}
+
+/** Words that say what something is about. Addresses, paths and hashes are no words. */
+function tellingWords(text: string): string[] {
+  const prose = text.replaceAll(/\w+:\/\/\S+|(?:~|\.{1,2})?(?:\/[\w.@-]+){2,}\/?|\b[0-9a-f]{7,}\b/g, " ")
+  return [...new Set(wordsOf(prose).filter((word) => word.length > 2 && !EVERYDAY.has(word) && !/^\d+$/.test(word)))]
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? []
+}
+
+/** What people say to every agent about any work. */
+const EVERYDAY = new Set(
+  `about above add added address after again all also always and another any anything apply are around ask back been
+  before being below best better both branch branches broken bug bugbot build but can case change changed changes check
+  checked clear close code comment comments commit commits complete conflict conflicts continue could create current
+  currently did does doing done don't draft each else error errors even ever everything explain fail failed failing fails
+  feature feedback few file files find fine first fix fixed for from full further get getting give going good got had has
+  have having hello help her here hey how i'm implement implementation improve instead into issue issues it's its just
+  keep know last latest let let's line lines lint linting list little local look looking looks main make making many may
+  maybe mean merge method might more most much need needs new next not nothing now off okay old once one only open origin
+  other our out over own parent part pass passing please plan point possible problem properly prs pull push question quick
+  quickly quite read ready really rebase remote remove request resolve results review reviewed right run running same say
+  see seeing seem seems send set shall she should show showing since small some someone something sorry sort sounds start
+  started state states still stuff such summary sure take task tell test tests than thank thanks that that's the their
+  them then there these they thing things think this those thoughts through time together too took tried true try trying
+  two under understand until update updated use used using valid very want was way we're well were what what's when where
+  which while who why will with work working works would write wrong yeah yes yet you your`.split(/\s+/),
+)

@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest"
+import type { Conversation, Effect, Message, Part } from "../../src/core/conversation.ts"
+import { titleOf } from "../../src/ingest/title.ts"
+
+let count = 0
+const message = (role: Message["role"], part: Part, effects: Effect[] = []): Message => ({
+  key: `k${count++}`,
+  role,
+  parts: [part],
+  effects,
+})
+const typed = (text: string) => message("user", { type: "text", text, origin: "person" })
+const answered = (text: string) => message("assistant", { type: "text", text, origin: "agent" })
+const planned = (text: string) =>
+  message("user", { type: "text", text: `Implement the following plan:\n\n${text}`, origin: "agent" })
+const committed = (subject: string) =>
+  message("assistant", { type: "text", text: "Done.", origin: "agent" }, [{ type: "commit", hash: "1a2b3c4", subject }])
+
+const titled = (messages: Message[], more: Partial<Conversation> = {}) =>
+  titleOf({ kind: "person", messages, ...more })?.text
+
+describe("the title of a conversation that has none of its own", () => {
+  test("is the heading of the plan that it began with, or of the last one that was approved", () => {
+    expect(titled([planned("# Plan: Secrets redaction for writes\n\n## Context"), typed("too slow.")])).toBe(
+      "Secrets redaction for writes",
+    )
+    const call = { type: "tool_call" as const, text: '{"plan":"# Move the parser\\n…"}', origin: "agent" as const }
+    const approved = { type: "tool_result" as const, origin: "local_tool" as const, is_error: false }
+    const messages = [
+      typed("let's discuss the parser folder"),
+      message("assistant", { ...call, tool: "ExitPlanMode", call_id: "c1" }),
+      message("tool", { ...approved, tool: "ExitPlanMode", call_id: "c1", text: "User has approved your plan." }),
+    ]
+    expect(titled(messages)).toBe("Move the parser")
+    const refused = message("tool", { ...approved, is_error: true, tool: "ExitPlanMode", call_id: "c1", text: "No." })
+    expect(titled([...messages.slice(0, 2), refused])).toBe("let's discuss the parser folder")
+  })
+
+  test("is what it committed, with what its branch says beyond that", () => {
+    const messages = [typed("commit this"), committed("Merge branch 'main'"), committed("auth: rotate tokens once")]
+    expect(titled(messages)).toBe("auth: rotate tokens once")
+    expect(titled(messages, { git_branch: "alice/ent-221-rotate-auth-tokens-once" })).toBe(
+      "auth: rotate tokens once · ENT-221 rotate auth tokens once",
+    )
+    expect(titled(messages, { git_branch: "rotate-auth-tokens" })).toBe("auth: rotate tokens once")
+    expect(titled(messages, { git_branch: "main" })).toBe("auth: rotate tokens once")
+  })
+
+  test("is the first prompt that says something", () => {
+    expect(titled([typed("hello"), typed("yes"), typed("Why is the sidebar flickering?")])).toBe(
+      "Why is the sidebar flickering?",
+    )
+    expect(titled([typed("/review 158"), typed("1"), typed("ok. Now move the sidebar's cache\nto disk")])).toBe(
+      "Now move the sidebar's cache to disk",
+    )
+    expect(titled([typed("Look at https://example.org/pull/12 and /a/b/c.ts"), typed("The cursor blinks twice")])).toBe(
+      "The cursor blinks twice",
+    )
+  })
+
+  test("begins with its branch where no prompt says anything", () => {
+    expect(
+      titled([typed("can you address the comment on the PR?")], { git_branch: "20260209-simplifyOnboarding" }),
+    ).toBe("simplify Onboarding: can you address the comment on the PR?")
+  })
+
+  test("is never a bare command, a number, a yes or a greeting while anything else was said", () => {
+    for (const empty of ["/clear", "181", "yes and yes", "hello", "commit this", "too", "ok, push"])
+      expect(titled([typed(empty), answered("Sure. The parser now reads nested quotes.")])).toBe(
+        "The parser now reads nested quotes.",
+      )
+    expect(titled([typed("hello")])).toBe("hello")
+    expect(titled([])).toBeUndefined()
+  })
+
+  test("leaves out what was abandoned, and is cut", () => {
+    expect(titled([{ ...typed("Rename the walrus module"), abandoned: true }, typed("Paint the quagga stripes")])).toBe(
+      "Paint the quagga stripes",
+    )
+    expect(titled([typed("quagga stripes ".repeat(50))])).toHaveLength(120)
+    const long = titled([typed("quagga stripes ".repeat(50))], { git_branch: "walrus-teeth" })!
+    expect(long.length).toBeLessThanOrEqual(120)
+    expect(long).toMatch(/… · walrus teeth$/)
+  })
+
+  test("of a subagent is its task", () => {
+    const task = message("user", { type: "text", text: "Find files", origin: "agent" })
+    expect(titled([task, committed("auth: rotate tokens once")], { kind: "subagent", git_branch: "x-y-z" })).toBe(
+      "Find files",
+    )
+  })
+})
