@@ -164,9 +164,11 @@ function removeMember(text: string, holder: Container, index: number): string {
   const before = holder.members[index - 1]
   let from = member.start
   while (from > holder.start + 1 && " \t".includes(text[from - 1]!)) from--
-  if (text[from - 1] === "\n") from -= text[from - 2] === "\r" ? 2 : 1
+  const rest = text.slice(member.comma === undefined ? member.end : member.comma + 1)
+  // What else stands on its line must not get behind a comment that ends the line before.
+  const ownLine = standsFirstOnLine(text, member.start) && /^[ \t]*(\r?\n|\/\/)/.test(rest)
+  if (ownLine) from -= text[from - 2] === "\r" ? 2 : 1
   if (member.comma !== undefined) {
-    const ownLine = standsFirstOnLine(text, member.start)
     const start = ownLine ? from : member.start
     const next = holder.members[index + 1]
     const end = ownLine || next === undefined ? member.comma + 1 : skipBlanks(text, member.comma + 1)

@@ -88,6 +88,15 @@ describe("JSON with comments", () => {
     expect(removeFromJson(rewritten, SERVER, server.made)).toBe(JSON.stringify({ b: [true], ...other }, undefined, 2))
   })
 
+  test.each([
+    ['{\n  "mcpServers": {\n    "a": {}, // first\n    "dex": {} }\n}\n', { a: {} }],
+    ['{\n  "mcpServers": {\n    "a": {}, // first\n    "dex": {}, "b": {}\n  }\n}\n', { a: {}, b: {} }],
+    ['{\r\n  "mcpServers": { // all\r\n    "dex": {}, /* b */ "b": {} }\r\n}\r\n', { b: {} }],
+    ['{\n  "mcpServers": { // none\n    "dex": {} }\n}\n', {}],
+  ])("what stands behind our entry on its line does not get into a comment before it: %j", (text, servers) => {
+    expect(meaningOf(removeFromJson(text, SERVER, 1))).toEqual({ mcpServers: servers })
+  })
+
   test("an entry of ours that somebody added to is told from one that says something else", () => {
     const { after } = addBoth("{}")
     expect(findInJson(after.replace('"args"', '"env": {}, "args"'), SERVER)).toBe("more")
