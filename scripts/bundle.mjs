@@ -139,6 +139,8 @@ export async function bundle({ outdir, version, plugins = [] }) {
     target: "node22",
     // Finds its WebAssembly beside itself.
     external: ["web-tree-sitter"],
+    // Its CommonJS asks for its own files in a way that no bundler can follow.
+    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
     // The database driver is CommonJS and asks for Node's modules by `require`.
     banner: { js: "import{createRequire as dexRequire}from'node:module';const require=dexRequire(import.meta.url);" },
     define: { DEX_VERSION: JSON.stringify(version) },

@@ -1,97 +1,98 @@
 import { isDeepStrictEqual } from "node:util"
+import { createScanner, getNodeValue, type JSONVisitor, type Node, parseTree, visit } from "jsonc-parser"
 import type { JsonAddition } from "../agents/kit/wiring.ts"
-import { applyEdit, type Edit, EditProblem, newlineOf } from "./edit.ts"
-import {
-  type Container,
-  commentEnd,
-  type JsonNode,
-  jsonTree,
-  jsonValue,
-  type Member,
-  memberOf,
-  skipSpace,
-} from "./json-tree.ts"
+import { isRecord } from "../core/record.ts"
+import { applyEdit, type Edit, EditProblem, lineNumber, newlineOf } from "./edit.ts"
 
 /** `more`: all of it is there, and something that was added to it. `other`: the name is taken. */
 export type Presence = "absent" | "same" | "more" | "other"
 
 export function findInJson(text: string, { type, path, value }: JsonAddition): Presence {
   const node = nodeAt(jsonTree(text), path)
+  const found = node && plainValue(node)
   if (type === "property") {
-    if (node === undefined) return "absent"
-    return isSame(node, value) ? "same" : holdsAll(node, value) ? "more" : "other"
+    if (found === undefined) return "absent"
+    if (isDeepStrictEqual(found, value)) return "same"
+    return isRecord(found) && isRecord(value) && isDeepStrictEqual(found, { ...found, ...value }) ? "more" : "other"
   }
-  if (node?.type !== "array") return "absent"
-  if (node.members.some((item) => isSame(item.value, value))) return "same"
+  if (!Array.isArray(found)) return "absent"
+  if (found.some((item) => isDeepStrictEqual(item, value))) return "same"
   const wanted = stringsIn(value)
-  const holdsAllStrings = (found: string[]) => wanted.every((text) => found.includes(text))
-  return node.members.some((item) => holdsAllStrings(stringsIn(jsonValue(item.value)))) ? "more" : "absent"
+  const hasAll = (strings: string[]) => wanted.every((text) => strings.includes(text))
+  return found.some((item) => hasAll(stringsIn(item))) ? "more" : "absent"
 }
 
 /**
  * Puts the addition last where it belongs and makes what is missing on the way to it. Nothing else changes: no comment,
  * no order, no indentation, no line ending. `made` says how many of the path's names were there before.
  */
-export function addToJson(text: string, addition: JsonAddition): { edits: Edit[]; made: number } {
+export function addToJson(text: string, { type, path, value }: JsonAddition): { edits: Edit[]; made: number } {
   const root = jsonTree(text)
-  const { type, path } = addition
   const wrapped = (from: number): unknown =>
-    path
-      .slice(from)
-      .reduceRight<unknown>((inner, key) => ({ [key]: inner }), type === "item" ? [addition.value] : addition.value)
+    path.slice(from).reduceRight<unknown>((inner, key) => ({ [key]: inner }), type === "item" ? [value] : value)
   if (root === undefined) return { edits: [fillEmpty(text, wrapped(0))], made: 0 }
 
-  let node: JsonNode = root
-  for (const [depth, key] of path.entries()) {
-    if (node.type !== "object") throw notA("an object", path.slice(0, depth))
-    const next: Member | undefined = memberOf(node, key)
-    if (next === undefined) return { edits: insertMember(text, root, node, key, wrapped(depth + 1)), made: depth }
-    node = next.value
+  let made = path.length
+  while (nodeAt(root, path.slice(0, made)) === undefined) made--
+  const holder = nodeAt(root, path.slice(0, made))!
+  const key = path[made]
+  if (key === undefined && type === "property") throw new EditProblem(`has ${path.join(".")} already`)
+  const [wanted, what] = key === undefined ? ["array", "a list"] : ["object", "an object"]
+  if (holder.type !== wanted) {
+    const place = path.slice(0, made).join(".") || "its top"
+    throw new EditProblem(`should have ${what} at ${place}, and has something else there`)
   }
-  if (type === "property") throw new EditProblem(`has ${path.join(".")} already`)
-  if (node.type !== "array") throw notA("a list", path)
-  return { edits: insertMember(text, root, node, undefined, addition.value), made: path.length }
+  return { edits: insertLast(text, root, holder, key, key === undefined ? value : wrapped(made + 1)), made }
 }
 
 /** The text without the addition and, where `made` says that dex put them there, without its empty surroundings. */
-export function removeFromJson(text: string, addition: JsonAddition, made: number): string {
-  const { type, path, value } = addition
-  const holder = nodeAt(jsonTree(text), type === "property" ? path.slice(0, -1) : path)
-  if (holder === undefined || holder.type === "scalar") return text
-  const gone = holder.members.findLastIndex((member) =>
-    type === "property" ? member.key === path.at(-1) : isSame(member.value, value),
-  )
-  if (gone < 0) return text
-  let left = removeMember(text, holder, gone)
-  for (let depth = type === "property" ? path.length - 1 : path.length; depth > made; depth--) {
-    const root = jsonTree(left)
-    const inner = nodeAt(root, path.slice(0, depth))
-    const outer = nodeAt(root, path.slice(0, depth - 1))
-    const isEmpty = inner !== undefined && inner.type !== "scalar" && inner.end - inner.start === 2
-    if (!isEmpty || outer?.type !== "object") break
-    left = removeMember(
-      left,
-      outer,
-      outer.members.findLastIndex((member) => member.key === path[depth - 1]),
-    )
+export function removeFromJson(text: string, { type, path, value }: JsonAddition, made: number): string {
+  const found = nodeAt(jsonTree(text), path)
+  const isOurs = (item: Node) => isDeepStrictEqual(plainValue(item), value)
+  let member = type === "property" ? found?.parent : found?.children?.findLast(isOurs)
+  if (member === undefined) return text
+  let depth = type === "property" ? path.length - 1 : path.length
+  for (; depth > made && isAlone(text, member); depth--) member = member.parent!.parent!
+  return removeMember(text, member)
+}
+
+/** True where nothing but space, comments and an empty object are left. */
+export function isEmptyJson(text: string): boolean {
+  const root = jsonTree(text)
+  return root === undefined || (root.type === "object" && root.children!.length === 0)
+}
+
+export function applyAll(text: string, edits: readonly Edit[]): string {
+  return edits.reduce(applyEdit, text)
+}
+
+const MAX_DEPTH = 200
+const WITH_COMMENTS = { allowTrailingComma: true, allowEmptyContent: true }
+
+/** Undefined for a text that has nothing but space and comments. Throws an EditProblem for what is not JSON. */
+function jsonTree(text: string): Node | undefined {
+  const json = text.replace(/^\ufeff/, " ")
+  const enter: JSONVisitor["onObjectBegin"] = (_at, _length, _line, _column, path) => {
+    if (path().length > MAX_DEPTH) throw new EditProblem("is nested too deeply")
   }
-  return left
+  const onError: JSONVisitor["onError"] = (_code, at) => {
+    throw new EditProblem(`is not valid JSON at line ${lineNumber(text, at)}`)
+  }
+  visit(json, { onObjectBegin: enter, onArrayBegin: enter, onError }, WITH_COMMENTS)
+  return parseTree(json, [], WITH_COMMENTS)
 }
 
-function nodeAt(root: JsonNode | undefined, path: string[]): JsonNode | undefined {
-  return path.reduce<JsonNode | undefined>((node, key) => node && memberOf(node, key)?.value, root)
+/** Where a key stands twice, the last one counts. */
+function nodeAt(root: Node | undefined, path: string[]): Node | undefined {
+  return path.reduce((node, key) => {
+    const properties = node?.type === "object" ? node.children! : []
+    return properties.findLast(({ children }) => children?.[0]?.value === key)?.children?.[1]
+  }, root)
 }
 
-function isSame(node: JsonNode, value: unknown): boolean {
-  return isDeepStrictEqual(jsonValue(node), value)
-}
-
-function holdsAll(node: JsonNode, wanted: unknown): boolean {
-  if (node.type !== "object" || typeof wanted !== "object" || wanted === null) return isSame(node, wanted)
-  return Object.entries(wanted).every(([key, value]) => {
-    const member = memberOf(node, key)
-    return member !== undefined && isSame(member.value, value)
-  })
+/** The library's objects have no prototype, which `isDeepStrictEqual` takes for a difference. */
+function plainValue(node: Node): unknown {
+  return structuredClone(getNodeValue(node))
 }
 
 function stringsIn(value: unknown): string[] {
@@ -99,117 +100,85 @@ function stringsIn(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : []
 }
 
-function notA(what: string, path: string[]): EditProblem {
-  return new EditProblem(`should have ${what} at ${path.join(".") || "its top"}, and has something else there`)
-}
-
 function fillEmpty(text: string, value: unknown): Edit {
   const nl = newlineOf(text)
-  const before = text === "" || text === "\ufeff" || /\n\s*$/.test(text) ? "" : nl
-  return {
-    at: text.length,
-    removed: "",
-    inserted: `${before}${JSON.stringify(value, undefined, 2).replaceAll("\n", nl)}${nl}`,
-  }
+  const before = /(^\ufeff?|\n\s*)$/.test(text) ? "" : nl
+  const inserted = before + JSON.stringify(value, undefined, 2).replaceAll("\n", nl) + nl
+  return { at: text.length, removed: "", inserted }
 }
 
-function insertMember(
-  text: string,
-  root: JsonNode,
-  holder: Container,
-  key: string | undefined,
-  value: unknown,
-): Edit[] {
+function insertLast(text: string, root: Node, holder: Node, key: string | undefined, value: unknown): Edit[] {
   const nl = newlineOf(text)
-  const unit = indentUnit(text, root)
+  const first = root.children![0]
+  // One level is indented as the file's own first level is, by two spaces where it does not say.
+  const unit = (first && /^[ \t]+$/.exec(lineBefore(text, first))?.[0]) ?? "  "
   const name = key === undefined ? "" : `${JSON.stringify(key)}: `
-  const onLines = (indent: string) => name + JSON.stringify(value, undefined, unit).replaceAll("\n", nl + indent)
   const onOneLine = name + JSON.stringify(value)
-  const last = holder.members.at(-1)
+  const onLines = (indent: string) =>
+    nl + indent + name + JSON.stringify(value, undefined, unit).replaceAll("\n", nl + indent)
+  const last = holder.children!.at(-1)
 
   if (last === undefined) {
-    const inner = text.slice(holder.start + 1, holder.end - 1)
-    if (inner.trim() === "" && holder !== root && !text.slice(root.start, root.end).includes("\n"))
-      return [{ at: holder.start + 1, removed: inner, inserted: onOneLine }]
+    const start = holder.offset + 1
+    const inner = text.slice(start, endOf(holder) - 1)
     const kept = inner.trimEnd()
-    const indent = lineIndent(text, holder.start)
-    const inserted = `${nl}${indent}${unit}${onLines(indent + unit)}${nl}${indent}`
-    return [{ at: holder.start + 1 + kept.length, removed: inner.slice(kept.length), inserted }]
+    if (kept === "" && holder !== root && !text.slice(root.offset, endOf(root)).includes("\n"))
+      return [{ at: start, removed: inner, inserted: onOneLine }]
+    const indent = /^[ \t]*/.exec(lineBefore(text, holder))![0]
+    const inserted = onLines(indent + unit) + nl + indent
+    return [{ at: start + kept.length, removed: inner.slice(kept.length), inserted }]
   }
-  const after = last.comma === undefined ? last.end : last.comma + 1
-  const comma = last.comma === undefined ? "," : ""
-  if (!standsFirstOnLine(text, last.start)) return [{ at: after, removed: "", inserted: `${comma} ${onOneLine}` }]
-  const indent = lineIndent(text, last.start)
-  const inserted = nl + indent + onLines(indent)
-  const point = pastCommentsOnLine(text, after)
-  if (point === after) return [{ at: after, removed: "", inserted: comma + inserted }]
-  const added = { at: point, removed: "", inserted }
-  return comma === "" ? [added] : [added, { at: last.end, removed: "", inserted: comma }]
+  const pastComma = commaEnd(text, last)
+  const after = pastComma ?? endOf(last)
+  const comma = pastComma === undefined ? [{ at: endOf(last), removed: "", inserted: "," }] : []
+  const indent = lineBefore(text, last)
+  if (indent.trim() !== "") return [{ at: after, removed: "", inserted: ` ${onOneLine}` }, ...comma]
+  // A comment behind a value belongs to it.
+  const [comments] = /^(?:[ \t]*(?:\/\/[^\r\n]*|\/\*[^\n]*?\*\/))*/.exec(text.slice(after))!
+  return [{ at: after + comments.length, removed: "", inserted: onLines(indent) }, ...comma]
 }
 
-/** A comment behind a value belongs to it. */
-function pastCommentsOnLine(text: string, from: number): number {
-  let point = from
-  for (;;) {
-    let at = point
-    while (text[at] === " " || text[at] === "\t") at++
-    const end = commentEnd(text, at)
-    if (end === at || text.slice(at, end).includes("\n")) return point
-    point = end
-  }
+function removeMember(text: string, member: Node): string {
+  const holder = member.parent!
+  if (isAlone(text, member)) return cut(text, holder.offset + 1, endOf(holder) - 1)
+  const pastComma = commaEnd(text, member)
+  const end = pastComma ?? endOf(member)
+  let start = member.offset
+  while (" \t".includes(text[start - 1]!)) start--
+  // What else stands on its line must not get behind a comment that ends the line before.
+  const isOnOwnLine = text[start - 1] === "\n" && /^[ \t]*(\r?\n|\/\/)/.test(text.slice(end))
+  if (isOnOwnLine) start -= text[start - 2] === "\r" ? 2 : 1
+  else if (pastComma !== undefined) return cut(text, member.offset, end + text.slice(end).search(/[^ \t]/))
+
+  const before = holder.children!.at(-2)
+  if (pastComma !== undefined || before === undefined) return cut(text, start, end)
+  const comma = commaEnd(text, before)! - 1
+  return cut(cut(text, start, end), comma, comma + 1)
 }
 
-function removeMember(text: string, holder: Container, index: number): string {
-  const member = holder.members[index]!
-  const before = holder.members[index - 1]
-  let from = member.start
-  while (from > holder.start + 1 && " \t".includes(text[from - 1]!)) from--
-  if (text[from - 1] === "\n") from -= text[from - 2] === "\r" ? 2 : 1
-  if (member.comma !== undefined) {
-    const ownLine = standsFirstOnLine(text, member.start)
-    const start = ownLine ? from : member.start
-    const next = holder.members[index + 1]
-    const end = ownLine || next === undefined ? member.comma + 1 : skipBlanks(text, member.comma + 1)
-    return text.slice(0, start) + text.slice(end)
-  }
-  if (before?.comma !== undefined)
-    return text.slice(0, before.comma) + text.slice(before.comma + 1, from) + text.slice(member.end)
-  const inner = text.slice(holder.start + 1, from) + text.slice(member.end, holder.end - 1)
-  return text.slice(0, holder.start + 1) + (inner.trim() === "" ? "" : inner) + text.slice(holder.end - 1)
+/** True where its holder has nothing else in it, not even a comment. */
+function isAlone(text: string, member: Node): boolean {
+  const { offset, length } = member.parent!
+  const others = text.slice(offset + 1, member.offset) + text.slice(endOf(member), offset + length - 1)
+  return others.replace(",", "").trim() === ""
 }
 
-function skipBlanks(text: string, from: number): number {
-  let at = from
-  while (text[at] === " " || text[at] === "\t") at++
-  return at
+/** Just behind the comma that follows a node; white space and comments may come before it. */
+function commaEnd(text: string, node: Node): number | undefined {
+  const scanner = createScanner(text, true)
+  scanner.setPosition(endOf(node))
+  scanner.scan()
+  return text[scanner.getTokenOffset()] === "," ? scanner.getPosition() : undefined
 }
 
-function lineStart(text: string, at: number): number {
-  return text.lastIndexOf("\n", at - 1) + 1
+function lineBefore(text: string, { offset }: Node): string {
+  return text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset)
 }
 
-function lineIndent(text: string, at: number): string {
-  return /^[ \t]*/.exec(text.slice(lineStart(text, at), at))![0]
+function cut(text: string, from: number, to: number): string {
+  return text.slice(0, from) + text.slice(to)
 }
 
-function standsFirstOnLine(text: string, at: number): boolean {
-  const start = lineStart(text, at)
-  return start > 0 && text.slice(start, at).trim() === ""
-}
-
-/** What one level is indented by: as the file's own first level is, two spaces where it does not say. */
-function indentUnit(text: string, root: JsonNode): string {
-  if (root.type === "scalar" || root.members.length === 0) return "  "
-  const first = root.members[0]!.start
-  return (standsFirstOnLine(text, first) && lineIndent(text, first)) || "  "
-}
-
-/** True where nothing but space, comments and an empty object are left. */
-export function isEmptyJson(text: string): boolean {
-  const root = jsonTree(text)
-  return root === undefined || (root.type === "object" && skipSpace(text, root.start + 1) === root.end - 1)
-}
-
-export function applyAll(text: string, edits: readonly Edit[]): string {
-  return edits.reduce(applyEdit, text)
+function endOf({ offset, length }: Node): number {
+  return offset + length
 }

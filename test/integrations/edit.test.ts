@@ -1,10 +1,10 @@
 import fc from "fast-check"
+import { getNodeValue, type ParseError, parseTree } from "jsonc-parser"
 import { describe, expect, test } from "vitest"
 import type { JsonAddition, TomlAddition } from "../../src/agents/kit/wiring.ts"
 import { undoEdits } from "../../src/integrations/edit.ts"
-import { addToJson, applyAll, findInJson, removeFromJson } from "../../src/integrations/edit-json.ts"
+import { addToJson, applyAll, findInJson, isEmptyJson, removeFromJson } from "../../src/integrations/edit-json.ts"
 import { addToToml, findInToml, removeFromToml } from "../../src/integrations/edit-toml.ts"
-import { jsonTree, jsonValue } from "../../src/integrations/json-tree.ts"
 import { tomlStatements } from "../../src/integrations/toml-lines.ts"
 import { JSON_FILES, TOML_FILES } from "./configs.ts"
 
@@ -24,9 +24,11 @@ const TABLE: TomlAddition = {
   values: { command: "/home/me/.dex/bin/dex", args: ["serve"], required: true },
 }
 
-const meaningOf = (text: string) => {
-  const tree = jsonTree(text)
-  return tree === undefined ? {} : (jsonValue(tree) as Record<string, unknown>)
+function meaningOf(text: string): Record<string, unknown> {
+  const errors: ParseError[] = []
+  const tree = parseTree(text.replace("\ufeff", ""), errors, { allowTrailingComma: true, allowEmptyContent: true })
+  expect(errors).toEqual([])
+  return tree === undefined ? {} : getNodeValue(tree)
 }
 
 /** What the object says with the addition in its place; nothing else differs. */
@@ -88,6 +90,108 @@ describe("JSON with comments", () => {
     expect(removeFromJson(rewritten, SERVER, server.made)).toBe(JSON.stringify({ b: [true], ...other }, undefined, 2))
   })
 
+  test.each([
+    ['{\n  "mcpServers": {\n    "a": {}, // first\n    "dex": {} }\n}\n', { a: {} }],
+    ['{\n  "mcpServers": {\n    "a": {}, // first\n    "dex": {}, "b": {}\n  }\n}\n', { a: {}, b: {} }],
+    ['{\r\n  "mcpServers": { // all\r\n    "dex": {}, /* b */ "b": {} }\r\n}\r\n', { b: {} }],
+    ['{\n  "mcpServers": { // none\n    "dex": {} }\n}\n', {}],
+  ])("what stands behind our entry on its line does not get into a comment before it: %j", (text, servers) => {
+    expect(meaningOf(removeFromJson(text, SERVER, 1))).toEqual({ mcpServers: servers })
+  })
+
+  const SHORT: JsonAddition = { type: "property", path: ["mcpServers", "dex"], value: { a: [1] } }
+
+  test.each([
+    [
+      "two spaces where the file does not say",
+      "{}",
+      '{\n  "mcpServers": {\n    "dex": {\n      "a": [\n        1\n      ]\n    }\n  }\n}',
+    ],
+    [
+      "tabs",
+      '{\n\t"mcpServers": {\n\t\t"b": 1\n\t}\n}',
+      '{\n\t"mcpServers": {\n\t\t"b": 1,\n\t\t"dex": {\n\t\t\t"a": [\n\t\t\t\t1\n\t\t\t]\n\t\t}\n\t}\n}',
+    ],
+    ["one line", '{"mcpServers":{"b":1}}', '{"mcpServers":{"b":1, "dex": {"a":[1]}}}'],
+    ["an empty place on one line", '{"mcpServers":{ }}', '{"mcpServers":{"dex": {"a":[1]}}}'],
+    [
+      "an empty place with a comment",
+      '{"mcpServers":{ /* none */ }}',
+      '{"mcpServers":{ /* none */\n  "dex": {\n    "a": [\n      1\n    ]\n  }\n}}',
+    ],
+    ["one line with a trailing comma", '{"mcpServers": {"b": 1,}}', '{"mcpServers": {"b": 1, "dex": {"a":[1]}}}'],
+    [
+      "comments behind the last value",
+      '{"mcpServers": {\r\n "b": 1 /* one */ // two\r\n}}',
+      '{"mcpServers": {\r\n "b": 1, /* one */ // two\r\n "dex": {\r\n   "a": [\r\n     1\r\n   ]\r\n }\r\n}}',
+    ],
+    [
+      "a comment before the comma",
+      '{"mcpServers": {"b": 1 /* , */ ,}}',
+      '{"mcpServers": {"b": 1 /* , */ , "dex": {"a":[1]}}}',
+    ],
+  ])("our entry is laid out as the file is: %s", (_, text, after) => {
+    expect(applyAll(text, addToJson(text, SHORT).edits)).toBe(after)
+  })
+
+  test.each([
+    ["first on one line", '{"mcpServers": {"dex": 1, "b": 2}}', '{"mcpServers": {"b": 2}}'],
+    ["last on one line", '{"mcpServers": { "b": 2, "dex": 1 }}', '{"mcpServers": { "b": 2 }}'],
+    ["last on one line with a trailing comma", '{"mcpServers": { "b": 2, "dex": 1, }}', '{"mcpServers": { "b": 2, }}'],
+    [
+      "first on its own line",
+      '{"mcpServers": {\r\n  "dex": 1,\r\n  "b": 2\r\n}}',
+      '{"mcpServers": {\r\n  "b": 2\r\n}}',
+    ],
+    [
+      "last on its own line",
+      '{"mcpServers": {\n  "b": 2, // two\n  "dex": 1\n}}',
+      '{"mcpServers": {\n  "b": 2 // two\n}}',
+    ],
+    ["the only one", '{"z": 1, "mcpServers": { "dex": 1 }}', '{"z": 1}'],
+    [
+      "the only one with a trailing comma",
+      '{\n  "z": 1,\n  "mcpServers": {\n    "dex": 1,\n  },\n}',
+      '{\n  "z": 1,\n}',
+    ],
+    ["the only one beside a comment", '{"mcpServers": { /* mine */ "dex": 1 }}', '{"mcpServers": { /* mine */ }}'],
+    ["named twice", '{"mcpServers": {"dex": 1, "dex": 2}}', '{"mcpServers": {"dex": 1}}'],
+  ])("what stands around our entry stays when it is cut out: %s", (_, text, left) => {
+    expect(removeFromJson(text, SHORT, 0)).toBe(left)
+  })
+
+  test("of two entries in a list that are the same, the last one is cut out", () => {
+    const text = '{"hooks": {"SessionStart": [7, 8, 7]}}'
+    expect(removeFromJson(text, { ...HOOK, value: 7 }, 2)).toBe('{"hooks": {"SessionStart": [7, 8]}}')
+  })
+
+  test.each([
+    ["", "", "\n"],
+    ["\ufeff", "\ufeff", "\n"],
+    ["\r\n", "\r\n", "\r\n"],
+    ["// nothing", "// nothing\n", "\n"],
+    ["\ufeff// nothing\r\n", "\ufeff// nothing\r\n", "\r\n"],
+  ])("a file that says nothing gets an object on lines of its own: %j", (text, before, nl) => {
+    const { edits } = addToJson(text, { type: "property", path: ["a", "b"], value: 1 })
+    expect(applyAll(text, edits)).toBe(before + ["{", '  "a": {', '    "b": 1', "  }", "}", ""].join(nl))
+  })
+
+  test.each([
+    [JSON.stringify({ hooks: { SessionStart: { a: HOOK.value } } }), HOOK],
+    ['{"mcpServers": [["dex", 1]]}', SERVER],
+  ])("an item is looked for in lists and a property in objects: %j", (text, addition) => {
+    expect(findInJson(text, addition)).toBe("absent")
+    expect(removeFromJson(text, addition, 0)).toBe(text)
+  })
+
+  test.each(["", "\ufeff", " // nothing\n", "{}", "\ufeff{ /* nothing */ }\n"])("%j is empty", (text) => {
+    expect(isEmptyJson(text)).toBe(true)
+  })
+
+  test.each(["[]", "0", '{"a": 1}'])("%j is not empty", (text) => {
+    expect(isEmptyJson(text)).toBe(false)
+  })
+
   test("an entry of ours that somebody added to is told from one that says something else", () => {
     const { after } = addBoth("{}")
     expect(findInJson(after.replace('"args"', '"env": {}, "args"'), SERVER)).toBe("more")
@@ -124,12 +228,26 @@ describe("JSON with comments", () => {
     ['{\n"a": 1\n"b": 2}', /not valid JSON at line 3/],
     ['{"a": 1', /not valid JSON/],
     ['{"a": 1} x', /not valid JSON/],
-    ["{/* no end", /not valid JSON/],
+    ["{\n/* no end\n", /not valid JSON at line 2$/],
+    ['\ufeff{\r\n"a": "no end\r\n}', /not valid JSON at line 2$/],
+    ['{\n"a": "\\x"}', /not valid JSON at line 2$/],
+    ['{\n"a": "\t"}', /not valid JSON at line 2$/],
+    ['{\n"a": 01}', /not valid JSON at line 2$/],
+    ['{"a": 1,\n,}', /not valid JSON at line 2$/],
+    ["{'a': 1}", /not valid JSON at line 1$/],
+    ["{a: 1}", /not valid JSON at line 1$/],
     ["[1]", /should have an object at its top/],
     ['{"mcpServers": []}', /should have an object at mcpServers/],
+    ['{"hooks": {"SessionStart": {}}}', /should have a list at hooks.SessionStart/, HOOK],
+    ['{"mcpServers": {"dex": 1}}', /has mcpServers.dex already/],
     [`${"[".repeat(5000)}`, /nested too deeply/],
-  ])("says what is wrong with %.20s and changes nothing", (text, message) => {
-    expect(() => addToJson(text, SERVER)).toThrow(message)
+    [`{"a": ${"[".repeat(201)}${"]".repeat(201)}}`, /nested too deeply/],
+  ])("says what is wrong with %.20s and changes nothing", (text, message, addition = SERVER) => {
+    expect(() => addToJson(text, addition)).toThrow(message)
+  })
+
+  test("200 levels below the top are not too deep", () => {
+    expect(findInJson(`{"a": ${"[".repeat(200)}${"]".repeat(200)}}`, SERVER)).toBe("absent")
   })
 })
 
