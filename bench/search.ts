@@ -3,7 +3,7 @@ import { join } from "node:path"
 import Database from "better-sqlite3"
 import { INDEX_FILE } from "../src/core/formats.ts"
 import { parseQuery } from "../src/search/query.ts"
-import { search } from "../src/search/search.ts"
+import { searchHistory } from "../src/search/search.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { openIndex } from "../src/store/index/search-index.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
@@ -140,7 +140,12 @@ export async function warmSearch(home: string, messages: number): Promise<Row[]>
     for (let i = 0; i < QUERIES; i++) {
       const chosen = Array.from({ length: 1 + (i % 4) }, () => words[Math.floor(random() * words.length)]!)
       const started = performance.now()
-      await search(store, index, { query: parseQuery(chosen.join(" ")), by: "conversation", limit: 10, offset: 0 })
+      await searchHistory(store, index, {
+        query: parseQuery(chosen.join(" ")),
+        by: "conversation",
+        limit: 10,
+        offset: 0,
+      })
       mine.push(performance.now() - started)
       const from = performance.now()
       bare.all(anyOf(chosen))

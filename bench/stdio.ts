@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { createDex } from "../src/app/dex.ts"
 import { INDEX_FILE } from "../src/core/formats.ts"
-import { read } from "../src/core/schema.ts"
+import { readAs } from "../src/core/schema.ts"
 import { inputOf, offered } from "../src/mcp/definitions.ts"
 import { generateCorpus, generator } from "./corpus.ts"
 import { DEX, median, percentile, type Row, time } from "./measure.ts"
@@ -26,7 +26,7 @@ export async function benchStdio(folder: string, messages: number): Promise<Row[
   const dex = createDex({ env, cwd: home, version: "bench" })
   const tool = offered.find(({ mcp }) => mcp.name === "dex_search")!
   const inProcess = async (query: string) => {
-    const input = read(inputOf(tool), { query })
+    const input = readAs(inputOf(tool), { query })
     if ("wrong" in input) throw new Error(input.wrong)
     return JSON.stringify(await tool.run(dex, input.ok))
   }

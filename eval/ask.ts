@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util"
 import { run as ask } from "../src/answers/ask.run.ts"
-import { type Evidence, probabilityOf } from "../src/answers/confidence.ts"
+import { type AnswerEvidence, probabilityOf } from "../src/answers/confidence.ts"
 import { evidenceOf, openLibrary } from "../src/answers/library.ts"
 import { createDex } from "../src/app/dex.ts"
 import { openHome } from "./home.ts"
@@ -17,7 +17,7 @@ type Asked = {
   isAnswered: boolean
   isRight: boolean
   isSilent: boolean
-  evidence: Evidence
+  evidence: AnswerEvidence
 }
 
 const { values } = parseArgs({ options: { fit: { type: "boolean" }, json: { type: "boolean" } } })

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { loadConnectors } from "../src/agents/connectors.ts"
 import { INDEX_FILE } from "../src/core/formats.ts"
-import { sync } from "../src/ingest/sync.ts"
+import { syncHistory } from "../src/ingest/sync.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import type { HistoryReader } from "../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../src/store/index/search-index.ts"
@@ -70,7 +70,7 @@ async function build(dir: string, claudeDir: string): Promise<void> {
   const home = join(dir, ".dex")
   const store = openStore(join(home, "history.db"))
   const index = openIndex(join(home, INDEX_FILE))
-  const report = await sync({
+  const report = await syncHistory({
     store,
     index,
     connectors: (await loadConnectors()).connectors.filter((connector) => connector.source === "claude_code"),

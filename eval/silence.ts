@@ -1,5 +1,5 @@
 import { parseQuery } from "../src/search/query.ts"
-import { search } from "../src/search/search.ts"
+import { searchHistory } from "../src/search/search.ts"
 import { type EvalHome, openHome } from "./home.ts"
 import type { Half } from "./set.ts"
 import { questions, unanswered } from "./sets/questions.ts"
@@ -40,7 +40,7 @@ export async function measureSilence(): Promise<SilenceRow[]> {
 }
 
 async function ask(home: EvalHome, text: string, without: string[]): Promise<Pick<Asked, "coverage" | "silent">> {
-  const outcome = await search(home.store, home.index, {
+  const outcome = await searchHistory(home.store, home.index, {
     query: parseQuery(text),
     excludedConversations: without.map((id) => ({ source: "claude_code" as const, id })),
     by: "conversation",

@@ -8,7 +8,7 @@ import { openEmbedder } from "../../src/embed/open-embedder.ts"
 import { embedMessages } from "../../src/ingest/embed-messages.ts"
 import { addMeaning } from "../../src/search/hybrid.ts"
 import { parseQuery } from "../../src/search/query.ts"
-import { rank, WEIGHTS } from "../../src/search/rank.ts"
+import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
 import { scopeOf } from "../../src/search/scope.ts"
 import { openHome, projectPath } from "../home.ts"
 import { mean, pairedDifference, type Scores, scoresOf } from "../metrics.ts"
@@ -89,7 +89,7 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
     const query = parseQuery(question.text)
     const lexical = await rank(index, query, scope.filters)
     const meaning = { settings: () => settings, timeoutMs: 60_000, text: query.text }
-    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, WEIGHTS)
+    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, RANK_WEIGHTS)
     if (!fused) throw new Error(degraded.join(" "))
     const [vector] = await embedder.embed([query.text], { role: "query" })
     const near = vectors.scan(report.embedder, vector!, { limit: 100, filter: scope.filters })

@@ -3,8 +3,8 @@ import { dexHome } from "../../src/config/home.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
-import { suggest } from "../../src/suggest/suggest.ts"
-import { WEIGHTS } from "../../src/suggest/weights.ts"
+import { suggestItems } from "../../src/suggest/suggest.ts"
+import { RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 
 /** Asks again at every moment at which something was suggested on this machine. What was used and is not found is a step back. */
 export function replayKept(): string {
@@ -16,8 +16,8 @@ export function replayKept(): string {
   const lost: string[] = []
   const counts = { items: 0, same: 0, used: 0, used_lost: 0 }
   for (const { id, moment, items } of all) {
-    const now = suggest({ knowledge }, moment, NEW_SESSION, {
-      weights: WEIGHTS,
+    const now = suggestItems({ knowledge }, moment, NEW_SESSION, {
+      weights: RELEVANCE_WEIGHTS,
       floor: 0,
       most: Number.POSITIVE_INFINITY,
     })

@@ -7,7 +7,7 @@ import type { ConversationRow, HistoryReader, StoredMessage } from "../../src/st
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { fixesIn } from "../../src/suggest/fixes/fixes.ts"
 import { learnConversation } from "../../src/suggest/learn.ts"
-import { nameOf, pathBelow } from "../../src/suggest/paths.ts"
+import { fileNameOf, pathBelow } from "../../src/suggest/paths.ts"
 import type { Session } from "../../src/suggest/session.ts"
 import { candidatesFor } from "../../src/suggest/suggest.ts"
 
@@ -226,5 +226,5 @@ function isUsed(one: Told, number: number, at: number, names: string[], fixed: s
   if (names.some((name) => later.some((text) => text.includes(name)) && isNew(name))) return true
   if (fixed === undefined) return false
   const own = fixesIn(one.messages, one.subagents).find(({ failed_at }) => failed_at === number)
-  return own?.edits.some(({ path }) => nameOf(path) === nameOf(fixed)) ?? false
+  return own?.edits.some(({ path }) => fileNameOf(path) === fileNameOf(fixed)) ?? false
 }

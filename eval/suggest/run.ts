@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util"
 import { KINDS } from "../../src/core/suggestion.ts"
-import { relevanceOf, type Weights } from "../../src/suggest/relevance.ts"
-import { FLOOR, WEIGHTS } from "../../src/suggest/weights.ts"
+import { type RelevanceWeights, relevanceOf } from "../../src/suggest/relevance.ts"
+import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { openHome } from "../home.ts"
 import { Absent } from "../set.ts"
 import { genuineCorpus } from "../sets/corpus.ts"
@@ -33,7 +33,7 @@ try {
   const fixes = fixRows(await fixOffers(home.store, home.dir), labels)
   home.close()
   const judged = withHandLabels(offers, labels)
-  const fitted = values.fit ? weightsFrom(judged.filter(({ is_held }) => !is_held)) : WEIGHTS
+  const fitted = values.fit ? weightsFrom(judged.filter(({ is_held }) => !is_held)) : RELEVANCE_WEIGHTS
   if (values.fit) process.stdout.write(`${JSON.stringify(fitted, null, 2)}\n`)
   const work = judged.filter(({ event }) => event !== "session_start")
   const start = judged.filter(({ event }) => event === "session_start")
@@ -80,7 +80,7 @@ function row(half: string, what: string, offers: Offer[], moments: number) {
 }
 
 /** As a session gets them: the likeliest first, at most five at a moment, nothing twice. */
-function pushed(offers: Offer[], weights: Weights, floor: number): Offer[] {
+function pushed(offers: Offer[], weights: RelevanceWeights, floor: number): Offer[] {
   const moments = Map.groupBy(offers, ({ conversation, moment }) => `${conversation} ${moment}`)
   const said = new Set<string>()
   const all: Offer[] = []
@@ -113,8 +113,8 @@ function mostCoEdited(offers: Offer[]): Offer[] {
 }
 
 /** A thing that could be said at ten moments of a conversation is one thing. */
-function weightsFrom(offers: Offer[]): Weights {
-  const weights: Weights = {}
+function weightsFrom(offers: Offer[]): RelevanceWeights {
+  const weights: RelevanceWeights = {}
   for (const kind of KINDS) {
     const own = offers.filter((offer) => offer.kind === kind)
     if (own.filter(({ used }) => used).length < LEAST_USED) continue

@@ -14,7 +14,7 @@ import { vscode } from "./vscode/agent.ts"
 export const agents: readonly Agent[] = [claudeCode, codex, opencode, cursor, geminiCli, pi, vscode, copilot, dexChat]
 
 /** What a conversation can be of: an agent that is read, or a document. */
-export const sources: readonly SourceId[] = [
+export const sourceIds: readonly SourceId[] = [
   ...agents.filter(({ connector }) => connector !== undefined).map(({ source }) => source),
   "docs",
 ]

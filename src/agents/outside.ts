@@ -4,8 +4,8 @@ import { join, parse } from "node:path"
 import { pathToFileURL } from "node:url"
 import { ROLES } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
-import { choice, integer, list, map, number, object, optional, read, type Schema, text } from "../core/schema.ts"
-import { sources } from "./index.ts"
+import { choice, decimal, integer, listOf, mapOf, object, optional, readAs, type Schema, text } from "../core/schema.ts"
+import { sourceIds } from "./index.ts"
 import { type Connector, isUnreadable } from "./kit/connector.ts"
 import type { OutsideAgent } from "./outside-agent.ts"
 
@@ -52,7 +52,7 @@ function problemWith(agent: Partial<OutsideAgent> | undefined): string | undefin
   const { source, name, connector } = agent
   if (typeof source !== "string" || !/^[a-z][a-z0-9_]{1,39}$/.test(source))
     return "the agent's `source` must be a short name of small letters, digits and _"
-  if (sources.includes(source) || source === "git") return `dex itself has an agent called ${source}`
+  if (sourceIds.includes(source) || source === "git") return `dex itself has an agent called ${source}`
   if (typeof name !== "string" || name.trim() === "") return "the agent has no `name`"
   return typeof connector === "function" ? undefined : "the agent has no `connector`"
 }
@@ -93,29 +93,29 @@ function checkedConnector(connector: Connector, source: string): Connector {
 const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
 
 const NAME = text("", { minLength: 1 })
-const ROOTS = list(NAME)
-const UNIT = open({ key: NAME, path: NAME, stamp: text(), bytes: number(), modifiedAt: number(), bornAt: number() })
+const ROOTS = listOf(NAME)
+const UNIT = open({ key: NAME, path: NAME, stamp: text(), bytes: decimal(), modifiedAt: decimal(), bornAt: decimal() })
 const MESSAGE = open({
   key: NAME,
   role: choice(ROLES),
-  at: optional(number()),
-  parts: list(open({ type: text(), text: text(), origin: text() })),
+  at: optional(decimal()),
+  parts: listOf(open({ type: text(), text: text(), origin: text() })),
 })
 const PARSED = open({
-  conversations: list(
+  conversations: listOf(
     open({
       id: NAME,
       kind: choice(["person", "subagent", "automation", "dex"]),
-      cwds: list(text()),
-      authority: number(),
-      messages: list(MESSAGE),
+      cwds: listOf(text()),
+      authority: decimal(),
+      messages: listOf(MESSAGE),
     }),
   ),
-  unknown: map(integer()),
+  unknown: mapOf(integer()),
 })
 
 function checked<T>(shape: Schema, method: string, value: T): T {
-  const result = read(shape, value)
+  const result = readAs(shape, value)
   if ("wrong" in result) throw new Error(`its \`${method}\` is wrong: ${result.wrong.replace(/^input /, "")}`)
   return value
 }

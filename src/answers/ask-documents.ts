@@ -1,5 +1,5 @@
 import { DexError } from "../core/error.ts"
-import { list, object, optional, text } from "../core/schema.ts"
+import { listOf, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { ANSWER_TOKENS, askOutput, scopeField } from "./ask.ts"
@@ -15,7 +15,7 @@ export function askDocuments({ collections, noGlobal, model }: AgentBounds) {
     input: object({
       query: text("What you need to know. Be specific.", { minLength: 1 }),
       use_case: text("Why you need it and what you will do with it: it says when enough is found."),
-      collections: optional(list(text(), "Only documents of these collections.")),
+      collections: optional(listOf(text(), "Only documents of these collections.")),
       scope: scopeField,
     }),
     output: askOutput,

@@ -5,11 +5,11 @@ import type { Model } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
 import { toJson } from "../render/json.ts"
 import type { Dex } from "../tools/context.ts"
-import { type Checked, type Cited, checkAnswer } from "./cited.ts"
+import { type CheckedAnswer, type Cited, checkCitations } from "./cited.ts"
 import { confidenceOf, probabilityOf } from "./confidence.ts"
 import { extract } from "./extract.ts"
-import { evidenceOf, type Found, type Library, openLibrary } from "./library.ts"
-import { type Caps, DEFAULT_CAPS, type Run, runLoop, type Step } from "./loop.ts"
+import { evidenceOf, type FoundPassage, openLibrary, type PassageLibrary } from "./library.ts"
+import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import { olderOnTheSame } from "./older.ts"
 import type { Passage } from "./passages.ts"
 
@@ -24,8 +24,8 @@ export type AskInput = {
 }
 
 /** What an answer must know of what was asked. */
-export type Asked = Pick<AskInput, "query" | "max_tokens">
-export type Answer = Awaited<ReturnType<typeof finish>>
+export type AnswerRequest = Pick<AskInput, "query" | "max_tokens">
+export type AskAnswer = Awaited<ReturnType<typeof finish>>
 
 /** What to show while it works, and how much it may use. */
 export type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
@@ -55,18 +55,18 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
 }
 
 /** What of a model's words holds. */
-export function checkedAnswer(text: string, library: Library): Checked {
-  return checkAnswer(redactText(text.replace(/^\s*NOT FOUND\.?\s*$/m, "").trim()), library.passages.get)
+export function checkedAnswer(text: string, library: PassageLibrary): CheckedAnswer {
+  return checkCitations(redactText(text.replace(/^\s*NOT FOUND\.?\s*$/m, "").trim()), library.passages.get)
 }
 
 export async function answerOf(
   dex: Dex,
-  input: Asked,
-  library: Library,
-  found: Found[],
+  input: AnswerRequest,
+  library: PassageLibrary,
+  found: FoundPassage[],
   model: Pick<Model, "id" | "used">,
-  run: Omit<Run, "text">,
-  checked: Checked,
+  run: Omit<LoopResult, "text">,
+  checked: CheckedAnswer,
 ) {
   const used = usedBy(model, run.steps.length)
   const stopped = run.stopped === undefined ? [] : [`Stopped early: ${run.stopped}.`]
@@ -94,7 +94,13 @@ export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) 
 }
 
 /** What there is to say without a model. */
-export async function answerFrom(dex: Dex, input: Asked, library: Library, found: Found[], rest: Rest) {
+export async function answerFrom(
+  dex: Dex,
+  input: AnswerRequest,
+  library: PassageLibrary,
+  found: FoundPassage[],
+  rest: Rest,
+) {
   return finish(dex, input, library, await extract(dex, input.query, found), found, rest)
 }
 
@@ -106,7 +112,14 @@ type Rest = {
 }
 
 /** As many sentences as the ceiling holds, with their sources. */
-export async function finish(dex: Dex, input: Asked, library: Library, said: Cited[], found: Found[], rest: Rest) {
+export async function finish(
+  dex: Dex,
+  input: AnswerRequest,
+  library: PassageLibrary,
+  said: Cited[],
+  found: FoundPassage[],
+  rest: Rest,
+) {
   const older = await olderOnTheSame(dex, citedBy(said, library))
   const build = (kept: number) => {
     const sentences = said.slice(0, kept)
@@ -142,7 +155,7 @@ export async function finish(dex: Dex, input: Asked, library: Library, said: Cit
   return build(kept)
 }
 
-function citedBy(said: Cited[], library: Library): Passage[] {
+function citedBy(said: Cited[], library: PassageLibrary): Passage[] {
   const numbers = [...new Set(said.flatMap((one) => one.numbers))]
   return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
 }
@@ -168,7 +181,7 @@ function onlyWeb(sources: Passage[]): boolean {
   return sources.length > 0 && sources.every(({ origins }) => origins.every((origin) => origin === "web"))
 }
 
-function droppedNotes({ dropped }: Checked): string[] {
+function droppedNotes({ dropped }: CheckedAnswer): string[] {
   const said = {
     no_source: "without a source",
     wrong_quote: "with a quotation that is in no source",

@@ -1,4 +1,4 @@
-import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../core/schema.ts"
+import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 
@@ -7,7 +7,7 @@ export const ANSWER_TOKENS = 600
 
 export const askOutput = object({
   answer: text("Every sentence ends with the number of its source, like [1]."),
-  sources: list(
+  sources: listOf(
     object({
       n: integer("The number in the answer."),
       ref: text("Pass it to dex_get or dex show."),
@@ -24,7 +24,7 @@ export const askOutput = object({
     ["high", "medium", "low", "none"],
     "Computed from how the sources were found, not the model's opinion.",
   ),
-  probability: number("That the sources hold the answer; an estimate."),
+  probability: decimal("That the sources hold the answer; an estimate."),
   extractive: flag("Quotes, exactly as they were written: no model was asked, or it gave nothing that holds."),
   partial: optional(flag("It ended before it was done; the note says why.")),
   note: optional(text("What is uncertain, old or left out.")),
@@ -44,7 +44,7 @@ export const ask = defineTool({
   input: object({
     query: text("The question.", { minLength: 1 }),
     use_case: optional(text("What the answer is for.")),
-    collections: optional(list(text(), "Only documents of these collections.")),
+    collections: optional(listOf(text(), "Only documents of these collections.")),
     no_global: optional(flag("Without documents that belong to no project.")),
     scope: scopeField,
     model: optional(text("Another model than llm.model.")),

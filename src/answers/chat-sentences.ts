@@ -1,4 +1,4 @@
-import { type Checked, settledLength } from "./cited.ts"
+import { type CheckedAnswer, settledLength } from "./cited.ts"
 
 /** A model's words as they come, let through sentence by sentence: only what holds is ever shown. */
 export type Sentences = {
@@ -10,7 +10,7 @@ export type Sentences = {
   /** A reply is left in the middle: a sentence that was not complete is never shown. */
   leave(): void
   /** Everything that was shown, and how much was not. */
-  checked(): Checked
+  checked(): CheckedAnswer
   /** How often it broke and began again. */
   breaks(): number
 }
@@ -19,9 +19,9 @@ export type Sentences = {
  * `check` says what of a text holds. What was shown stays part of the answer, so nothing is shown twice and nothing is
  * taken back: a reply that is made again, or that follows a search, adds only what was not said before.
  */
-export function createSentences(check: (text: string) => Checked, show: (sentence: string) => void): Sentences {
+export function createSentences(check: (text: string) => CheckedAnswer, show: (sentence: string) => void): Sentences {
   const said = new Set<string>()
-  const total: Checked = { kept: [], dropped: { no_source: 0, wrong_quote: 0, foreign_link: 0 } }
+  const total: CheckedAnswer = { kept: [], dropped: { no_source: 0, wrong_quote: 0, foreign_link: 0 } }
   let text = ""
   let settled = 0
   let taken = 0
@@ -32,7 +32,7 @@ export function createSentences(check: (text: string) => Checked, show: (sentenc
     settled = 0
     taken = 0
   }
-  const take = (length: number): Checked => {
+  const take = (length: number): CheckedAnswer => {
     const checked = check(text.slice(0, length))
     for (const sentence of checked.kept.slice(taken)) {
       taken++
@@ -43,7 +43,7 @@ export function createSentences(check: (text: string) => Checked, show: (sentenc
     }
     return checked
   }
-  const count = ({ dropped }: Checked) => {
+  const count = ({ dropped }: CheckedAnswer) => {
     for (const reason of Object.keys(dropped) as (keyof typeof dropped)[]) total.dropped[reason] += dropped[reason]
   }
   return {

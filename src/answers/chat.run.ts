@@ -3,11 +3,11 @@ import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
-import { type Answer, answerFrom, answerOf, checkedAnswer, finish, NO_MODEL, usedBy } from "./ask.run.ts"
+import { type AskAnswer, answerFrom, answerOf, checkedAnswer, finish, NO_MODEL, usedBy } from "./ask.run.ts"
 import { keepChat } from "./chat-keep.ts"
 import { createSentences, type Sentences } from "./chat-sentences.ts"
-import { type Found, openLibrary, type Scope } from "./library.ts"
-import { type Caps, DEFAULT_CAPS, type Run, runLoop, type Step } from "./loop.ts"
+import { type AnswerScope, type FoundPassage, openLibrary } from "./library.ts"
+import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import type { Passage } from "./passages.ts"
 
 export type ChatInput = {
@@ -23,7 +23,7 @@ export type ChatInput = {
 }
 
 export type ChatOptions = {
-  scope: Scope
+  scope: AnswerScope
   /** Undefined where none is set up: then every answer is quotes. */
   model: Model | undefined
   use_case?: string
@@ -39,7 +39,7 @@ export type ChatEvents = {
   signal?: AbortSignal
 }
 
-export type Turn = Answer & {
+export type Turn = AskAnswer & {
   /** The signal said so. What was shown before stands. */
   stopped?: true
   /** How many of the oldest questions and answers the model no longer sees; told when it happens first. */
@@ -180,12 +180,12 @@ function listening(model: Model, sentences: Sentences): Model {
   }
 }
 
-type Stoppable = Run & { byPerson?: true }
+type Stoppable = LoopResult & { byPerson?: true }
 
 /** When the person stops it, that is how it ended, and nothing is thrown. */
 async function stoppable(
   signal: AbortSignal | undefined,
-  run: (onStep: (step: Step) => void) => Promise<Run>,
+  run: (onStep: (step: Step) => void) => Promise<LoopResult>,
 ): Promise<Stoppable> {
   const steps: Step[] = []
   try {
@@ -197,7 +197,7 @@ async function stoppable(
 }
 
 /** What the last answer stood on is shown again: "and why?" is about that. */
-function citedLast(history: Exchange[], found: Found[]): Found[] {
+function citedLast(history: Exchange[], found: FoundPassage[]): FoundPassage[] {
   const known = new Set(found.map(({ passage }) => passage.n))
   return (history.at(-1)?.cited ?? [])
     .filter(({ n }) => !known.has(n))
@@ -216,7 +216,7 @@ function sizeOf(history: Exchange[]): number {
 }
 
 /** One question, as `dex chat "…" --json` asks it. */
-export async function run(dex: Dex, input: ChatInput): Promise<Answer> {
+export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   if (input.query === undefined)
     throw new DexError("usage", 'What is the question? dex chat "how do we retry failed webhooks" --json')
   if (input.opencode) throw new DexError("usage", "OpenCode has no --json here. Leave out --json or --opencode.")

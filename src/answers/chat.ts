@@ -1,4 +1,4 @@
-import { flag, list, number, object, optional, text } from "../core/schema.ts"
+import { decimal, flag, listOf, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { askOutput } from "./ask.ts"
@@ -11,10 +11,10 @@ export const chat = defineTool({
     query: optional(text("A question. Without one, on a terminal, it goes on until you leave.", { minLength: 1 })),
     interactive: optional(flag("Go on after the first question.")),
     use_case: optional(text("What the answers are for.")),
-    collections: optional(list(text(), "Only documents of these collections.")),
+    collections: optional(listOf(text(), "Only documents of these collections.")),
     no_global: optional(flag("Without documents that belong to no project.")),
     model: optional(text("Another model than llm.model.")),
-    temperature: optional(number("Another temperature than llm.temperature, from 0 to 2.")),
+    temperature: optional(decimal("Another temperature than llm.temperature, from 0 to 2.")),
     opencode: optional(flag("Open OpenCode instead, with dex's tools and folders of its own.")),
     verbose: optional(flag("Show every search and every reading as it happens.")),
   }),

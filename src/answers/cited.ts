@@ -3,7 +3,7 @@ import type { Passage } from "./passages.ts"
 /** A piece of an answer that stands on what was read, with the numbers it cites. */
 export type Cited = { text: string; numbers: number[] }
 
-export type Checked = {
+export type CheckedAnswer = {
   kept: Cited[]
   /** How many sentences were taken out, by why. */
   dropped: Record<DropReason, number>
@@ -18,8 +18,8 @@ const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<
  * Keeps of an answer what it can show a source for: every sentence must cite a passage that was read, hold no quotation
  * that is not in what it cites, and no link that is not there either. Code belongs to the sentence before it.
  */
-export function checkAnswer(answer: string, passage: (n: number) => Passage | undefined): Checked {
-  const checked: Checked = { kept: [], dropped: { no_source: 0, wrong_quote: 0, foreign_link: 0 } }
+export function checkCitations(answer: string, passage: (n: number) => Passage | undefined): CheckedAnswer {
+  const checked: CheckedAnswer = { kept: [], dropped: { no_source: 0, wrong_quote: 0, foreign_link: 0 } }
   let before: Cited | undefined
   for (const piece of piecesOf(answer)) {
     const own = [...piece.text.matchAll(MARKS)].map((match) => Number(match[1])).filter((n) => passage(n) !== undefined)

@@ -1,4 +1,4 @@
-export type Evidence = {
+export type AnswerEvidence = {
   /** How much of what was asked the best passage holds, from 0 to 1, a rare word counting for more. */
   coverage: number
   /** How far the best is ahead of the second, from 0 to 1. */
@@ -17,7 +17,7 @@ const HIGH = 0.8
 const MEDIUM = 0.5
 
 /** The probability that the passages hold the answer. Computed from how they were found; no model is asked. */
-export function probabilityOf({ coverage, gap, agreement, recency }: Evidence, weights = WEIGHTS): number {
+export function probabilityOf({ coverage, gap, agreement, recency }: AnswerEvidence, weights = WEIGHTS): number {
   const sum =
     weights.base +
     weights.coverage * coverage +
@@ -27,7 +27,7 @@ export function probabilityOf({ coverage, gap, agreement, recency }: Evidence, w
   return 1 / (1 + Math.exp(-sum))
 }
 
-export function confidenceOf(evidence: Evidence): Confidence {
+export function confidenceOf(evidence: AnswerEvidence): Confidence {
   const probability = probabilityOf(evidence)
   return probability >= HIGH ? "high" : probability >= MEDIUM ? "medium" : "low"
 }

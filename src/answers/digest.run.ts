@@ -5,7 +5,7 @@ import type { Dex } from "../tools/context.ts"
 import { type ProjectFacts, projectFacts } from "./digest-facts.ts"
 import { factsPage } from "./digest-page.ts"
 import { markdownOf } from "./map/markdown.ts"
-import type { Result } from "./map/schema.ts"
+import type { MapResult } from "./map/schema.ts"
 import { type Cost, costOf, mapAll } from "./map.run.ts"
 import type { MapOutput } from "./map-fields.ts"
 import { configuredModel } from "./model.ts"
@@ -53,7 +53,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
   return { ...base, mapped, notes: [] }
 }
 
-function write(dex: Dex, file: string, projects: ProjectFacts[], result: Result | undefined, notes: string[]): void {
+function write(dex: Dex, file: string, projects: ProjectFacts[], result: MapResult | undefined, notes: string[]): void {
   const path = resolve(dex.cwd, file)
   const said = result === undefined ? "" : `${markdownOf("Digest", result, notes)}\n`
   const page = `${said}${factsPage(projects).join("\n")}\n`

@@ -1,4 +1,4 @@
-import { choice, flag, integer, list, object, optional, text, withDefault } from "../core/schema.ts"
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { projectField } from "../tools/fields.ts"
@@ -17,15 +17,17 @@ export const digest = defineTool({
     period: text(),
     from: text(),
     to: text(),
-    projects: list(
+    projects: listOf(
       object({
         project: text(),
-        conversations: list(object({ id: text(), title: text(), source: text(), messages: integer("In the period.") })),
+        conversations: listOf(
+          object({ id: text(), title: text(), source: text(), messages: integer("In the period.") }),
+        ),
         other_conversations: integer("Subagents and automated runs, whose work is counted below as well."),
-        commits: list(object({ ref: text(), hash: text(), subject: text() })),
-        files: list(object({ path: text(), added: integer(), removed: integer() }), "The most changed first."),
+        commits: listOf(object({ ref: text(), hash: text(), subject: text() })),
+        files: listOf(object({ path: text(), added: integer(), removed: integer() }), "The most changed first."),
         files_total: integer(),
-        failed_commands: list(
+        failed_commands: listOf(
           object({ ref: text("The last time."), command: text(), error: optional(text()), times: integer() }),
           "That failed and did not succeed afterwards, the last first.",
         ),
@@ -33,7 +35,7 @@ export const digest = defineTool({
       }),
     ),
     mapped: optional(mapOutput),
-    notes: list(text()),
+    notes: listOf(text()),
   }),
   cli: { short: { p: "project", o: "output" }, example: "dex digest --period week" },
   run: async (dex: Dex, input) => (await import("./digest.run.ts")).run(dex, input),

@@ -4,27 +4,27 @@ import { coverage, wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
 import { isReachable } from "../search/scope.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
-import { lookAt } from "../store/index/snippets.ts"
+import { matchTexts } from "../store/index/snippets.ts"
 import type { Dex } from "../tools/context.ts"
 import { knownCollections } from "../tools/docs/collections.ts"
 import { withSubsections } from "../tools/docs/sections.ts"
 import { resolveRef } from "../tools/resolve.ts"
 import { run as runSearch } from "../tools/search/run.ts"
-import type { Evidence } from "./confidence.ts"
+import type { AnswerEvidence } from "./confidence.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
 /**
  * What may be looked at for one answer. Kept to in code: whatever a model asks for, nothing else is opened. dex's own
  * chats never are: an answer that could cite an earlier answer would need no source at all.
  */
-export type Scope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
+export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
-export type Found = { passage: Passage; coverage: number; score: number }
+export type FoundPassage = { passage: Passage; coverage: number; score: number }
 
 /** Searching and reading within a scope. Everything that was read has a number from then on. */
-export type Library = {
+export type PassageLibrary = {
   passages: Passages
-  search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Found[]; notes: string[] }>
+  search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: FoundPassage[]; notes: string[] }>
   read(ref: string): Promise<Passage[]>
 }
 
@@ -34,14 +34,14 @@ const MOST_SKIPPED = 3 * MOST_FOUND
 const DAY_MS = 86_400_000
 const HALF_AS_RECENT_DAYS = 182
 
-export async function openLibrary(dex: Dex, scope: Scope): Promise<Library> {
+export async function openLibrary(dex: Dex, scope: AnswerScope): Promise<PassageLibrary> {
   const store = await dex.store()
   const passages = createPassages()
   if (scope.collections) await knownCollections(dex, scope.collections)
   return {
     passages,
     async search(query, filters = {}) {
-      const found: Omit<Found, "coverage">[] = []
+      const found: Omit<FoundPassage, "coverage">[] = []
       for (let offset = 0; ; offset += MOST_FOUND) {
         const { results, notes } = await runSearch(dex, {
           query,
@@ -88,7 +88,7 @@ function readPart(row: ConversationRow, all: StoredMessage[], number: number | u
   return all.slice(Math.max(0, at - AROUND), at + AROUND + 1)
 }
 
-async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: Scope): Promise<void> {
+async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: AnswerScope): Promise<void> {
   const isDocument = kind === "document"
   const outside =
     kind === "dex" ||
@@ -98,18 +98,18 @@ async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: Sc
   if (outside) throw new DexError("out_of_scope", "That is outside of what this question may look at.")
 }
 
-async function isOpen(dex: Dex, name: string, { collections, noGlobal }: Scope): Promise<boolean> {
+async function isOpen(dex: Dex, name: string, { collections, noGlobal }: AnswerScope): Promise<boolean> {
   if (collections) return collections.includes(name)
   const collection = (await (await dex.store()).collections()).find((one) => one.name === name)
   return collection !== undefined && isReachable(collection, { noGlobal, inside: dex.project })
 }
 
-async function withCoverage(dex: Dex, asked: string, found: Omit<Found, "coverage">[]): Promise<Found[]> {
+async function withCoverage(dex: Dex, asked: string, found: Omit<FoundPassage, "coverage">[]): Promise<FoundPassage[]> {
   const index = await dex.index()
   const query = parseQuery(asked)
   if (!index || query.terms.length === 0) return found.map((one) => ({ ...one, coverage: 0 }))
   const weights = await wordWeights(index, query)
-  const looks = lookAt(
+  const looks = matchTexts(
     found.map(({ passage }) => passage.text),
     query.terms,
     query.words,
@@ -118,7 +118,7 @@ async function withCoverage(dex: Dex, asked: string, found: Omit<Found, "coverag
 }
 
 /** What the way in which passages were found says of them. */
-export function evidenceOf(found: Found[], now: number): Evidence {
+export function evidenceOf(found: FoundPassage[], now: number): AnswerEvidence {
   const best = Math.max(0, ...found.map((one) => one.coverage))
   const [first, second] = found
   const agreeing = found.slice(1).filter((one) => one.coverage >= 0.8 * best && one.coverage >= 0.5).length

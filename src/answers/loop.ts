@@ -2,7 +2,7 @@ import { isDexError, messageOf } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelTool, ToolCall } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
-import type { Found, Library } from "./library.ts"
+import type { FoundPassage, PassageLibrary } from "./library.ts"
 import { newestFirst, type Passage, shownTo } from "./passages.ts"
 
 /** Enforced here, whatever the model says or does. */
@@ -12,7 +12,7 @@ export const DEFAULT_CAPS: Caps = { calls: 10, tokens: 60_000, ms: 120_000 }
 
 export type Step = { call: string; outcome: string }
 
-export type Run = {
+export type LoopResult = {
   /** What the model answered last; empty when it never did. */
   text: string
   /** Why it ended before the model was done; absent when it was. */
@@ -23,7 +23,7 @@ export type Run = {
 export type LoopOptions = {
   question: string
   use_case?: string
-  first: Found[]
+  first: FoundPassage[]
   caps: Caps
   signal?: AbortSignal
   onStep?: (step: Step) => void
@@ -69,7 +69,7 @@ Use search and read only as long as the question is not answered: stop when a pa
 Then answer in at most 150 words. Every sentence ends with the number of the passage it stands on, like [2]. A sentence without one is thrown away. Quote exactly or not at all. Give no link that is not in a passage. Where passages disagree, the newer one counts; say so. If the passages do not answer the question, say exactly: NOT FOUND`
 
 /** Lets a model search and read until it answers or a cap is reached. Throws only what stops it from beginning. */
-export async function runLoop(model: Model, library: Library, options: LoopOptions): Promise<Run> {
+export async function runLoop(model: Model, library: PassageLibrary, options: LoopOptions): Promise<LoopResult> {
   const { caps } = options
   const deadline = AbortSignal.timeout(caps.ms)
   const signal = options.signal ? AbortSignal.any([options.signal, deadline]) : deadline
@@ -137,7 +137,11 @@ function shown(passages: Passage[], chars: number): string {
 }
 
 /** What goes wrong is an answer too: the model may ask again, and nothing else happens. */
-async function carryOut(library: Library, { name, input, invalid }: ToolCall, seen: Set<string>): Promise<string> {
+async function carryOut(
+  library: PassageLibrary,
+  { name, input, invalid }: ToolCall,
+  seen: Set<string>,
+): Promise<string> {
   if (invalid) return invalid.reason
   const asked = `${name} ${JSON.stringify(input)}`
   if (seen.has(asked)) return "You asked exactly that before; its passages are above. Ask something else, or answer."

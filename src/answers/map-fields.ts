@@ -2,8 +2,8 @@ import {
   flag,
   type Infer,
   integer,
-  list,
-  map,
+  listOf,
+  mapOf,
   object,
   optional,
   type Schema,
@@ -53,7 +53,7 @@ export const mapOutput = object({
   dry_run: optional(flag()),
   conversations: integer("That were chosen and say something."),
   without_text: integer("Chosen, and empty or all copied from others."),
-  left_out: map(integer(), "Conversations of other kinds that match too; all takes them."),
+  left_out: mapOf(integer(), "Conversations of other kinds that match too; all takes them."),
   estimated_tokens: integer("Of all conversations as they are shown to the model; an estimate."),
   batch_tokens: integer(),
   batches: object({
@@ -65,12 +65,12 @@ export const mapOutput = object({
     loose: integer("More than 5 % emptier than they could be, the last one aside: left so by earlier runs."),
   }),
   packed: optional(
-    list(
+    listOf(
       object({ conversations: integer(), estimated_tokens: integer(), cached: flag() }),
       "In a dry run: each batch.",
     ),
   ),
-  failed: optional(list(object({ refs: list(text()), reason: text() }), "What could not be mapped, and why.")),
+  failed: optional(listOf(object({ refs: listOf(text()), reason: text() }), "What could not be mapped, and why.")),
   merges: optional(
     object({
       asked: integer(),
@@ -93,7 +93,7 @@ export const mapOutput = object({
     object({ requests: integer(), input_tokens: integer(), output_tokens: integer(), is_estimate: flag() }),
   ),
   written: optional(text("The file that was written.")),
-  notes: list(text()),
+  notes: listOf(text()),
 })
 
 export type MapOutput = Infer<typeof mapOutput>

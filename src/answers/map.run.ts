@@ -8,13 +8,13 @@ import { openCache } from "./map/cache.ts"
 import { markdownOf } from "./map/markdown.ts"
 import { mapQuestion } from "./map/prompt.ts"
 import {
-  carryOut,
-  type Filters,
   type Job,
   looseBatches,
+  type MapFilters,
   type Mapped,
   type Prepared,
   prepare,
+  runMap,
   tokensOfBatch,
 } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
@@ -30,7 +30,7 @@ export type Cost = {
   model?: string
   output?: string
 }
-export type MapInput = Filters &
+export type MapInput = MapFilters &
   Cost & { task?: string; recipe?: string; topic?: string; schema?: string; resume?: boolean }
 
 const LAST = "last"
@@ -74,7 +74,7 @@ export async function mapAll(
       ],
     }
   if (prepared.batches.length === 0) return { ...about, ...named, notes: kinds }
-  const mapped = await carryOut(dex, job, prepared, model!)
+  const mapped = await runMap(dex, job, prepared, model!)
   const { requests, input, output, is_estimate } = model!.used()
   const notes = [...kinds, ...notesOf(mapped, prepared)]
   const isPartial = mapped.not_done > 0 || mapped.failed.length > 0
@@ -165,7 +165,7 @@ function lastRun(dex: Dex, now: MapInput): MapInput {
   }
 }
 
-export function filtersOf({ project, source, from, to, all, limit }: Filters): Filters {
+export function filtersOf({ project, source, from, to, all, limit }: MapFilters): MapFilters {
   return {
     ...(project !== undefined && { project }),
     ...(source !== undefined && { source }),

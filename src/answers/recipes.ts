@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import { sources } from "../agents/index.ts"
+import { sourceIds } from "../agents/index.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
-import type { Filters } from "./map/run.ts"
+import type { MapFilters } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
 
 // A recipe is a Markdown file: what it is and which conversations it takes on top, the task below. Those that come with
@@ -15,7 +15,7 @@ export type Recipe = {
   description: string
   /** What the task has `{{name}}` for. */
   arguments: string[]
-  filters: Filters
+  filters: MapFilters
   schema: Schema
   task: string
 }
@@ -137,9 +137,9 @@ function factsIn(top: string, file: string): Map<string, string> {
   return facts
 }
 
-function filtersIn(facts: Map<string, string>, file: string): Filters {
+function filtersIn(facts: Map<string, string>, file: string): MapFilters {
   const source = facts.get("source")
-  if (source !== undefined && !sources.includes(source))
+  if (source !== undefined && !sourceIds.includes(source))
     throw bad(file, `names a source that dex does not know: ${source}`)
   const limit = facts.has("limit") ? Number(facts.get("limit")) : undefined
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0))

@@ -3,7 +3,7 @@ import { homedir } from "node:os"
 import type { Outside } from "../agents/outside.ts"
 import { dexHome } from "../config/home.ts"
 import { loadSettings } from "../config/load.ts"
-import { namesIn } from "../config/settings.ts"
+import { splitNames } from "../config/settings.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
 import type { HistoryWriter } from "../store/history/store.ts"
@@ -61,7 +61,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       ([store, { redactText }]) => store.openSuggestions(home.suggest, { redact: redactText }),
     ))
   let project: string | undefined
-  const outsideNames = () => namesIn(loadSettings({ file: home.config, env: {} }).settings.agents)
+  const outsideNames = () => splitNames(loadSettings({ file: home.config, env: {} }).settings.agents)
   let outside: Promise<Outside> | undefined
   return {
     home,

@@ -10,7 +10,7 @@ import { isTraced, observe } from "../tools/observe.ts"
 import { sourceNames } from "../tools/resolve.ts"
 import { appendTrace } from "../trace/append.ts"
 
-export type Answer = {
+export type ToolRun = {
   /** As people see it: every face gives the same, and none gives a sign that nobody sees. */
   output: unknown
   /** How many such signs were taken out. */
@@ -25,7 +25,7 @@ export type Answer = {
  * Runs a tool for a face: the one place where traces are recorded, and where what others wrote is made visible before it
  * leaves. Throws what the tool throws, recorded as well.
  */
-export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Promise<Answer> {
+export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Promise<ToolRun> {
   await checkSource(tool, dex, input)
   if (!isTraced(tool)) {
     const run = (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)

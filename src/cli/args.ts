@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util"
 import { DexError } from "../core/error.ts"
-import { read, type Schema } from "../core/schema.ts"
+import { readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 
 /** A tool's flags as a person types them: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. */
@@ -43,7 +43,7 @@ export function readArguments(tool: Tool<never>, argv: string[]): { input: unkno
   takePositionals(tool, positionals, input)
   const help = values.help === true
   if (help) return { input, json: false, help }
-  const result = read(tool.input, input)
+  const result = readAs(tool.input, input)
   if ("wrong" in result)
     throw new DexError("usage", `${sayField(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
   return { input: result.ok, json: values.json === true, help }

@@ -33,7 +33,7 @@ export async function askToSpeak({ home, env, suggestions, terminal, now, say }:
     return say("Agents' hooks asked dex for a week; there was nothing that it would have said. It goes on listening.")
   say(paint(terminal, "bold", `${many(would.length, "time")} I would have spoken`))
   for (const one of would.slice(0, MOST_SHOWN))
-    for (const line of wrap(told(one), terminal.columns - 4)) say(`  ${line}`)
+    for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)
   if (would.length > MOST_SHOWN) say(`  and ${many(would.length - MOST_SHOWN, "other")}`)
   if (!process.stdin.isTTY || !terminal.interactive)
     return say("May it speak? dex config set proactive.mode speak (or log, to let it only listen).")
@@ -48,7 +48,7 @@ export async function askToSpeak({ home, env, suggestions, terminal, now, say }:
   )
 }
 
-function told({ moment, items }: KeptSuggestion): string {
+function suggestionLine({ moment, items }: KeptSuggestion): string {
   const [first] = items
   const more = items.length > 1 ? ` (and ${many(items.length - 1, "other thing")})` : ""
   return `${when(new Date(moment.at).toISOString())}  ${moment.event.replaceAll("_", " ")}: ${safeLine(`${first?.kind}: ${first?.title}. ${first?.reason}`)}${more}`

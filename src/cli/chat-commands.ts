@@ -18,11 +18,11 @@ export type Talk = {
   ask(question: string): Promise<string | undefined>
 }
 
-type Command = { does: string; run(talk: Talk, words: string): void | "leave" | Promise<void> }
+type ChatCommand = { does: string; run(talk: Talk, words: string): void | "leave" | Promise<void> }
 
-const leave: Command = { does: "Leave. So does Ctrl-D", run: () => "leave" }
+const leave: ChatCommand = { does: "Leave. So does Ctrl-D", run: () => "leave" }
 
-const commands: Record<string, Command> = {
+const commands: Record<string, ChatCommand> = {
   "/help": { does: "Show this", run: showHelp },
   "/collections": { does: "Show which documents are looked at", run: showCollections },
   "/use-case": { does: "Show or change what the answers are for", run: changeUseCase },

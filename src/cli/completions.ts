@@ -1,4 +1,4 @@
-import { sources } from "../agents/index.ts"
+import { sourceIds } from "../agents/index.ts"
 import { DexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import { flagsOf } from "./args.ts"
@@ -19,7 +19,7 @@ export function completions(shell: string | undefined, tools: readonly Tool<neve
   local word="\${COMP_WORDS[COMP_CWORD]}" last="\${COMP_WORDS[COMP_CWORD-1]}"
   if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${commands.join(" ")}" -- "$word")); return; fi
   case "$last" in
-    --source|-s) COMPREPLY=($(compgen -W "${sources.join(" ")}" -- "$word")); return;;
+    --source|-s) COMPREPLY=($(compgen -W "${sourceIds.join(" ")}" -- "$word")); return;;
     --format) COMPREPLY=($(compgen -W "full stripped user_only outline" -- "$word")); return;;
   esac
   case "\${COMP_WORDS[1]}" in

@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs"
 import { agents } from "../agents/index.ts"
-import { choice, flag, integer, list, object, optional, text, withDefault } from "../core/schema.ts"
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 
@@ -9,14 +9,14 @@ import type { Dex } from "../tools/context.ts"
 const WIRABLE = agents.filter(({ wiring }) => wiring !== undefined).map(({ source }) => source)
 
 const wiring = object({
-  agents: list(
+  agents: listOf(
     object({
       agent: text(),
       title: text(),
       found: flag("It is on this machine."),
       wired: optional(flag("With check: dex was given to it.")),
       note: optional(text("What dex leaves out for it, and why.")),
-      problems: optional(list(text(), "With check: what is no longer as dex wrote it.")),
+      problems: optional(listOf(text(), "With check: what is no longer as dex wrote it.")),
       subagent: optional(
         choice(
           ["there", "changed", "missing"],
@@ -25,7 +25,7 @@ const wiring = object({
       ),
     }),
   ),
-  files: list(
+  files: listOf(
     object({
       agent: text("dex: the launchers, which all agents share."),
       path: text(),
@@ -41,10 +41,10 @@ const wiring = object({
   private_asked: optional(flag("It was asked once which projects are private; a terminal is needed for that.")),
   launcher_kept: optional(flag("With uninstall: an entry that was changed since, and so was left, still starts it.")),
   servers: optional(
-    list(
+    listOf(
       object({
-        command: list(text()),
-        agents: list(text()),
+        command: listOf(text()),
+        agents: listOf(text()),
         works: flag("It was started and answered."),
         message: text(),
         tools: optional(integer()),
@@ -58,7 +58,7 @@ export const install = defineTool({
   name: "install",
   summary: "Give the memory to the coding agents on this machine",
   input: object({
-    agents: withDefault(list(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
+    agents: withDefault(listOf(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
     check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
     hooks: optional(
       flag("Let agents' hooks ask dex what it knows of the moment. For a week it only notes what it would say."),
@@ -73,9 +73,9 @@ export const install = defineTool({
       const { check } = await import("../integrations/check.ts")
       return { ...(await check(contextOf(dex), input.agents)), files: [], asked: false }
     }
-    const { install } = await import("../integrations/wiring.ts")
+    const { wireAgents } = await import("../integrations/wiring.ts")
     const hooks = input.no_hooks ? false : input.hooks
-    return install(contextOf(dex), input.agents, input.yes === true, hooks)
+    return wireAgents(contextOf(dex), input.agents, input.yes === true, hooks)
   },
   found: (output) =>
     output.servers === undefined
@@ -89,14 +89,14 @@ export const uninstall = defineTool({
   name: "uninstall",
   summary: "Take dex out of the coding agents' settings again",
   input: object({
-    agents: withDefault(list(text(), "As for install; all that are wired if left out."), []),
+    agents: withDefault(listOf(text(), "As for install; all that are wired if left out."), []),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
   cli: { positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
   run: async (dex: Dex, input) => {
-    const { uninstall } = await import("../integrations/wiring.ts")
-    return uninstall(contextOf(dex), input.agents, input.yes === true)
+    const { unwireAgents } = await import("../integrations/wiring.ts")
+    return unwireAgents(contextOf(dex), input.agents, input.yes === true)
   },
   found: (output) => !output.asked && output.files.length > 0 && !output.files.some(({ problem }) => problem),
 })

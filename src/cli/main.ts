@@ -4,7 +4,7 @@ import { DexError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
-import { errorText } from "./print/words.ts"
+import { printedError } from "./print/words.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -12,7 +12,7 @@ export async function main(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv)
   } catch (error) {
-    if (isDexError(error)) process.stderr.write(errorText(error.message, terminalOf(process.stderr, process.env)))
+    if (isDexError(error)) process.stderr.write(printedError(error.message, terminalOf(process.stderr, process.env)))
     else
       process.stderr.write(
         `dex: an error that should not happen. Please report it with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,

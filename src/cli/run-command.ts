@@ -8,7 +8,7 @@ import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
 import type { Printed } from "./print/printer.ts"
-import { errorText } from "./print/words.ts"
+import { printedError } from "./print/words.ts"
 
 /** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
 export async function runCommand({ tool, face }: Command, given: unknown, json: boolean): Promise<number> {
@@ -37,7 +37,7 @@ export async function runCommand({ tool, face }: Command, given: unknown, json: 
       const print = await face.view()
       show(await print(output, { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }, input), dex)
     }
-    for (const note of answer.notes) process.stderr.write(errorText(note, terminalOf(process.stderr, process.env)))
+    for (const note of answer.notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     return tool.found === undefined || tool.found(output) ? 0 : 1
   } finally {

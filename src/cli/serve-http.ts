@@ -4,7 +4,7 @@ import { createDex } from "../app/dex.ts"
 import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
 import { createApp } from "../http/app.ts"
-import { bearerOf, isLoopback, type Place } from "../http/guard.ts"
+import { bearerOf, isLoopback, type ServerAddress } from "../http/guard.ts"
 import { listen } from "../http/listen.ts"
 import { tokenIn } from "../http/token.ts"
 import { createFreshness } from "../mcp/fresh.ts"
@@ -19,7 +19,7 @@ const LAST_LOOK_MS = 600
 const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
 
 /** Serves MCP over HTTP until it is stopped, then ends the process, with whatever is still running or connected. */
-export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & Place): Promise<never> {
+export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & ServerAddress): Promise<never> {
   checkPlace(place)
   takeStdout() // nothing is printed there, but for what a library says
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
@@ -57,7 +57,7 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   return new Promise<never>(() => {})
 }
 
-function checkPlace({ host, publicName }: Place): void {
+function checkPlace({ host, publicName }: ServerAddress): void {
   if (publicName !== undefined && !NAME.test(publicName))
     throw new DexError(
       "usage",

@@ -76,14 +76,14 @@ function onSignals(stop: () => void): () => void {
   }
 }
 
-type View = (event: WatchEvent) => void
+type EventView = (event: WatchEvent) => void
 
-function jsonView(): View {
+function jsonView(): EventView {
   return (event) => void process.stdout.write(`${toJson(visibleIn(event).output)}\n`)
 }
 
 /** A line for everything that changed. */
-function eventLines(): View {
+function eventLines(): EventView {
   return (event) => {
     const line = lineOf(event)
     if (line === undefined) return
@@ -120,7 +120,7 @@ function watchedBy({ sources, projects }: { sources: string[]; projects: string[
 }
 
 /** One line that stays where it is; problems stand above it. */
-function statusLine(): View {
+function statusLine(): EventView {
   let head = "Starting"
   let last = "nothing new yet"
   let messages = 0

@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs"
-import { choice, flag, list, object, optional, text } from "../core/schema.ts"
+import { choice, flag, listOf, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { stateShape } from "../watch/state.ts"
@@ -25,7 +25,7 @@ export const watch = defineTool({
         change: choice(["none", "create", "edit", "remove"]),
         path: text(),
         content: optional(text("What the file will hold, or holds.")),
-        commands: list(list(text()), "What is run, in this order."),
+        commands: listOf(listOf(text()), "What is run, in this order."),
         note: optional(text()),
       }),
     ),

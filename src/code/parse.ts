@@ -203,7 +203,7 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
     if (seen.has(at)) continue
     // `a, b = 1, 2` makes two definitions of one span: neither is in the other.
     const around = open.findLast((scope) => scope.end >= end && !(scope.start === start && scope.end === end))
-    const { name, qualifier } = nameOf(text.slice(at, nameNode.endIndex))
+    const { name, qualifier } = splitName(text.slice(at, nameNode.endIndex))
     if (name === "" || name === "_" || name.length > MAX_NAME_CHARS) continue
     if (importedAt.has(start)) continue
     const outer = wraps.find((wrap) => !around || wrap.start > around.start) ?? { start, row: node.startPosition.row }
@@ -274,7 +274,7 @@ function definitionOf(
 }
 
 /** `Foo::bar` is `bar` in `Foo`; names of properties may be quoted. */
-function nameOf(text: string): { name: string; qualifier?: string } {
+function splitName(text: string): { name: string; qualifier?: string } {
   const at = text.lastIndexOf("::")
   if (at > 0) return { name: text.slice(at + 2), qualifier: text.slice(0, at) }
   return { name: text.replace(/^["']|["']$/g, "") }

@@ -11,16 +11,16 @@ import {
   SETTINGS,
   type SettingName,
   type Settings,
-  type Value,
+  type SettingValue,
   variableOf,
 } from "./settings.ts"
 
 /** Where a value comes from, weakest first. */
-export type Origin = "default" | "config" | "project" | "environment" | "flag"
+export type SettingOrigin = "default" | "config" | "project" | "environment" | "flag"
 
 export type Loaded = {
   settings: Settings
-  origins: Record<SettingName, Origin>
+  origins: Record<SettingName, SettingOrigin>
   /** What was not taken, and why, in words for a person. dex works without it. */
   problems: string[]
 }
@@ -31,7 +31,7 @@ export type LoadOptions = {
   env: Record<string, string | undefined>
   /** The folder of the project at hand, whose `.dex.json` may narrow. */
   project?: string
-  flags?: Partial<Record<SettingName, Value>>
+  flags?: Partial<Record<SettingName, SettingValue>>
 }
 
 const PROJECT_FILE = ".dex.json"
@@ -40,9 +40,14 @@ const MOST_BYTES = 256 << 10
 /** defaults < the user's file < the project's (narrowing only) < environment < flags. Never throws. */
 export function loadSettings({ file, env, project, flags = {} }: LoadOptions): Loaded {
   const problems: string[] = []
-  const values: Record<string, Value | undefined> = {}
-  const origins: Record<string, Origin> = {}
-  const put = (name: SettingName, read: { ok: Value } | { wrong: string }, origin: Origin, where: string) => {
+  const values: Record<string, SettingValue | undefined> = {}
+  const origins: Record<string, SettingOrigin> = {}
+  const put = (
+    name: SettingName,
+    read: { ok: SettingValue } | { wrong: string },
+    origin: SettingOrigin,
+    where: string,
+  ) => {
     if ("wrong" in read) return void problems.push(`${where}: ${read.wrong}. It was not taken.`)
     values[name] = read.ok
     origins[name] = origin
@@ -75,11 +80,11 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
   for (const [name, value] of Object.entries(flags))
     if (isSetting(name) && value !== undefined) put(name, readValue(name, value), "flag", name)
   problems.push(...misspelt(env))
-  return { settings: values as Settings, origins: origins as Record<SettingName, Origin>, problems }
+  return { settings: values as Settings, origins: origins as Record<SettingName, SettingOrigin>, problems }
 }
 
 /** A repository that somebody cloned must not be able to send their conversations to its own server. */
-function whyNot(narrowest: Value | undefined): string {
+function whyNot(narrowest: SettingValue | undefined): string {
   return narrowest === undefined
     ? "is not for a project to choose. Set it for yourself with `dex config set`."
     : `may only be ${narrowest} in a project's file.`

@@ -1,5 +1,5 @@
 import { isAbsolute } from "node:path"
-import { choice, flag, type Infer, integer, number, read, type Schema, text } from "../core/schema.ts"
+import { choice, decimal, flag, type Infer, integer, readAs, type Schema, text } from "../core/schema.ts"
 
 /**
  * Every setting, declared once: what it is called, what it may be, what it is when nobody chose, what it does. Its
@@ -102,7 +102,7 @@ export const SETTINGS = {
     },
   ),
   "proactive.min_relevance_score": setting({
-    ...number("How likely a thing must be to help, from 0 to 1. Left out: as it was fitted."),
+    ...decimal("How likely a thing must be to help, from 0 to 1. Left out: as it was fitted."),
     minimum: 0,
     maximum: 1,
   }),
@@ -123,7 +123,7 @@ export const SETTINGS = {
   ),
   "llm.model": setting(text("The model's name, as the server knows it.", { minLength: 1 }), { default: "gpt-4o-mini" }),
   "llm.temperature": setting(
-    { ...number("How freely the model chooses its words."), minimum: 0, maximum: 2 },
+    { ...decimal("How freely the model chooses its words."), minimum: 0, maximum: 2 },
     { default: 0 },
   ),
   "llm.max_tokens": setting(
@@ -153,7 +153,7 @@ export const SETTINGS = {
 
 export type SettingName = keyof typeof SETTINGS
 export type Settings = { [N in SettingName]: (typeof SETTINGS)[N]["default"] }
-export type Value = string | number | boolean
+export type SettingValue = string | number | boolean
 
 type Setting<T> = {
   schema: Schema
@@ -161,7 +161,7 @@ type Setting<T> = {
   /** What is wrong with a value of the right type. Never repeats the value: it may be a key in the wrong place. */
   check?: (value: string) => string | undefined
   /** The one value that a project's own file may choose. */
-  narrowest?: Value
+  narrowest?: SettingValue
   /** Only the user's own file may choose it: what it names is run. */
   isOwn?: boolean
 }
@@ -189,16 +189,16 @@ export function variableOf(name: SettingName): string {
 }
 
 /** A value as it must be, or what is wrong with it; the value itself is not repeated. */
-export function readValue(name: SettingName, value: unknown): { ok: Value } | { wrong: string } {
+export function readValue(name: SettingName, value: unknown): { ok: SettingValue } | { wrong: string } {
   const { schema, check } = SETTINGS[name] as Setting<unknown>
-  const result = read(schema, value)
+  const result = readAs(schema, value)
   if ("wrong" in result) return { wrong: result.wrong.replace(/^input /, `${name} `) }
   const problem = check?.(result.ok as string)
-  return problem === undefined ? { ok: result.ok as Value } : { wrong: `${name} ${problem}` }
+  return problem === undefined ? { ok: result.ok as SettingValue } : { wrong: `${name} ${problem}` }
 }
 
 /** The same for a value that came as text: from the environment or a command line. */
-export function readTextValue(name: SettingName, value: string): { ok: Value } | { wrong: string } {
+export function readTextValue(name: SettingName, value: string): { ok: SettingValue } | { wrong: string } {
   const { type } = SETTINGS[name].schema
   if (type === "integer") return readValue(name, /^-?\d+$/.test(value.trim()) ? Number(value) : value)
   if (type === "number") return readValue(name, /^-?\d+(\.\d+)?$/.test(value.trim()) ? Number(value) : value)
@@ -209,7 +209,7 @@ export function readTextValue(name: SettingName, value: string): { ok: Value } |
 }
 
 /** Of a setting that names several. */
-export function namesIn(value: string | undefined): string[] {
+export function splitNames(value: string | undefined): string[] {
   return (value ?? "").split(",").flatMap((name) => name.trim() || [])
 }
 
@@ -229,7 +229,7 @@ function hosts(value: string): string | undefined {
 }
 
 function modules(value: string): string | undefined {
-  return namesIn(value).every((name) => /^(\/|~\/|[a-z]:[\\/]|@?[a-z0-9][\w.-]*(\/[a-z0-9][\w.-]*)?$)/i.test(name))
+  return splitNames(value).every((name) => /^(\/|~\/|[a-z]:[\\/]|@?[a-z0-9][\w.-]*(\/[a-z0-9][\w.-]*)?$)/i.test(name))
     ? undefined
     : "must be whole paths or names of packages, with commas: ~/agents/mine.mjs,dex-agent-other"
 }

@@ -4,13 +4,13 @@ import { DexError, messageOf } from "../core/error.ts"
 import type { Home } from "./home.ts"
 import { readObject } from "./load.ts"
 import { isKey, type KeyFor } from "./secret.ts"
-import { SETTINGS, type SettingName, type Value } from "./settings.ts"
+import { SETTINGS, type SettingName, type SettingValue } from "./settings.ts"
 
 /**
  * Keeps one choice of the user's in their file, or takes it out again (undefined, or the default). What else stands
  * there stays. The file is whole at every moment, and only its owner can read it.
  */
-export function writeSetting(file: string, name: SettingName, value: Value | undefined): void {
+export function writeSetting(file: string, name: SettingName, value: SettingValue | undefined): void {
   const problems: string[] = []
   const { [name]: _, ...others } = readObject(file, problems)
   if (problems.length > 0)

@@ -135,7 +135,7 @@ function isPlaced(line: string): boolean {
 }
 
 /** Where an error's line says that something is wrong. */
-export function placeOf(line: string): { file: string; line: number } | undefined {
+export function placeInError(line: string): { file: string; line: number } | undefined {
   const { file, line: after, row } = PLACED.exec(plainLine(line))?.groups ?? {}
   return file === undefined ? undefined : { file, line: Number(after ?? row) }
 }

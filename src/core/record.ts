@@ -30,12 +30,12 @@ export function record(value: unknown): RawRecord | undefined {
   return isRecord(value) ? value : undefined
 }
 
-export function list(value: unknown): unknown[] {
+export function array(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
 export function records(value: unknown): RawRecord[] {
-  return list(value).filter(isRecord)
+  return array(value).filter(isRecord)
 }
 
 /** The last moment that a Date can hold: past it, printing one throws. */

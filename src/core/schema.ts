@@ -44,19 +44,19 @@ export const integer = (description?: string, more: { minimum?: number; maximum?
   ...said(description),
   ...more,
 })
-export const number = (description?: string): Schema<number> => ({ type: "number", ...said(description) })
+export const decimal = (description?: string): Schema<number> => ({ type: "number", ...said(description) })
 export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...said(description) })
 export const choice = <const C extends readonly string[]>(of: C, description?: string): Schema<C[number]> => ({
   type: "string",
   enum: of,
   ...said(description),
 })
-export const list = <S extends Schema>(items: S, description?: string): Schema<Infer<S>[]> => ({
+export const listOf = <S extends Schema>(items: S, description?: string): Schema<Infer<S>[]> => ({
   type: "array",
   items,
   ...said(description),
 })
-export const map = <S extends Schema>(values: S, description?: string): Schema<Record<string, Infer<S>>> => ({
+export const mapOf = <S extends Schema>(values: S, description?: string): Schema<Record<string, Infer<S>>> => ({
   type: "object",
   additionalProperties: values,
   ...said(description),
@@ -78,7 +78,7 @@ function said(description: string | undefined): { description?: string } {
 }
 
 /** The value with its defaults filled in, or what is wrong with it in words for a person. */
-export function read<T>(schema: Schema<T>, value: unknown): { ok: T } | { wrong: string } {
+export function readAs<T>(schema: Schema<T>, value: unknown): { ok: T } | { wrong: string } {
   const problem = { text: "" }
   const result = check(schema, value, "", problem)
   return problem.text === "" ? { ok: result as T } : { wrong: problem.text }

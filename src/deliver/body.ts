@@ -12,7 +12,7 @@ const LONGEST_TEXT = 2_000
  * What is told of a suggestion outside this machine's files, below 20 kB and redacted: the items, without the prompt or the
  * output that led to them, and the project's name without its path.
  */
-export function messageOf({ id, seq, subscription, moment, items }: KeptSuggestion): string {
+export function webhookBody({ id, seq, subscription, moment, items }: KeptSuggestion): string {
   for (let kept = items.length; ; kept--) {
     const { output } = visibleIn({
       type: "suggestion.created",

@@ -1,7 +1,7 @@
-import type { Due, Outcome } from "../store/suggestions/outbox.ts"
+import type { DeliveryOutcome, Due } from "../store/suggestions/outbox.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import { type Lookup, targetOf } from "./address.ts"
-import { messageOf } from "./body.ts"
+import { webhookBody } from "./body.ts"
 import { post } from "./post.ts"
 import { signedHeaders } from "./sign.ts"
 
@@ -71,9 +71,9 @@ async function attempt(
   parts: DeliverParts,
   { id, suggestion_id, subscription, url, attempts }: Due,
   signal: AbortSignal | undefined,
-): Promise<Outcome | undefined> {
+): Promise<DeliveryOutcome | undefined> {
   const { suggestions, now } = parts
-  const ended = (ended: Outcome["ended"]): Outcome => ({ id, at: now(), ended })
+  const ended = (ended: DeliveryOutcome["ended"]): DeliveryOutcome => ({ id, at: now(), ended })
   const failed = (problem: string) => {
     const delay = DELAYS_MS[attempts + 1]
     return ended(delay === undefined ? { type: "dead", problem } : { type: "again", next_at: now() + delay, problem })
@@ -87,7 +87,7 @@ async function attempt(
   const target = await unlessAborted(targetOf(url, parts.allowedHosts(), parts.lookup), signal)
   if (!target) return undefined
   if ("refused" in target) return failed(target.refused)
-  const body = messageOf(suggestion)
+  const body = webhookBody(suggestion)
   const headers = {
     "Content-Type": "application/json",
     "User-Agent": `dex/${parts.version}`,

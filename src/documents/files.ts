@@ -3,7 +3,7 @@ import { lstat, readdir, realpath, stat } from "node:fs/promises"
 import { basename, dirname, join, sep } from "node:path"
 import { DexError } from "../core/error.ts"
 import { type OpenedFile, openFile, RefusedFile, readOpened } from "../files/read-file.ts"
-import { isAt, placeOf } from "./contained.ts"
+import { filePlaceOf, isAt } from "./contained.ts"
 import { formatOf, MAX_DOCUMENT_BYTES } from "./document.ts"
 
 /** `path` is relative to the root, with forward slashes. */
@@ -76,7 +76,7 @@ export async function readDocument(root: string, path: string): Promise<string> 
   if (!before) throw refused(path, "it is gone or cannot be read")
   const reason = whyNotRead(before)
   if (reason) throw refused(path, reason)
-  const place = placeOf(file)
+  const place = filePlaceOf(file)
   if (place?.folder !== dirname(file)) throw refused(path, EXCHANGED)
   const opened = opening(file, path)
   try {

@@ -1,14 +1,14 @@
 import type { Element } from "./html.ts"
 import { attribute, CODE, inlineText, isLineNumber, preformattedText, walk } from "./html-text.ts"
-import type { Block, Heading } from "./sections.ts"
+import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 
 /** The readable text of elements, in blocks that are never cut, each with the lines of the file that it comes from. */
 export function blocksOf(
   roots: Element[],
   { wholePage, lineAt }: { wholePage: boolean; lineAt: (offset: number) => number },
-): Block[] {
-  const blocks: Block[] = []
+): DocumentBlock[] {
+  const blocks: DocumentBlock[] = []
   const layout = layoutTables(roots)
   const indents: Indent[] = []
   const lists: { ordered: boolean; next: number }[] = []

@@ -5,7 +5,7 @@ type Syntax = ReturnType<typeof gfm>
 export type BlockStart = { line: number; heading?: { level: number; source: string } }
 
 /** What MDX adds. Made anew for each document: its scripts have a budget. */
-export type Dialect = Syntax
+export type MarkdownDialect = Syntax
 
 /**
  * The lines where blocks of the document itself begin, in order, and the headings among them. A list's items are
@@ -15,7 +15,7 @@ export type Dialect = Syntax
  * window at a time. The last block in a window may go on behind it: the next window begins with a block before its end
  * that is read the same whatever was closed before it.
  */
-export function blockStarts(lines: string[], dialect?: Dialect, windowChars = 8_000): BlockStart[] {
+export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowChars = 8_000): BlockStart[] {
   refuseDeepNesting(lines)
   const syntax = [BLOCKS_ONLY, GFM_BLOCKS, ...(dialect ? [blocksOnly(dialect)] : [])]
   const starts: BlockStart[] = []

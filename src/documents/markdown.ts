@@ -3,11 +3,11 @@ import { gfmFromMarkdown } from "mdast-util-gfm"
 import { gfm } from "micromark-extension-gfm"
 import type { ParsedDocument } from "./document.ts"
 import { isBlank, splitLines } from "./lines.ts"
-import { type BlockStart, blockStarts, type Dialect } from "./markdown-blocks.ts"
+import { type BlockStart, blockStarts, type MarkdownDialect } from "./markdown-blocks.ts"
 import { blocksOfLines, type Heading, headingText, titleOf, toSections } from "./sections.ts"
 
 /** Sections begin at headings of the document itself: not at those in lists, quotes, code or comments. */
-export function parseMarkdown(text: string, dialect?: Dialect): ParsedDocument {
+export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDocument {
   const lines = splitLines(text)
   const matter = frontMatter(lines)
   const starts = blockStarts(lines.slice(matter.length), dialect).map(({ line, heading }) => ({
@@ -37,7 +37,7 @@ function headingOf({ level, source }: NonNullable<BlockStart["heading"]>): Headi
 
 function inlineText(source: string): string {
   const [heading] = fromMarkdown(`# ${source.replace(/[\r\n]+/g, " ")}`, INLINE).children
-  return heading ? textOf(heading) : source
+  return heading ? nodeText(heading) : source
 }
 
 /** Without the transforms, which look for bare links in every text. */
@@ -49,7 +49,7 @@ const INLINE = {
 type Node = ReturnType<typeof fromMarkdown>["children"][number]
 
 /** The words of a heading: no tags, an image's description. */
-function textOf(node: Node): string {
+function nodeText(node: Node): string {
   const words: string[] = []
   const queue: unknown[] = [node]
   while (queue.length > 0) {

@@ -6,7 +6,7 @@ import { readText } from "../files/read-file.ts"
 import { formatOf } from "./document.ts"
 
 /** `only`: the one file in `root` that is meant. `name` fits a ref: letters, digits, `.`, `_` and `-`. */
-export type Origin = {
+export type CollectionOrigin = {
   kind: "folder" | "file" | "git" | "npm"
   root: string
   name: string
@@ -33,7 +33,7 @@ type Options = {
 }
 
 /** Where documents are: a folder, a file, `npm:package` as it is installed, or the address of a git repository. */
-export async function resolveOrigin(spec: string, options: Options): Promise<Origin> {
+export async function resolveOrigin(spec: string, options: Options): Promise<CollectionOrigin> {
   if (spec.startsWith("npm:")) return npmOrigin(spec.slice(4), options.cwd)
   const url = gitUrl(spec)
   if (url) return gitOrigin(url, options)
@@ -49,7 +49,7 @@ export async function resolveOrigin(spec: string, options: Options): Promise<Ori
   return { kind: "file", root: dirname(real), name, only: basename(real) }
 }
 
-async function npmOrigin(wanted: string, cwd: string): Promise<Origin> {
+async function npmOrigin(wanted: string, cwd: string): Promise<CollectionOrigin> {
   const part = "[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*"
   const name = new RegExp(`^(?:@${part}/)?${part}$`).exec(wanted)?.[0]
   if (name === undefined || name === "node_modules" || wanted.length > 214) {
@@ -106,7 +106,7 @@ function gitUrl(spec: string): string | undefined {
   return spec
 }
 
-async function gitOrigin(url: string, { cacheDir, copyRepository, ...options }: Options): Promise<Origin> {
+async function gitOrigin(url: string, { cacheDir, copyRepository, ...options }: Options): Promise<CollectionOrigin> {
   const last =
     url
       .replace(/[?#].*$/, "")

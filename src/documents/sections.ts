@@ -2,7 +2,7 @@ import type { Section } from "./document.ts"
 import { isBlank } from "./lines.ts"
 
 /** What is never cut in two: a paragraph, a code block, an item of a list. `gap` stands before it within its section. */
-export type Block = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
+export type DocumentBlock = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
 export type Heading = { text: string; level: number; anchor?: string | undefined }
 
 /** A section may be longer only where a single block is. */
@@ -10,7 +10,7 @@ const MAX_SECTION_CHARS = 6_000
 const MAX_HEADING_CHARS = 200
 
 /** A section runs from its heading to the next one of any level; a long one is cut between blocks into parts. */
-export function toSections(blocks: Block[], maxChars = MAX_SECTION_CHARS): Section[] {
+export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS): Section[] {
   const unique = createAnchors()
   const sections: Section[] = []
   let path: Heading[] = []
@@ -58,7 +58,7 @@ export function toSections(blocks: Block[], maxChars = MAX_SECTION_CHARS): Secti
  * Blocks of a file whose text is its lines: each runs from its own start to the line before the next one's. Blank lines
  * before the first start belong to none.
  */
-export function blocksOfLines(lines: string[], starts: { line: number; heading?: Heading }[]): Block[] {
+export function blocksOfLines(lines: string[], starts: { line: number; heading?: Heading }[]): DocumentBlock[] {
   return starts.map(({ line, heading }, i) => {
     const last_line = (starts[i + 1]?.line ?? lines.length + 1) - 1
     const text = lines.slice(line - 1, last_line).join("\n")

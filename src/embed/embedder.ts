@@ -1,4 +1,4 @@
-export type Role = "query" | "document"
+export type EmbedRole = "query" | "document"
 
 /** Turns text into vectors. Another id is another space: vectors of two ids are never compared. */
 export type Embedder = {
@@ -9,14 +9,14 @@ export type Embedder = {
   readonly maxTokens: number
   readonly normalized: boolean
   /** One vector for each text, in the same order, or a DexError; never some of them. */
-  embed(texts: string[], options: { role: Role; signal?: AbortSignal }): Promise<Float32Array[]>
+  embed(texts: string[], options: { role: EmbedRole; signal?: AbortSignal }): Promise<Float32Array[]>
   /** Embeds the golden text. `golden`: the answer that was kept from before; another one now means another model. */
-  probe(golden?: Float32Array, signal?: AbortSignal): Promise<Probe>
+  probe(golden?: Float32Array, signal?: AbortSignal): Promise<EmbedderProbe>
   dispose?(): Promise<void>
 }
 
 /** `changed`: the server answers, but as another model would. */
-export type Probe = { ok: boolean; reason?: string; changed?: boolean; ms: number; vector?: Float32Array }
+export type EmbedderProbe = { ok: boolean; reason?: string; changed?: boolean; ms: number; vector?: Float32Array }
 
 /** Scores documents against a query, in the order given; higher is better. */
 export type Reranker = {

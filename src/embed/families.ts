@@ -1,10 +1,10 @@
-import type { Role } from "./embedder.ts"
+import type { EmbedRole } from "./embedder.ts"
 
 /** What is known of a family of models: what it wants to read before a text, and how much it reads. */
 export type Family = {
   /** Part of the embedder's id: raised when the words before a text change. */
   prompts: string
-  before: Record<Role, string>
+  before: Record<EmbedRole, string>
   maxTokens: number
   /** Answers in fewer dimensions when it is asked to. */
   shortens: boolean
@@ -37,7 +37,7 @@ export function familyOf(model: string): Family {
 const ASCII_TOKENS = 0.4
 
 /** What a model is given: the words before, and as much of the text as fits for certain. */
-export function preparedText(text: string, role: Role, family: Family): string {
+export function preparedText(text: string, role: EmbedRole, family: Family): string {
   const before = family.before[role]
   return (
     before + cut(text.toWellFormed().trim() || "(empty)", family.maxTokens - Math.ceil(before.length * ASCII_TOKENS))

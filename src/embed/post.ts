@@ -106,7 +106,7 @@ async function readText(answer: IncomingMessage, request: Request): Promise<stri
   let bytes = 0
   for await (const chunk of answer as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    if (bytes > MOST_BYTES) throw wrongAnswer(request, "sent more than 64 MB")
+    if (bytes > MOST_BYTES) throw embedWrongAnswer(request, "sent more than 64 MB")
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString("utf8")
@@ -116,11 +116,11 @@ function parse(text: string, request: Request): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw wrongAnswer(request, "did not answer in JSON")
+    throw embedWrongAnswer(request, "did not answer in JSON")
   }
 }
 
-export function wrongAnswer({ url }: Pick<Request, "url">, what: string): DexError {
+export function embedWrongAnswer({ url }: Pick<Request, "url">, what: string): DexError {
   return new DexError(
     "embed_wrong_answer",
     `${placeOf(url)} ${what}. Check embed.url and embed.model (\`dex config list\`).`,

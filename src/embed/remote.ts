@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
-import { type Embedder, GOLDEN_TEXT, type Role } from "./embedder.ts"
+import { type Embedder, type EmbedRole, GOLDEN_TEXT } from "./embedder.ts"
 import { type Family, preparedText } from "./families.ts"
-import { askServer, wrongAnswer } from "./post.ts"
+import { askServer, embedWrongAnswer } from "./post.ts"
 
 /** How one kind of server is asked, and what its answer says. */
 export type Wire = {
@@ -22,7 +22,7 @@ const SHORTEST = 64
 export function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
   const ask = (texts: string[], signal?: AbortSignal) =>
     askForVectors(wire, texts, { dims, ...(apiKey !== undefined && { apiKey }), ...(signal && { signal }) })
-  const embed = async (texts: string[], { role, signal }: { role: Role; signal?: AbortSignal }) => {
+  const embed = async (texts: string[], { role, signal }: { role: EmbedRole; signal?: AbortSignal }) => {
     const vectors: Float32Array[] = []
     for (let at = 0; at < texts.length; at += BATCH) {
       const batch = texts.slice(at, at + BATCH).map((text) => preparedText(text, role, family))
@@ -65,9 +65,9 @@ export async function askForVectors(wire: Wire, texts: string[], { dims, ...how 
   try {
     const answer = await askServer({ url: wire.url, body: wire.body(texts), ...how })
     const vectors = wire.vectors(answer)
-    if (!vectors) throw wrongAnswer(wire, "answered in another format than expected")
+    if (!vectors) throw embedWrongAnswer(wire, "answered in another format than expected")
     if (vectors.length !== texts.length)
-      throw wrongAnswer(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
+      throw embedWrongAnswer(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
     return vectors.map((vector) => readVector(wire, vector, dims))
   } catch (error) {
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
@@ -81,15 +81,17 @@ export async function askForVectors(wire: Wire, texts: string[], { dims, ...how 
 }
 
 function readVector(wire: Wire, value: unknown, dims: number | undefined): Float32Array {
-  if (!Array.isArray(value) || value.length === 0) throw wrongAnswer(wire, "sent something that is not a vector")
+  if (!Array.isArray(value) || value.length === 0) throw embedWrongAnswer(wire, "sent something that is not a vector")
   if (dims !== undefined && value.length !== dims)
-    throw wrongAnswer(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
+    throw embedWrongAnswer(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
   let square = 0
   for (const number of value as unknown[]) {
-    if (typeof number !== "number") throw wrongAnswer(wire, "sent a vector with something in it that is not a number")
+    if (typeof number !== "number")
+      throw embedWrongAnswer(wire, "sent a vector with something in it that is not a number")
     square += number * number
   }
-  if (!(square > 0 && square < Number.POSITIVE_INFINITY)) throw wrongAnswer(wire, "sent a vector without a direction")
+  if (!(square > 0 && square < Number.POSITIVE_INFINITY))
+    throw embedWrongAnswer(wire, "sent a vector without a direction")
   const length = Math.sqrt(square)
   return Float32Array.from(value as number[], (number) => number / length)
 }

@@ -1,6 +1,6 @@
 import { DexError } from "../core/error.ts"
 import type { Reranker } from "./embedder.ts"
-import { askServer, wrongAnswer } from "./post.ts"
+import { askServer, embedWrongAnswer } from "./post.ts"
 
 export type RerankSettings = { url?: string; model?: string; apiKey?: string }
 
@@ -24,7 +24,7 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
         ...(signal && { signal }),
       })
       const scores = readScores(answer, documents.length)
-      if (!scores) throw wrongAnswer({ url: place }, `did not score all of the ${documents.length} texts`)
+      if (!scores) throw embedWrongAnswer({ url: place }, `did not score all of the ${documents.length} texts`)
       return scores
     },
   }

@@ -4,7 +4,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 
 // stands there may be a pipe that nobody writes into, a device without an end, or a file of a terabyte.
 
 export type OpenedFile = { fd: number; stat: Stats }
-export type OpenOptions = {
+export type OpenFileOptions = {
   /** False: a link in the last place is refused. */
   follow?: boolean
   /** A larger file is refused. */
@@ -15,7 +15,7 @@ export type OpenOptions = {
 export class RefusedFile extends Error {}
 
 /** Opens a regular file without waiting for anything; the caller closes it. Throws a RefusedFile, or what the system says. */
-export function openFile(path: string, { follow = true, maxBytes = Infinity }: OpenOptions = {}): OpenedFile {
+export function openFile(path: string, { follow = true, maxBytes = Infinity }: OpenFileOptions = {}): OpenedFile {
   const fd = open(path, follow ? READ : READ | (constants.O_NOFOLLOW ?? 0))
   try {
     const stat = fstatSync(fd)
@@ -29,7 +29,7 @@ export function openFile(path: string, { follow = true, maxBytes = Infinity }: O
 }
 
 /** All of a regular file of at most so many bytes. Throws as `openFile` does; a larger one is refused. */
-export function readBytes(path: string, maxBytes: number, options?: OpenOptions): Buffer {
+export function readBytes(path: string, maxBytes: number, options?: OpenFileOptions): Buffer {
   const file = openFile(path, options)
   try {
     return readOpened(file, maxBytes)
@@ -38,7 +38,7 @@ export function readBytes(path: string, maxBytes: number, options?: OpenOptions)
   }
 }
 
-export function readText(path: string, maxBytes: number, options?: OpenOptions): string {
+export function readText(path: string, maxBytes: number, options?: OpenFileOptions): string {
   return readBytes(path, maxBytes, options).toString("utf8")
 }
 

@@ -212,7 +212,7 @@ function commitParser(isShallow: boolean) {
   }
   const takeToken = (token: Buffer) => {
     if (pending) {
-      const path = nameOf(token)
+      const path = pathOfBytes(token)
       if (!/^[RC]/.test(pending.status)) takeFile({ status: STATUS[pending.status] ?? "modified", path })
       else if (pending.from === undefined) pending.from = path
       else if (pending.status.startsWith("C")) takeFile({ status: "added", path })
@@ -249,7 +249,7 @@ function commitParser(isShallow: boolean) {
 
 const STATUS: Record<string, "added" | "modified" | "deleted"> = { A: "added", D: "deleted" }
 
-function nameOf(bytes: Buffer): string {
+function pathOfBytes(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString("utf8")
   return bytes.toString("latin1").replaceAll(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`)
 }

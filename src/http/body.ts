@@ -10,7 +10,7 @@ export type Body = { json: unknown } | { refused: Response }
 export async function readBody(request: Request, most: number): Promise<Body> {
   let text: string | undefined
   try {
-    text = Number(request.headers.get("content-length")) > most ? undefined : await textOf(request, most)
+    text = Number(request.headers.get("content-length")) > most ? undefined : await bodyText(request, most)
   } catch {
     return refuse(400, PARSE_ERROR, "The request ended before its body did.") // nobody is there to read it
   }
@@ -22,7 +22,7 @@ export async function readBody(request: Request, most: number): Promise<Body> {
   }
 }
 
-async function textOf({ body }: Request, most: number): Promise<string | undefined> {
+async function bodyText({ body }: Request, most: number): Promise<string | undefined> {
   if (!body) return ""
   const chunks: Uint8Array[] = []
   let length = 0

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto"
 
 /** `publicName`: how clients reach it when TLS ends in front of it, as `dex.example.com` or `dex.example.com:8443`. */
-export type Place = { host: string; port: number; publicName?: string | undefined }
+export type ServerAddress = { host: string; port: number; publicName?: string | undefined }
 
 export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
@@ -18,7 +18,7 @@ export function inUrl(host: string): string {
  * own sends `null`, which is foreign.
  */
 export function foreignTo(
-  place: Place,
+  place: ServerAddress,
 ): (headers: { host?: string; origin?: string }) => "Host" | "Origin" | undefined {
   const names = ["localhost", "127.0.0.1", "[::1]", ...(isLoopback(place.host) ? [inUrl(place.host)] : [])]
   const hosts = new Set(names.flatMap((name) => (place.port === 80 ? [name, `${name}:80`] : [`${name}:${place.port}`])))

@@ -2,7 +2,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { getRequestListener } from "@hono/node-server"
 import { DexError } from "../core/error.ts"
-import { foreignTo, inUrl, type Place } from "./guard.ts"
+import { foreignTo, inUrl, type ServerAddress } from "./guard.ts"
 import { createStrangers } from "./strangers.ts"
 
 export type Listening = { url: string; close(): void }
@@ -18,7 +18,7 @@ const MOST_REFUSALS_SAID = 20
 
 export type ListenParts = {
   fetch(request: Request): Response | Promise<Response>
-  place: Place
+  place: ServerAddress
   /** Whether an Authorization header is the owner's. */
   hasToken(authorization: string | undefined): boolean
   log(line: string): void
@@ -69,7 +69,7 @@ export async function listen({ fetch, place, hasToken, log }: ListenParts): Prom
   }
 }
 
-function explained(error: NodeJS.ErrnoException, { host, port }: Place): unknown {
+function explained(error: NodeJS.ErrnoException, { host, port }: ServerAddress): unknown {
   const where = `${inUrl(host)}:${port}`
   if (error.code === "EADDRINUSE")
     return new DexError("port", `Port ${port} is taken on ${host}. Choose another one, or --port 0 for any free one.`)

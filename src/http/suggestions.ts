@@ -1,6 +1,6 @@
 import { setImmediate as immediate, setTimeout as pause } from "node:timers/promises"
 import { messageOf } from "../core/error.ts"
-import { messageOf as bodyOf } from "../deliver/body.ts"
+import { webhookBody } from "../deliver/body.ts"
 import type { KeptSuggestion, Suggestions } from "../store/suggestions/suggestions.ts"
 
 export type StreamParts = {
@@ -131,7 +131,7 @@ function createReader(
         const one = kept.get(found.shift() ?? "")
         if (one && isMeant(one) && isStreamed(kept, one) && (await mayLeave(one.moment.project))) {
           given = one.id
-          return `id: ${one.seq}\nevent: suggestion\ndata: ${bodyOf(one)}\n\n`
+          return `id: ${one.seq}\nevent: suggestion\ndata: ${webhookBody(one)}\n\n`
         }
         await immediate() // thousands that are for others hold up nobody
       }

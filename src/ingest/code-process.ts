@@ -1,13 +1,13 @@
 import { openParser } from "../code/parse.ts"
 import { answerOrders } from "./apart.ts"
-import { type ReadCode, type ReadOrder, readCode } from "./read-code.ts"
+import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
 // The reading half of a project's code: files in, facts out.
 
 const [project = ""] = process.argv.slice(2)
 const parser = openParser()
 
-answerOrders(async (files: ReadOrder[]) => {
+answerOrders(async (files: CodeOrder[]) => {
   const read: ReadCode[] = []
   for (const file of files) read.push(await readCode(project, file, () => parser))
   return read

@@ -2,12 +2,12 @@ import { CODE_VERSION, isUnoptimized, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { redactName } from "../redact/name.ts"
 import { type Apart, NotStarted, startApart } from "./apart.ts"
-import { type ReadCode, type ReadOrder, readCode } from "./read-code.ts"
+import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
 /** Reads code files: here when there are few, in a process of its own while this one stores when there are more. */
 export type CodeReader = {
   /** All of one sort: see `sortOf`. */
-  read(files: ReadOrder[]): Promise<ReadCode[]>
+  read(files: CodeOrder[]): Promise<ReadCode[]>
   close(): Promise<void>
 }
 
@@ -61,7 +61,7 @@ const ENOUGH_MEMORY = 150e6
  * files under way are read one by one: only the one that breaks it again is passed over.
  */
 function processReader(project: string): CodeReader {
-  let current: { sort: CodeSort; reading: Apart<ReadOrder[], ReadCode[]> } | undefined
+  let current: { sort: CodeSort; reading: Apart<CodeOrder[], ReadCode[]> } | undefined
   let last: Promise<unknown> = Promise.resolve()
   let closed = false
   const stop = async () => {
@@ -71,13 +71,13 @@ function processReader(project: string): CodeReader {
   }
   /** What went wrong is not for the files' sake. */
   const isOurs = (error: unknown) => closed || error instanceof NotStarted
-  const readIn = async (sort: CodeSort, files: ReadOrder[]) => {
+  const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
     if (closed) throw new Error("Nothing is read any more")
     if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()
     current ??= { sort, reading: startApart("code-process", [project], FLAGS[sort]) }
     return current.reading.ask(files)
   }
-  const readOne = async (sort: CodeSort, file: ReadOrder): Promise<ReadCode> => {
+  const readOne = async (sort: CodeSort, file: CodeOrder): Promise<ReadCode> => {
     try {
       return (await readIn(sort, [file]))[0]!
     } catch (error) {
@@ -86,7 +86,7 @@ function processReader(project: string): CodeReader {
       return { type: "read", file: brokenFile(file.path) }
     }
   }
-  const readAll = async (files: ReadOrder[]): Promise<ReadCode[]> => {
+  const readAll = async (files: CodeOrder[]): Promise<ReadCode[]> => {
     const sort = sortOf(files[0]!.path)
     try {
       return await readIn(sort, files)

@@ -3,7 +3,7 @@ import { listDocuments } from "../documents/files.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, HistoryWriter, UnitMark } from "../store/history/store.ts"
 import { openDocumentReader } from "./document-reader.ts"
-import { DOCUMENTS_VERSION, type DocumentOrder, keptName, stampOf } from "./read-document.ts"
+import { DOCUMENTS_VERSION, type DocumentOrder, documentStampOf, keptName } from "./read-document.ts"
 
 export type CollectionReport = {
   name: string
@@ -87,5 +87,5 @@ function orderFor(collection: Collection, file: DocumentOrder["file"], before: U
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
   const [stamp, hash] = before.stamp.split(" ")
-  return stamp === stampOf(file) ? [] : [{ collection, file, ...(hash !== undefined && { hash }) }]
+  return stamp === documentStampOf(file) ? [] : [{ collection, file, ...(hash !== undefined && { hash }) }]
 }

@@ -9,7 +9,7 @@ import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { openCodeReader, sortOf } from "./code-reader.ts"
 import { listCodeFiles } from "./project-files.ts"
-import { isSameStamp, type ReadCode, type ReadOrder, smallFile, stampOf } from "./read-code.ts"
+import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, smallFile } from "./read-code.ts"
 
 export type CodeSync = {
   /** Code files of the project, those that are passed over among them. */
@@ -91,7 +91,7 @@ export async function updateCodeFile(
   knowledge.projects.useRedaction(REDACTION_VERSION)
   const name = redactName(path)
   const known = knowledge.code.codeStamps(project, name).get(name)
-  const stamp = stampOf(project, path)
+  const stamp = codeStampOf(project, path)
   if (!stamp) {
     if (!known) return "same"
     knowledge.code.removeCode(project, [name])
@@ -112,14 +112,14 @@ export async function updateCodeFile(
 }
 
 function changedFiles(project: string, paths: string[], known: Map<string, CodeStamp>) {
-  const batches: ReadOrder[][] = []
+  const batches: CodeOrder[][] = []
   let bytes = 0
   let room = 0
   for (const sort of ["optimized", "plain"] as const) {
-    let batch: ReadOrder[] | undefined
+    let batch: CodeOrder[] | undefined
     for (const path of paths) {
       if (sortOf(path) !== sort) continue
-      const stamp = stampOf(project, path)
+      const stamp = codeStampOf(project, path)
       const before = known.get(redactName(path))
       if (before && stamp && isSameStamp(before, stamp)) continue
       const size = stamp?.size ?? 0

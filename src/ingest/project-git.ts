@@ -51,7 +51,7 @@ const LONGEST_BODY = 4_000
 /** People put passwords into commit messages, and name files by them. Cut only afterwards: half a secret is not known as one. */
 function written(commits: Commit[]): CommitWrite[] {
   const names = new Map<string, string>()
-  const nameOf = (path: string): string => {
+  const redactedName = (path: string): string => {
     const known = names.get(path)
     if (known !== undefined) return known
     const name = redactName(path)
@@ -65,8 +65,8 @@ function written(commits: Commit[]): CommitWrite[] {
     }
     const touched = files.map((file) =>
       file.status === "renamed"
-        ? { ...file, path: nameOf(file.path), from: nameOf(file.from) }
-        : { ...file, path: nameOf(file.path) },
+        ? { ...file, path: redactedName(file.path), from: redactedName(file.from) }
+        : { ...file, path: redactedName(file.path) },
     )
     return { ...commit, ...message, files: touched, ...commitMarks(message.subject, message.body) }
   })

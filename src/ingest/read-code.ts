@@ -12,17 +12,17 @@ import { redactText } from "../redact/redact.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 
 /** A file that may have changed since `known`. */
-export type ReadOrder = { path: string; known?: CodeStamp }
+export type CodeOrder = { path: string; known?: CodeStamp }
 /** `same`: another time, the same content. Imports are not linked yet. Paths are as they may be kept. */
 export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
 
 /** What a file of the project says, redacted. Never throws for what a file holds. */
 export async function readCode(
   project: string,
-  { path, known }: ReadOrder,
+  { path, known }: CodeOrder,
   parser: () => Promise<CodeParser>,
 ): Promise<ReadCode> {
-  const stamp = stampOf(project, path)
+  const stamp = codeStampOf(project, path)
   const language = languageOf(path)!
   const name = redactName(path)
   const skip = (skipped: string, hash?: Buffer): ReadCode => ({
@@ -49,7 +49,7 @@ const NOTHING = { lines: 0, definitions: [], imports: [], uses: [] }
 const NO_STAMP = { size: 0, modified_at: 0, version: CODE_VERSION }
 
 /** Undefined when it is no regular file. */
-export function stampOf(project: string, path: string): CodeStamp | undefined {
+export function codeStampOf(project: string, path: string): CodeStamp | undefined {
   const found = lookAt(join(project, path), { follow: false })
   if (found === undefined || found === "unknown" || !found.isFile()) return undefined
   return { size: found.size, modified_at: Math.trunc(found.mtimeMs), version: CODE_VERSION }

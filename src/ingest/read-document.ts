@@ -20,10 +20,10 @@ export type ReadDocument = UnitWrite | undefined
 export async function readSections({ collection, file, hash: known }: DocumentOrder): Promise<ReadDocument> {
   const text = await readDocument(collection.root, file.path)
   const content = hash("sha1", text, "hex")
-  return content === known ? undefined : writeOf(collection, file, text, `${stampOf(file)} ${content}`)
+  return content === known ? undefined : writeOf(collection, file, text, `${documentStampOf(file)} ${content}`)
 }
 
-export function stampOf({ size, modified_at }: DocumentFile): string {
+export function documentStampOf({ size, modified_at }: DocumentFile): string {
   return `${size}-${Math.round(modified_at)}`
 }
 

@@ -4,7 +4,7 @@ import { messageOf } from "../core/error.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { openStore } from "../store/history/sqlite-history.ts"
 import { takeUnit } from "./read-unit.ts"
-import type { ReadAnswer, ReadOrder } from "./reader.ts"
+import type { ReadAnswer, UnitOrder } from "./reader.ts"
 
 // The reading half of a sync: files in, redacted records and parsed conversations out. It never writes.
 
@@ -15,11 +15,11 @@ const projectOf = createProjectFinder()
 
 const loaded = loadConnectors(outside, dexDir)
 let before = Promise.resolve()
-parentPort!.on("message", (order: ReadOrder) => {
+parentPort!.on("message", (order: UnitOrder) => {
   before = before.then(async () => parentPort!.postMessage(await answerTo(order)))
 })
 
-async function answerTo({ id, source, unit, replay }: ReadOrder): Promise<ReadAnswer> {
+async function answerTo({ id, source, unit, replay }: UnitOrder): Promise<ReadAnswer> {
   const connector = (await loaded).connectors.find((candidate) => candidate.source === source)!
   try {
     return { id, write: await takeUnit(connector, unit, replay, { projectOf, dexDir, store }) }

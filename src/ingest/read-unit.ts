@@ -9,7 +9,7 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import { type Block, packLines } from "../store/history/codec.ts"
 import type { ConversationWrite, HistoryWriter, KnownUnit, MessageWrite, UnitWrite } from "../store/history/store.ts"
 import { syncScratch } from "../store/sqlite/scratch.ts"
-import { titleOf } from "./title.ts"
+import { conversationTitle } from "./title.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
 /** Raw records are read one conversation at a time, so larger blocks than bodies', which compress better. */
@@ -73,7 +73,7 @@ async function readUnit(
   const lost = resumed.mode === "append" ? [] : missingFrom(before, live, connector)
   const leftNow = withoutDoubles([...left, ...lost], live)
   const leftOnlyGrew = leftNow.length >= left.length && left.every((record, i) => leftNow[i] === record)
-  const told = tell(connector, live, leftNow, unit, context)
+  const told = parseRecords(connector, live, leftNow, unit, context)
   return {
     source: connector.source,
     unit: {
@@ -115,7 +115,7 @@ async function replayUnit(
   const redactions: Record<string, number> = {}
   const live = redactAll(await parsedLines(context, connector, unit.key, "live"), redactions)
   const left = redactAll(await parsedLines(context, connector, unit.key, "left"), redactions)
-  const told = tell(connector, live.records, left.records, unit, context)
+  const told = parseRecords(connector, live.records, left.records, unit, context)
   return {
     source: connector.source,
     unit,
@@ -176,9 +176,9 @@ function redactAll(
 /** The records that a rewritten source no longer holds. They are kept apart: nothing that was once said is lost. */
 function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector): RawRecord[] {
   if (before.length === 0) return []
-  const nameOf = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
-  const present = new Set(now.map(nameOf))
-  return before.filter((record) => !present.has(nameOf(record)))
+  const recordName = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
+  const present = new Set(now.map(recordName))
+  return before.filter((record) => !present.has(recordName(record)))
 }
 
 /** The records that no longer are in the source, each once; one that came back is no longer among them. */
@@ -207,9 +207,15 @@ async function withoutForgotten<T extends { records: RawRecord[]; lines: string[
   return { records: fresh.records.filter(keeps), lines: fresh.lines.filter(keeps) }
 }
 
-type ToldUnit = Pick<NamedUnit, "key" | "path" | "shownPath" | "bornAt" | "modifiedAt">
+type ParsedUnit = Pick<NamedUnit, "key" | "path" | "shownPath" | "bornAt" | "modifiedAt">
 
-function tell(connector: Connector, live: RawRecord[], left: RawRecord[], unit: ToldUnit, context: ReadContext) {
+function parseRecords(
+  connector: Connector,
+  live: RawRecord[],
+  left: RawRecord[],
+  unit: ParsedUnit,
+  context: ReadContext,
+) {
   const name = { key: nativeKey(unit.key), path: unit.shownPath ?? unit.path }
   const now = connector.parse(live, name)
   const conversations = new Map(
@@ -258,7 +264,7 @@ function withoutRepeats(conversation: Conversation): Conversation & { messages: 
 }
 
 function withTitle<C extends Conversation>(conversation: C): C {
-  const title = conversation.title ?? titleOf(conversation)
+  const title = conversation.title ?? conversationTitle(conversation)
   return title ? { ...conversation, title } : conversation
 }
 
@@ -270,7 +276,7 @@ function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
 }
 
 /** Some agents write no times at all; then the file's own are the best that is known. */
-function withTimes<C extends Conversation>(conversation: C, unit: ToldUnit): C {
+function withTimes<C extends Conversation>(conversation: C, unit: ParsedUnit): C {
   if (conversation.started_at !== undefined || conversation.messages.some((message) => message.at !== undefined))
     return conversation
   return { ...conversation, started_at: Math.round(unit.bornAt), ended_at: Math.round(unit.modifiedAt) }

@@ -8,7 +8,7 @@ import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
 /** Reads units: in this thread when there is little to do, in a worker while this thread stores when there is much. */
-export type Reader = {
+export type UnitReader = {
   /** How much may be under way before the first of it is stored. */
   ahead: { units: number; bytes: number }
   read(source: SourceId, unit: NamedUnit, replay: boolean): Promise<UnitWrite>
@@ -18,7 +18,7 @@ export type Reader = {
 /** Enough to keep reading while the index catches up, little enough to hold in memory. */
 const AHEAD = { units: 256, bytes: 6 << 20 }
 
-export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): Reader {
+export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): UnitReader {
   const thread = threadReader(deps, largestUnitBytes)
   if (bytes >= THREADS_PAY_FROM_BYTES) return thread
   const inline = inlineReader(deps)
@@ -30,7 +30,7 @@ export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: numb
   }
 }
 
-function inlineReader(deps: SyncDeps): Omit<Reader, "close"> {
+function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
   const projectOf = createProjectFinder()
   return {
     ahead: { units: 1, bytes: 0 },
@@ -41,7 +41,7 @@ function inlineReader(deps: SyncDeps): Omit<Reader, "close"> {
   }
 }
 
-export type ReadOrder = { id: number; source: SourceId; unit: NamedUnit; replay: boolean }
+export type UnitOrder = { id: number; source: SourceId; unit: NamedUnit; replay: boolean }
 export type ReadAnswer = { id: number; write: UnitWrite } | { id: number; error: string }
 
 /** A unit that the reading thread died of, with all the memory it may have. */
@@ -50,8 +50,8 @@ export class TooLarge extends Error {}
 /** A unit that the thread died of is tried once more, with so many times the memory. */
 export const SECOND_TRY = 4
 
-type Asked = {
-  order: ReadOrder
+type PendingRead = {
+  order: UnitOrder
   isSecondTry: boolean
   resolve: (write: UnitWrite) => void
   reject: (error: Error) => void
@@ -61,8 +61,8 @@ type Asked = {
  * The thread reads one unit after the other, in the order in which they are asked for: so when it dies, it died of the
  * first that waits. That one is tried once more; whatever comes of it, another thread goes on with the rest.
  */
-function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
-  const waiting = new Map<number, Asked>()
+function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
+  const waiting = new Map<number, PendingRead>()
   let next = 0
   let closed = false
   let worker: Worker | undefined
@@ -103,7 +103,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): Reader {
     ahead: AHEAD,
     read: (source, unit, replay) =>
       new Promise((resolve, reject) => {
-        const order: ReadOrder = { id: next++, source, unit, replay }
+        const order: UnitOrder = { id: next++, source, unit, replay }
         waiting.set(order.id, { order, isSecondTry: false, resolve, reject })
         if (worker) worker.postMessage(order)
         else worker = start(1)

@@ -5,12 +5,12 @@ import { DexError } from "../core/error.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { SECOND_TRY } from "./reader.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync.ts"
-import { sync } from "./sync.ts"
+import { syncHistory } from "./sync.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 
 const LOOK_AGAIN_MS = 100
 
-export type ThreadOrder = {
+export type SyncThreadOrder = {
   machine: Machine
   home: SyncDeps["home"] & { index: string }
   outside: readonly string[]
@@ -64,7 +64,7 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
 }
 
 async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
-  const done = await sync(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
+  const done = await syncHistory(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
   if (!("largestUnitBytes" in done)) return done
   const { machine, home, outside = [] } = deps
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
@@ -76,13 +76,13 @@ async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOpti
   return { ...report, archived: report.archived + done.archived }
 }
 
-function plain(options: SyncOptions): ThreadOrder["options"] {
+function plain(options: SyncOptions): SyncThreadOrder["options"] {
   const { signal: _, onProgress: __, embed: ___, wait: ____, ...rest } = options
   return rest
 }
 
 function inThread(
-  order: ThreadOrder,
+  order: SyncThreadOrder,
   largestUnitBytes: number,
   { signal, onProgress }: SyncOptions,
 ): Promise<SyncReport> {

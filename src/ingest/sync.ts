@@ -20,7 +20,7 @@ import type { SearchIndex } from "../store/index/search-index.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch, syncScratch } from "../store/sqlite/scratch.ts"
 import type { EmbedReport } from "./embed-messages.ts"
-import { openReader, type Reader, TooLarge } from "./reader.ts"
+import { openReader, TooLarge, type UnitReader } from "./reader.ts"
 import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
 
 export type SyncDeps = {
@@ -98,9 +98,12 @@ const SEAL_MS = 2_000
  * Brings everything that the agents have written into the history and the index: newest first, only what is new. One
  * sync runs at a time; a second one says so and leaves. It can be stopped at any moment and goes on where it was.
  */
-export async function sync(deps: SyncDeps, options: SyncOptions & { mostBytes: number }): Promise<SyncReport | TooMuch>
-export async function sync(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
-export async function sync(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuch> {
+export async function syncHistory(
+  deps: SyncDeps,
+  options: SyncOptions & { mostBytes: number },
+): Promise<SyncReport | TooMuch>
+export async function syncHistory(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
+export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuch> {
   const started = Date.now()
   const report: SyncReport = {
     busy: false,
@@ -472,7 +475,7 @@ function recentMessages() {
 }
 
 /** Results in the order of the jobs, a few of them read ahead while the caller stores the one before. */
-async function* readAll(reader: Reader, jobs: Job[]): AsyncGenerator<{ job: Job; result: UnitWrite | Error }> {
+async function* readAll(reader: UnitReader, jobs: Job[]): AsyncGenerator<{ job: Job; result: UnitWrite | Error }> {
   const ahead: { job: Job; result: Promise<UnitWrite | Error> }[] = []
   let bytes = 0
   let next = 0

@@ -17,7 +17,9 @@ const SENTENCES = 4
  * A title where the agent and the person gave none: the heading of the plan that it began with, what it committed, or the
  * first prompt that says something; with what its branch is called, where that says more. Never "commit this" or "yes".
  */
-export function titleOf(conversation: Pick<Conversation, "kind" | "messages" | "git_branch">): Title | undefined {
+export function conversationTitle(
+  conversation: Pick<Conversation, "kind" | "messages" | "git_branch">,
+): Title | undefined {
   const { kind, git_branch } = conversation
   const standing = conversation.messages.filter(({ abandoned }) => !abandoned)
   const messages = standing.length > 0 ? standing : conversation.messages

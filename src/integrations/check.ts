@@ -3,14 +3,14 @@ import type { WantedFile } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
 import { EditProblem } from "./edit.ts"
-import { readText } from "./files.ts"
+import { readEditable } from "./files.ts"
 import { binOf } from "./launcher.ts"
-import { isIn, nameOf } from "./plan.ts"
-import { type Probe, probe } from "./probe.ts"
+import { additionName, hasAddition } from "./plan.ts"
+import { probe, type ServerProbe } from "./probe.ts"
 import { type Added, readRecord } from "./record.ts"
 import { recordFile, type WiringContext } from "./wiring.ts"
 
-export type Checked = {
+export type WiringCheck = {
   agents: {
     agent: SourceId
     title: string
@@ -19,14 +19,14 @@ export type Checked = {
     problems: string[]
     subagent?: "there" | "changed" | "missing"
   }[]
-  servers: (Probe & { command: string[]; agents: SourceId[] })[]
+  servers: (ServerProbe & { command: string[]; agents: SourceId[] })[]
 }
 
 /** What is wired, whether the files still say so, and whether each command that they name starts and answers. */
 export async function check(
   { dexHome, machine, program }: Pick<WiringContext, "dexHome" | "machine" | "program">,
   names: readonly string[],
-): Promise<Checked> {
+): Promise<WiringCheck> {
   const named = namedAgents(names)
   const record = Object.entries(readRecord(recordFile(dexHome)))
   const about = (await loadWirings()).filter(({ agent }) => named.length === 0 || named.includes(agent))
@@ -64,13 +64,13 @@ function bareEnvironment({ home, env, platform }: Machine): Record<string, strin
   )
 }
 
-function subagentOf(wanted: WantedFile[]): Pick<Checked["agents"][number], "subagent"> {
+function subagentOf(wanted: WantedFile[]): Pick<WiringCheck["agents"][number], "subagent"> {
   const file = wanted.find(({ is }) => is === "subagent")
   if (file === undefined) return {}
   try {
-    const text = readText(file.path)
+    const text = readEditable(file.path)
     if (text === undefined) return { subagent: "missing" }
-    return { subagent: file.additions.every((addition) => isIn(text, addition)) ? "there" : "changed" }
+    return { subagent: file.additions.every((addition) => hasAddition(text, addition)) ? "there" : "changed" }
   } catch (error) {
     if (error instanceof EditProblem) return { subagent: "changed" }
     throw error
@@ -79,13 +79,13 @@ function subagentOf(wanted: WantedFile[]): Pick<Checked["agents"][number], "suba
 
 function problemsOf(path: string, { additions }: Added): string[] {
   try {
-    const text = readText(path)
+    const text = readEditable(path)
     if (text === undefined) return [`${path} is gone.`]
-    const lost = additions.filter((addition) => !isIn(text, addition))
+    const lost = additions.filter((addition) => !hasAddition(text, addition))
     return lost.map((addition) =>
       addition.type === "file"
         ? `${path} was changed since dex wrote it.`
-        : `${path} no longer holds ${nameOf(addition)} as dex wrote it.`,
+        : `${path} no longer holds ${additionName(addition)} as dex wrote it.`,
     )
   } catch (error) {
     if (error instanceof EditProblem) return [`${path} ${error.message}.`]

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util"
 import { createScanner, getNodeValue, type JSONVisitor, type Node, parseTree, visit } from "jsonc-parser"
 import type { JsonAddition } from "../agents/kit/wiring.ts"
 import { isRecord } from "../core/record.ts"
-import { applyEdit, type Edit, EditProblem, lineNumber, newlineOf } from "./edit.ts"
+import { applyEdit, EditProblem, lineNumber, newlineOf, type TextEdit } from "./edit.ts"
 
 /** `more`: all of it is there, and something that was added to it. `other`: the name is taken. */
 export type Presence = "absent" | "same" | "more" | "other"
@@ -26,7 +26,7 @@ export function findInJson(text: string, { type, path, value }: JsonAddition): P
  * Puts the addition last where it belongs and makes what is missing on the way to it. Nothing else changes: no comment,
  * no order, no indentation, no line ending. `made` says how many of the path's names were there before.
  */
-export function addToJson(text: string, { type, path, value }: JsonAddition): { edits: Edit[]; made: number } {
+export function addToJson(text: string, { type, path, value }: JsonAddition): { edits: TextEdit[]; made: number } {
   const root = jsonTree(text)
   const wrapped = (from: number): unknown =>
     path.slice(from).reduceRight<unknown>((inner, key) => ({ [key]: inner }), type === "item" ? [value] : value)
@@ -62,7 +62,7 @@ export function isEmptyJson(text: string): boolean {
   return root === undefined || (root.type === "object" && root.children!.length === 0)
 }
 
-export function applyAll(text: string, edits: readonly Edit[]): string {
+export function applyAll(text: string, edits: readonly TextEdit[]): string {
   return edits.reduce(applyEdit, text)
 }
 
@@ -100,14 +100,14 @@ function stringsIn(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : []
 }
 
-function fillEmpty(text: string, value: unknown): Edit {
+function fillEmpty(text: string, value: unknown): TextEdit {
   const nl = newlineOf(text)
   const before = /(^\ufeff?|\n\s*)$/.test(text) ? "" : nl
   const inserted = before + JSON.stringify(value, undefined, 2).replaceAll("\n", nl) + nl
   return { at: text.length, removed: "", inserted }
 }
 
-function insertLast(text: string, root: Node, holder: Node, key: string | undefined, value: unknown): Edit[] {
+function insertLast(text: string, root: Node, holder: Node, key: string | undefined, value: unknown): TextEdit[] {
   const nl = newlineOf(text)
   const first = root.children![0]
   // One level is indented as the file's own first level is, by two spaces where it does not say.

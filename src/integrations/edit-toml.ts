@@ -1,6 +1,6 @@
 import type { TomlAddition, TomlValue } from "../agents/kit/wiring.ts"
 import { byName } from "../core/by-name.ts"
-import { type Edit, EditProblem, newlineOf } from "./edit.ts"
+import { EditProblem, newlineOf, type TextEdit } from "./edit.ts"
 import type { Presence } from "./edit-json.ts"
 import { tomlStatements } from "./toml-lines.ts"
 
@@ -27,7 +27,7 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
 }
 
 /** Puts the table at the end, where it cannot change what any other line means. */
-export function addToToml(text: string, { path, values }: TomlAddition): Edit[] {
+export function addToToml(text: string, { path, values }: TomlAddition): TextEdit[] {
   const nl = newlineOf(text)
   const lines = [`[${path.join(".")}]`, ...Object.entries(values).map(([name, value]) => `${name} = ${tomlOf(value)}`)]
   const bare = text === "" || text === "\ufeff"

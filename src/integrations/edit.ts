@@ -1,12 +1,12 @@
 /** One change of a text. A list of them is applied in order, and each speaks of the text that the one before left. */
-export type Edit = { at: number; removed: string; inserted: string }
+export type TextEdit = { at: number; removed: string; inserted: string }
 
-export function applyEdit(text: string, edit: Edit): string {
+export function applyEdit(text: string, edit: TextEdit): string {
   return text.slice(0, edit.at) + edit.inserted + text.slice(edit.at + edit.removed.length)
 }
 
 /** The text before the edits. Right only for the very text that they left. */
-export function undoEdits(text: string, edits: readonly Edit[]): string {
+export function undoEdits(text: string, edits: readonly TextEdit[]): string {
   return edits.reduceRight(
     (at, { at: position, removed, inserted }) => applyEdit(at, { at: position, removed: inserted, inserted: removed }),
     text,

@@ -26,7 +26,7 @@ import { EditProblem } from "./edit.ts"
 const MOST_BYTES = 64 << 20
 
 /** The text of a file, or undefined where there is none. Throws an EditProblem for what dex must not touch. */
-export function readText(path: string): string | undefined {
+export function readEditable(path: string): string | undefined {
   const real = realPath(path)
   if (!existsSync(real)) return undefined
   const bytes = attempt("cannot be read", () => readBytes(real, MOST_BYTES))

@@ -1,9 +1,9 @@
 import type { Addition, Bin, WantedFile } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
-import { type Edit, EditProblem, undoEdits } from "./edit.ts"
+import { EditProblem, type TextEdit, undoEdits } from "./edit.ts"
 import { addToJson, applyAll, findInJson, isEmptyJson, type Presence, removeFromJson } from "./edit-json.ts"
 import { addToToml, findInToml, removeFromToml } from "./edit-toml.ts"
-import { expectWritable, readText, sha256 } from "./files.ts"
+import { expectWritable, readEditable, sha256 } from "./files.ts"
 import type { Added, Record } from "./record.ts"
 
 /** What would happen to one file. Nothing is written yet. */
@@ -27,10 +27,14 @@ export type FilePlan = {
 export function planAdding(agent: SourceId | "dex", { path, additions }: WantedFile, record: Record): FilePlan {
   const executable = additions.some((addition) => addition.type === "file" && addition.executable === true)
   return planned({ agent, path, executable }, () => {
-    const before = readText(path)
+    const before = readEditable(path)
     const known = record[path]
     const isAsRecorded = known !== undefined && JSON.stringify(known.additions.map(plain)) === JSON.stringify(additions)
-    if (before !== undefined && (known === undefined || isAsRecorded) && additions.every((one) => isIn(before, one)))
+    if (
+      before !== undefined &&
+      (known === undefined || isAsRecorded) &&
+      additions.every((one) => hasAddition(before, one))
+    )
       return { before, after: before, added: known ?? adopted(agent, additions) }
 
     // The launchers are dex's own, whatever stands there.
@@ -52,7 +56,7 @@ export function planAdding(agent: SourceId | "dex", { path, additions }: WantedF
 /** How what the record says of a file gets out of it again. What was changed since is left, and said. */
 export function planRemoving(path: string, added: Added, bin: Bin): FilePlan {
   return planned({ agent: added.agent, path, executable: false }, () => {
-    const before = readText(path)
+    const before = readEditable(path)
     // The launchers are dex's own, whatever stands there.
     const { text: after, left } = added.agent === "dex" ? { text: undefined, left: [] } : withoutAdded(before, added)
     if (after !== before) expectWritable(path)
@@ -109,7 +113,7 @@ function plain({ made: _, ...addition }: Addition & { made: number }): Addition 
 }
 
 /** Throws an EditProblem where the text cannot be read. */
-export function isIn(text: string, addition: Addition): boolean {
+export function hasAddition(text: string, addition: Addition): boolean {
   return ["same", "more"].includes(presenceOf(text, addition))
 }
 
@@ -119,7 +123,7 @@ function presenceOf(text: string, addition: Addition): Presence {
 }
 
 /** As people look for it in the file. */
-export function nameOf(addition: Addition): string {
+export function additionName(addition: Addition): string {
   if (addition.type === "file") return "It"
   if (addition.type === "item") return `dex's entry in ${addition.path.join(".")}`
   return addition.type === "table" ? `[${addition.path.join(".")}]` : addition.path.join(".")
@@ -128,9 +132,9 @@ export function nameOf(addition: Addition): string {
 function withAdditions(
   base: string | undefined,
   additions: Addition[],
-): { after: string; edits: Edit[]; kept: Added["additions"] } {
+): { after: string; edits: TextEdit[]; kept: Added["additions"] } {
   let text = base ?? ""
-  const all: Edit[] = []
+  const all: TextEdit[] = []
   const kept: Added["additions"] = []
   for (const addition of additions) {
     const { edits, made } = editsFor(base, text, addition)
@@ -141,7 +145,7 @@ function withAdditions(
   return { after: text, edits: all, kept }
 }
 
-function editsFor(base: string | undefined, text: string, addition: Addition): { edits: Edit[]; made: number } {
+function editsFor(base: string | undefined, text: string, addition: Addition): { edits: TextEdit[]; made: number } {
   if (addition.type === "file") {
     if (base !== undefined)
       throw new EditProblem("is there already and was not written by dex, or was changed since. Move it away first")
@@ -165,7 +169,7 @@ function withoutAdded(text: string | undefined, added: Added): { text: string | 
   }
   const left = added.additions.filter((addition) => ["more", "other"].includes(presenceOf(text, addition)))
   const cut = added.additions.filter((addition) => !left.includes(addition)).reduceRight(removed, text)
-  return { text: added.existed || !isBare(cut, added) ? cut : undefined, left: left.map(nameOf) }
+  return { text: added.existed || !isBare(cut, added) ? cut : undefined, left: left.map(additionName) }
 }
 
 /** True where one of the launchers stands in the text, as JSON and TOML write it. */

@@ -2,20 +2,20 @@ import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { messageOf } from "../core/error.ts"
 
-export type Probe = { works: boolean; message: string; tools?: number }
+export type ServerProbe = { works: boolean; message: string; tools?: number }
 
 const PATIENCE_MS = 15_000
 const GOODBYE_MS = 3_000
 
 /** Really starts a registered server and greets it as an agent would. Never throws; leaves no process behind. */
-export function probe(command: readonly string[], env: Record<string, string>): Promise<Probe> {
+export function probe(command: readonly string[], env: Record<string, string>): Promise<ServerProbe> {
   const [program, ...args] = command
   return new Promise((resolve) => {
     const child = spawn(program!, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true })
     let errors = ""
     let greeted: string | undefined
     let answered = false
-    const answer = (result: Probe) => {
+    const answer = (result: ServerProbe) => {
       if (answered) return
       answered = true
       clearTimeout(patience)

@@ -3,7 +3,7 @@ import type { Addition } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import { wirableNames } from "./agents.ts"
-import { type Edit, EditProblem } from "./edit.ts"
+import { EditProblem, type TextEdit } from "./edit.ts"
 import { removeFile, writeText } from "./files.ts"
 
 /** What dex added to one file, so that it can be taken out again. */
@@ -14,7 +14,7 @@ export type Added = {
   existed: boolean
   before_sha256: string
   after_sha256: string
-  edits: Edit[]
+  edits: TextEdit[]
   additions: (Addition & { made: number })[]
   made_folders: string[]
   backup?: string

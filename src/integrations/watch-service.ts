@@ -4,7 +4,7 @@ import { userInfo } from "node:os"
 import { join } from "node:path"
 import type { Machine } from "../agents/kit/connector.ts"
 import { DexError, messageOf } from "../core/error.ts"
-import { readText, removeFile, sha256, writeText } from "./files.ts"
+import { readEditable, removeFile, sha256, writeText } from "./files.ts"
 import type { Program } from "./launcher.ts"
 
 // `dex watch` as a service of the user's own: one file, told to systemd or launchd.
@@ -29,7 +29,7 @@ export function changeService(context: ServiceContext, wanted: "install" | "unin
 
 function install(context: ServiceContext, yes: boolean): ServiceChange {
   const manager = managerOf(context)
-  const before = readText(manager.path)
+  const before = readEditable(manager.path)
   if (before !== undefined && !isOurs(context, before) && before !== manager.content)
     throw new DexError(
       "service",
@@ -61,7 +61,7 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
 function uninstall(context: ServiceContext, yes: boolean): ServiceChange {
   const manager = managerOf(context)
   const { path, stop } = manager
-  const before = readText(path)
+  const before = readEditable(path)
   if (before === undefined) return { service: { change: "none", path, commands: [] } }
   if (!isOurs(context, before))
     throw new DexError(

@@ -8,14 +8,14 @@ import { redactText } from "../redact/redact.ts"
 import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
 import { unifiedDiff } from "./diff.ts"
 import { EditProblem } from "./edit.ts"
-import { keepBackup, readText, removeFile, sha256, writeText } from "./files.ts"
+import { keepBackup, readEditable, removeFile, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
 import { type FilePlan, planAdding, planRemoving } from "./plan.ts"
 import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPrivate, writeRecord } from "./record.ts"
 
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
-export type Wiring = {
+export type WiringReport = {
   agents: { agent: SourceId; title: string; found: boolean; note?: string }[]
   files: FileChange[]
   /** Nothing was changed yet: it waits for a yes. */
@@ -41,12 +41,12 @@ const NPX =
   "dex runs from npm's cache, which npm may empty. To make it last: npm install -g dexctx, then dex install again."
 
 /** Gives dex to the agents that are named, or to all that are on this machine. Without `yes` it only says what it would do. */
-export async function install(
+export async function wireAgents(
   context: WiringContext,
   names: readonly string[],
   yes: boolean,
   hooks: boolean | undefined = undefined,
-): Promise<Wiring> {
+): Promise<WiringReport> {
   const { machine, dexHome, program } = context
   const named = namedAgents(names)
   const listed = (await loadWirings()).map((wiring) => ({ wiring, found: isInstalled(wiring, machine) }))
@@ -92,7 +92,7 @@ export async function install(
 }
 
 /** Takes out what dex added, of the agents that are named or of all. The launchers go with the last agent. */
-export function uninstall(context: WiringContext, names: readonly string[], yes: boolean): Wiring {
+export function unwireAgents(context: WiringContext, names: readonly string[], yes: boolean): WiringReport {
   const named = namedAgents(names)
   const record = readRecord(recordFile(context.dexHome))
   const bin = binOf(context.dexHome, context.machine, context.program.node)
@@ -133,7 +133,7 @@ export function recordFile(dexHome: string): string {
   return join(dexHome, "integrations.json")
 }
 
-function carryOut(context: WiringContext, plans: FilePlan[], yes: boolean): Pick<Wiring, "files" | "asked"> {
+function carryOut(context: WiringContext, plans: FilePlan[], yes: boolean): Pick<WiringReport, "files" | "asked"> {
   const waits = plans.some((plan) => kindOf(plan) !== "none" && kindOf(plan) !== "problem")
   const asked = waits && !yes
   return { files: plans.map((plan) => (asked ? described(plan) : done(context, plan))), asked }
@@ -147,7 +147,7 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
   const record = readRecord(file)
   const known = record[plan.path]
   try {
-    if (readText(plan.path) !== plan.before) throw new EditProblem("changed meanwhile. Run this again")
+    if (readEditable(plan.path) !== plan.before) throw new EditProblem("changed meanwhile. Run this again")
     const backups = join(context.dexHome, "backups")
     const isOurs =
       plan.agent === "dex" || (plan.after === undefined && sha256(plan.before ?? "") === known?.after_sha256)

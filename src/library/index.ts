@@ -2,7 +2,7 @@ import { createDex } from "../app/dex.ts"
 import { runTool } from "../app/run.ts"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
-import { read } from "../core/schema.ts"
+import { readAs } from "../core/schema.ts"
 import type { OutputOf, Tool } from "../core/tool.ts"
 import { OFFERED } from "./offered.ts"
 
@@ -24,7 +24,7 @@ export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Lib
   const env = home === undefined ? process.env : { ...process.env, HOME: home, USERPROFILE: home, DEX_HOME: undefined }
   const dex = createDex({ env, cwd, version: VERSION })
   const ask = async (tool: Tool<never>, input: object): Promise<unknown> => {
-    const asked = read(tool.input, input)
+    const asked = readAs(tool.input, input)
     if ("wrong" in asked) throw new DexError("bad_input", asked.wrong)
     const { output, record } = await runTool(tool, dex, asked.ok)
     await record()

@@ -2,7 +2,7 @@ import type { OpenAICompatibleChatLanguageModel } from "@ai-sdk/openai-compatibl
 import { byName } from "../core/by-name.ts"
 import { charactersWithin, tokensOf } from "../core/tokens.ts"
 import { oddCalls, readCalls, type Spoken } from "./calls.ts"
-import { type Dialect, learn, spoken } from "./dialect.ts"
+import { type Dialect, learnFromRefusal, spoken } from "./dialect.ts"
 import {
   cutShort,
   type Failure,
@@ -10,22 +10,22 @@ import {
   failureOf,
   final,
   keepKeyPrivate,
+  llmWrongAnswer,
   saidBy,
   silent,
   stopped,
-  wrongAnswer,
 } from "./failure.ts"
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
-import { promptOf } from "./prompt.ts"
+import { sdkRequestOf } from "./prompt.ts"
 import { fetchOver, type Trouble } from "./wire.ts"
 
-export type Usage = { input: number; output: number; is_estimate: boolean }
+export type ModelUsage = { input: number; output: number; is_estimate: boolean }
 
 /** `again`: the server did not take the request as it was put; it is put otherwise now, which is no retry. */
-export type Outcome =
-  | { type: "reply"; reply: ModelReply; usage: Usage }
+export type AttemptOutcome =
+  | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }
-  | { type: "failed"; failure: Failure; usage?: Usage; sawText: boolean }
+  | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
 /** What has come so far. */
 type Heard = {
@@ -51,7 +51,7 @@ export async function attempt(
   request: ModelRequest,
   dialect: Dialect,
   silence: ModelDeps["silence"],
-): Promise<Outcome> {
+): Promise<AttemptOutcome> {
   keepKeyPrivate(settings)
   const maxTokens = request.max_tokens ?? settings.maxTokens
   const heard: Heard = { text: "", others: 0, calls: new Map(), finish: "", began: false }
@@ -83,7 +83,7 @@ export async function attempt(
       }),
     })
     const { stream } = await model.doStream({
-      ...promptOf(request),
+      ...sdkRequestOf(request),
       maxOutputTokens: maxTokens,
       temperature: request.temperature ?? settings.temperature,
       providerOptions: { dex: { strictJsonSchema: false } },
@@ -98,10 +98,10 @@ export async function attempt(
     }
   } catch (error) {
     // A call without a name ends the SDK's stream, after everything else has come.
-    if (nameOf(error) === "AI_InvalidResponseDataError") addCall(heard, { name: "", raw: "" })
+    if (errorNameOf(error) === "AI_InvalidResponseDataError") addCall(heard, { name: "", raw: "" })
     else if (!request.signal?.aborted && !trouble && !failure) {
-      if (!nameOf(error).startsWith("AI_")) throw error
-      failure = final(wrongAnswer(settings, "did not answer as a chat-completions server does"))
+      if (!errorNameOf(error).startsWith("AI_")) throw error
+      failure = final(llmWrongAnswer(settings, "did not answer as a chat-completions server does"))
     }
   } finally {
     quiet.end()
@@ -109,21 +109,21 @@ export async function attempt(
   }
   if (request.signal?.aborted) failure = final(stopped(settings))
   else if (!failure && trouble) {
-    if (trouble.type === "status" && learn(dialect, trouble.status, saidBy(trouble.body)))
+    if (trouble.type === "status" && learnFromRefusal(dialect, trouble.status, saidBy(trouble.body)))
       return { type: "again", sawText: false }
     failure = failureOf(trouble, settings)
   }
-  const usage = usageOf(heard, asked)
+  const usage = replyUsage(heard, asked)
   if (failure) return { type: "failed", failure, sawText: heard.text !== "", ...(heard.began && { usage }) }
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 
-type Part =
+type StreamPart =
   Awaited<ReturnType<OpenAICompatibleChatLanguageModel["doStream"]>>["stream"] extends ReadableStream<infer P>
     ? P
     : never
 
-function hear(part: Part, heard: Heard, onText: ModelRequest["onText"]): void {
+function hear(part: StreamPart, heard: Heard, onText: ModelRequest["onText"]): void {
   switch (part.type) {
     case "text-delta":
       heard.text += part.delta
@@ -155,17 +155,17 @@ function hear(part: Part, heard: Heard, onText: ModelRequest["onText"]): void {
 
 /** What an error in the stream means; undefined when the stream goes on. */
 function hearError(error: unknown, heard: Heard, settings: LlmSettings): Failure | undefined {
-  switch (nameOf(error)) {
+  switch (errorNameOf(error)) {
     case "AI_InvalidResponseDataError":
       return cutShort(settings)
     case "AI_TypeValidationError": {
       const calls = oddCalls((error as { value?: unknown }).value)
       for (const call of calls) addCall(heard, call)
       if (calls.length > 0) return undefined
-      return final(wrongAnswer(settings, "answered in another form than a chat-completions server does"))
+      return final(llmWrongAnswer(settings, "answered in another form than a chat-completions server does"))
     }
     case "AI_JSONParseError":
-      return final(wrongAnswer(settings, "sent something in its answer that is not JSON"))
+      return final(llmWrongAnswer(settings, "sent something in its answer that is not JSON"))
     default:
       return failedInStream(error, settings)
   }
@@ -193,7 +193,7 @@ function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "
 }
 
 /** What the server said; what it did not say, or said to be nothing where there was something, is estimated. */
-function usageOf({ text, others, said }: Heard, asked: number): Usage {
+function replyUsage({ text, others, said }: Heard, asked: number): ModelUsage {
   const output = tokensOf(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
@@ -208,6 +208,6 @@ function usageOf({ text, others, said }: Heard, asked: number): Usage {
   }
 }
 
-function nameOf(error: unknown): string {
+function errorNameOf(error: unknown): string {
   return error instanceof Error ? error.name : ""
 }

@@ -14,7 +14,7 @@ export function newDialect(): Dialect {
 }
 
 /** True when the refusal says something new: the request is worth making again, in other words. */
-export function learn(dialect: Dialect, status: number, said: string): boolean {
+export function learnFromRefusal(dialect: Dialect, status: number, said: string): boolean {
   if (status !== 400 && status !== 422) return false
   const sign = SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(said))
   if (sign) dialect.add(sign[0])

@@ -26,7 +26,7 @@ export function failureOf(trouble: Trouble, server: Server): Failure {
   const place = placeOf(server)
   switch (trouble.type) {
     case "answer":
-      return final(wrongAnswer(server, trouble.what))
+      return final(llmWrongAnswer(server, trouble.what))
     case "network": {
       const lost = LOST.has(trouble.code)
       const what = trouble.code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
@@ -123,7 +123,7 @@ export function silent(server: Server): Failure {
   )
 }
 
-export function wrongAnswer(server: Server, what: string): DexError {
+export function llmWrongAnswer(server: Server, what: string): DexError {
   return new DexError(
     "llm_wrong_answer",
     `${placeOf(server)} ${what}. Check llm.provider: it is the address of a chat-completions server, and usually ends in /v1.`,

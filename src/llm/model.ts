@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { attempt, type Usage } from "./attempt.ts"
+import { attempt, type ModelUsage } from "./attempt.ts"
 import { newDialect } from "./dialect.ts"
 import { stopped } from "./failure.ts"
 import { LONGEST_WAIT_MS, waitMs } from "./retry.ts"
@@ -46,7 +46,7 @@ export type ModelReply = {
   calls: ToolCall[]
   finish: "stop" | "tool_calls" | "length" | "content_filter" | "other"
   /** Of the request that was answered; `used` has those that failed as well. */
-  usage: Usage
+  usage: ModelUsage
 }
 
 export type Model = {
@@ -61,7 +61,7 @@ export type Model = {
    * Tokens of all requests so far. An answer that broke off or was stopped counts as well, by estimate where the server
    * had not said yet: whoever runs the server counts it too.
    */
-  used(): Usage & { requests: number }
+  used(): ModelUsage & { requests: number }
 }
 
 /** The clock, which tests bring their own of. */
@@ -98,7 +98,7 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
   return { id: `${new URL(settings.provider).host}/${settings.model}`, reply, used: () => ({ ...total }) }
 }
 
-function add(total: Usage, { input, output, is_estimate }: Usage): void {
+function add(total: ModelUsage, { input, output, is_estimate }: ModelUsage): void {
   total.input += input
   total.output += output
   total.is_estimate ||= is_estimate

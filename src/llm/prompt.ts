@@ -5,7 +5,7 @@ export type SdkRequest = Parameters<OpenAICompatibleChatLanguageModel["doStream"
 type SdkMessage = SdkRequest["prompt"][number]
 
 /** Our request in the SDK's words. */
-export function promptOf({ system, messages, tools, json_schema }: ModelRequest): SdkRequest {
+export function sdkRequestOf({ system, messages, tools, json_schema }: ModelRequest): SdkRequest {
   const first: SdkMessage[] = system === "" ? [] : [{ role: "system", content: system }]
   return {
     prompt: [...first, ...messages.map(sdkMessage)],

@@ -8,7 +8,7 @@ export function call(name: string, input: object): string {
 }
 
 /** A command line that a tool printed, as a call; as it is where agents have no such tool. */
-export function callOf(commandLine: string, offered: readonly Offered[]): string {
+export function callForCommand(commandLine: string, offered: readonly Offered[]): string {
   return asCall(commandLine, offered) ?? `in a shell: ${commandLine}`
 }
 

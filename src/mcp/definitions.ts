@@ -4,7 +4,7 @@ import type { Dex } from "../tools/context.ts"
 import { tools } from "../tools/index.ts"
 
 /** No answer is larger than this, whatever was asked for: clients cut or refuse what is. An estimate, as all sizes are. */
-export const MOST_TOKENS = 20_000
+export const MOST_ANSWER_TOKENS = 20_000
 /** What an answer may take when nothing was said: a search, a timeline and a get stay within 5,000 together. */
 export const USUAL_TOKENS: Record<string, number> = { dex_search: 1_700, dex_timeline: 1_200, dex_get: 2_000 }
 const USUAL = 3_000
@@ -39,7 +39,7 @@ export function inputOf(tool: Offered): Schema {
     ...input,
     properties: {
       ...input.properties,
-      max_tokens: { ...budget, maximum: MOST_TOKENS, default: USUAL_TOKENS[tool.mcp.name] ?? USUAL },
+      max_tokens: { ...budget, maximum: MOST_ANSWER_TOKENS, default: USUAL_TOKENS[tool.mcp.name] ?? USUAL },
     },
   }
 }

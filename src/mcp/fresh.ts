@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads"
 import type { AlsoRead } from "../tools/context.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
-export type ThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead } | { type: "stop" }
+export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead } | { type: "stop" }
 export type ThreadAnswer =
   | { type: "looked"; complete: boolean }
   | { type: "learned"; notes: string[] }
@@ -50,7 +50,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
     return made
   }
   /** One order at a time. Never rejects. */
-  const ask = (order: ThreadOrder): Promise<ThreadAnswer> => {
+  const ask = (order: ServeThreadOrder): Promise<ThreadAnswer> => {
     waiting++
     const asked = last.then(
       () =>
@@ -90,7 +90,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
     asOf: () => freshAsOf,
     stop: async (withinMs) => {
       if (waiting === 0) return true
-      worker?.postMessage({ type: "stop" } satisfies ThreadOrder)
+      worker?.postMessage({ type: "stop" } satisfies ServeThreadOrder)
       await firstOf(last, withinMs, undefined, undefined)
       return waiting === 0
     },

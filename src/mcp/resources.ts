@@ -10,8 +10,8 @@ import type { OutputOf } from "../core/tool.ts"
 import { safeLine } from "../render/terminal.ts"
 import type { list } from "../tools/list/list.ts"
 import { inCalls } from "./calls.ts"
-import { MOST_TOKENS, offered } from "./definitions.ts"
-import { type Asked, runCall, type ServerParts, type Told } from "./run-call.ts"
+import { MOST_ANSWER_TOKENS, offered } from "./definitions.ts"
+import { type CallContext, type CallResult, runCall, type ServerParts } from "./run-call.ts"
 
 const PREFIX = "dex://conversation/"
 const MIME = "text/plain"
@@ -36,21 +36,21 @@ type Listed = OutputOf<typeof list>
 /** The newest conversations, as dex_list tells them: private projects stay private. */
 export async function listResources(
   cursor: string | undefined,
-  asked: Asked,
+  asked: CallContext,
   parts: ServerParts,
 ): Promise<ListResourcesResult> {
   const offset = cursor === undefined ? 0 : Number(cursor)
   if (cursor !== undefined && !(/^[1-9]\d{0,3}$/.test(cursor) && offset < MOST_LISTED))
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "This cursor is not one of ours. List without one.")
   const limit = Math.min(PAGE, MOST_LISTED - offset)
-  const told = await askAs("dex_list", { limit, offset, max_tokens: MOST_TOKENS }, asked, parts)
+  const told = await askAs("dex_list", { limit, offset, max_tokens: MOST_ANSWER_TOKENS }, asked, parts)
   const { conversations, next_offset } = told.output as Listed
   const more = next_offset !== undefined && next_offset < MOST_LISTED
   return { resources: conversations.map(resourceOf), ...(more && { nextCursor: String(next_offset) }) }
 }
 
 /** The same words as dex_get gives of it, capped; what was cut is said with the call that goes on. */
-export async function readResource(uri: string, asked: Asked, parts: ServerParts): Promise<ReadResourceResult> {
+export async function readResource(uri: string, asked: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
   const ref = refOf(uri)
   if (ref === undefined)
     throw new ResourceNotFoundError(uri, `There is no such resource. A conversation is ${PREFIX}{ref}.`)
@@ -92,10 +92,10 @@ function refOf(uri: string): string | undefined {
 async function askAs(
   name: string,
   input: Record<string, unknown>,
-  asked: Asked,
+  asked: CallContext,
   parts: ServerParts,
   uri?: string,
-): Promise<Told> {
+): Promise<CallResult> {
   try {
     const told = await runCall(offered.find((one) => one.mcp.name === name)!, input, asked, parts)
     if (told) return told

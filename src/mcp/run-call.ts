@@ -1,12 +1,12 @@
 import { runTool } from "../app/run.ts"
 import { DexError } from "../core/error.ts"
-import { read } from "../core/schema.ts"
+import { readAs } from "../core/schema.ts"
 import { toJson } from "../render/json.ts"
 import type { AlsoRead, Dex } from "../tools/context.ts"
 import { inputOf, type Offered, offered } from "./definitions.ts"
 import type { Freshness } from "./fresh.ts"
 import { machineOf } from "./session.ts"
-import { textOf } from "./text.ts"
+import { answerText } from "./text.ts"
 
 export type ServerParts = {
   version: string
@@ -15,10 +15,10 @@ export type ServerParts = {
   log(line: string): void
 }
 
-export type Asked = { signal: AbortSignal; _meta?: Record<string, unknown> }
+export type CallContext = { signal: AbortSignal; _meta?: Record<string, unknown> }
 
 /** What a tool answered: as data, and as a model reads it. */
-export type Told = { output: unknown; text: string; fresh_as_of?: string }
+export type CallResult = { output: unknown; text: string; fresh_as_of?: string }
 
 /** What is new is waited for this long; the rest is read behind. */
 const FRESH_WITHIN_MS = 100
@@ -34,13 +34,13 @@ const LEARN_WITHIN_MS = 1_000
 export async function runCall(
   tool: Offered,
   input: Record<string, unknown>,
-  { signal, _meta }: Asked,
+  { signal, _meta }: CallContext,
   { use, fresh }: ServerParts,
-): Promise<Told | undefined> {
-  const checked = read(inputOf(tool), withoutNulls(input))
+): Promise<CallResult | undefined> {
+  const checked = readAs(inputOf(tool), withoutNulls(input))
   if ("wrong" in checked) throw new DexError("usage", `${checked.wrong}. ${tool.mcp.name} takes: ${fieldsOf(tool)}.`)
   // Fields that agents are not given have their defaults.
-  const filled = tool.mcp.omit ? read(tool.input, checked.ok) : checked
+  const filled = tool.mcp.omit ? readAs(tool.input, checked.ok) : checked
   if ("wrong" in filled) throw new DexError("usage", filled.wrong)
   // Before the tool runs, and before its files are opened: what is read behind meanwhile may not be in its answer.
   const asOf = await use(async (dex) => {
@@ -52,13 +52,13 @@ export async function runCall(
   return use(async (dex) => {
     const ran = await runTool(tool as never, forOneCall(dex, signal, _meta, fresh), filled.ok)
     setImmediate(() => void ran.record())
-    return told(tool, ran, asOf)
+    return callResult(tool, ran, asOf)
   })
 }
 
 type Ran = { output: unknown; removed: number; notes: string[] }
 
-function told(tool: Offered, { output, removed, notes }: Ran, asOf: number | undefined): Told {
+function callResult(tool: Offered, { output, removed, notes }: Ran, asOf: number | undefined): CallResult {
   const fresh_as_of = asOf === undefined ? undefined : new Date(asOf).toISOString()
   const known =
     tool.name === "guide"
@@ -69,13 +69,13 @@ function told(tool: Offered, { output, removed, notes }: Ran, asOf: number | und
     removed === 0 ? "" : `\nnote: ${removed} invisible ${removed === 1 ? "character was" : "characters were"} removed`
   return {
     output,
-    text: [textOf(tool.mcp.name, output, offered) ?? toJson(output), ...notes].join("\n") + hidden + known,
+    text: [answerText(tool.mcp.name, output, offered) ?? toJson(output), ...notes].join("\n") + hidden + known,
     ...(fresh_as_of !== undefined && { fresh_as_of }),
   }
 }
 
 /** A server belongs to no terminal: it has no last listing. What there is to learn is learned beside its other answers. */
-function forOneCall(dex: Dex, signal: AbortSignal, meta: Asked["_meta"], fresh: Freshness): Dex {
+function forOneCall(dex: Dex, signal: AbortSignal, meta: CallContext["_meta"], fresh: Freshness): Dex {
   return Object.create(dex, {
     signal: { value: signal },
     learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },

@@ -2,9 +2,9 @@ import { parentPort, workerData } from "node:worker_threads"
 import { doApart } from "../app/apart.ts"
 import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
-import { sync } from "../ingest/sync.ts"
+import { syncHistory } from "../ingest/sync.ts"
 import { learnNow } from "../tools/learned.ts"
-import type { ThreadAnswer, ThreadOrder, ThreadStart } from "./fresh.ts"
+import type { ServeThreadOrder, ThreadAnswer, ThreadStart } from "./fresh.ts"
 
 // Reads what is new, and learns from it, while the server answers. Each order opens the databases anew: the index may have
 // been switched.
@@ -17,19 +17,19 @@ const say = (answer: ThreadAnswer) => parentPort!.postMessage(answer)
 
 const stop = new AbortController()
 
-parentPort!.on("message", async (order: ThreadOrder) => {
+parentPort!.on("message", async (order: ServeThreadOrder) => {
   if (order.type === "stop") return stop.abort()
   const answer = await obey(order)
   // After the databases are closed: a thread that ends inside one takes the process down with it.
   setImmediate(() => say(answer))
 })
 
-async function obey(order: Exclude<ThreadOrder, { type: "stop" }>): Promise<ThreadAnswer> {
+async function obey(order: Exclude<ServeThreadOrder, { type: "stop" }>): Promise<ThreadAnswer> {
   const dex = createDex({ ...start, signal: stop.signal, staysSmall: true })
   try {
     if (order.type === "learn") return { type: "learned", notes: await learnNow(dex, order.also) }
     const little = { mostBytes: MOST_BYTES_HERE, signal: stop.signal }
-    const read = await sync(await dex.syncDeps(), little)
+    const read = await syncHistory(await dex.syncDeps(), little)
     if ("largestUnitBytes" in read) {
       const { complete } = await doApart("read", { ...start, signal: stop.signal })
       return { type: "looked", complete }

@@ -4,10 +4,10 @@ import { estimateTokens } from "../core/tokens.ts"
 import { toJson } from "../render/json.ts"
 import { safeLine } from "../render/terminal.ts"
 import { inCalls } from "./calls.ts"
-import { definitionOf, INSTRUCTIONS, MOST_TOKENS, type Offered, offered } from "./definitions.ts"
+import { definitionOf, INSTRUCTIONS, MOST_ANSWER_TOKENS, type Offered, offered } from "./definitions.ts"
 import { getPrompt, listPrompts } from "./prompts.ts"
 import { listResources, readResource, TEMPLATES } from "./resources.ts"
-import { type Asked, runCall, type ServerParts } from "./run-call.ts"
+import { type CallContext, runCall, type ServerParts } from "./run-call.ts"
 
 /** What dex offers over MCP, for one connection: tools, resources, prompts. Knows nothing of how messages get here. */
 export function createServer(parts: ServerParts): Server {
@@ -44,16 +44,16 @@ export function offerTools(server: Server, tools: readonly Offered[], parts: Ser
 async function answer(
   tool: Offered,
   input: Record<string, unknown>,
-  asked: Asked,
+  asked: CallContext,
   parts: ServerParts,
 ): Promise<CallToolResult> {
   try {
     const told = await runCall(tool, input, asked, parts)
     if (!told) return failure("Cancelled.")
     const tokens = estimateTokens(toJson(told.output))
-    if (tokens > MOST_TOKENS)
+    if (tokens > MOST_ANSWER_TOKENS)
       return failure(
-        `The answer would take about ${tokens} tokens; at most ${MOST_TOKENS} are given. Ask for less: a smaller limit, fewer ids, or a filter.`,
+        `The answer would take about ${tokens} tokens; at most ${MOST_ANSWER_TOKENS} are given. Ask for less: a smaller limit, fewer ids, or a filter.`,
       )
     return {
       content: [{ type: "text", text: told.text }],

@@ -9,7 +9,7 @@ import { show } from "../tools/show/show.ts"
 import { stats } from "../tools/stats/stats.ts"
 import { suggest } from "../tools/suggest/suggest.ts"
 import { timeline } from "../tools/timeline/timeline.ts"
-import { call, callOf, inCalls } from "./calls.ts"
+import { call, callForCommand, inCalls } from "./calls.ts"
 import { type Offered, USUAL_TOKENS } from "./definitions.ts"
 
 // A tool's output as a model reads it best: fewer signs than JSON, and at the end the calls that lead on with what they
@@ -18,7 +18,7 @@ import { type Offered, USUAL_TOKENS } from "./definitions.ts"
 type Names = readonly Offered[]
 
 /** The text form of an answer. Undefined: there is none, the JSON says it. */
-export function textOf(name: string, output: unknown, offered: Names): string | undefined {
+export function answerText(name: string, output: unknown, offered: Names): string | undefined {
   const lines = FORMS.get(name)?.(output, offered)
   return lines?.filter((line) => line !== undefined).join("\n")
 }
@@ -45,8 +45,10 @@ type Listed = OutputOf<typeof list>
 type Got = OutputOf<typeof show>
 type Timeline = OutputOf<typeof timeline>
 type Suggested = OutputOf<typeof suggest>
-type Item = NonNullable<Suggested["waiting"]>[number]["items"][number]
-type Thing = Pick<Item, "kind" | "title" | "summary" | "reason" | "relevance" | "ref" | "file"> & { number?: number }
+type SuggestedItem = NonNullable<Suggested["waiting"]>[number]["items"][number]
+type Thing = Pick<SuggestedItem, "kind" | "title" | "summary" | "reason" | "relevance" | "ref" | "file"> & {
+  number?: number
+}
 type Stats = OutputOf<typeof stats>
 type Guide = OutputOf<typeof guide>
 type Row = Pick<Found["results"][number], keyof Listed["conversations"][number] & keyof Found["results"][number]>
@@ -97,7 +99,7 @@ function listLines(
       ? `note: also ${others.map(([kind, count]) => `${count} ${kind}`).join(", ")}; all: true shows them`
       : undefined,
     continue_with !== undefined
-      ? `next: ${callOf(continue_with, offered)}`
+      ? `next: ${callForCommand(continue_with, offered)}`
       : next_offset !== undefined
         ? `next: the same with offset: ${next_offset}`
         : undefined,
@@ -131,17 +133,17 @@ function getLines({ conversations, left_out }: Got, offered: Names): Line[] {
         `#${message.index} ${message.role} (${message.origin})${message.date ? ` ${message.date}` : ""}${message.state ? ` ${message.state}` : ""}`,
         indented(message.content),
         message.cut &&
-          `note: ${message.cut.characters_left_out} characters of it left out; next: ${callOf(message.cut.continue_with, offered)}`,
+          `note: ${message.cut.characters_left_out} characters of it left out; next: ${callForCommand(message.cut.continue_with, offered)}`,
       ]),
       one.hidden_parts ? `note: ${one.hidden_parts} parts hidden by show and hide` : undefined,
       one.has_more_before || one.has_more_after
         ? `note: there is more ${[one.has_more_before && "before", one.has_more_after && "after"].filter(Boolean).join(" and ")}; expand.before and expand.after widen it`
         : undefined,
       one.truncated &&
-        `note: ${one.truncated.messages_left_out} messages left out to stay within max_tokens; next: ${callOf(one.truncated.continue_with, offered)}`,
+        `note: ${one.truncated.messages_left_out} messages left out to stay within max_tokens; next: ${callForCommand(one.truncated.continue_with, offered)}`,
     ]),
     left_out &&
-      `note: ${left_out.conversations} conversations left out to stay within max_tokens; next: ${callOf(left_out.continue_with, offered)}`,
+      `note: ${left_out.conversations} conversations left out to stay within max_tokens; next: ${callForCommand(left_out.continue_with, offered)}`,
   ]
 }
 
@@ -153,8 +155,8 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
     ...output.lines.map((line) => safeLine(line)),
     output.hidden_parts ? `note: ${output.hidden_parts} parts hidden by show and hide` : undefined,
     truncated && `note: ${truncated.messages_left_out} messages left out to stay within max_tokens`,
-    truncated?.continue_before && `next: before: ${callOf(truncated.continue_before, offered)}`,
-    truncated?.continue_with && `next: after: ${callOf(truncated.continue_with, offered)}`,
+    truncated?.continue_before && `next: before: ${callForCommand(truncated.continue_before, offered)}`,
+    truncated?.continue_with && `next: after: ${callForCommand(truncated.continue_with, offered)}`,
     !truncated && (has_more_before || has_more_after)
       ? `note: there is more ${[has_more_before && "before", has_more_after && "after"].filter(Boolean).join(" and ")}; before and after widen it`
       : undefined,

@@ -7,7 +7,7 @@ import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WE
 import { findLogins, findWidePasswords } from "./spoken.ts"
 import { findTokens } from "./tokens.ts"
 import { findSignatures, findUrls } from "./urls.ts"
-import { seenView, unwrappedView, type View } from "./view.ts"
+import { seenView, type TextView, unwrappedView } from "./view.ts"
 
 /**
  * Replaces every secret in a text by `[REDACTED:rule]`. `key` is the JSON field or variable name that the text was
@@ -62,7 +62,7 @@ function look(text: string, key: string | undefined, found: Span[]): Hints {
   return hints
 }
 
-function lookThrough(view: View, how: typeof look | typeof scan, key: string | undefined, found: Span[]): void {
+function lookThrough(view: TextView, how: typeof look | typeof scan, key: string | undefined, found: Span[]): void {
   const inView: Span[] = []
   how(view.text, key, inView)
   for (const span of inView) found.push(view.inText(span))

@@ -4,10 +4,10 @@ import type { Span } from "./rules.ts"
 // and its value, or inside a token, and nobody sees them; so secrets are also looked for in the text without them.
 
 /** A text with some of its characters left out. `inText` says where something that was found in it stands in the text. */
-export type View = { text: string; inText(span: Span): Span }
+export type TextView = { text: string; inText(span: Span): Span }
 
 /** The text as it is seen; undefined when nothing in it is hidden. Where it is not `wide` it can only hide colours. */
-export function seenView(text: string, wide: boolean): View | undefined {
+export function seenView(text: string, wide: boolean): TextView | undefined {
   const hidden = wide || COLOUR.test(text) ? matchesOf(text, HIDDEN) : []
   return hidden.length === 0 ? undefined : without(text, hidden)
 }
@@ -31,7 +31,7 @@ const HIDDEN = new RegExp(
 )
 
 /** The text as it was before a screen broke its lines at these places. */
-export function unwrappedView(text: string, newlines: readonly number[]): View {
+export function unwrappedView(text: string, newlines: readonly number[]): TextView {
   return without(
     text,
     newlines.map((at) => ({ start: at, end: at + 1 })),
@@ -42,7 +42,7 @@ function matchesOf(text: string, pattern: RegExp): { start: number; end: number 
   return Array.from(text.matchAll(pattern), (match) => ({ start: match.index, end: match.index + match[0].length }))
 }
 
-function without(text: string, left: { start: number; end: number }[]): View {
+function without(text: string, left: { start: number; end: number }[]): TextView {
   const pieces: string[] = []
   /** Where in the view something was left out, and how many characters of the text were left out up to there. */
   const at: number[] = []

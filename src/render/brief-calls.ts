@@ -9,7 +9,7 @@ export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & 
 }
 
 type Result = Part & { type: "tool_result" }
-export type Call = {
+export type BriefCall = {
   number: number
   tool: string
   /** Its input as it was written, and as it reads where that is JSON. */
@@ -20,9 +20,9 @@ export type Call = {
 }
 
 /** Every tool call with what came of it, in the order of the calls. */
-export function callsOf(messages: BriefMessage[]): Call[] {
-  const calls: Call[] = []
-  const open = new Map<string, Call>()
+export function briefCalls(messages: BriefMessage[]): BriefCall[] {
+  const calls: BriefCall[] = []
+  const open = new Map<string, BriefCall>()
   for (const { number, parts } of messages)
     for (const part of parts) {
       if (part.type === "tool_call") {
@@ -42,7 +42,7 @@ export function callsOf(messages: BriefMessage[]): Call[] {
 export type Todo = { text: string; status: "done" | "active" | "open"; number: number }
 
 /** The list as it was last: of the tool that was used last, if there are two. */
-export function todosOf(calls: Call[]): Todo[] {
+export function todosOf(calls: BriefCall[]): Todo[] {
   let written: (Todo & { id?: string })[] = []
   const tasks = new Map<string, Todo>()
   let last: "written" | "tasks" = "written"
@@ -67,7 +67,7 @@ export function todosOf(calls: Call[]): Todo[] {
   return items.map(({ text, status, number }) => ({ text, status, number }))
 }
 
-function changeTask(tasks: Map<string, Todo>, { number, input }: Call): void {
+function changeTask(tasks: Map<string, Todo>, { number, input }: BriefCall): void {
   const id = String(input.taskId ?? "")
   const task = tasks.get(id)
   if (!task) return
@@ -103,7 +103,7 @@ function statusOf(status: unknown): Todo["status"] {
 type Plan = { number: number; text: string }
 
 /** Plans that the person agreed to. */
-export function plansOf(calls: Call[]): Plan[] {
+export function plansOf(calls: BriefCall[]): Plan[] {
   return calls.flatMap(({ tool, input, result }) => {
     if (!["exitplanmode", "planexit"].includes(plainName(tool)) || !result || result.is_error) return []
     if (!/\bapproved\b/i.test(result.text)) return []
@@ -116,7 +116,7 @@ export function plansOf(calls: Call[]): Plan[] {
 type Answered = { number: number; question: string; answer: string }
 
 /** Questions that an agent put by a tool, and what the person chose. */
-export function answersOf(calls: Call[]): Answered[] {
+export function answersOf(calls: BriefCall[]): Answered[] {
   return calls.flatMap(({ tool, input, result }) => {
     if (!["askuserquestion", "question", "requestuserinput", "askuser"].includes(plainName(tool))) return []
     if (!result || result.is_error || result.text.trim() === "") return []

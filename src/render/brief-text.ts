@@ -1,6 +1,6 @@
 import { formatCount } from "../core/format.ts"
 import { charactersWithin, estimateTokens } from "../core/tokens.ts"
-import type { Brief, Decision, OpenEnd, Prompt } from "./brief.ts"
+import type { Brief, BriefDecision, BriefPrompt, OpenEnd } from "./brief.ts"
 import type { CommandRun } from "./brief-commands.ts"
 import { largest } from "./budget.ts"
 import { formatIndices } from "./indices.ts"
@@ -86,9 +86,9 @@ const LEAST_ITEMS = 3
 const NAME = 2400
 
 /** `lead` is dex's own words; `text` is quoted. `base` is how many characters of it are a fair share. */
-type Part = { lead: string; text: string; base: number }
-type Item<T = unknown> = { rank: number; number: number; parts: Part[]; told: (pieces: Piece[]) => T }
-type Items = { [S in keyof Sections]: Item<Sections[S][number]>[] }
+type BriefPart = { lead: string; text: string; base: number }
+type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; told: (pieces: Piece[]) => T }
+type Items = { [S in keyof Sections]: BriefItem<Sections[S][number]>[] }
 
 /** Lower ranks stay longer. The step is what each further item of the kind loses against the others. */
 function itemsOf(brief: Brief, id: string): Items {
@@ -101,7 +101,14 @@ function itemsOf(brief: Brief, id: string): Items {
       ...(second ? { question: first!.text, text: second.text } : { text: first!.text }),
       ...((first!.cut || second?.cut) && { cut: true }),
     })
-  const quote = (rank: number, number: number, kind: string, lead: string, text: string, base: number): Item<Said> => ({
+  const quote = (
+    rank: number,
+    number: number,
+    kind: string,
+    lead: string,
+    text: string,
+    base: number,
+  ): BriefItem<Said> => ({
     rank,
     number,
     parts: [{ lead: `#${number} ${lead}`, text: quotable(text), base }],
@@ -133,7 +140,7 @@ function itemsOf(brief: Brief, id: string): Items {
         quote(13 + newestFirst(i, done), number, "done", "ticked off", oneLine(text), 100),
       ),
     ],
-    decisions: brief.decisions.map(({ kind, number, question, text }, i): Item<Said> => {
+    decisions: brief.decisions.map(({ kind, number, question, text }, i): BriefItem<Said> => {
       const age = newestFirst(i, brief.decisions)
       const rank = kind === "plan" ? 5 + age / 4 : 5 + age
       if (question === undefined)
@@ -216,7 +223,7 @@ function itemsOf(brief: Brief, id: string): Items {
   }
 }
 
-const DECISION_WORDS: Record<Decision["kind"], string> = {
+const DECISION_WORDS: Record<BriefDecision["kind"], string> = {
   plan: "a plan that the person approved",
   answer: "the person chose",
   refusal: "the person, stopping a tool",
@@ -236,11 +243,11 @@ function asksOnly(text: string): boolean {
   return text.endsWith("?") && !/\b(?:can|could|would|will) (?:you|we)\b/i.test(text)
 }
 
-function taskWords({ by }: Prompt): string {
+function taskWords({ by }: BriefPrompt): string {
   return by === "person" ? "the person" : "given as the task, written by an agent"
 }
 
-function requestWords({ by }: Prompt, isLast: boolean): string {
+function requestWords({ by }: BriefPrompt, isLast: boolean): string {
   if (by === "agent") return "given as a task, written by an agent"
   return isLast ? "the person's last request" : "the person"
 }
@@ -283,12 +290,12 @@ function written(
   brief: Brief,
   items: Items,
   head: BriefHead,
-  kept: Set<Item>,
+  kept: Set<BriefItem>,
   share: number,
   maxTokens: number,
 ): BriefText {
   const cut = new Set<number>()
-  const shown = <T>(list: Item<T>[]) =>
+  const shown = <T>(list: BriefItem<T>[]) =>
     list
       .filter((item) => kept.has(item))
       .map((item) => {
@@ -394,7 +401,7 @@ function lines(lead: string, { text }: Piece, inner: boolean): string[] {
 }
 
 /** From which share of their bases on no text is cut. */
-function wholeFrom(items: Item[]): number {
+function wholeFrom(items: BriefItem[]): number {
   return items.reduce(
     (most, { parts }) => parts.reduce((so, { text, base }) => Math.max(so, text.length / base), most),
     0,

@@ -1,8 +1,8 @@
 import {
   answersOf,
+  type BriefCall,
   type BriefMessage,
-  type Call,
-  callsOf,
+  briefCalls,
   isRefusal,
   plansOf,
   type Todo,
@@ -14,20 +14,20 @@ import { callWords } from "./tool-words.ts"
 /** Words, and the message that holds them. */
 export type Quote = { number: number; text: string }
 /** `by` an agent: a subagent's task, or a plan that was accepted and begun in a conversation of its own. */
-export type Prompt = Quote & { by: "person" | "agent"; refused: boolean }
+export type BriefPrompt = Quote & { by: "person" | "agent"; refused: boolean }
 export type FileWork = { number: number; path: string; added: number; removed: number }
 export type Made = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
 /**
  * A plan that the person approved, a question that they answered, what they said on stopping a tool, or words of theirs
  * that are put as decisions are: these are found by a list of phrases, so some are missed and some decide nothing.
  */
-export type Decision = Quote & { kind: "plan" | "answer" | "refusal" | "words"; question?: string }
+export type BriefDecision = Quote & { kind: "plan" | "answer" | "refusal" | "words"; question?: string }
 export type OpenEnd = Quote & { kind: "request" | "call" | "question" | "todo" | "step" | "command" }
 
 /** What there is to say of a conversation to whoever takes the work up. Everything is quoted or counted, nothing is guessed. */
 export type Brief = {
   /** The prompt that states the task, later ones that redirect it, and the last one, oldest first. */
-  goal: Prompt[]
+  goal: BriefPrompt[]
   /** Prompts that only answered ("yes", "commit this"), and are not in the goal. */
   replies: number
   /** The agent's last words; where these are few, the last longer ones before them too. */
@@ -38,7 +38,7 @@ export type Brief = {
   summary?: Quote
   todos: Todo[]
   /** Oldest first. */
-  decisions: Decision[]
+  decisions: BriefDecision[]
   /** Newest first. */
   edited: FileWork[]
   /** Newest first; only where none was edited. */
@@ -51,7 +51,7 @@ export type Brief = {
 /** Pure: the same messages give the same brief. Text of origin web or injected is never in it. */
 export function briefOf(all: BriefMessage[], roots: string[] = []): Brief {
   const messages = all.filter(({ abandoned, superseded }) => !abandoned && !superseded)
-  const calls = callsOf(messages)
+  const calls = briefCalls(messages)
   const prompts = promptsOf(messages)
   // By place: a number tells which record it is, not when it was said.
   const places = new Map(messages.map(({ number }, place) => [number, place]))
@@ -62,7 +62,7 @@ export function briefOf(all: BriefMessage[], roots: string[] = []): Brief {
   const lastCommit = messages.findLast(({ effects }) => effects?.some(({ type }) => type === "commit"))
   const wholly = new Set(words.filter(({ whole }) => whole).map(({ number }) => number))
   const later = prompts.filter((prompt) => prompt !== task && isAfter(prompt, task))
-  const isPassed = (prompt: Prompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
+  const isPassed = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
   const said = messages.flatMap(agentWords)
   const lastWords = lastSubstantial(said)
   const summary = messages.flatMap(({ number, parts }) =>
@@ -80,9 +80,9 @@ export function briefOf(all: BriefMessage[], roots: string[] = []): Brief {
     ...(summary.length > 0 && { summary: summary.at(-1)! }),
     todos,
     decisions: [
-      ...plansOf(calls).map((plan): Decision => ({ kind: "plan", ...plan })),
+      ...plansOf(calls).map((plan): BriefDecision => ({ kind: "plan", ...plan })),
       ...answersOf(calls).map(
-        ({ number, question, answer }): Decision => ({ kind: "answer", number, question, text: answer }),
+        ({ number, question, answer }): BriefDecision => ({ kind: "answer", number, question, text: answer }),
       ),
       ...words.map(({ whole: _, ...decision }) => decision),
     ].sort((a, b) => places.get(a.number)! - places.get(b.number)!),
@@ -109,8 +109,8 @@ const NOT_FOUND = 127
 const todoEnd = (text: string, number: number): OpenEnd => ({ kind: "todo", number, text })
 
 /** What the agent was given to do, without what only steers its interface; a plan that was given again counts once. */
-function promptsOf(messages: BriefMessage[]): Prompt[] {
-  const prompts = messages.flatMap(({ number, role, parts }): Prompt[] => {
+function promptsOf(messages: BriefMessage[]): BriefPrompt[] {
+  const prompts = messages.flatMap(({ number, role, parts }): BriefPrompt[] => {
     if (role !== "user") return []
     const by = parts.some((part) => part.type === "text" && part.origin === "person") ? "person" : "agent"
     const written = parts
@@ -153,7 +153,10 @@ const SHORT = 300
 const TYPED = 3000
 
 /** `whole`: nothing else is in the prompt. */
-function decidingWords({ number, text, by, refused }: Prompt, isTask: boolean): (Decision & { whole: boolean })[] {
+function decidingWords(
+  { number, text, by, refused }: BriefPrompt,
+  isTask: boolean,
+): (BriefDecision & { whole: boolean })[] {
   if (by === "agent") return []
   if (refused) return [{ kind: "refusal", number, text, whole: !isTask }]
   if (text.length > TYPED || (isTask && text.length <= 2 * SHORT)) return []
@@ -250,7 +253,7 @@ function madeIn({ number, effects }: BriefMessage): Made[] {
 }
 
 /** The person's last words, where the agent has said and done nothing after them. */
-function unanswered(prompts: Prompt[], messages: BriefMessage[]): OpenEnd[] {
+function unanswered(prompts: BriefPrompt[], messages: BriefMessage[]): OpenEnd[] {
   const last = prompts.at(-1)
   if (!last) return []
   const at = messages.findIndex(({ number }) => number === last.number)
@@ -259,7 +262,7 @@ function unanswered(prompts: Prompt[], messages: BriefMessage[]): OpenEnd[] {
 }
 
 /** A call at the very end whose result is not known: the conversation broke off while a tool ran. */
-function unfinished(calls: Call[], messages: BriefMessage[]): OpenEnd[] {
+function unfinished(calls: BriefCall[], messages: BriefMessage[]): OpenEnd[] {
   const end = messages.at(-1)
   return calls
     .filter(({ number, call_id, result }) => number === end?.number && call_id !== undefined && !result)

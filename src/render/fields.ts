@@ -2,24 +2,24 @@ import type { Message, Part } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 
 /** Which parts of messages somebody wants: only those that `show` names, if it names any, and none that `hide` names. */
-export type Fields = { show: Field[]; hide: Field[] }
+export type FieldFilter = { show: Field[]; hide: Field[] }
 type Field = { type: Part["type"] | "injected" } | { tool: string | undefined; side: "call" | "result" | undefined }
 
 const TYPES = ["text", "thinking", "tool_call", "tool_result", "image", "summary", "injected"] as const
 const KNOWN = `${TYPES.join(", ")}, tool, tool:Bash, tool:Bash:call, tool:Bash:result`
 
-export function readFields(input: { show?: string[]; hide?: string[] }): Fields {
+export function readFields(input: { show?: string[]; hide?: string[] }): FieldFilter {
   return { show: (input.show ?? []).flatMap(fieldsOf), hide: (input.hide ?? []).flatMap(fieldsOf) }
 }
 
-export function isChosen(part: Part, fields: Fields): boolean {
+export function isChosen(part: Part, fields: FieldFilter): boolean {
   return fields.show.some((field) => matches(field, part))
 }
 
 /** The messages with the parts that are wanted; those of which nothing is left are gone. `hidden` counts parts. */
 export function withFields<M extends Pick<Message, "parts">>(
   messages: M[],
-  fields: Fields,
+  fields: FieldFilter,
 ): { messages: M[]; hidden: number } {
   if (fields.show.length === 0 && fields.hide.length === 0) return { messages, hidden: 0 }
   let hidden = 0
@@ -31,7 +31,7 @@ export function withFields<M extends Pick<Message, "parts">>(
   return { messages: kept, hidden }
 }
 
-function isVisible(part: Part, fields: Fields): boolean {
+function isVisible(part: Part, fields: FieldFilter): boolean {
   if (fields.hide.some((field) => matches(field, part))) return false
   return fields.show.length === 0 || isChosen(part, fields)
 }

@@ -3,7 +3,7 @@ import { LEAST_TOKENS_PER_MSG } from "./limits.ts"
 import { type Line, wholeFrom } from "./line.ts"
 
 /** Which lines, from one to before another. */
-export type Span = { from: number; to: number }
+export type LineRange = { from: number; to: number }
 
 /**
  * One limit for all lines, solved from their real lengths: the most of each that lets all of them fit into the budget.
@@ -12,10 +12,11 @@ export type Span = { from: number; to: number }
 export function filled<A extends object>(
   lines: Line[],
   maxTokens: number,
-  near: (count: number) => Span,
-  answer: (span: Span, tokensPerMsg: number) => A,
+  near: (count: number) => LineRange,
+  answer: (span: LineRange, tokensPerMsg: number) => A,
 ): Sized<A> {
-  const fits = (span: Span, tokensPerMsg: number) => sized(answer(span, tokensPerMsg)).estimated_tokens <= maxTokens
+  const fits = (span: LineRange, tokensPerMsg: number) =>
+    sized(answer(span, tokensPerMsg)).estimated_tokens <= maxTokens
   const all = { from: 0, to: lines.length }
   const whole = Math.max(Math.ceil(wholeFrom(lines)), LEAST_TOKENS_PER_MSG)
   // In tenths: between two whole numbers there can be many tokens for a long conversation.

@@ -19,7 +19,7 @@ export function readIndices(text: string): Range[] {
     })
 }
 
-export function isIn(ranges: Range[], number: number): boolean {
+export function isInRanges(ranges: Range[], number: number): boolean {
   return ranges.some(({ from, to }) => number >= from && number <= to)
 }
 

@@ -4,10 +4,10 @@ import { tokensOf } from "../core/tokens.ts"
 import { limitOf, type Shown, tokensPerMsgFor } from "./limits.ts"
 import { changedLines } from "./patch.ts"
 import { safeLine } from "./terminal.ts"
-import { callWords, outputOf } from "./tool-words.ts"
+import { callWords, outputKind } from "./tool-words.ts"
 
 /** A message on its way to a line, with what stands before it. */
-export type Entry = {
+export type LineEntry = {
   message: Pick<Message, "role" | "at" | "parts" | "effects"> & {
     abandoned?: boolean
     superseded?: boolean
@@ -29,7 +29,7 @@ type Piece = { before: string; text: string; more: boolean; after: string; bare:
  * what it says. `most` is the longest text that could be wanted of one part. Hunks are not shown: an edit says how many
  * lines it changed.
  */
-export function linesOf(entries: Entry[], most: number): Line[] {
+export function linesOf(entries: LineEntry[], most: number): Line[] {
   const calls: Calls = new Map()
   const width = entries.reduce((widest, { label }) => Math.max(widest, label.length), 0)
   let day = ""
@@ -116,7 +116,7 @@ function piecesOf(part: Part, role: Message["role"], calls: Calls, at: number, c
 function resultPieces(part: Part & { type: "tool_result" }, calls: Calls, at: number, cut: Cut): Piece[] {
   const call = part.call_id === undefined ? undefined : calls.get(part.call_id)
   const tool = safeLine(part.tool ?? call?.tool ?? "tool")
-  const kind = outputOf(tool)
+  const kind = outputKind(tool)
   const end = endOf(part, call?.exit_status, kind === undefined)
   const after = end === "" ? "]" : ` → ${end}]`
   const again = call && call.at !== at - 1 && call.at !== at
@@ -170,7 +170,7 @@ function oneLine(text: string, most: number, roots: string[]): { text: string; m
 /** The calls so far: an id may be given again. */
 type Calls = Map<string, { at: number; tool: string; text: string; exit_status?: number }>
 
-function learn(calls: Calls, message: Entry["message"], at: number): void {
+function learn(calls: Calls, message: LineEntry["message"], at: number): void {
   for (const part of message.parts)
     if (part.type === "tool_call" && part.call_id !== undefined)
       calls.set(part.call_id, { at, tool: part.tool, text: part.text })

@@ -3,7 +3,7 @@ import type { Shown } from "./limits.ts"
 // What to say of a tool call in a few words, whichever agent's tool it is.
 
 /** How much a tool's output is worth; undefined where its size says enough. */
-export function outputOf(tool: string): Shown | undefined {
+export function outputKind(tool: string): Shown | undefined {
   const name = tool.toLowerCase()
   if (/^(bash|shell|local_shell|exec|exec_command|run_shell_command|run_terminal_cmd|bashoutput)$/.test(name))
     return "command_output"

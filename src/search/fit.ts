@@ -1,6 +1,6 @@
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { CommitQuestion } from "./commit-questions.ts"
-import { type Figures, meanOf, placeOf, queryOf, type Searched } from "./measure.ts"
+import { type Figures, goldRank, meanOf, queryOf, type Searched } from "./measure.ts"
 import { rank } from "./rank.ts"
 import { scopeOf } from "./scope.ts"
 import { type Fitted, weightsOf } from "./weights.ts"
@@ -32,7 +32,7 @@ export async function fitWeights(
     const ranks: number[] = []
     for (const { question, query } of asked) {
       const { conversations } = await rank(index, query, scope!.filters, weightsOf(weights))
-      const place = placeOf(
+      const place = goldRank(
         question,
         conversations.map(({ ref }) => ref),
       )

@@ -10,11 +10,11 @@ import type { VectorStats } from "../store/index/vectors.ts"
 import {
   byScore,
   groupByConversation,
-  nameOf,
+  messageRefText,
   type RankedConversation,
   type RankedMessage,
   type Ranking,
-  type Weights,
+  type RankWeights,
 } from "./rank.ts"
 
 /** How to look for what was meant, beside what was written. */
@@ -27,10 +27,10 @@ export type Meaning = {
 }
 
 /** What found a row, and how strongly. */
-export type Evidence = { rank_source: "lexical" | "vector" | "both"; score_lex?: number; score_vec?: number }
+export type RankEvidence = { rank_source: "lexical" | "vector" | "both"; score_lex?: number; score_vec?: number }
 export type Fused = {
-  messages: (RankedMessage & Evidence)[]
-  conversations: (RankedConversation & Evidence)[]
+  messages: (RankedMessage & RankEvidence)[]
+  conversations: (RankedConversation & RankEvidence)[]
   plan: Ranking["plan"]
 }
 
@@ -65,7 +65,7 @@ export async function addMeaning(
   lexical: Ranking,
   filter: VectorFilter,
   meaning: Meaning,
-  weights: Weights,
+  weights: RankWeights,
 ): Promise<Hybrid> {
   const found = await nearest(index, filter, meaning)
   if ("why" in found) return { isNear: false, degraded: [found.why] }
@@ -147,20 +147,20 @@ export function fuse(
   { messages, conversations, plan }: Ranking,
   { hits, near }: Nearest,
   weight: number,
-  weights: Weights,
+  weights: RankWeights,
 ): Fused {
   const best = messages[0]?.score || 1
-  const fused = new Map<string, RankedMessage & Evidence>()
+  const fused = new Map<string, RankedMessage & RankEvidence>()
   for (const message of messages) {
     const parts = message.parts.map(({ name, value }) => ({ name, value: value / best }))
     const score = message.score / best
-    fused.set(nameOf(message), { ...message, score, parts, rank_source: "lexical", score_lex: message.score })
+    fused.set(messageRefText(message), { ...message, score, parts, rank_source: "lexical", score_lex: message.score })
   }
   const vector = new Map<string, number>()
   for (const [i, hit] of hits.entries()) {
     const value = (weight * (K + 1)) / (K + i + 1)
     const part = { name: "vector" as const, value }
-    const known = fused.get(nameOf(hit))
+    const known = fused.get(messageRefText(hit))
     if (!known && hit.score <= near) continue
     if (!vector.has(formatRef(hit.ref))) vector.set(formatRef(hit.ref), hit.score)
     if (known) {
@@ -168,7 +168,14 @@ export function fuse(
       known.parts.push(part)
       known.rank_source = "both"
       known.score_vec = hit.score
-    } else fused.set(nameOf(hit), { ...hit, score: value, parts: [part], rank_source: "vector", score_vec: hit.score })
+    } else
+      fused.set(messageRefText(hit), {
+        ...hit,
+        score: value,
+        parts: [part],
+        rank_source: "vector",
+        score_vec: hit.score,
+      })
   }
   const ordered = [...fused.values()].sort(byScore)
   const lexical = new Map(conversations.map((one) => [formatRef(one.ref), one.score]))
@@ -182,7 +189,7 @@ export function fuse(
   }
 }
 
-function evidenceOf(lex: number | undefined, vec: number | undefined): Evidence {
+function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvidence {
   return {
     rank_source: lex === undefined ? "vector" : vec === undefined ? "lexical" : "both",
     ...(lex !== undefined && { score_lex: lex }),

@@ -4,30 +4,30 @@ import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { CommitQuestion } from "./commit-questions.ts"
 import { parseQuery, type Query } from "./query.ts"
-import type { Weights } from "./rank.ts"
-import { search } from "./search.ts"
+import type { RankWeights } from "./rank.ts"
+import { searchHistory } from "./search.ts"
 
 /** Where questions are asked: a masked history, its index, and the project that asks. */
 export type Searched = { store: HistoryReader; index: SearchIndex; inside: string }
 
 /** One question's answer: at which place its conversation came (1 is the best), and whether anything came at all. */
-export type Answer = { rank?: number; silent: boolean }
+export type QuestionRank = { rank?: number; silent: boolean }
 
 export type Figures = { n: number; hit_at_1: number; hit_at_5: number; mrr: number; silent: number }
 
 /** What a default search shows. */
 const SHOWN = 10
 
-export async function ask(
+export async function askQuestion(
   { store, index, inside }: Searched,
   question: CommitQuestion,
-  weights: Weights,
+  weights: RankWeights,
   excludedConversations: Ref[] = [],
-): Promise<Answer> {
+): Promise<QuestionRank> {
   const query = queryOf(question)
   const input = { query, inside, weights, excludedConversations, by: "conversation" as const, limit: SHOWN, offset: 0 }
-  const { hits } = await search(store, index, input)
-  const rank = placeOf(
+  const { hits } = await searchHistory(store, index, input)
+  const rank = goldRank(
     question,
     hits.map(({ row }) => row.ref),
   )
@@ -35,7 +35,7 @@ export async function ask(
 }
 
 /** The place of the first of a question's conversations. */
-export function placeOf({ gold }: CommitQuestion, refs: Ref[]): number | undefined {
+export function goldRank({ gold }: CommitQuestion, refs: Ref[]): number | undefined {
   const names = new Set(gold.map(formatRef))
   const at = refs.findIndex((ref) => names.has(formatRef(ref)))
   return at < 0 ? undefined : at + 1
@@ -56,8 +56,8 @@ export async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Re
   return store.family([...gold, ...parents])
 }
 
-export function figuresOf(answers: Answer[]): Figures {
-  const share = (holds: (answer: Answer) => boolean) => meanOf(answers.map((answer) => Number(holds(answer))))
+export function figuresOf(answers: QuestionRank[]): Figures {
+  const share = (holds: (answer: QuestionRank) => boolean) => meanOf(answers.map((answer) => Number(holds(answer))))
   return {
     n: answers.length,
     hit_at_1: share(({ rank }) => rank === 1),

@@ -23,7 +23,7 @@ const CANDIDATES = 300
 const LOOKED_UP = 100
 
 /** The ranking's few numbers. Fitted on the tune halves of the evaluation sets; see docs/retrieval.md. */
-export type Weights = {
+export type RankWeights = {
   /** Two words of the query side by side are worth this much of what they would be worth as one word. */
   pairs: number
   /** A message next to another hit gets a part of that hit's score. */
@@ -35,13 +35,19 @@ export type Weights = {
   columns: Record<Column, number>
 }
 const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
-export const WEIGHTS: Weights = { columns: COLUMN_WEIGHTS, pairs: 0.3, neighbours: 0.2, decay: 0.5, counted: 8 }
+export const RANK_WEIGHTS: RankWeights = {
+  columns: COLUMN_WEIGHTS,
+  pairs: 0.3,
+  neighbours: 0.2,
+  decay: 0.5,
+  counted: 8,
+}
 
 export async function rank(
   index: SearchIndex,
   query: Query,
   filters: Omit<IndexFilter, "match">,
-  weights = WEIGHTS,
+  weights = RANK_WEIGHTS,
 ): Promise<Ranking> {
   const plan = await planQuery(index, query)
   if (plan.match.length === 0) return { messages: [], conversations: [], plan }
@@ -62,18 +68,18 @@ export async function rank(
   return { messages, conversations: groupByConversation(messages, weights), plan }
 }
 
-export function nameOf({ ref, number }: { ref: Ref; number: number }): string {
+export function messageRefText({ ref, number }: { ref: Ref; number: number }): string {
   return formatRef({ ...ref, number })
 }
 
 function collect(hits: Map<string, RankedMessage>, name: ScorePart["name"], weight: number, found: IndexHit[]): void {
   for (const hit of found) {
-    const known = hits.get(nameOf(hit))
+    const known = hits.get(messageRefText(hit))
     // The pairs of a message whose words did not make it into the list would be all that is known of it.
     if (!known && name !== "words") continue
     const value = weight * hit.score
     if (known) addPart(known, name, value)
-    else hits.set(nameOf(hit), { ...hit, score: value, parts: [{ name, value }] })
+    else hits.set(messageRefText(hit), { ...hit, score: value, parts: [{ name, value }] })
   }
 }
 
@@ -87,7 +93,7 @@ async function addCommon(
   index: SearchIndex,
   hits: Map<string, RankedMessage>,
   { common }: Plan,
-  weights: Weights,
+  weights: RankWeights,
 ): Promise<void> {
   const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
@@ -103,7 +109,10 @@ function addNeighbours(hits: Map<string, RankedMessage>, weight: number): void {
   for (const hit of hits.values()) {
     if (hit.number === CARD) continue
     const beside = [hit.number - 1, hit.number + 1].filter((number) => number > CARD)
-    const value = beside.reduce((sum, number) => sum + (hits.get(nameOf({ ref: hit.ref, number }))?.score ?? 0), 0)
+    const value = beside.reduce(
+      (sum, number) => sum + (hits.get(messageRefText({ ref: hit.ref, number }))?.score ?? 0),
+      0,
+    )
     if (value > 0) earned.push([hit, weight * value])
   }
   for (const [hit, value] of earned) addPart(hit, "neighbours", value)
@@ -121,7 +130,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-export function groupByConversation(messages: RankedMessage[], { decay, counted }: Weights): RankedConversation[] {
+export function groupByConversation(messages: RankedMessage[], { decay, counted }: RankWeights): RankedConversation[] {
   const groups = Map.groupBy(messages, (message) => formatRef(message.ref))
   const conversations = [...groups.values()].map((group): RankedConversation => {
     const first = group[0]!

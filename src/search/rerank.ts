@@ -33,7 +33,7 @@ export async function rerankTop<Row extends RankedConversation>(
   try {
     const reranker = openReranker(settings())
     const texts: string[] = []
-    for (const row of top) texts.push(await textOf(store, row))
+    for (const row of top) texts.push(await bestMessageText(store, row))
     const judged = await reranker.rerank(text, texts, { signal: stop })
     // Those that it cannot tell apart stay in their order.
     const order = top.map((row, i) => ({ row, judged: judged[i]! })).sort((a, b) => b.judged - a.judged)
@@ -55,7 +55,7 @@ function withScore<Row extends RankedConversation>(row: Row, score: number): Row
   return { ...row, score, parts }
 }
 
-async function textOf(store: HistoryReader, { ref, best }: RankedConversation): Promise<string> {
+async function bestMessageText(store: HistoryReader, { ref, best }: RankedConversation): Promise<string> {
   const [message] = await store.messages(ref, [Math.max(1, best.number)])
   return message ? messageText(message, "stripped").slice(0, MOST_CHARS).toWellFormed() : ""
 }

@@ -1,7 +1,7 @@
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
-import { lookAt } from "../store/index/snippets.ts"
+import { matchTexts } from "../store/index/snippets.ts"
 import type { Query } from "./query.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
@@ -10,7 +10,7 @@ const TIME_MS = 3_000
 const PAGE = 50
 
 /** Looks through the history itself, newest first, while the index is not there. Slower, and it says so. */
-export async function scan(
+export async function scanHistory(
   store: HistoryReader,
   query: Query,
   input: SearchInput,
@@ -64,7 +64,7 @@ export async function scan(
     }
   }
   const shown = hits.slice(input.offset, input.offset + input.limit)
-  const looks = lookAt(
+  const looks = matchTexts(
     shown.map((hit) => hit.text),
     [...query.terms, ...query.required],
     query.words,

@@ -3,29 +3,29 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import { lookAt } from "../store/index/snippets.ts"
+import { matchTexts } from "../store/index/snippets.ts"
 import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
-import type { Evidence, Meaning } from "./hybrid.ts"
+import type { Meaning, RankEvidence } from "./hybrid.ts"
 import type { Plan } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 import {
+  RANK_WEIGHTS,
   type RankedConversation,
   type RankedMessage,
   type Ranking,
+  type RankWeights,
   rank,
   type ScorePart,
-  WEIGHTS,
-  type Weights,
 } from "./rank.ts"
 import type { Rerank } from "./rerank.ts"
-import { scan } from "./scan.ts"
+import { scanHistory } from "./scan.ts"
 import { type Filters, type Scope, scopeOf } from "./scope.ts"
 
 export type SearchInput = Filters & {
   query: Query
   /** A row for each conversation by its best messages, or for each message. */
   by: "conversation" | "message"
-  weights?: Weights
+  weights?: RankWeights
   /** Set when vectors are to be asked as well. */
   meaning?: Meaning
   /** Set when a model is to order the best rows again. */
@@ -42,19 +42,19 @@ export type SearchHit = {
   score: number
   /** What the score is made of: these add up to it. */
   parts: ScorePart[]
-  evidence: Evidence
+  evidence: RankEvidence
   snippet: string
   /** Further messages of this conversation among the best ones. */
   more: number
 }
 
-export type Skipped = { ref: Ref; number: number; score: number; reason: SkipReason }
+export type SkippedHit = { ref: Ref; number: number; score: number; reason: SkipReason }
 export type SkipReason = "filter" | "floor" | "duplicate" | "not_top_k"
 
 export type SearchOutcome = {
   hits: SearchHit[]
   /** Candidates that are not among the hits, best first, and why. */
-  skipped: Skipped[]
+  skipped: SkippedHit[]
   candidates: number
   /** Messages that match. */
   total: number
@@ -98,7 +98,7 @@ const NOTHING: SearchOutcome = {
   hidden_private: 0,
 }
 
-export async function search(
+export async function searchHistory(
   store: HistoryReader,
   index: SearchIndex | undefined,
   input: SearchInput,
@@ -122,7 +122,7 @@ async function withoutIndex(
   input: SearchInput,
   isDamaged: boolean,
 ): Promise<SearchOutcome> {
-  const scanned = await scan(store, input.query, input, scope.filters.conversations)
+  const scanned = await scanHistory(store, input.query, input, scope.filters.conversations)
   const degraded = input.meaning || input.rerank ? ["Without an index there is no search by meaning."] : []
   return { ...NOTHING, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }
 }
@@ -156,7 +156,7 @@ async function withIndex(
   }
 }
 
-type Row = RankedConversation & Partial<Evidence>
+type Row = RankedConversation & Partial<RankEvidence>
 
 /** What is found by words, with what vectors and a reranker make of it where they are set up. */
 async function allRows(store: HistoryReader, index: SearchIndex, lexical: Ranking, scope: Scope, input: SearchInput) {
@@ -165,7 +165,7 @@ async function allRows(store: HistoryReader, index: SearchIndex, lexical: Rankin
     meaning &&
     (await (
       await import("./hybrid.ts")
-    ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, input.weights ?? WEIGHTS))
+    ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, input.weights ?? RANK_WEIGHTS))
   const { messages, conversations } = hybrid?.fused ?? lexical
   const rows: Row[] = input.by === "message" ? messages.filter((hit) => hit.number > 0).map(alone) : conversations
   const degraded = [...(hybrid?.degraded ?? [])]
@@ -175,7 +175,7 @@ async function allRows(store: HistoryReader, index: SearchIndex, lexical: Rankin
   return { hybrid, rows: again.rows, reranked: again.reranked, degraded }
 }
 
-function alone(message: RankedMessage & Partial<Evidence>): Row {
+function alone(message: RankedMessage & Partial<RankEvidence>): Row {
   const { ref, score, parts, number: _, at: __, ...evidence } = message
   return { ref, score, parts, best: message, more: 0, ...evidence }
 }
@@ -224,7 +224,7 @@ function hitsOf({ read, looks }: ReadRows, { offset }: SearchInput): SearchHit[]
 async function readRows(store: HistoryReader, rows: Row[], { query, limit, offset }: SearchInput) {
   const texts = new Set<string>()
   const read: { hit: Omit<SearchHit, "snippet">; text: string }[] = []
-  const skipped: Skipped[] = []
+  const skipped: SkippedHit[] = []
   for (const row of rows) {
     if (read.length >= offset + limit) {
       skipped.push({ ...toSkipped(row), reason: "not_top_k" })
@@ -236,7 +236,7 @@ async function readRows(store: HistoryReader, rows: Row[], { query, limit, offse
     else read.push(found)
     texts.add(found.text)
   }
-  const looks = lookAt(
+  const looks = matchTexts(
     read.map(({ text }) => text),
     [...query.terms, ...query.required],
     query.words,
@@ -244,7 +244,7 @@ async function readRows(store: HistoryReader, rows: Row[], { query, limit, offse
   return { read, looks, skipped }
 }
 
-function toSkipped({ ref, best, score }: RankedConversation): Omit<Skipped, "reason"> {
+function toSkipped({ ref, best, score }: RankedConversation): Omit<SkippedHit, "reason"> {
   return { ref, number: best.number, score }
 }
 
@@ -255,7 +255,7 @@ async function readBest(store: HistoryReader, row: Row) {
   const [message] = conversation ? await store.messages(ref, [number]) : []
   if (!conversation || (!message && best.number > 0)) return undefined
   const text = message ? messageText(message, "full") : (conversation.title?.text ?? formatRef(ref))
-  const evidence: Evidence = {
+  const evidence: RankEvidence = {
     rank_source,
     ...(score_lex !== undefined && { score_lex }),
     ...(score_vec !== undefined && { score_vec }),

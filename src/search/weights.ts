@@ -1,5 +1,5 @@
 import type { Settings } from "../config/settings.ts"
-import { WEIGHTS, type Weights } from "./rank.ts"
+import { RANK_WEIGHTS, type RankWeights } from "./rank.ts"
 
 /** The weights that a user may choose, or have fitted to their own history, in percent. */
 export type Fitted = { pairs: number; neighbours: number; decay: number }
@@ -18,6 +18,6 @@ export function fittedOf(settings: Settings): Fitted {
   }
 }
 
-export function weightsOf({ pairs, neighbours, decay }: Fitted): Weights {
-  return { ...WEIGHTS, pairs: pairs / 100, neighbours: neighbours / 100, decay: decay / 100 }
+export function weightsOf({ pairs, neighbours, decay }: Fitted): RankWeights {
+  return { ...RANK_WEIGHTS, pairs: pairs / 100, neighbours: neighbours / 100, decay: decay / 100 }
 }

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises"
 import { besideOf, formatRef, type Ref } from "../core/ref.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
-import type { Learned } from "../store/knowledge/conversations.ts"
+import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { decisionsIn, mayDecide } from "./decisions/decisions.ts"
@@ -38,7 +38,7 @@ export async function learn(
       knowledge.conversations.forgetConversations()
       continue
     }
-    const facts: Learned[] = []
+    const facts: LearnedFacts[] = []
     for (const change of await withParents(store, knowledge, feed.changes)) {
       facts.push(await factsOf(store, change))
       await setImmediate() // whoever says that it is enough must be heard
@@ -69,7 +69,7 @@ async function withParents(store: HistoryReader, knowledge: Knowledge, changes: 
   for (const { conversation, ref } of changes) {
     const row = ref && (await store.conversation(ref))
     const parent = row?.parent && besideOf(row.ref, row.parent.id)
-    const name = parent && knowledge.conversations.nameOf(parent)
+    const name = parent && knowledge.conversations.feedNameOf(parent)
     if (name !== undefined) add(name, parent!)
     const gone = knowledge.conversations.goneFrom(conversation, row?.ref)
     for (const { name, ref } of gone ? knowledge.conversations.toldOfBy(gone) : []) add(name, ref)
@@ -88,7 +88,7 @@ export async function learnConversation(
   knowledge.conversations.saveFacts(learned)
 }
 
-async function factsOf(store: HistoryReader, { conversation: name, ref }: Change): Promise<Learned> {
+async function factsOf(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
   const row = ref && (await store.conversation(ref))
   if (!row || row.kind === "dex") return { name, gone: true, ...(row && { ref: row.ref }) }
   if (row.kind === "document") return documentFacts(store, name, row)
@@ -108,7 +108,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
 }
 
 /** Of a document only what it decides. */
-async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<Learned> {
+async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
   return decisions.length === 0
     ? { name, gone: true, ref: row.ref }

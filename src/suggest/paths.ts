@@ -13,7 +13,7 @@ export function pathBelow(project: string, path: string, platform = process.plat
   return below === "" || below.startsWith("../") ? undefined : below.replace(WORKTREE, "")
 }
 
-export function nameOf(path: string): string {
+export function fileNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1)
 }
 
@@ -23,7 +23,7 @@ export function folderOf(path: string): string {
 
 /** `token` of src/token.ts, token_test.go, test_token.py and token.spec.ts. */
 export function stemOf(path: string): string {
-  const [stem = ""] = nameOf(path).toLowerCase().split(".")
+  const [stem = ""] = fileNameOf(path).toLowerCase().split(".")
   return stem.replace(/^test_|[_-](?:test|spec)$/, "")
 }
 

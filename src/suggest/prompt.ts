@@ -22,7 +22,7 @@ export function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
 }
 
 function firstFile(knowledge: Knowledge, project: string, prompt: string): string | undefined {
-  for (const name of new Set(namesIn(prompt))) {
+  for (const name of new Set(pathsInPrompt(prompt))) {
     const found = knowledge.files.fileNamed(project, name.replace(/^\.?\//, ""))
     if (found !== undefined) return found
   }
@@ -30,7 +30,7 @@ function firstFile(knowledge: Knowledge, project: string, prompt: string): strin
 }
 
 /** What looks like a path or a file's name, in order. */
-export function namesIn(prompt: string): string[] {
+export function pathsInPrompt(prompt: string): string[] {
   const names: string[] = []
   for (const [run] of prompt.matchAll(RUN)) {
     if (run.length <= LONGEST_RUN) names.push(...(run.match(PATH) ?? []))

@@ -14,7 +14,7 @@ import { findOpenWork } from "./finders/open-work.ts"
 import { findRelated } from "./finders/related.ts"
 import { pathBelow } from "./paths.ts"
 import { withPrompt } from "./prompt.ts"
-import { relevanceOf, type Weights } from "./relevance.ts"
+import { type RelevanceWeights, relevanceOf } from "./relevance.ts"
 import type { Session } from "./session.ts"
 
 /** Each kind has its finder; what is switched off is not looked for. */
@@ -33,7 +33,7 @@ const FINDERS: readonly [ItemKind, Finder][] = [
 ]
 
 export type SuggestOptions = {
-  weights: Weights
+  weights: RelevanceWeights
   /** What this user's feedback taught. */
   learned?: Record<string, number>
   /** What is less likely to be used is not said. */
@@ -43,10 +43,10 @@ export type SuggestOptions = {
 }
 
 export const MOST_ITEMS = 5
-export const MOST_TOKENS = 500
+export const MOST_SUGGESTED_TOKENS = 500
 
 /** The few things that matter now, the likeliest to be used first; or nothing. */
-export function suggest(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
+export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
     .map((candidate) => itemOf(candidate, options))
     .filter(({ relevance }) => relevance >= options.floor)
@@ -97,7 +97,7 @@ function fitting(items: Item[], most: number): Item[] {
   let tokens = 0
   for (const item of items) {
     if (kept.length === most) break
-    if (tokens + item.estimated_tokens > MOST_TOKENS) continue
+    if (tokens + item.estimated_tokens > MOST_SUGGESTED_TOKENS) continue
     tokens += item.estimated_tokens
     kept.push(item)
   }

@@ -1,10 +1,10 @@
-import type { Weights } from "./relevance.ts"
+import type { RelevanceWeights } from "./relevance.ts"
 
 /**
  * Fitted on the earlier half of genuine conversations by `npm run eval:suggest -- --fit`; docs/suggest.md tells how the later
  * half fared. A kind that stands here with no weights of its own was never labelled: it is told to who asks, not pushed.
  */
-export const WEIGHTS: Weights = {
+export const RELEVANCE_WEIGHTS: RelevanceWeights = {
   fix: { bias: -3.108, likeness: 6.443, same: 0.17 },
   decision: { bias: -2.296, typed: 1.047, names: 0.974, within_weeks: -1.24, done: -0.474 },
   related_code: {

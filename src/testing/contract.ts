@@ -95,7 +95,7 @@ const CHECKS: Record<string, Check> = {
     for (const unit of await unitsOf(connector, home)) {
       const kept = await recordsOf(connector, unit)
       const copied = kept.map((record) => JSON.parse(JSON.stringify(record)) as RawRecord)
-      assert.deepEqual(connector.parse(copied, nameOf(unit)), connector.parse(kept, nameOf(unit)))
+      assert.deepEqual(connector.parse(copied, unitNameOf(unit)), connector.parse(kept, unitNameOf(unit)))
     }
   },
   "resumes from any cursor without losing or repeating a record": async (connector, home) => {
@@ -133,10 +133,10 @@ const CHECKS: Record<string, Check> = {
   },
   "counts a record of an unknown type and goes on": async (connector, home) => {
     for (const unit of await lineUnits(connector, home)) {
-      const before = connector.parse(await recordsOf(connector, unit), nameOf(unit))
+      const before = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
       for (const type of UNKNOWN_TYPES)
         appendFileSync(unit.path, `${JSON.stringify({ type, id: "x", payload: { deep: [1, null] } })}\n`)
-      const after = connector.parse(await recordsOf(connector, unit), nameOf(unit))
+      const after = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
       assert.deepEqual(after.conversations, before.conversations)
       assert.equal(sum(after.unknown), sum(before.unknown) + UNKNOWN_TYPES.length)
       assert.deepEqual(
@@ -201,12 +201,12 @@ export type UnitTold = Parsed & { unit: string }
 export async function readAll(connector: Connector, home: string): Promise<UnitTold[]> {
   const told: UnitTold[] = []
   for (const unit of await unitsOf(connector, home)) {
-    told.push({ unit: unit.key, ...connector.parse(await recordsOf(connector, unit), nameOf(unit)) })
+    told.push({ unit: unit.key, ...connector.parse(await recordsOf(connector, unit), unitNameOf(unit)) })
   }
   return told
 }
 
-function nameOf(unit: Unit): { key: string; path: string } {
+function unitNameOf(unit: Unit): { key: string; path: string } {
   return { key: unit.key, path: unit.path }
 }
 

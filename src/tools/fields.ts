@@ -1,4 +1,4 @@
-import { sources } from "../agents/index.ts"
+import { sourceIds } from "../agents/index.ts"
 import type { Kind } from "../core/conversation.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
@@ -9,7 +9,7 @@ import type { ConversationRow } from "../store/history/store.ts"
 
 export const projectField = optional(text("Only projects whose path contains this."))
 /** Not a choice: a user may bring agents of their own. Whoever runs a tool checks it. */
-export const sourceField = optional(text(`Only from this agent: ${sources.join(", ")}.`))
+export const sourceField = optional(text(`Only from this agent: ${sourceIds.join(", ")}.`))
 export const fromField = optional(text("Not before: 2026-11-03, 7d, yesterday."))
 export const toField = optional(text("Not after: 2026-11-03, 1d, today."))
 

@@ -7,7 +7,7 @@ import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { AlsoRead, Dex } from "./context.ts"
 
-export type Learned = {
+export type OpenedKnowledge = {
   knowledge: Knowledge
   /** What is not known yet. */
   notes: string[]
@@ -21,7 +21,7 @@ export type Learned = {
  * The facts, brought up to what the history says, and what is to be read beside it. Where another process is at it, as they
  * are: the notes say so.
  */
-export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<Learned> {
+export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<OpenedKnowledge> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   const { platform } = dex.machine
@@ -102,7 +102,7 @@ async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<str
   const knowledge = await dex.knowledge()
   return [
     ...(project === undefined ? [] : await facts.readProject(dex, knowledge, project)),
-    ...(commits === undefined ? [] : await facts.readCommits(dex, knowledge, commits)),
+    ...(commits === undefined ? [] : await facts.learnFromGit(dex, knowledge, commits)),
   ]
 }
 

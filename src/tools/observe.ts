@@ -5,7 +5,7 @@ import type { Trace, TraceCommand, TraceFacts, TraceRow } from "../core/trace.ts
 import type { Dex } from "./context.ts"
 
 /** How a tool's run ended, and its trace for whoever wants it. The trace is made when it is asked for. */
-export type Observed = { ended: { output: unknown } | { error: unknown }; trace(): Promise<Trace> }
+export type ObservedRun = { ended: { output: unknown } | { error: unknown }; trace(): Promise<Trace> }
 
 export type TracedTool = Tool<never> & { trace: { command: TraceCommand } }
 
@@ -14,14 +14,14 @@ export function isTraced(tool: Tool<never>): tool is TracedTool {
 }
 
 /** Runs a tool and watches it. Never throws: an error is an end like another. */
-export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promise<Observed> {
+export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promise<ObservedRun> {
   const started = performance.now()
   const ts = new Date().toISOString()
   const asked = argsOf(tool, dex, input as Record<string, unknown>)
   const told: TraceFacts[] = []
   // Inherits, so that what is worked out on first use stays so.
   const watched: Dex = Object.create(dex, { trace: { value: (facts: TraceFacts) => void told.push(facts) } })
-  let ended: Observed["ended"]
+  let ended: ObservedRun["ended"]
   try {
     ended = { output: await (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(watched, input) }
   } catch (error) {

@@ -15,11 +15,11 @@ const MOST_MS = 5_000
 export async function readProject(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   if (!existsSync(project) || checkoutAt(project)?.root !== project) return []
   optIn(dex.home, project)
-  return [...(await readCommits(dex, knowledge, project)), ...(await readCode(dex, knowledge, project))]
+  return [...(await learnFromGit(dex, knowledge, project)), ...(await readCode(dex, knowledge, project))]
 }
 
 /** What git tells, and what its commits decide. */
-export async function readCommits(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
+export async function learnFromGit(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   try {
     const { left_out } = await syncProjectGit(knowledge, project, { now: dex.now(), signal: dex.signal })
     learnCommits(knowledge, project)

@@ -1,7 +1,7 @@
 import { homedir } from "node:os"
 import { resolve } from "node:path"
 import type { Agent } from "../agents/agent.ts"
-import { agentOf, agents, sources } from "../agents/index.ts"
+import { agentOf, agents, sourceIds } from "../agents/index.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { isSamePath } from "../core/path-key.ts"
@@ -89,7 +89,7 @@ export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | un
 
 /** Every source that a filter may name. */
 export async function sourceNames(dex: Dex): Promise<SourceId[]> {
-  return [...sources, ...(await dex.outside()).agents.map(({ source }) => source)]
+  return [...sourceIds, ...(await dex.outside()).agents.map(({ source }) => source)]
 }
 
 /** Whether this is the project that dex is asked in, however it is spelled. */

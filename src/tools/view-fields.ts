@@ -1,14 +1,14 @@
-import { integer, list, object, optional, text } from "../core/schema.ts"
+import { integer, listOf, object, optional, text } from "../core/schema.ts"
 
 // Fields that the views of a conversation share: show, scan, read and timeline.
 
 export const showField = optional(
-  list(
+  listOf(
     text(),
     "Only these parts, whole: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
   ),
 )
-export const hideField = optional(list(text(), "Not these parts, named in the same way. Stronger than show."))
+export const hideField = optional(listOf(text(), "Not these parts, named in the same way. Stronger than show."))
 export const maxTokensField = optional(
   integer("The whole answer stays within this (an estimate); what is cut is said.", { minimum: 1 }),
 )

@@ -17,13 +17,13 @@ export function rootsOf(row: ConversationRow): string[] {
   return [...roots].filter((root) => root.length > 2).sort((a, b) => b.length - a.length)
 }
 
-export function stateOf(message: StoredMessage): { state?: "abandoned" | "superseded" | "copied" } {
+export function messageState(message: StoredMessage): { state?: "abandoned" | "superseded" | "copied" } {
   if (message.superseded) return { state: "superseded" }
   if (message.abandoned) return { state: "abandoned" }
   return message.copied ? { state: "copied" } : {}
 }
 
-export function originOf(message: StoredMessage): string {
+export function originsText(message: StoredMessage): string {
   return [...new Set(message.parts.map((part) => part.origin))].join(", ")
 }
 

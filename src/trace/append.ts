@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs"
 import type { Trace } from "../core/trace.ts"
 import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
-import { lineOf } from "./line.ts"
+import { traceLine } from "./line.ts"
 
 /** Others may begin or remove files at any moment; every one that does moves on, so few tries are needed. */
 const TRIES = 100
@@ -11,7 +11,7 @@ const TRIES = 100
  * decides what that is worth.
  */
 export function appendTrace(dir: string, trace: Trace, limits: Limits = LIMITS): void {
-  const line = lineOf(trace, limits.lineBytes)
+  const line = traceLine(trace, limits.lineBytes)
   for (let i = 0; i < TRIES; i++) if (appendLine(dir, line, limits)) return
   throw new Error(`${dir} changes too quickly to write a trace`)
 }

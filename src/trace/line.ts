@@ -13,7 +13,7 @@ const SHARE_OF_RANKING = 0.75
  * A trace as it stands in a file. It never exceeds `mostBytes`: first rows are left out, counted by the totals. The
  * newline before it ends what a write that was cut short, by a full disk or a kill, may have left.
  */
-export function lineOf(trace: Trace, mostBytes: number): Buffer {
+export function traceLine(trace: Trace, mostBytes: number): Buffer {
   const head = { ...bounded(trace), ranking: [] as TraceRow[], skipped: [] as SkippedRow[] }
   const room = mostBytes - 2 - bytesOf(head)
   if (room < 0) return encode({ ...bare(head), truncation: { trace: "too long to be kept" } })

@@ -1,6 +1,6 @@
 import { existsSync, type FSWatcher, realpathSync, statSync, watch } from "node:fs"
 import { basename, dirname, relative, sep } from "node:path"
-import { type Area, entriesOf, entryAt, type Watching, type WatchProblem, watchFolders } from "./folders.ts"
+import { type Area, entryAt, listFolder, type Watching, type WatchProblem, watchFolders } from "./folders.ts"
 
 export type AreaSpec = {
   folder: string
@@ -21,7 +21,7 @@ export type AreaEvents = {
   problem(problem: WatchProblem): void
 }
 
-export type Watched = {
+export type AreaWatch = {
   state(): AreaState
   /** Looks whether it is there now. */
   recheck(): void
@@ -37,7 +37,7 @@ const MOST_STAMPS = 2_000
 const POLL_SHARE = 100
 
 /** Watches a folder for as long as asked: also when it comes later, goes, or cannot be watched. */
-export function watchArea(spec: AreaSpec, events: AreaEvents): Watched {
+export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
   let watching: Watching | undefined
   let waiting: FSWatcher | undefined
   let polling: NodeJS.Timeout | undefined
@@ -148,7 +148,7 @@ function nearestAbove(path: string): string {
 /** A number that is another one when a name, a size or a time in the folder is. */
 function signatureOf(area: Area, folder: string, level: number): number {
   let sum = 0
-  for (const entry of entriesOf(folder)) {
+  for (const entry of listFolder(folder)) {
     const path = folder + sep + entry.name
     if (entry.isDirectory()) {
       if (level < area.depth && !area.skips(path))

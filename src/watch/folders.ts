@@ -69,7 +69,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
       throw error
     }
     if (level >= area.depth && !isNew) return
-    for (const entry of entriesOf(folder)) {
+    for (const entry of listFolder(folder)) {
       const path = folder + sep + entry.name
       if (!entry.isDirectory()) {
         if (isNew) events.changed(path)
@@ -161,7 +161,7 @@ export function entryAt(path: string): Stats | undefined {
   }
 }
 
-export function entriesOf(folder: string): Dirent[] {
+export function listFolder(folder: string): Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Home } from "../config/home.ts"
-import { read } from "../core/schema.ts"
+import { readAs } from "../core/schema.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { stateShape, type WatchState } from "./state.ts"
 
@@ -32,7 +32,7 @@ export function isRunning(home: Place): boolean {
 /** What the last one said; true only while one runs. */
 export function readState(home: Place): WatchState | undefined {
   try {
-    const state = read(stateShape, JSON.parse(readFileSync(stateFile(home), "utf8")) as unknown)
+    const state = readAs(stateShape, JSON.parse(readFileSync(stateFile(home), "utf8")) as unknown)
     return "ok" in state ? state.ok : undefined
   } catch {
     return undefined // none yet, or of another version

@@ -38,7 +38,7 @@ async function readFacts(dex: Dex, change: ProjectChange): Promise<"busy" | unde
 async function readCommits(dex: Dex, { project, git }: ProjectChange): Promise<void> {
   if (!git) return
   const facts = await import("../tools/project-facts.ts")
-  await facts.readCommits(dex, await dex.knowledge(), project)
+  await facts.learnFromGit(dex, await dex.knowledge(), project)
 }
 
 const MOST_ONE_BY_ONE = 50

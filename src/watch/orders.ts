@@ -9,7 +9,7 @@ import type { Listeners, ProjectChange } from "./listeners.ts"
 /** What the process that waits asks of the one that reads. `after`: the history as it was when listeners last heard of it. */
 export type Order = { type: "sync"; source?: SourceId; after?: string } | ({ type: "project" } & ProjectChange)
 
-export type Answer = {
+export type OrderReport = {
   /** Another process is at it. */
   busy: boolean
   conversations: number
@@ -26,9 +26,16 @@ export type Answer = {
 const CHANGES_AT_ONCE = 500
 
 /** Carries out one order. Throws where nothing could be done. */
-export async function carryOut(order: Order, dex: Dex, listeners: Listeners): Promise<Answer> {
+export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners): Promise<OrderReport> {
   const started = performance.now()
-  const answer: Answer = { busy: false, conversations: 0, messages: 0, duration_ms: 0, unreadable: 0, problems: [] }
+  const answer: OrderReport = {
+    busy: false,
+    conversations: 0,
+    messages: 0,
+    duration_ms: 0,
+    unreadable: 0,
+    problems: [],
+  }
   const tell = async (work: () => Promise<unknown>) => {
     try {
       if ((await work()) === "busy") answer.busy = true

@@ -1,5 +1,5 @@
 /** `busy`: somebody else is at it, try again soon. `tookMs`: done, and how long without what only a first look needs. */
-export type Outcome = "done" | { tookMs: number } | "busy" | "failed"
+export type LookOutcome = "done" | { tookMs: number } | "busy" | "failed"
 
 export type Pace = {
   /** Something changed there: it is looked at soon, and however often this is called, once. */
@@ -21,7 +21,10 @@ const LAST_RETRY_MS = 300_000
 type Line = { wantedAt?: number; notBefore: number; failures: number }
 
 /** Says when each thing is looked at: soon after it changed, never all the time, one at a time, more seldom when it fails. */
-export function createPace(look: (key: string) => Promise<Outcome>, now: () => number = () => performance.now()): Pace {
+export function createPace(
+  look: (key: string) => Promise<LookOutcome>,
+  now: () => number = () => performance.now(),
+): Pace {
   const lines = new Map<string, Line>()
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
@@ -40,14 +43,14 @@ export function createPace(look: (key: string) => Promise<Outcome>, now: () => n
     line.wantedAt = undefined
     const started = now()
     running = look(key)
-      .catch((): Outcome => "failed")
+      .catch((): LookOutcome => "failed")
       .then((outcome) => {
         running = undefined
         settle(line, outcome, started)
         plan()
       })
   }
-  const settle = (line: Line, outcome: Outcome, started: number) => {
+  const settle = (line: Line, outcome: LookOutcome, started: number) => {
     line.failures = outcome === "failed" ? line.failures + 1 : 0
     if (outcome === "done" || typeof outcome === "object") {
       const took = typeof outcome === "object" ? outcome.tookMs : now() - started

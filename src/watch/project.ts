@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs"
 import { join } from "node:path"
-import { type Watched, watchArea } from "./area.ts"
+import { type AreaWatch, watchArea } from "./area.ts"
 import type { WatchProblem } from "./folders.ts"
 import { ignoredFiles, skippedFolders } from "./ignored.ts"
 import type { ProjectChange } from "./listeners.ts"
@@ -12,7 +12,7 @@ const PROJECT_DEPTH = 40
 const MOST_FILES = 1_000
 
 export type Project = {
-  areas: Watched[]
+  areas: AreaWatch[]
   /** What changed since it was last taken. */
   take(): ProjectChange
   /** What was taken could not be used: the next time it is everything. */

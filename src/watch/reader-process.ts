@@ -2,12 +2,12 @@ import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
 import { listeners } from "./listeners.ts"
-import { type Answer, carryOut, type Order } from "./orders.ts"
+import { carryOutOrder, type Order, type OrderReport } from "./orders.ts"
 
 // The process that reads for `dex watch`. It has what reading needs in memory and ends when there was nothing to do for a
 // while, so that the one that waits stays small. Each order opens the databases anew: the index may have been switched.
 
-export type Told = { progress: SyncProgress } | { answer: Answer } | { problem: string }
+export type ReaderReply = { progress: SyncProgress } | { answer: OrderReport } | { problem: string }
 
 const PROGRESS_EVERY_MS = 500
 const END_WITHIN_MS = 2_000
@@ -15,7 +15,7 @@ const END_WITHIN_MS = 2_000
 const [version = ""] = process.argv.slice(2)
 const stop = new AbortController()
 let busy = false
-const tell = (told: Told) => {
+const reply = (told: ReaderReply) => {
   if (process.connected) process.send!(told)
 }
 
@@ -29,20 +29,20 @@ process.on("message", async (order: Order | "end") => {
   busy = true
   const told = await obey(order)
   busy = false
-  tell(told)
+  reply(told)
   if (stop.signal.aborted) process.exit(0)
 })
 
-async function obey(order: Order): Promise<Told> {
+async function obey(order: Order): Promise<ReaderReply> {
   let saidAt = performance.now() // what is quick needs no progress
   const onProgress = (progress: SyncProgress) => {
     if (performance.now() - saidAt < PROGRESS_EVERY_MS) return
     saidAt = performance.now()
-    tell({ progress })
+    reply({ progress })
   }
   const dex = createDex({ env: process.env, cwd: process.cwd(), version, signal: stop.signal, onProgress })
   try {
-    return { answer: await carryOut(order, dex, listeners) }
+    return { answer: await carryOutOrder(order, dex, listeners) }
   } catch (error) {
     return { problem: messageOf(error) }
   } finally {

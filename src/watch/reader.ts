@@ -1,14 +1,14 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import type { SyncProgress } from "../ingest/sync.ts"
-import type { Answer, Order } from "./orders.ts"
-import type { Told } from "./reader-process.ts"
+import type { Order, OrderReport } from "./orders.ts"
+import type { ReaderReply } from "./reader-process.ts"
 
 export type ReaderStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 
-export type Reader = {
+export type ReaderProcess = {
   /** One at a time. Throws what the other process could not do, that it ended, or that it cannot be started. */
-  ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<Answer>
+  ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<OrderReport>
   stop(): Promise<void>
 }
 
@@ -18,7 +18,7 @@ const IDLE_MS = 20_000
 const HEAP = ["--max-semi-space-size=4"]
 
 /** Reads in a process of its own, started when there is something to do. */
-export function createReader(start: ReaderStart, log: (line: string) => void): Reader {
+export function createReader(start: ReaderStart, log: (line: string) => void): ReaderProcess {
   let child: ChildProcess | undefined
   let idle: NodeJS.Timeout | undefined
   const begin = () => {
@@ -53,14 +53,14 @@ export function createReader(start: ReaderStart, log: (line: string) => void): R
       clearTimeout(idle)
       child ??= begin()
       const asked = child
-      return new Promise<Answer>((resolve, reject) => {
+      return new Promise<OrderReport>((resolve, reject) => {
         const finish = () => {
           asked.off("message", take)
           asked.off("exit", lost)
           asked.off("error", failed)
           idle = setTimeout(() => void end(), IDLE_MS).unref()
         }
-        const take = (told: Told) => {
+        const take = (told: ReaderReply) => {
           if ("progress" in told) return onProgress(told.progress)
           finish()
           if ("answer" in told) resolve(told.answer)

@@ -1,6 +1,6 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Dex } from "../tools/context.ts"
-import type { Watched } from "./area.ts"
+import type { AreaWatch } from "./area.ts"
 import type { WatchProblem } from "./folders.ts"
 import { writeState } from "./instance.ts"
 import type { ProjectChange } from "./listeners.ts"
@@ -15,7 +15,7 @@ export type WatchEvent =
   | { event: "problem"; at: string; message: string }
   | { event: "stopped"; at: string }
 
-export type AgentArea = { source: SourceId; area: Watched }
+export type AgentArea = { source: SourceId; area: AreaWatch }
 
 /** How often it is looked at what the system does not watch. */
 export const POLL_MS = 3_000
@@ -65,7 +65,7 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
     project: ({ project, files, git }: ProjectChange) =>
       say({ event: "project", at: at(), project, ...(files && { files: files.length }), git }),
     /** Says what is watched when that is other than it was. */
-    state: (agents: AgentArea[], areas: Watched[], projects: string[]) => {
+    state: (agents: AgentArea[], areas: AreaWatch[], projects: string[]) => {
       const there = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
       const sources = [...new Set(there.map(({ source }) => source))].filter((source) => source !== "dex_chat")
       const folders = areas.reduce((sum, area) => sum + area.state().folders, 0)

@@ -1,4 +1,4 @@
-import { type Infer, integer, list, object, optional, text } from "../core/schema.ts"
+import { type Infer, integer, listOf, object, optional, text } from "../core/schema.ts"
 
 /** What the one that runs says of itself. */
 export const stateShape = object({
@@ -8,8 +8,8 @@ export const stateShape = object({
   last_message: optional(text("When it last found a new message.")),
   messages: integer("New messages since it runs."),
   folders: integer("Folders that the system watches for it."),
-  polled: list(text(), "Folders that it looks at every few seconds, since the system watches no more."),
-  projects: list(text()),
+  polled: listOf(text(), "Folders that it looks at every few seconds, since the system watches no more."),
+  projects: listOf(text()),
   problem: optional(text("What it could not do, when it last tried.")),
 })
 export type WatchState = Infer<typeof stateShape>

@@ -1,5 +1,5 @@
 import { basename } from "node:path"
-import type { Watched as Changing, Connector } from "../agents/kit/connector.ts"
+import type { Connector, Watched } from "../agents/kit/connector.ts"
 import { optedIn, prepareProjects, projectsFile } from "../config/projects.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
@@ -7,7 +7,7 @@ import type { Dex } from "../tools/context.ts"
 import { watchArea } from "./area.ts"
 import { listeners } from "./listeners.ts"
 import { watchFile } from "./one-file.ts"
-import { createPace, type Outcome, type Pace } from "./pace.ts"
+import { createPace, type LookOutcome, type Pace } from "./pace.ts"
 import { openProject, type Project, realOr } from "./project.ts"
 import { createReader } from "./reader.ts"
 import { type AgentArea, createReport, POLL_MS, type WatchEvent } from "./report.ts"
@@ -39,7 +39,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     ...(key !== ALL && { source: key as SourceId }),
     ...(seen !== undefined && { after: seen }),
   })
-  const readAgents = async (key: string): Promise<Outcome> => {
+  const readAgents = async (key: string): Promise<LookOutcome> => {
     const answer = await reader.ask(syncOrder(key), said.progress)
     if (answer.busy) return "busy"
     seen = answer.seen
@@ -47,7 +47,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     said.looked(key === ALL ? undefined : (key as SourceId), answer)
     return { tookMs: answer.duration_ms }
   }
-  const readProject = async (project: Project): Promise<Outcome> => {
+  const readProject = async (project: Project): Promise<LookOutcome> => {
     const change = project.take()
     said.project(change)
     if (listeners.project.length === 0) return "done"
@@ -61,7 +61,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       throw error
     }
   }
-  const look = async (key: string): Promise<Outcome> => {
+  const look = async (key: string): Promise<LookOutcome> => {
     try {
       if (!key.startsWith(PROJECT)) return await readAgents(key)
       const project = projects.get(key.slice(PROJECT.length))
@@ -132,7 +132,7 @@ function watchAgents(
   problem: ReturnType<typeof createReport>["area"],
 ): AgentArea[] {
   const own = realOr(dex.home.dir)
-  const everything = (root: string): Changing[] => [{ folder: root, depth: Infinity }]
+  const everything = (root: string): Watched[] => [{ folder: root, depth: Infinity }]
   return connectors.flatMap((connector) =>
     connector.roots(dex.machine).flatMap((root) =>
       (connector.watched?.(root) ?? everything(root)).map(({ folder, depth, files, skip = [] }) => ({

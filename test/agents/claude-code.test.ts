@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import { parseLine, strip, wanted } from "../../src/agents/claude-code/strip.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
@@ -25,7 +25,7 @@ import {
 import { tempDir } from "../support/temp.ts"
 import { testConnector } from "./contract.ts"
 
-testConnector(claudeCode, "test/fixtures/claude_code")
+testConnector(claudeCodeConnector, "test/fixtures/claude_code")
 
 /** The main conversation of a session that `write` has written. */
 function session(write: (main: Writer) => void, envelope: RawRecord = {}): Conversation {
@@ -62,7 +62,7 @@ function effectsOf(name: string, input: RawRecord, content: unknown, more: RawRe
 describe("where sessions are", () => {
   test("CLAUDE_CONFIG_DIR stands in for ~/.claude, and may name several folders", () => {
     const home = "/home/dev"
-    const at = (env: Record<string, string>) => claudeCode.roots({ home, env, platform: "linux" })
+    const at = (env: Record<string, string>) => claudeCodeConnector.roots({ home, env, platform: "linux" })
     expect(at({})).toEqual([
       "/home/dev/.claude",
       "/home/dev/.config/claude",
@@ -72,7 +72,8 @@ describe("where sessions are", () => {
   })
 
   test("Claude Desktop's Cowork sessions have a place of their own on each platform", () => {
-    const on = (platform: NodeJS.Platform, env = {}) => claudeCode.roots({ home: "/h", env, platform }).slice(2)
+    const on = (platform: NodeJS.Platform, env = {}) =>
+      claudeCodeConnector.roots({ home: "/h", env, platform }).slice(2)
     expect(on("darwin")).toEqual(["/h/Library/Application Support/Claude/local-agent-mode-sessions"])
     expect(on("win32", { APPDATA: "/r", LOCALAPPDATA: "/l" })).toEqual([
       "/r/Claude/local-agent-mode-sessions",
@@ -113,12 +114,12 @@ describe("where sessions are", () => {
     const secret = put(home, "secret.jsonl", [{ type: "user", message: { content: "secret" } }])
     mkdirSync(join(home, ".claude/projects", PROJECT), { recursive: true })
     symlinkSync(secret, join(home, ".claude/projects", PROJECT, `${SESSION}.jsonl`))
-    const found = [...claudeCode.discover(join(home, ".claude"), () => false)]
+    const found = [...claudeCodeConnector.discover(join(home, ".claude"), () => false)]
     expect(found).toEqual([{ unreadable: expect.stringContaining("not followed"), path: expect.any(String) }])
   })
 
   test("a machine without Claude Code has no sessions and no problems", () => {
-    expect([...claudeCode.discover(join(tempDir(), ".claude"), () => false)]).toEqual([])
+    expect([...claudeCodeConnector.discover(join(tempDir(), ".claude"), () => false)]).toEqual([])
   })
 })
 
@@ -733,8 +734,11 @@ describe("subagents", () => {
     agent.prompt("Look")
     put(home, `.claude/projects/${PROJECT}/${SESSION}/subagents/agent-a1.jsonl`, agent.records)
     const unit = tell(home)[0]!.unit
-    const read = (after?: Parameters<typeof claudeCode.read>[1]) => {
-      const reading = claudeCode.read(unit, after) as Exclude<ReturnType<typeof claudeCode.read>, Promise<unknown>>
+    const read = (after?: Parameters<typeof claudeCodeConnector.read>[1]) => {
+      const reading = claudeCodeConnector.read(unit, after) as Exclude<
+        ReturnType<typeof claudeCodeConnector.read>,
+        Promise<unknown>
+      >
       return { records: [...reading.records], ...reading.end() }
     }
     const first = read()
@@ -750,7 +754,7 @@ describe("subagents", () => {
     const second = read(first.cursor)
     expect(second.records).toMatchObject([{ type: "dex-subagent", toolUseId: "task" }])
     expect(read(second.cursor).records).toEqual([])
-    expect(claudeCode.parse([...first.records, ...second.records], unit).conversations[0]!.parent).toEqual({
+    expect(claudeCodeConnector.parse([...first.records, ...second.records], unit).conversations[0]!.parent).toEqual({
       id: SESSION,
       call_id: "task",
     })
@@ -1089,7 +1093,10 @@ describe("what is kept of a record", () => {
       modelUsage: { m: { webSearchRequests: 1 } },
     }
     expect(kept(cost)).toContain('"totalCostUSD":0.004,"modelUsage":{"m":{"webSearchRequests":1}}')
-    expect(claudeCode.parse([cost], { key: "p/s.jsonl", path: "" })).toEqual({ conversations: [], unknown: {} })
+    expect(claudeCodeConnector.parse([cost], { key: "p/s.jsonl", path: "" })).toEqual({
+      conversations: [],
+      unknown: {},
+    })
   })
 
   test("copies of requests and snapshots are passed over without being unknown", () => {
@@ -1263,12 +1270,12 @@ describe("what it does not know", () => {
             return kept ? [kept] : []
           })
           const copied = JSON.parse(JSON.stringify(records)) as RawRecord[]
-          const told = claudeCode.parse(copied, { key, path: key })
+          const told = claudeCodeConnector.parse(copied, { key, path: key })
           for (const conversation of told.conversations) {
             const keys = conversation.messages.map((one) => one.key)
             expect(new Set(keys).size).toBe(keys.length)
           }
-          expect(claudeCode.parse(records, { key, path: key })).toEqual(told)
+          expect(claudeCodeConnector.parse(records, { key, path: key })).toEqual(told)
         },
       ),
       { numRuns: 300 },

@@ -17,19 +17,19 @@ import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { zstdCompressSync } from "node:zlib"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
-import { codex } from "../../src/agents/codex/connector.ts"
+import { codexConnector } from "../../src/agents/codex/connector.ts"
 import { splitPrompt } from "../../src/agents/codex/prompt.ts"
 import { parsePatch, patchIn } from "../../src/agents/kit/apply-patch.ts"
 import { isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { titleOf } from "../../src/ingest/title.ts"
+import { conversationTitle } from "../../src/ingest/title.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/codex"
-testConnector(codex, FIXTURES)
+testConnector(codexConnector, FIXTURES)
 
 const THREAD = "019d0000-0000-7000-8000-00000000000a"
 const STEM = `rollout-2026-03-01T10-00-00-${THREAD}`
@@ -56,24 +56,24 @@ const item = (type: string, more: RawRecord = {}): [string, RawRecord] => ["resp
 
 /** What a file of these lines says, through `read`, so that what `strip` drops is dropped. */
 async function told(records: RawRecord[]): Promise<Conversation> {
-  const { conversations } = codex.parse(await kept(records), { key: STEM, path: "" })
+  const { conversations } = codexConnector.parse(await kept(records), { key: STEM, path: "" })
   return conversations[0]!
 }
 async function kept(records: RawRecord[]): Promise<RawRecord[]> {
   const home = tempDir()
-  return recordsOf(codex, (await write(home, `${STEM}.jsonl`, jsonl(records)))[0]!)
+  return recordsOf(codexConnector, (await write(home, `${STEM}.jsonl`, jsonl(records)))[0]!)
 }
 async function write(home: string, name: string, content: string | Buffer, folder = "sessions/2026/03/01") {
   const path = join(home, ".codex", folder, name)
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, content)
-  return unitsOf(codex, home)
+  return unitsOf(codexConnector, home)
 }
 function jsonl(records: unknown[]): string {
   return records.map((record) => `${JSON.stringify(record)}\n`).join("")
 }
-async function readOn(unit: Unit, after?: Parameters<typeof codex.read>[1]) {
-  const reading = await codex.read(unit, after, join(tempDir(), "scratch"))
+async function readOn(unit: Unit, after?: Parameters<typeof codexConnector.read>[1]) {
+  const reading = await codexConnector.read(unit, after, join(tempDir(), "scratch"))
   const records = [...reading.records]
   return { mode: reading.mode, records, ...reading.end() }
 }
@@ -91,7 +91,7 @@ describe("which files there are", () => {
 
     mkdirSync(join(home, ".codex/archived_sessions"))
     renameSync(plain!.path, join(home, ".codex/archived_sessions", basename(plain!.path)))
-    const [archived] = await unitsOf(codex, home)
+    const [archived] = await unitsOf(codexConnector, home)
     expect(archived!.key).toBe(plain!.key)
     expect(await readOn(archived!, first.cursor)).toMatchObject({ mode: "append", records: [] })
 
@@ -115,7 +115,7 @@ describe("which files there are", () => {
     for (const name of ["rollout-compression.lock", `${STEM}.jsonl.zst.tmp`, "history.jsonl", "notes.txt"]) {
       await write(home, name, "{}\n")
     }
-    expect(await unitsOf(codex, home)).toEqual([])
+    expect(await unitsOf(codexConnector, home)).toEqual([])
   })
 
   test("a symbolic link to a transcript is not followed, and reported", async () => {
@@ -124,7 +124,7 @@ describe("which files there are", () => {
     const elsewhere = join(home, "elsewhere.jsonl")
     writeFileSync(elsewhere, "{}\n")
     symlinkSync(elsewhere, join(home, ".codex/sessions/rollout-2026-link.jsonl"))
-    const found = [...codex.discover(join(home, ".codex"), () => false)]
+    const found = [...codexConnector.discover(join(home, ".codex"), () => false)]
     expect(found.filter(isUnreadable)).toEqual([
       { unreadable: "a symbolic link, not followed", path: join(home, ".codex/sessions/rollout-2026-link.jsonl") },
     ])
@@ -133,8 +133,8 @@ describe("which files there are", () => {
 
   test("CODEX_HOME moves the root, and a missing one is no error", () => {
     const machine = { home: "/home/dev", env: { CODEX_HOME: "/elsewhere" }, platform: "linux" as const }
-    expect(codex.roots(machine)).toEqual(["/elsewhere"])
-    expect([...codex.discover(join(tempDir(), "missing"), () => false)]).toEqual([])
+    expect(codexConnector.roots(machine)).toEqual(["/elsewhere"])
+    expect([...codexConnector.discover(join(tempDir(), "missing"), () => false)]).toEqual([])
   })
 })
 
@@ -152,30 +152,30 @@ describe("names and lineage beside the rollout", () => {
     const [bare] = await write(home, `${STEM}.jsonl`, jsonl(rollout(meta(), says("user", "hello"))))
     const first = await readOn(bare!)
     named(home, "Greetings")
-    const [unit] = await unitsOf(codex, home)
+    const [unit] = await unitsOf(codexConnector, home)
     expect(unit!.stamp).not.toBe(bare!.stamp)
     const second = await readOn(unit!, first.cursor)
     expect(second.records).toEqual([{ type: "dex-thread", name: "Greetings" }])
     expect((await readOn(unit!, second.cursor)).records).toEqual([])
     named(home, "Farewells")
-    const [renamed] = await unitsOf(codex, home)
+    const [renamed] = await unitsOf(codexConnector, home)
     const third = await readOn(renamed!, second.cursor)
     const all = [...first.records, ...second.records, ...third.records]
-    expect(codex.parse(all, unit!).conversations[0]!.title).toEqual({ text: "Farewells", from: "person" })
+    expect(codexConnector.parse(all, unit!).conversations[0]!.title).toEqual({ text: "Farewells", from: "person" })
   })
 
   test("the title that Codex makes of the first prompt is no title of its own", async () => {
     const home = tempDir()
     await write(home, `${STEM}.jsonl`, jsonl(rollout(meta(), says("user", "hello"))))
     named(home, "")
-    expect((await conversationsOf(codex, home)).get(THREAD)!.title).toBeUndefined()
+    expect((await conversationsOf(codexConnector, home)).get(THREAD)!.title).toBeUndefined()
   })
 
   test("a database that cannot be read is reported, and the rollouts are read all the same", async () => {
     const home = tempDir()
     await write(home, `${STEM}.jsonl`, jsonl(rollout(meta(), says("user", "hello"))))
     writeFileSync(join(home, ".codex/state_5.sqlite"), "this is no database, however long it may be ".repeat(50))
-    const found = [...codex.discover(join(home, ".codex"), () => false)]
+    const found = [...codexConnector.discover(join(home, ".codex"), () => false)]
     expect(found.filter(isUnreadable).map(({ path }) => basename(path))).toEqual(["state_5.sqlite"])
     expect(found).toHaveLength(2)
   })
@@ -229,9 +229,9 @@ describe("compressed rollouts", () => {
     onTestFinished(() => void vi.unstubAllEnvs())
     const [home, scratch] = [tempDir(), join(tempDir(), "scratch")]
     const [unit] = await write(home, `${STEM}.jsonl.zst`, zstdCompressSync(jsonl(rollout(meta()))))
-    for (const _ of (await codex.read(unit!, undefined, scratch)).records);
-    ;(await codex.read(unit!, undefined, scratch)).end()
-    for (const _ of (await codex.read(unit!, undefined, scratch)).records) break
+    for (const _ of (await codexConnector.read(unit!, undefined, scratch)).records);
+    ;(await codexConnector.read(unit!, undefined, scratch)).end()
+    for (const _ of (await codexConnector.read(unit!, undefined, scratch)).records) break
     expect(readdirSync(scratch)).toEqual([])
     expect(readdirSync(temp).filter((name) => name.startsWith("dex-zstd"))).toEqual([])
   })
@@ -286,7 +286,7 @@ describe("who said it", () => {
     )
     expect(conversation).toMatchObject({ kind: "subagent", parent: { id: spawn.parent_thread_id } })
     expect(conversation.messages.map(({ parts }) => parts[0]!.origin)).toEqual(["person", "agent"])
-    expect(titleOf(conversation)).toEqual({ text: "the parent's", from: "first_prompt" })
+    expect(conversationTitle(conversation)).toEqual({ text: "the parent's", from: "first_prompt" })
   })
 
   test.each([
@@ -352,7 +352,7 @@ describe("what is told twice", () => {
 
 describe("forks", () => {
   test("a fork's copied messages have the parent's keys, and what each said after has its own", async () => {
-    const conversations = await conversationsOf(codex, await homeOf(join(FIXTURES, "0.98-fork")))
+    const conversations = await conversationsOf(codexConnector, await homeOf(join(FIXTURES, "0.98-fork")))
     const [parent, fork] = [...conversations.values()].map(({ messages }) => messages)
     const keys = parent!.map(({ key }) => key)
     expect(fork!.slice(0, 5).map(({ key }) => key)).toEqual(keys.slice(0, 5))
@@ -597,16 +597,16 @@ describe("what is not kept", () => {
 
 test("fields of any other type than theirs are no exception, anywhere", async () => {
   const home = await homeOf(join(FIXTURES, "0.98-legacy-events"))
-  const [unit] = await unitsOf(codex, home)
+  const [unit] = await unitsOf(codexConnector, home)
   const whole = await homeOf(join(FIXTURES, "0.166-exec-resumed"))
-  const lines = [unit!, (await unitsOf(codex, whole))[0]!].flatMap(({ path }) =>
+  const lines = [unit!, (await unitsOf(codexConnector, whole))[0]!].flatMap(({ path }) =>
     readFileSync(path, "utf8").trim().split("\n"),
   )
   const hostile = lines.flatMap((line) => [...hostileCopies(JSON.parse(line))])
   writeFileSync(unit!.path, jsonl(hostile))
   const { records, skipped } = await readOn(unit!)
   expect(skipped).toEqual([])
-  expect(codex.parse(records, unit!).conversations[0]!.messages.length).toBeGreaterThan(1000)
+  expect(codexConnector.parse(records, unit!).conversations[0]!.messages.length).toBeGreaterThan(1000)
 })
 
 const SHARED = fileURLToPath(new URL("../../../shared", import.meta.url))
@@ -632,7 +632,7 @@ describe("other people's samples", () => {
       for (const path of SAMPLES.flatMap(filesBelow)) {
         const stat = statSync(path)
         const unit = { key: basename(path), path, stamp: "", bytes: stat.size, modifiedAt: 0, bornAt: 0 }
-        const parsed = codex.parse(await recordsOf(codex, unit), unit)
+        const parsed = codexConnector.parse(await recordsOf(codexConnector, unit), unit)
         for (const conversation of parsed.conversations) {
           const keys = conversation.messages.map(({ key }) => key)
           expect(new Set(keys).size).toBe(keys.length)
@@ -658,11 +658,12 @@ describe("other people's samples", () => {
         mkdirSync(dirname(to), { recursive: true })
         copyFileSync(path, to)
       }
-      const units = await unitsOf(codex, home)
+      const units = await unitsOf(codexConnector, home)
       expect(units).toHaveLength(7)
-      for (const unit of units) expect(codex.parse(await recordsOf(codex, unit), unit).unknown).toEqual({})
+      for (const unit of units)
+        expect(codexConnector.parse(await recordsOf(codexConnector, unit), unit).unknown).toEqual({})
       const child = units.find(({ key }) => key.includes("T23-01-21"))!
-      expect((await recordsOf(codex, child))[0]).toEqual({
+      expect((await recordsOf(codexConnector, child))[0]).toEqual({
         type: "dex-thread",
         parent: "01a1dc4b-3c94-79c3-827e-21a3705f52ee",
       })

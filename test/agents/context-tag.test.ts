@@ -1,9 +1,9 @@
 import { expect, test } from "vitest"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
-import { codex } from "../../src/agents/codex/connector.ts"
-import { geminiCli } from "../../src/agents/gemini-cli/connector.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
+import { codexConnector } from "../../src/agents/codex/connector.ts"
+import { geminiCliConnector } from "../../src/agents/gemini-cli/connector.ts"
 import type { Connector } from "../../src/agents/kit/connector.ts"
-import { opencode } from "../../src/agents/opencode/connector.ts"
+import { opencodeConnector } from "../../src/agents/opencode/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { contextText } from "../../src/hooks/context-text.ts"
 
@@ -26,7 +26,7 @@ const at = "2026-11-01T10:00:00.000Z"
 const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   [
     "Claude Code, an attachment",
-    claudeCode,
+    claudeCodeConnector,
     [
       { type: "user", uuid: "u1", sessionId: "s", timestamp: at, message: { role: "user", content: "Fix it" } },
       {
@@ -41,7 +41,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   ],
   [
     "Claude Code, in the user's turn",
-    claudeCode,
+    claudeCodeConnector,
     [
       {
         type: "user",
@@ -54,7 +54,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   ],
   [
     "Codex, a developer's message",
-    codex,
+    codexConnector,
     [
       { timestamp: at, type: "session_meta", payload: { id: "s", cwd: "/code/api" } },
       {
@@ -71,7 +71,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   ],
   [
     "Codex, in the user's turn",
-    codex,
+    codexConnector,
     [
       { timestamp: at, type: "session_meta", payload: { id: "s", cwd: "/code/api" } },
       {
@@ -83,7 +83,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   ],
   [
     "Gemini CLI, in the prompt and below a result",
-    geminiCli,
+    geminiCliConnector,
     [
       { sessionId: "s", projectHash: "x", startTime: at, kind: "main" },
       {
@@ -119,7 +119,7 @@ const KEPT: [name: string, connector: Connector, records: RawRecord[]][] = [
   ],
   [
     "OpenCode, a part of the message and below a tool's output",
-    opencode,
+    opencodeConnector,
     [
       { table: "session", id: "s", directory: "/code/api", time_created: 1 },
       { table: "message", id: "m1", time_created: 1, data: { role: "user", time: { created: 1 } } },
@@ -160,7 +160,7 @@ test.each(KEPT)("what dex put there is injected, whichever agent kept it: %s", (
 
 test("a page that holds the marker in its middle is still what the tool said", () => {
   const output = `# How it looks\n\n${said}\n\nand then`
-  const { conversations } = opencode.parse(
+  const { conversations } = opencodeConnector.parse(
     [
       { table: "session", id: "s", directory: "/code/api", time_created: 1 },
       { table: "message", id: "m", time_created: 2, data: { role: "assistant", time: { created: 2 } } },

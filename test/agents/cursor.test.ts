@@ -4,8 +4,8 @@ import { dirname, join, relative } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
-import { cursor } from "../../src/agents/cursor/connector.ts"
-import { folderNamed } from "../../src/agents/cursor/folder.ts"
+import { cursorConnector } from "../../src/agents/cursor/connector.ts"
+import { decodedFolder } from "../../src/agents/cursor/folder.ts"
 import { isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
 import type { Conversation, Part } from "../../src/core/conversation.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
@@ -18,7 +18,7 @@ const MAIN = "11111111-2222-4333-8444-555555555555"
 const TRANSCRIPT = "aaaaaaaa-0000-4000-8000-000000000001"
 const T = 1_780_000_000_000
 
-testConnector(cursor, fixtures)
+testConnector(cursorConnector, fixtures)
 
 const databaseOf = (home: string) => join(home, ".config", "Cursor", "User", "globalStorage", "state.vscdb")
 const partsOf = (conversation: Conversation) => conversation.messages.flatMap((message) => message.parts)
@@ -29,17 +29,17 @@ const resultOf = (conversation: Conversation, call: string) =>
   )!
 
 async function conversation(fixture: string, id: string): Promise<Conversation> {
-  return (await conversationsOf(cursor, await homeOf(join(fixtures, fixture)))).get(id)!
+  return (await conversationsOf(cursorConnector, await homeOf(join(fixtures, fixture)))).get(id)!
 }
 
 describe("where it looks", () => {
   test("the editor's folder differs by platform; ~/.cursor is everywhere", () => {
-    const at = (platform: NodeJS.Platform, env = {}) => cursor.roots({ home: "/h", env, platform })
+    const at = (platform: NodeJS.Platform, env = {}) => cursorConnector.roots({ home: "/h", env, platform })
     expect(at("linux")).toEqual(["/h/.config/Cursor/User", "/h/.cursor", "/h/.config/cursor"])
     expect(at("linux", { XDG_CONFIG_HOME: "/c" })).toEqual(["/c/Cursor/User", "/h/.cursor", "/c/cursor"])
     expect(at("darwin")).toEqual(["/h/Library/Application Support/Cursor/User", "/h/.cursor"])
     expect(at("win32", { APPDATA: "/r" })).toEqual(["/r/Cursor/User", "/h/.cursor"])
-    expect([...cursor.discover("/nowhere/at/all", () => false)]).toEqual([])
+    expect([...cursorConnector.discover("/nowhere/at/all", () => false)]).toEqual([])
   })
 })
 
@@ -60,7 +60,7 @@ describe("the editor", () => {
 
   test("values may be text, bytes, NULL or no JSON: what is damaged is counted, the rest is read", async () => {
     const home = await homeOf(EDITOR)
-    const units = await unitsOf(cursor, home)
+    const units = await unitsOf(cursorConnector, home)
     expect(units.map((unit) => unit.key)).toEqual([
       "ide:11111111-2222-4333-8444-555555555555",
       "ide:array",
@@ -70,7 +70,7 @@ describe("the editor", () => {
       "ide:torn",
     ])
     const skipped = async (key: string) => {
-      const reading = await cursor.read(units.find((unit) => unit.key === key)!)
+      const reading = await cursorConnector.read(units.find((unit) => unit.key === key)!)
       void [...reading.records]
       return reading.end().skipped
     }
@@ -82,8 +82,8 @@ describe("the editor", () => {
 
   test("a composer does not take the bubbles of one whose id begins like its own", async () => {
     const home = await homeOf(EDITOR)
-    const unit = (await unitsOf(cursor, home)).find((found) => found.key === "ide:child")!
-    expect((await recordsOf(cursor, unit)).map((record) => record.id)).toEqual([
+    const unit = (await unitsOf(cursorConnector, home)).find((found) => found.key === "ide:child")!
+    expect((await recordsOf(cursorConnector, unit)).map((record) => record.id)).toEqual([
       undefined,
       "child",
       "c-1",
@@ -95,7 +95,7 @@ describe("the editor", () => {
   test("tokens, signatures and copies of whole files are not read", async () => {
     const home = await homeOf(EDITOR)
     const records = []
-    for (const unit of await unitsOf(cursor, home)) records.push(...(await recordsOf(cursor, unit)))
+    for (const unit of await unitsOf(cursorConnector, home)) records.push(...(await recordsOf(cursorConnector, unit)))
     expect(JSON.stringify(records)).not.toMatch(/MUST-NOT|SIGNATURE|WHOLE-FILE/)
   })
 
@@ -104,13 +104,13 @@ describe("the editor", () => {
     const asked: string[] = []
     const root = dirname(dirname(databaseOf(home)))
     const seen = (path: string) => asked.push(relative(root, path)) > 0
-    expect([...cursor.discover(root, seen)]).toEqual([])
+    expect([...cursorConnector.discover(root, seen)]).toEqual([])
     expect(asked).toEqual([join("globalStorage", "state.vscdb"), join("workspaceStorage", "0a1b2c3d", "state.vscdb")])
   })
 
   test("only the composer that was updated gets a new stamp", async () => {
     const home = await homeOf(EDITOR)
-    const stamps = async () => new Map((await unitsOf(cursor, home)).map((unit) => [unit.key, unit.stamp]))
+    const stamps = async () => new Map((await unitsOf(cursorConnector, home)).map((unit) => [unit.key, unit.stamp]))
     const before = await stamps()
     const db = new DatabaseSync(databaseOf(home))
     db.exec(
@@ -137,7 +137,7 @@ describe("the editor", () => {
   })
 
   test("the folder comes from the composer, else from the workspace that lists it", async () => {
-    const conversations = await conversationsOf(cursor, await homeOf(EDITOR))
+    const conversations = await conversationsOf(cursorConnector, await homeOf(EDITOR))
     expect(conversations.get(MAIN)!.cwds).toEqual(["/home/dev/app"])
     expect(conversations.get("linked")!.cwds).toEqual(["/home/dev/other app"])
     expect(conversations.get("child")!.cwds).toEqual([])
@@ -214,7 +214,7 @@ describe("the editor", () => {
   })
 
   test("a subagent names its parent and the call, and a bubble of an unknown kind is counted", async () => {
-    const told = await readAll(cursor, await homeOf(EDITOR))
+    const told = await readAll(cursorConnector, await homeOf(EDITOR))
     const child = told.find((unit) => unit.unit === "ide:child")!
     expect(child.unknown).toEqual({ "bubble 9": 1 })
     expect(child.conversations[0]).toMatchObject({ kind: "subagent", parent: { id: MAIN, call_id: "call_task" } })
@@ -239,7 +239,7 @@ describe("the editor", () => {
   test("a database that cannot be read is reported, and the other stores are read", async () => {
     const home = await homeOf(EDITOR)
     writeFileSync(databaseOf(home), "no database".repeat(500))
-    const found = [...cursor.discover(dirname(dirname(databaseOf(home))), () => false)]
+    const found = [...cursorConnector.discover(dirname(dirname(databaseOf(home))), () => false)]
     expect(found).toEqual([
       { unreadable: "not readable as a database: file is not a database", path: databaseOf(home) },
     ])
@@ -247,10 +247,10 @@ describe("the editor", () => {
 
   test("reading again what did not change gives nothing", async () => {
     const home = await homeOf(EDITOR)
-    const unit = (await unitsOf(cursor, home)).find((found) => found.key === `ide:${MAIN}`)!
-    const first = await cursor.read(unit)
+    const unit = (await unitsOf(cursorConnector, home)).find((found) => found.key === `ide:${MAIN}`)!
+    const first = await cursorConnector.read(unit)
     expect([...first.records].length).toBeGreaterThan(5)
-    const again = await cursor.read(unit, first.end().cursor)
+    const again = await cursorConnector.read(unit, first.end().cursor)
     expect([again.mode, [...again.records]]).toEqual(["append", []])
   })
 })
@@ -286,7 +286,7 @@ describe("transcripts", () => {
   })
 
   test("lines without times have none; lines with times have theirs", async () => {
-    const conversations = await conversationsOf(cursor, await homeOf(join(fixtures, "2026.06-transcripts")))
+    const conversations = await conversationsOf(cursorConnector, await homeOf(join(fixtures, "2026.06-transcripts")))
     const untimed = conversations.get(TRANSCRIPT)!
     expect([untimed.started_at, untimed.messages[0]!.at]).toEqual([undefined, undefined])
     const timed = conversations.get("cccccccc-0000-4000-8000-000000000003")!
@@ -295,7 +295,7 @@ describe("transcripts", () => {
   })
 
   test("errors are notices; placeholders say nothing; an unknown block is counted, its text kept", async () => {
-    const told = (await readAll(cursor, await homeOf(join(fixtures, "2026.06-transcripts")))).find(
+    const told = (await readAll(cursorConnector, await homeOf(join(fixtures, "2026.06-transcripts")))).find(
       (unit) => unit.unit === `transcript:${TRANSCRIPT}`,
     )!
     expect(told.unknown).toEqual({ "block hologram": 1 })
@@ -328,7 +328,7 @@ describe("transcripts", () => {
     const folder = join(home, ".cursor", "projects", "home-dev-gone-app", "agent-transcripts")
     writeFileSync(join(folder, "cccccccc-0000-4000-8000-000000000003.txt"), "user:\nolder\n")
     symlinkSync(join(folder, "dddddddd-0000-4000-8000-000000000004.txt"), join(folder, "link.txt"))
-    const units = await unitsOf(cursor, home)
+    const units = await unitsOf(cursorConnector, home)
     expect(units).toHaveLength(4)
     expect(units.find((unit) => unit.key.startsWith("transcript:cccc"))!.path).toMatch(/\.jsonl$/)
   })
@@ -342,7 +342,7 @@ describe("transcripts", () => {
 })
 
 describe("folders named by Cursor", () => {
-  const named = (top: string, name: string) => folderNamed(name, "linux", top)
+  const named = (top: string, name: string) => decodedFolder(name, "linux", top)
 
   test("are told by looking which there are", () => {
     const top = tempDir()
@@ -376,8 +376,8 @@ describe("folders named by Cursor", () => {
     cpSync(join(home, ".cursor", "projects", "home-dev-gone-app"), join(home, ".cursor", "projects", encoded), {
       recursive: true,
     })
-    const units = (await unitsOf(cursor, home)).filter((unit) => unit.path.includes(encoded))
-    const records = units.length > 0 ? await recordsOf(cursor, units[0]!) : []
+    const units = (await unitsOf(cursorConnector, home)).filter((unit) => unit.path.includes(encoded))
+    const records = units.length > 0 ? await recordsOf(cursorConnector, units[0]!) : []
     expect(records[0]).toEqual({ type: "dex-file", folder: project })
   })
 })
@@ -417,7 +417,7 @@ describe("the command line", () => {
 
   test("the folder behind the md5 is found among those that the other stores name", async () => {
     const home = await homeOf(join(fixtures, "2026.06-command-line"))
-    const [unit] = await unitsOf(cursor, home)
+    const [unit] = await unitsOf(cursorConnector, home)
     const hash = createHash("md5").update("/home/dev/hashed").digest("hex")
     const moved = join(home, ".cursor", "chats", hash, ID)
     mkdirSync(moved, { recursive: true })
@@ -425,20 +425,20 @@ describe("the command line", () => {
     const workspace = join(home, ".config", "Cursor", "User", "workspaceStorage", "w")
     mkdirSync(workspace, { recursive: true })
     writeFileSync(join(workspace, "workspace.json"), JSON.stringify({ folder: "file:///home/dev/hashed" }))
-    const records = await recordsOf(cursor, { ...unit!, path: join(moved, "store.db") })
+    const records = await recordsOf(cursorConnector, { ...unit!, path: join(moved, "store.db") })
     expect(records[0]).toMatchObject({ type: "dex-file", folder: "/home/dev/hashed" })
   })
 
   test("a store whose newest state is missing says so; hostile nodes do not hang it", async () => {
     const home = await homeOf(join(fixtures, "2026.06-command-line"))
-    const [unit] = await unitsOf(cursor, home)
+    const [unit] = await unitsOf(cursorConnector, home)
     const db = new DatabaseSync(unit!.path)
     const point = (root: string) =>
       db
         .prepare("update meta set value = ?")
         .run(Buffer.from(JSON.stringify({ latestRootBlobId: root })).toString("hex"))
     point("deadbeef")
-    const missing = await cursor.read(unit!)
+    const missing = await cursorConnector.read(unit!)
     expect([...missing.records]).toEqual([])
     expect(missing.end().skipped).toEqual([
       { reason: "the store does not hold its newest state", where: "blob deadbeef" },
@@ -449,7 +449,7 @@ describe("the command line", () => {
     db.prepare("insert into blobs values (?, ?)").run(self, bytes)
     point(self)
     db.close()
-    expect([...(await cursor.read(unit!)).records]).toEqual([])
+    expect([...(await cursorConnector.read(unit!)).records]).toEqual([])
   })
 })
 
@@ -498,11 +498,11 @@ describe.skipIf(!there)("samples", () => {
 })
 
 async function everything(root: string) {
-  const units = [...cursor.discover(root, () => false)].filter((unit): unit is Unit => !isUnreadable(unit))
+  const units = [...cursorConnector.discover(root, () => false)].filter((unit): unit is Unit => !isUnreadable(unit))
   const unknown: Record<string, number> = {}
   const conversations: Conversation[] = []
   for (const unit of units) {
-    const parsed = cursor.parse(await recordsOf(cursor, unit), unit)
+    const parsed = cursorConnector.parse(await recordsOf(cursorConnector, unit), unit)
     conversations.push(...parsed.conversations)
     for (const [type, count] of Object.entries(parsed.unknown)) unknown[type] = (unknown[type] ?? 0) + count
   }

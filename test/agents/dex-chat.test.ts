@@ -1,13 +1,13 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
-import { chatFolderOf, dexChat } from "../../src/agents/dex-chat/connector.ts"
+import { chatFolderOf, dexChatConnector } from "../../src/agents/dex-chat/connector.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/dex_chat"
-testConnector(dexChat, FIXTURES)
+testConnector(dexChatConnector, FIXTURES)
 
 function write(home: string, id: string, ...lines: unknown[]): string {
   const file = join(home, ".dex/chat-sessions", id, "messages.jsonl")
@@ -27,7 +27,7 @@ test("a question is the person's, an answer is dex's own, with what its numbers 
     { type: "question", n: 2, text: "and then?" },
     { type: "answer", n: 2, text: "", stopped: true },
   )
-  const [conversation] = (await conversationsOf(dexChat, home)).values()
+  const [conversation] = (await conversationsOf(dexChatConnector, home)).values()
   expect(conversation!.id).toMatch(/^[0-9a-f]{8}-2026-11-15T08-00-00-000Z$/)
   expect(chatFolderOf(conversation!.id)).toBe("2026-11-15T08-00-00-000Z")
   expect(conversation).toMatchObject({ kind: "dex", cwds: ["/code/api"] })
@@ -41,7 +41,7 @@ test("a question is the person's, an answer is dex's own, with what its numbers 
 test("DEX_HOME moves it; links are not followed, and what else lies there is no chat", async () => {
   const home = tempDir()
   const file = write(home, "a", { type: "question", n: 1, text: "x" })
-  expect(dexChat.roots({ home: "/u", env: { DEX_HOME: "/elsewhere" }, platform: "linux" })).toEqual([
+  expect(dexChatConnector.roots({ home: "/u", env: { DEX_HOME: "/elsewhere" }, platform: "linux" })).toEqual([
     "/elsewhere/chat-sessions",
   ])
   const root = join(home, ".dex/chat-sessions")
@@ -50,19 +50,19 @@ test("DEX_HOME moves it; links are not followed, and what else lies there is no 
   symlinkSync(file, join(root, "c/messages.jsonl"))
   mkdirSync(join(root, "d/opencode"), { recursive: true })
   writeFileSync(join(root, "stray"), "")
-  expect((await unitsOf(dexChat, home)).map(({ key }) => key)).toEqual(["a"])
+  expect((await unitsOf(dexChatConnector, home)).map(({ key }) => key)).toEqual(["a"])
 })
 
 test("fields of any other type than theirs are no exception, anywhere", async () => {
   const home = await homeOf(join(FIXTURES, "0.1-quotes-answers-stopped"))
-  for (const unit of await unitsOf(dexChat, home)) {
+  for (const unit of await unitsOf(dexChatConnector, home)) {
     const lines = readFileSync(unit.path, "utf8").trim().split("\n")
     writeFileSync(
       unit.path,
       lines.flatMap((line) => [...hostileCopies(JSON.parse(line))].map((one) => `${JSON.stringify(one)}\n`)).join(""),
     )
-    const records = await recordsOf(dexChat, unit)
-    expect(dexChat.parse(records, unit).conversations.length).toBe(1)
-    for (const record of records) dexChat.parse([record], unit)
+    const records = await recordsOf(dexChatConnector, unit)
+    expect(dexChatConnector.parse(records, unit).conversations.length).toBe(1)
+    for (const record of records) dexChatConnector.parse([record], unit)
   }
 })

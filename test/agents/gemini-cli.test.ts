@@ -12,17 +12,17 @@ import {
 import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
-import { geminiCli } from "../../src/agents/gemini-cli/connector.ts"
+import { geminiCliConnector } from "../../src/agents/gemini-cli/connector.ts"
 import { type Cursor, isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
 import type { Conversation } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
-import { titleOf } from "../../src/ingest/title.ts"
+import { conversationTitle } from "../../src/ingest/title.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/gemini_cli"
-testConnector(geminiCli, FIXTURES)
+testConnector(geminiCliConnector, FIXTURES)
 
 const SESSION = "10000000-0000-4000-8000-000000000001"
 const FILE = "session-2026-10-01T09-00-10000000"
@@ -51,15 +51,15 @@ function jsonl(records: unknown[]): string {
 }
 async function unitOf(records: unknown[], home = tempDir()): Promise<Unit> {
   write(home, `tmp/app/chats/${FILE}.jsonl`, jsonl(records))
-  return (await unitsOf(geminiCli, home))[0]!
+  return (await unitsOf(geminiCliConnector, home))[0]!
 }
 /** What a log says, through `read`, so that what `strip` drops is dropped. */
 async function told(records: unknown[]): Promise<Conversation> {
   const unit = await unitOf(records)
-  return geminiCli.parse(await recordsOf(geminiCli, unit), unit).conversations[0]!
+  return geminiCliConnector.parse(await recordsOf(geminiCliConnector, unit), unit).conversations[0]!
 }
 async function readOn(unit: Unit, after?: Cursor) {
-  const reading = await geminiCli.read(unit, after)
+  const reading = await geminiCliConnector.read(unit, after)
   const records = [...reading.records]
   return { mode: reading.mode, records, ...reading.end() }
 }
@@ -71,7 +71,7 @@ const abandoned = ({ messages }: Conversation) =>
 describe("which files there are", () => {
   test("GEMINI_CLI_HOME stands for the home folder", () => {
     const machine = { home: "/home/dev", env: { GEMINI_CLI_HOME: "/elsewhere" }, platform: "linux" as const }
-    expect(geminiCli.roots(machine)).toEqual([join("/elsewhere", ".gemini")])
+    expect(geminiCliConnector.roots(machine)).toEqual([join("/elsewhere", ".gemini")])
   })
 
   test("a project is named by its folder's own file, by the list of short names, or by the hash of its root", async () => {
@@ -87,7 +87,7 @@ describe("which files there are", () => {
       const records = [header({ sessionId: folder }), user(1, "hello")]
       write(home, `tmp/${folder}/chats/${FILE}.jsonl`, jsonl(records))
     }
-    const conversations = await conversationsOf(geminiCli, home)
+    const conversations = await conversationsOf(geminiCliConnector, home)
     expect([...conversations].map(([session, { cwds }]) => [session, cwds])).toEqual([
       [hash, ["/home/dev/hashed"]],
       ["f".repeat(64), []],
@@ -101,12 +101,12 @@ describe("which files there are", () => {
     const before = await unitOf([header(), user(1, "hello")], home)
     const first = await readOn(before)
     write(home, "tmp/app/.project_root", "/home/dev/app")
-    const [unit] = await unitsOf(geminiCli, home)
+    const [unit] = await unitsOf(geminiCliConnector, home)
     expect(unit!.stamp).not.toBe(before.stamp)
     const second = await readOn(unit!, first.cursor)
     expect(second.records).toEqual([{ type: "dex-project", root: "/home/dev/app" }])
     expect((await readOn(unit!, second.cursor)).records).toEqual([])
-    expect(geminiCli.parse([...first.records, ...second.records], unit!).conversations[0]!.cwds).toEqual([
+    expect(geminiCliConnector.parse([...first.records, ...second.records], unit!).conversations[0]!.cwds).toEqual([
       "/home/dev/app",
     ])
   })
@@ -116,7 +116,7 @@ describe("which files there are", () => {
     await unitOf([header()], home)
     write(home, `tmp/app/chats/${FILE}.jsonl.unreadable-1`, "{")
     symlinkSync(join(home, "nowhere"), join(home, ".gemini/tmp/app/chats/session-link.jsonl"))
-    const found = [...geminiCli.discover(join(home, ".gemini"), () => false)]
+    const found = [...geminiCliConnector.discover(join(home, ".gemini"), () => false)]
     expect(found.filter(isUnreadable).map(({ path }) => basename(path))).toEqual([
       `${FILE}.jsonl.unreadable-1`,
       "session-link.jsonl",
@@ -159,7 +159,7 @@ describe("the log of patches", () => {
   test("a rewind to a message that is not there abandons everything before it", async () => {
     const conversation = await told([header(), user(1, "a"), user(2, "b"), { $rewindTo: "gone" }, user(3, "c")])
     expect(abandoned(conversation)).toEqual(["a", "b"])
-    expect(titleOf(conversation)).toEqual({ text: "c", from: "first_prompt" })
+    expect(conversationTitle(conversation)).toEqual({ text: "c", from: "first_prompt" })
   })
 
   test("a message that is said again after a rewind stands at the end", async () => {
@@ -177,7 +177,7 @@ describe("the log of patches", () => {
 
   test("a resume sets a list without the first prompt: nobody took it back, and it stays", async () => {
     const home = await homeOf(join(FIXTURES, "0.61-tools-mcp-hooks-resume"))
-    const conversation = (await conversationsOf(geminiCli, home)).get("44c7a8ee-31f6-48bb-afe9-dcf6de6c84a5")!
+    const conversation = (await conversationsOf(geminiCliConnector, home)).get("44c7a8ee-31f6-48bb-afe9-dcf6de6c84a5")!
     expect(textsOf(conversation, "person")).toEqual(["scenario-second nokeys", "scenario-basic resumed"])
     expect(abandoned(conversation)).toEqual([])
   })
@@ -212,7 +212,7 @@ describe("whole files of before 0.40", () => {
   const whole = (messages: unknown[]) => JSON.stringify({ ...header(), messages })
   async function unit(content: string, home = tempDir()): Promise<Unit> {
     write(home, `tmp/app/chats/${FILE}.json`, content)
-    return (await unitsOf(geminiCli, home))[0]!
+    return (await unitsOf(geminiCliConnector, home))[0]!
   }
 
   test("are read anew when they change, and not at all when they did not", async () => {
@@ -235,17 +235,19 @@ describe("whole files of before 0.40", () => {
   })
 
   test("name their session in every record, for those that a rewind cuts away", async () => {
-    const records = await recordsOf(geminiCli, await unit(whole([user(1, "a"), user(2, "b")])))
-    const left = geminiCli.parse(records.slice(-1), { key: `app/chats/${FILE}.json`, path: "" })
+    const records = await recordsOf(geminiCliConnector, await unit(whole([user(1, "a"), user(2, "b")])))
+    const left = geminiCliConnector.parse(records.slice(-1), { key: `app/chats/${FILE}.json`, path: "" })
     expect(left.conversations[0]!.id).toBe(SESSION)
-    const changed = records.map((record) => geminiCli.identify!(record))
+    const changed = records.map((record) => geminiCliConnector.identify!(record))
     expect(changed.slice(1)).toEqual([`user ${id(1)}`, `user ${id(2)}`])
   })
 
   test("give way to the log that goes on with them, with the same keys", async () => {
     const home = await homeOf(join(FIXTURES, "0.40-json-and-jsonl"))
     const [json, log] = await Promise.all(
-      (await unitsOf(geminiCli, home)).map(async (found) => geminiCli.parse(await recordsOf(geminiCli, found), found)),
+      (await unitsOf(geminiCliConnector, home)).map(async (found) =>
+        geminiCliConnector.parse(await recordsOf(geminiCliConnector, found), found),
+      ),
     )
     const [older, newer] = [json!.conversations[0]!, log!.conversations[0]!]
     expect(newer.id).toBe(older.id)
@@ -255,7 +257,7 @@ describe("whole files of before 0.40", () => {
 
   test("and a project's hashed folder gives way to the one with a short name that it was copied to", () => {
     const authority = (key: string) =>
-      geminiCli.parse([header(), user(1, "a")], { key, path: "" }).conversations[0]!.authority
+      geminiCliConnector.parse([header(), user(1, "a")], { key, path: "" }).conversations[0]!.authority
     const keys = [`app/chats/${FILE}.jsonl`, `app/chats/${FILE}.json`]
     const hashed = keys.map((key) => key.replace("app", "a".repeat(64)))
     const ranks = [...keys, ...hashed].map(authority)
@@ -369,7 +371,7 @@ test("bytes, signatures and copies of whole files are gone before anything is ke
   const call = { id: "c", name: "replace", description: "WHOLE", resultDisplay, result: [image] }
   const message = gemini(1, [{ text: "hi", thoughtSignature: "WHOLE" }, image], { toolCalls: [call] })
   const unit = await unitOf([header(), message, { $set: { messages: [message] } }])
-  const text = JSON.stringify(await recordsOf(geminiCli, unit))
+  const text = JSON.stringify(await recordsOf(geminiCliConnector, unit))
   expect(text).not.toContain("WHOLE")
   expect(text).not.toContain("SEFSTkVTUw")
   expect(text).toContain('"bytes":7')
@@ -377,13 +379,13 @@ test("bytes, signatures and copies of whole files are gone before anything is ke
 
 test("fields of any other type than theirs are no exception, anywhere", async () => {
   const home = await homeOf(join(FIXTURES, "0.60-patches"))
-  for (const unit of await unitsOf(geminiCli, home)) {
+  for (const unit of await unitsOf(geminiCliConnector, home)) {
     const lines = readFileSync(unit.path, "utf8").trim().split("\n")
     writeFileSync(unit.path, jsonl(lines.flatMap((line) => [...hostileCopies(JSON.parse(line))])))
     const { records, skipped } = await readOn(unit)
     expect(skipped).toEqual([])
-    expect(geminiCli.parse(records, unit).conversations.length).toBe(1)
-    for (const record of records) geminiCli.parse([record], unit)
+    expect(geminiCliConnector.parse(records, unit).conversations.length).toBe(1)
+    for (const record of records) geminiCliConnector.parse([record], unit)
   }
 })
 
@@ -413,7 +415,7 @@ test.skipIf(SAMPLES.length === 0)(
         modifiedAt: 0,
         bornAt: 0,
       }
-      const parsed = geminiCli.parse(await recordsOf(geminiCli, unit), unit)
+      const parsed = geminiCliConnector.parse(await recordsOf(geminiCliConnector, unit), unit)
       messages += parsed.conversations.flatMap((conversation) => conversation.messages).length
       if (path.includes("mixed") && !path.includes("gemini")) continue
       for (const [type, count] of Object.entries(parsed.unknown)) unknown[type] = (unknown[type] ?? 0) + count

@@ -14,7 +14,7 @@ import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
 import { isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
-import { opencode } from "../../src/agents/opencode/connector.ts"
+import { opencodeConnector } from "../../src/agents/opencode/connector.ts"
 import type { Conversation, Part } from "../../src/core/conversation.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 import { conversationsOf, homeOf, readAll, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -23,10 +23,10 @@ const fixtures = fileURLToPath(new URL("../fixtures/opencode", import.meta.url))
 const shared = fileURLToPath(new URL("../../../shared", import.meta.url))
 const folderOf = (home: string) => join(home, ".local", "share", "opencode")
 
-testConnector(opencode, fixtures)
+testConnector(opencodeConnector, fixtures)
 
 async function traps(): Promise<Map<string, Conversation>> {
-  const told = await readAll(opencode, await homeOf(join(fixtures, "1.18-traps")))
+  const told = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
   const fromDatabase = told.filter((unit) => unit.unit.startsWith("db:"))
   return new Map(
     fromDatabase.flatMap((unit) => unit.conversations).map((conversation) => [conversation.id, conversation]),
@@ -47,7 +47,7 @@ const resultOf = (conversation: Conversation, call: string) =>
 
 describe("where it looks", () => {
   const at = (env: Record<string, string>, platform: NodeJS.Platform = "darwin") =>
-    opencode.roots({ home: "/home/dev", env, platform })
+    opencodeConnector.roots({ home: "/home/dev", env, platform })
 
   test("the data folder is the XDG one on every platform", () => {
     for (const platform of ["darwin", "linux", "win32"] as const) {
@@ -66,7 +66,7 @@ describe("where it looks", () => {
   test("databases of every channel are read, and one that $OPENCODE_DB names", async () => {
     const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
     const database = join(folderOf(home), "opencode.db")
-    const units = (root: string) => [...opencode.discover(root, () => false)]
+    const units = (root: string) => [...opencodeConnector.discover(root, () => false)]
     const count = units(folderOf(home)).length
     cpSync(database, join(home, "elsewhere.db"))
     expect(units(join(home, "elsewhere.db"))).toHaveLength(count)
@@ -81,14 +81,14 @@ describe("databases", () => {
     const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
     const asked: string[] = []
     const seen = (path: string, stamp: string) => asked.push(`${path} ${stamp}`) > 0
-    expect([...opencode.discover(folderOf(home), seen)]).toEqual([])
+    expect([...opencodeConnector.discover(folderOf(home), seen)]).toEqual([])
     expect(asked).toHaveLength(1)
     expect(asked[0]).toContain(join(folderOf(home), "opencode.db"))
   })
 
   test("a part that is rewritten in place moves the stamp of its session and of no other", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
-    const stamps = async () => new Map((await unitsOf(opencode, home)).map((unit) => [unit.key, unit.stamp]))
+    const stamps = async () => new Map((await unitsOf(opencodeConnector, home)).map((unit) => [unit.key, unit.stamp]))
     const before = await stamps()
     const db = new DatabaseSync(join(folderOf(home), "opencode.db"))
     db.exec(`update part set data = '{"type":"text","text":"Done, all of it."}', time_updated = time_updated + 1
@@ -101,10 +101,10 @@ describe("databases", () => {
 
   test("reading again what did not change gives nothing", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
-    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_tools")!
-    const first = await opencode.read(unit)
+    const unit = (await unitsOf(opencodeConnector, home)).find((found) => found.key === "db:ses_tools")!
+    const first = await opencodeConnector.read(unit)
     expect([...first.records].length).toBeGreaterThan(10)
-    const again = await opencode.read(unit, first.end().cursor)
+    const again = await opencodeConnector.read(unit, first.end().cursor)
     expect(again.mode).toBe("append")
     expect([...again.records]).toEqual([])
   })
@@ -114,7 +114,7 @@ describe("databases", () => {
     writeFileSync(join(folderOf(home), "opencode-a.db"), "no database".repeat(200))
     new DatabaseSync(join(folderOf(home), "opencode-b.db")).exec("create table other (x)")
     symlinkSync(join(home, "anything.db"), join(folderOf(home), "opencode-c.db"))
-    const found = [...opencode.discover(folderOf(home), () => false)]
+    const found = [...opencodeConnector.discover(folderOf(home), () => false)]
     expect(found.filter(isUnreadable).map(({ unreadable }) => unreadable)).toEqual([
       "not readable as a database: file is not a database",
       "no session table: not a database of OpenCode, or a new kind",
@@ -126,28 +126,29 @@ describe("databases", () => {
   test("credentials, share links, signatures, copies of whole files and image bytes are not read", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
     const records = []
-    for (const unit of await unitsOf(opencode, home)) records.push(...(await recordsOf(opencode, unit)))
+    for (const unit of await unitsOf(opencodeConnector, home))
+      records.push(...(await recordsOf(opencodeConnector, unit)))
     const kept = JSON.stringify(records)
     expect(kept).not.toMatch(/MUST-NOT|WHOLE-FILE|secret-link|iVBORw0KGgo/)
   })
 
   test("a damaged row is counted, and the others of its session are read", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
-    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_damaged")!
-    const reading = await opencode.read(unit)
+    const unit = (await unitsOf(opencodeConnector, home)).find((found) => found.key === "db:ses_damaged")!
+    const reading = await opencodeConnector.read(unit)
     expect([...reading.records]).toHaveLength(4)
     expect(reading.end().skipped).toEqual([{ reason: "damaged JSON", where: "part prt_bad" }])
   })
 
   test("a session that is gone, and a row nested too deep, do no harm", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
-    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_two_steps")!
-    expect(await recordsOf(opencode, { ...unit, key: "db:ses_gone" })).toEqual([])
+    const unit = (await unitsOf(opencodeConnector, home)).find((found) => found.key === "db:ses_two_steps")!
+    expect(await recordsOf(opencodeConnector, { ...unit, key: "db:ses_gone" })).toEqual([])
     const db = new DatabaseSync(unit.path)
     const deep = `${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`
     db.prepare("insert into part values ('prt_deep', 'msg_04', 'ses_two_steps', 1, 1, ?)").run(deep)
     db.close()
-    const reading = await opencode.read(unit)
+    const reading = await opencodeConnector.read(unit)
     expect([...reading.records].length).toBeGreaterThan(3)
     expect(reading.end().skipped[0]?.reason).toContain("nested deeper")
   })
@@ -155,13 +156,13 @@ describe("databases", () => {
 
 describe("JSON trees", () => {
   test("a session that 0.6 copied from the older tree is found once", async () => {
-    const units = await unitsOf(opencode, await homeOf(join(fixtures, "0.5-oldest-trees")))
+    const units = await unitsOf(opencodeConnector, await homeOf(join(fixtures, "0.5-oldest-trees")))
     expect(units.map((unit) => unit.key)).toEqual(["json:ses_inline", "json:ses_split"])
     expect(units[1]?.path).toContain(join("storage", "session", "0123abcd"))
   })
 
   test("a database and the tree it was made from are both read; the database has the authority", async () => {
-    const told = await readAll(opencode, await homeOf(join(fixtures, "1.18-traps")))
+    const told = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
     const both = told
       .flatMap((unit) => unit.conversations)
       .filter((conversation) => conversation.id === "ses_two_steps")
@@ -170,7 +171,7 @@ describe("JSON trees", () => {
 
   test("a part that is rewritten in place moves the stamp, though no folder's time moves", async () => {
     const home = await homeOf(join(fixtures, "1.1.65-json-files"))
-    const [before] = await unitsOf(opencode, home)
+    const [before] = await unitsOf(opencodeConnector, home)
     const part = join(
       folderOf(home),
       "storage",
@@ -181,18 +182,18 @@ describe("JSON trees", () => {
     const text = readFileSync(part, "utf8")
     writeFileSync(part, text.replace("tiny", "TINY"))
     utimesSync(part, 1_800_000_000, 1_800_000_000)
-    expect((await unitsOf(opencode, home))[0]?.stamp).not.toBe(before?.stamp)
+    expect((await unitsOf(opencodeConnector, home))[0]?.stamp).not.toBe(before?.stamp)
   })
 
   test("a torn file is counted, and the rest of its session is read", async () => {
     const home = await homeOf(join(fixtures, "1.1.65-json-files"))
-    const [unit] = await unitsOf(opencode, home)
-    const all = await recordsOf(opencode, unit!)
+    const [unit] = await unitsOf(opencodeConnector, home)
+    const all = await recordsOf(opencodeConnector, unit!)
     appendFileSync(
       join(folderOf(home), "storage", "part", "msg_1dc536581001MEC47cmENTDNHg", "prt_9.json"),
       '{"type":"te',
     )
-    const reading = await opencode.read(unit!)
+    const reading = await opencodeConnector.read(unit!)
     expect([...reading.records]).toEqual(all)
     expect(reading.end().skipped).toHaveLength(1)
   })
@@ -206,8 +207,8 @@ describe("JSON trees", () => {
     )
     mkdirSync(join(home, "outside"))
     writeFileSync(join(home, "outside", "p.json"), JSON.stringify({ type: "text", text: "outside" }))
-    const [unit] = await unitsOf(opencode, home)
-    expect(JSON.stringify(await recordsOf(opencode, unit!))).not.toContain('"text":"outside"')
+    const [unit] = await unitsOf(opencodeConnector, home)
+    expect(JSON.stringify(await recordsOf(opencodeConnector, unit!))).not.toContain('"text":"outside"')
   })
 })
 
@@ -282,7 +283,7 @@ describe("what a session says", () => {
   })
 
   test("an error becomes a notice, and a part of an unknown type is counted", async () => {
-    const told = await readAll(opencode, await homeOf(join(fixtures, "1.18-traps")))
+    const told = await readAll(opencodeConnector, await homeOf(join(fixtures, "1.18-traps")))
     const unit = told.find((one) => one.unit === "db:ses_tools")!
     expect(unit.unknown).toEqual({ "part hologram": 1 })
     expect(unit.conversations[0]!.messages.at(-1)).toMatchObject({
@@ -348,17 +349,17 @@ describe("what a session says", () => {
 
   test("messages are in the order of their time, then their id, whatever order the rows come in", async () => {
     const home = await homeOf(join(fixtures, "1.18-traps"))
-    const unit = (await unitsOf(opencode, home)).find((found) => found.key === "db:ses_tools")!
-    const records = await recordsOf(opencode, unit)
-    expect(opencode.parse(records.toReversed(), unit)).toEqual(opencode.parse(records, unit))
+    const unit = (await unitsOf(opencodeConnector, home)).find((found) => found.key === "db:ses_tools")!
+    const records = await recordsOf(opencodeConnector, unit)
+    expect(opencodeConnector.parse(records.toReversed(), unit)).toEqual(opencodeConnector.parse(records, unit))
   })
 })
 
 test("reads the recorded OpenCode databases without an exception or an unknown type", async () => {
   const home = await homeOf(join(fixtures, "1.18.33-tools-and-subagent"))
-  const conversations = await conversationsOf(opencode, home)
+  const conversations = await conversationsOf(opencodeConnector, home)
   expect(conversations.size).toBe(4)
-  expect((await readAll(opencode, home)).map((unit) => unit.unknown)).toEqual([{}, {}, {}, {}])
+  expect((await readAll(opencodeConnector, home)).map((unit) => unit.unknown)).toEqual([{}, {}, {}, {}])
 })
 
 const samples = [
@@ -392,11 +393,11 @@ test.skipIf(!there)("reads the JSON samples", async () => {
 })
 
 async function everything(root: string) {
-  const units = [...opencode.discover(root, () => false)].filter((unit): unit is Unit => !isUnreadable(unit))
+  const units = [...opencodeConnector.discover(root, () => false)].filter((unit): unit is Unit => !isUnreadable(unit))
   const unknown: Record<string, number> = {}
   const conversations: Conversation[] = []
   for (const unit of units) {
-    const parsed = opencode.parse(await recordsOf(opencode, unit), unit)
+    const parsed = opencodeConnector.parse(await recordsOf(opencodeConnector, unit), unit)
     conversations.push(...parsed.conversations)
     for (const [type, count] of Object.entries(parsed.unknown)) unknown[type] = (unknown[type] ?? 0) + count
   }

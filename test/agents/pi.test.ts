@@ -1,4 +1,4 @@
-import { pi } from "../../src/agents/pi/connector.ts"
+import { piConnector } from "../../src/agents/pi/connector.ts"
 import { testConnector } from "./contract.ts"
 
-testConnector(pi, "test/fixtures/pi")
+testConnector(piConnector, "test/fixtures/pi")

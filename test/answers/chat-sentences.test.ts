@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { createSentences } from "../../src/answers/chat-sentences.ts"
-import { checkAnswer, settledLength } from "../../src/answers/cited.ts"
+import { checkCitations, settledLength } from "../../src/answers/cited.ts"
 import type { Passage } from "../../src/answers/passages.ts"
 
 const passage = (n: number): Passage | undefined =>
@@ -15,7 +15,7 @@ const passage = (n: number): Passage | undefined =>
         origins: ["agent"],
         text: `The port was taken, says passage ${n}. See https://example.com/${n}`,
       }
-const check = (text: string) => checkAnswer(text, passage)
+const check = (text: string) => checkCitations(text, passage)
 
 /** What is shown of an answer that comes in these pieces, and after which of them. */
 function shown(pieces: string[]) {

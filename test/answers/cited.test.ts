@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { checkAnswer, holdsQuote } from "../../src/answers/cited.ts"
+import { checkCitations, holdsQuote } from "../../src/answers/cited.ts"
 import type { Passage } from "../../src/answers/passages.ts"
 import { quoteFrom } from "../../src/answers/quote.ts"
 
@@ -18,14 +18,14 @@ const passages = [
   }),
 )
 const passage = (n: number) => passages[n - 1]
-const kept = (answer: string) => checkAnswer(answer, passage).kept.map(({ text }) => text)
+const kept = (answer: string) => checkCitations(answer, passage).kept.map(({ text }) => text)
 
 test("a sentence stays when it cites what was read", () => {
   expect(kept("The port was taken [1]. It retries twice. [2] Nobody knows why.")).toEqual([
     "The port was taken [1].",
     "It retries twice. [2]",
   ])
-  expect(checkAnswer("No source here. Nor here [7].", passage)).toEqual({
+  expect(checkCitations("No source here. Nor here [7].", passage)).toEqual({
     kept: [],
     dropped: { no_source: 2, wrong_quote: 0, foreign_link: 0 },
   })
@@ -38,14 +38,14 @@ test("a number that nothing has is taken out of a sentence that has another", ()
 test("a quotation must stand in what is cited, but for spaces and what it says it leaves out", () => {
   expect(kept('It says "Retry after 2 s, then 4 s." [2]')).toHaveLength(1)
   expect(kept("It says “The hook test was … bind to port 0.” [1]")).toHaveLength(1)
-  expect(checkAnswer('It says "Retry after 9 s, then 4 s." [2]', passage).dropped.wrong_quote).toBe(1)
-  expect(checkAnswer('It says "Retry after 2 s, then 4 s." [1]', passage).dropped.wrong_quote).toBe(1)
+  expect(checkCitations('It says "Retry after 9 s, then 4 s." [2]', passage).dropped.wrong_quote).toBe(1)
+  expect(checkCitations('It says "Retry after 2 s, then 4 s." [1]', passage).dropped.wrong_quote).toBe(1)
 })
 
 test("a link must stand in what is cited", () => {
   expect(kept("The list is at https://example.com/hooks. [2]")).toHaveLength(1)
   for (const link of ["https://example.com/other", "http://evil.test/?q=1", "www.evil.test", "javascript:alert(1)"])
-    expect(checkAnswer(`The list is at ${link} [2]`, passage).dropped.foreign_link).toBe(1)
+    expect(checkCitations(`The list is at ${link} [2]`, passage).dropped.foreign_link).toBe(1)
 })
 
 test("code belongs to the sentence before it, and goes with it", () => {
@@ -75,7 +75,7 @@ test("whatever a model says, what is kept cites only what was read, and quotes o
   )
   fc.assert(
     fc.property(fc.array(word, { maxLength: 60 }), (words) => {
-      for (const { text, numbers } of checkAnswer(words.join(" "), passage).kept) {
+      for (const { text, numbers } of checkCitations(words.join(" "), passage).kept) {
         expect(numbers.length).toBeGreaterThan(0)
         expect(numbers.every((n) => n === 1 || n === 2)).toBe(true)
         expect(text).not.toMatch(/\[(?:3|99)\]|evil\.test|was fine/)

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { hashOf, type Measured, sizeOf } from "../../src/answers/map/data.ts"
+import { hashOf, type Measured, pieceLength } from "../../src/answers/map/data.ts"
 import { type Batch, LOOSE, longestUnit, planBatches, remembered } from "../../src/answers/map/pack.ts"
 
 const BUDGET = 14_000
@@ -41,7 +41,7 @@ test("every unit is in one batch, none is too large, and all but the last are fu
       expect(unitsIn(batches).sort()).toEqual(unitsOf(history).sort())
       for (const batch of batches) {
         const of = (id: string) => history.find(({ ref }) => ref.id === id)!
-        const chars = batch.pieces.reduce((sum, { ref, from, count }) => sum + sizeOf(of(ref.id), from, count), 0)
+        const chars = batch.pieces.reduce((sum, { ref, from, count }) => sum + pieceLength(of(ref.id), from, count), 0)
         expect(chars).toBe(batch.chars)
         expect(chars).toBeLessThanOrEqual(BUDGET)
       }

@@ -10,7 +10,7 @@ import { formatRef } from "../../src/core/ref.ts"
 import { newestWithin, questionsOf } from "../../src/search/commit-questions.ts"
 import { maskedStore, subjectMask } from "../../src/search/masked.ts"
 import { intervalOf, queryOf } from "../../src/search/measure.ts"
-import { WEIGHTS } from "../../src/search/rank.ts"
+import { RANK_WEIGHTS } from "../../src/search/rank.ts"
 import { fittedOf, weightsOf } from "../../src/search/weights.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
@@ -269,7 +269,7 @@ describe("dex eval --mine --fit", () => {
 
 test("the usual settings are the ranking's own weights", () => {
   const usual = Object.fromEntries(Object.entries(SETTINGS).map(([name, setting]) => [name, setting.default]))
-  expect(weightsOf(fittedOf(usual as never))).toEqual(WEIGHTS)
+  expect(weightsOf(fittedOf(usual as never))).toEqual(RANK_WEIGHTS)
 })
 
 test("a history beyond the bound is measured by its newest conversations, and only their commits are asked for", async () => {

@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { read } from "../../src/core/schema.ts"
+import { readAs } from "../../src/core/schema.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { handover } from "../../src/tools/handover/handover.ts"
 import { DEX, dex } from "../support/dex.ts"
@@ -58,7 +58,7 @@ describe("dex handover", () => {
   test("gives the same as JSON, as it is declared, with a ref on every item", async () => {
     const home = await synced()
     const told = await json(home, ["handover", AUTH])
-    expect(read(handover.output, told)).toEqual({ ok: told })
+    expect(readAs(handover.output, told)).toEqual({ ok: told })
     expect((await dex(home, ["handover", AUTH])).stdout.trimEnd()).toBe(told.brief)
     expect(told).toMatchObject({
       id: AUTH,

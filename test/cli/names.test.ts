@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { byName, createCounts } from "../../src/core/by-name.ts"
-import { list, object, optional, read, text } from "../../src/core/schema.ts"
+import { listOf, object, optional, readAs, text } from "../../src/core/schema.ts"
 import { namedAgents } from "../../src/integrations/agents.ts"
 import { inCalls } from "../../src/mcp/calls.ts"
 import { offered } from "../../src/mcp/definitions.ts"
@@ -40,7 +40,7 @@ test("counts and tables know no name but their own", () => {
 test("no such name passes for a field, an agent, a status or a command", () => {
   for (const name of INHERITED) {
     const input = JSON.parse(`{"query": "x", "${name}": 1}`)
-    expect(read(object({ query: text(), ids: optional(list(text())) }), input)).toEqual({
+    expect(readAs(object({ query: text(), ids: optional(listOf(text())) }), input)).toEqual({
       wrong: `${name} is not known`,
     })
     expect(() => namedAgents([name])).toThrow(/dex knows no agent/)

@@ -4,7 +4,7 @@ import { printFix } from "../../src/cli/print/fix.ts"
 import { printMute } from "../../src/cli/print/keeping.ts"
 import { printSubscribed, printSuggestionStats, printSuggestions } from "../../src/cli/print/suggestions.ts"
 import { printTests } from "../../src/cli/print/tests.ts"
-import { errorText } from "../../src/cli/print/words.ts"
+import { printedError } from "../../src/cli/print/words.ts"
 import type { OutputOf } from "../../src/core/tool.ts"
 import type { suggestions } from "../../src/tools/suggestions/suggestions.ts"
 
@@ -167,14 +167,14 @@ test("a subscription without a pause says so", () => {
 
 test("an error breaks between words on a terminal, and not at all in a pipe", () => {
   const message = `There is no folder of that name here, and ${"this goes on ".repeat(5)}\nSecond line.`
-  const shown = errorText(message, context.terminal)
+  const shown = printedError(message, context.terminal)
   expect(shown.split("\n")).toEqual([
     "dex: There is no folder of that name here, and this goes on this goes on this",
     "goes on this goes on this goes on ",
     "Second line.",
     "",
   ])
-  expect(errorText(message, { ...context.terminal, interactive: false })).toBe(`dex: ${message}\n`)
+  expect(printedError(message, { ...context.terminal, interactive: false })).toBe(`dex: ${message}\n`)
 })
 
 describe("where there is nothing, the next step is one that was not just taken", () => {

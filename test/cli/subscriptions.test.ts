@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { learn } from "../../src/suggest/feedback/feedback.ts"
+import { learnFromVerdict } from "../../src/suggest/feedback/feedback.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { connect } from "../mcp/client.ts"
 import { dex, type Run } from "../support/dex.ts"
@@ -153,7 +153,7 @@ test("what was learnt is told in three decimals, and what came to nothing is not
   const { home, json } = homeWithProject()
   const suggestions = kept(home)
   suggestions.save(suggestionOf("aaaa", { items: [itemOf({ features: { likeness: 1e-60, age: 0, near: 0.123456 } })] }))
-  suggestions.setStatus("aaaa", "used", 1, learn)
+  suggestions.setStatus("aaaa", "used", 1, learnFromVerdict)
   expect(suggestions.weights()).toHaveProperty(["fix.age"])
   expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({ "kind:fix": 0.04, "fix.near": 0.005 })
 })

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { Webhook } from "standardwebhooks"
 import { expect, onTestFinished, test } from "vitest"
-import { MOST_BODY_BYTES, messageOf } from "../../src/deliver/body.ts"
+import { MOST_BODY_BYTES, webhookBody } from "../../src/deliver/body.ts"
 import { DELAYS_MS, type DeliverParts, deliverDue } from "../../src/deliver/deliver.ts"
 import { keepDelivering } from "../../src/deliver/keep-delivering.ts"
 import { newSecret, signedHeaders } from "../../src/deliver/sign.ts"
@@ -78,7 +78,7 @@ test("the receiver gets the suggestion once, signed so that a Standard Webhooks 
 
 test("our signature is the library's, and of 10,000 messages with one bit flipped none is believed", () => {
   const library = new Webhook(SECRET)
-  const body = messageOf({
+  const body = webhookBody({
     ...suggestionOf("abc"),
     seq: 1,
     would: false,
@@ -349,7 +349,7 @@ test("a body stays below 20 kB, says what it left out, and holds no secret", () 
     number: i + 1,
     status: "pending" as const,
   }))
-  const body = messageOf({ ...suggestionOf("abc"), seq: 1, would: false, items })
+  const body = webhookBody({ ...suggestionOf("abc"), seq: 1, would: false, items })
   expect(Buffer.byteLength(body)).toBeLessThan(MOST_BODY_BYTES)
   expect(body).not.toContain("hunter2hunter2")
   expect(body).not.toContain(key)

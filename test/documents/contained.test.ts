@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { isAt, placeOf } from "../../src/documents/contained.ts"
+import { filePlaceOf, isAt } from "../../src/documents/contained.ts"
 import { tempDir } from "../support/temp.ts"
 
 const TRIES = 4_000
@@ -35,7 +35,7 @@ async function swapping() {
 
 /** As documents are read, with or without a name for the open file. */
 function read(file: string, nameOf?: () => undefined): { text: string; accepted: boolean } | undefined {
-  const place = placeOf(file)
+  const place = filePlaceOf(file)
   let fd: number
   try {
     fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW)
@@ -76,7 +76,7 @@ test.each([
   writeFileSync(file, "a")
   writeFileSync(join(dir, "b.md"), "b")
   linkSync(file, join(dir, "same.md"))
-  const place = placeOf(file)!
+  const place = filePlaceOf(file)!
   const opens = (name: string) => {
     const fd = openSync(join(dir, name), "r")
     onTestFinished(() => closeSync(fd))
@@ -84,6 +84,6 @@ test.each([
   }
   expect(isAt(opens("a.md"), file, place, nameOf)).toBe(true)
   expect(isAt(opens("b.md"), file, place, nameOf)).toBe(false)
-  expect(placeOf(join(dir, "gone.md"))).toBe(undefined)
-  expect(placeOf(dir)).toBe(undefined)
+  expect(filePlaceOf(join(dir, "gone.md"))).toBe(undefined)
+  expect(filePlaceOf(dir)).toBe(undefined)
 })

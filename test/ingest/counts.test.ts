@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { loadConnectors } from "../../src/agents/connectors.ts"
-import { sync } from "../../src/ingest/sync.ts"
+import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { put, writer } from "../support/claude-code.ts"
@@ -24,7 +24,7 @@ function counted(home: string) {
   const machine = { home, env: {}, platform: "linux" as const }
   return async () => {
     const before = (await store.stats()).messages
-    const report = await sync({
+    const report = await syncHistory({
       store,
       index,
       connectors: (await loadConnectors()).connectors,

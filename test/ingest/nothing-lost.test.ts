@@ -1,7 +1,7 @@
 import { appendFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import { MAX_VALUES } from "../../src/core/thinned.ts"
 import { openReader, TooLarge } from "../../src/ingest/reader.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
@@ -158,11 +158,11 @@ describe("one file that is too much", () => {
     const store = openStore(join(dir, "history.db"))
     const index = openIndex(join(dir, "index.db"))
     const machine = { home, env: {}, platform: "linux" as const }
-    const units = [...claudeCode.discover(join(home, ".claude"), () => false)].filter((unit) => "key" in unit)
+    const units = [...claudeCodeConnector.discover(join(home, ".claude"), () => false)].filter((unit) => "key" in unit)
     const deps = {
       store,
       index,
-      connectors: [claudeCode],
+      connectors: [claudeCodeConnector],
       machine,
       home: { dir, history: join(dir, "history.db"), lock: join(dir, "lock") },
     }

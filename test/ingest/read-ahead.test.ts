@@ -1,9 +1,9 @@
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test } from "vitest"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
-import type { ReadOrder } from "../../src/ingest/reader.ts"
-import { sync } from "../../src/ingest/sync.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
+import type { UnitOrder } from "../../src/ingest/reader.ts"
+import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { put, writer } from "../support/claude-code.ts"
@@ -27,7 +27,7 @@ async function mostAhead(files: number, bytesEach: number): Promise<{ units: num
   const most = { units: 0, bytes: 0 }
   const open = new Map<string, number>()
   const { postMessage } = Worker.prototype
-  Worker.prototype.postMessage = function (order: ReadOrder) {
+  Worker.prototype.postMessage = function (order: UnitOrder) {
     open.set(order.unit.key, order.unit.bytes)
     most.units = Math.max(most.units, open.size)
     const bytes = [...open.values()].reduce((sum, size) => sum + size, 0)
@@ -48,10 +48,10 @@ async function mostAhead(files: number, bytesEach: number): Promise<{ units: num
     },
   }
   const machine = { home, env: {}, platform: "linux" as const }
-  const report = await sync({
+  const report = await syncHistory({
     store: watched,
     index,
-    connectors: [claudeCode],
+    connectors: [claudeCodeConnector],
     machine,
     home: { dir, history, lock: join(dir, "lock") },
   })

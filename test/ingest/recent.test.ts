@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { afterEach, expect, test, vi } from "vitest"
 import { loadConnectors } from "../../src/agents/connectors.ts"
-import { sync } from "../../src/ingest/sync.ts"
+import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { claudeSession } from "../support/home.ts"
@@ -27,7 +27,7 @@ test("what waits for the index is bounded by its size, not only by time", async 
   let most = 0
   // A machine so fast that no time passes.
   vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-11-01T00:00:00Z") })
-  await sync({
+  await syncHistory({
     store: {
       ...store,
       writeUnit: async (write) => {

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
-import { sync } from "../../src/ingest/sync.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
+import { syncHistory } from "../../src/ingest/sync.ts"
 import { redactText } from "../../src/redact/redact.ts"
 import { packLines } from "../../src/store/history/codec.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
@@ -20,7 +20,7 @@ test("no byte of a detected secret reaches any file, compressed or not", async (
   const home = tempDir()
   writeTranscript(home, detected)
   const dex = await open(home)
-  await sync(dex.deps)
+  await syncHistory(dex.deps)
   expect(detected.length).toBeGreaterThan(1000)
   await expectNoLeak(dex, home)
 })
@@ -42,7 +42,7 @@ test("what was kept under older rules is redacted again, also when its source is
     raw: { mode: "append", live: packLines(records.map((record) => JSON.stringify(record))), left: [] },
   })
   await dex.deps.index.follow(dex.deps.store)
-  await sync(dex.deps, { redactAgain: true })
+  await syncHistory(dex.deps, { redactAgain: true })
   expect((await dex.deps.store.stats()).conversations).toBeGreaterThan(0)
   await expectNoLeak(dex, home)
 })
@@ -51,19 +51,19 @@ test("what was kept under older rules is redacted again when its transcript grow
   const home = tempDir()
   const path = writeTranscript(home, detected.slice(0, 50))
   const dex = await open(home)
-  await sync(dex.deps)
+  await syncHistory(dex.deps)
   const [key] = (await dex.deps.store.knownUnits("claude_code")).keys()
   const known = await dex.deps.store.knownUnit("claude_code", key!)
   const leaky = recordOf(detected[60]!, 999)
   await dex.deps.store.writeUnit({
     ...unit(known!.key, [conversation("11111111-1111-4111-8111-111111111111", [said("x", detected[60]!.text)])]),
     cursor: known!.cursor,
-    connector_version: claudeCode.version,
+    connector_version: claudeCodeConnector.version,
     redaction_version: 0,
     raw: { mode: "append", live: packLines([JSON.stringify(leaky)]), left: [] },
   })
   writeFileSync(path, `${readFileSync(path, "utf8")}${JSON.stringify(recordOf(detected[70]!, 1000))}\n`)
-  await sync(dex.deps)
+  await syncHistory(dex.deps)
   expect((await dex.deps.store.rawLines("claude_code", known!.key, "live")).length).toBe(52)
   await expectNoLeak(dex, home)
 })
@@ -76,14 +76,14 @@ test("what an older version kept behind colours is redacted again, in the histor
   const record = recordOf({ text } as Planted, 0)
   await dex.deps.store.writeUnit({
     ...unit("-code-api/old.jsonl", [conversation("old", [said("k0", text)])]),
-    connector_version: claudeCode.version,
+    connector_version: claudeCodeConnector.version,
     redaction_version: 1,
     raw: { mode: "append", live: packLines([JSON.stringify(record)]), left: [] },
   })
   await dex.deps.index.follow(dex.deps.store)
-  await sync(dex.deps)
+  await syncHistory(dex.deps)
   expect(JSON.stringify(await dex.deps.store.rawLines("claude_code", "-code-api/old.jsonl", "live"))).toContain(value)
-  await sync(dex.deps, { redactAgain: true })
+  await syncHistory(dex.deps, { redactAgain: true })
   const raw = JSON.stringify(await dex.deps.store.rawLines("claude_code", "-code-api/old.jsonl", "live"))
   expect(raw).toContain("zebrafinch")
   expect(raw).not.toContain(value)
@@ -108,7 +108,7 @@ async function open(home: string) {
     deps: {
       store,
       index,
-      connectors: [claudeCode],
+      connectors: [claudeCodeConnector],
       machine,
       home: { dir, history: join(dir, "history.db"), lock: join(dir, "sync.lock") },
     },

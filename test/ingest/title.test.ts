@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import type { Conversation, Effect, Message, Part } from "../../src/core/conversation.ts"
-import { titleOf } from "../../src/ingest/title.ts"
+import { conversationTitle } from "../../src/ingest/title.ts"
 
 let count = 0
 const message = (role: Message["role"], part: Part, effects: Effect[] = []): Message => ({
@@ -17,7 +17,7 @@ const committed = (subject: string) =>
   message("assistant", { type: "text", text: "Done.", origin: "agent" }, [{ type: "commit", hash: "1a2b3c4", subject }])
 
 const titled = (messages: Message[], more: Partial<Conversation> = {}) =>
-  titleOf({ kind: "person", messages, ...more })?.text
+  conversationTitle({ kind: "person", messages, ...more })?.text
 
 describe("the title of a conversation that has none of its own", () => {
   test("is the heading of the plan that it began with, or of the last one that was approved", () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { sources } from "../../src/agents/index.ts"
+import { sourceIds } from "../../src/agents/index.ts"
 import { totalUsage, type Usage } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { dex } from "../support/dex.ts"
@@ -12,7 +12,7 @@ async function synced(home: string): Promise<Usage[]> {
   expect(code, stderr).toBe(0)
   const store = openStore(join(home, ".dex", "history.db"))
   try {
-    const lists = await Promise.all(sources.map((source) => store.list({ source, limit: 10_000, offset: 0 })))
+    const lists = await Promise.all(sourceIds.map((source) => store.list({ source, limit: 10_000, offset: 0 })))
     return lists.flatMap(({ rows }) => rows).flatMap(({ usage }) => usage ?? [])
   } finally {
     store.close()

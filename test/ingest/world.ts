@@ -13,10 +13,10 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import type { Connector } from "../../src/agents/kit/connector.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
-import { type SyncReport, sync } from "../../src/ingest/sync.ts"
+import { type SyncReport, syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../../src/store/index/search-index.ts"
@@ -214,7 +214,7 @@ export class World {
   }
 
   async sync(options: { deadline?: number } = {}): Promise<SyncReport> {
-    const report = await sync(this.#deps(this.#store, this.#index, this.home), options)
+    const report = await syncHistory(this.#deps(this.#store, this.#index, this.home), options)
     this.#dies.clear()
     this.unblock()
     return report
@@ -243,7 +243,7 @@ export class World {
     const all = [0, 1, 2, ...LOGGED]
     const ref = { source: "claude_code" as const, id: idOf(all[session % all.length]!) }
     if (!(await this.#store.conversation(ref))) return
-    await this.#store.forget(await this.#store.family([ref]), (_, key) => claudeCode.conversationOf!(key))
+    await this.#store.forget(await this.#store.family([ref]), (_, key) => claudeCodeConnector.conversationOf!(key))
     this.forgotten.add(ref.id)
   }
 
@@ -283,7 +283,7 @@ export class World {
   async rebuilt(dir: string): Promise<{ store: HistoryWriter; index: SearchIndex }> {
     const store = openStore(join(dir, "history.db"))
     const index = openIndex(join(dir, INDEX_FILE))
-    await sync({
+    await syncHistory({
       ...this.#deps(store, index, this.home),
       home: { dir, history: join(dir, "history.db"), lock: join(dir, "lock") },
     })
@@ -292,10 +292,10 @@ export class World {
 
   /** Claude Code's, but for the files that the next sync cannot read. */
   readonly #connector: Connector = {
-    ...claudeCode,
+    ...claudeCodeConnector,
     read: (unit, after) => {
       if (this.#dies.has(unit.path)) throw new Error("the reading thread ended")
-      return claudeCode.read(unit, after)
+      return claudeCodeConnector.read(unit, after)
     },
   }
 

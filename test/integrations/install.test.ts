@@ -17,7 +17,7 @@ import { describe, expect, test } from "vitest"
 import { CLAUDE_CODE_HOOKS } from "../../src/agents/claude-code/wiring.ts"
 import { CODEX_HOOKS } from "../../src/agents/codex/wiring.ts"
 import { GEMINI_CLI_HOOKS } from "../../src/agents/gemini-cli/wiring.ts"
-import { install, uninstall } from "../../src/integrations/wiring.ts"
+import { unwireAgents, wireAgents } from "../../src/integrations/wiring.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
@@ -320,7 +320,7 @@ describe("the hooks that ask dex", () => {
     async () => {
       const home = homeWith({ ".claude/settings.json": "{}" })
       const context = contextOf(home, join(home, "gone.js"))
-      await install(context, [], true)
+      await wireAgents(context, [], true)
       const program = join(home, ".dex/bin/dex-hook")
       const big = { input: "x".repeat(1 << 20), encoding: "utf8" as const }
       expect(spawnSync(program, ["claude_code", "PreToolUse"], big)).toMatchObject({
@@ -526,14 +526,14 @@ describe("dex uninstall", () => {
     })
     for (const [i, home] of homes.entries()) {
       const context = contextOf(home)
-      const installed = await install(context, [], true)
+      const installed = await wireAgents(context, [], true)
       expect(installed.files.map(({ problem }) => problem).filter(Boolean), names[i]).toEqual([])
       expect(
-        (await install(context, [], true)).files.every(({ change }) => change === "none"),
+        (await wireAgents(context, [], true)).files.every(({ change }) => change === "none"),
         names[i],
       ).toBe(true)
       expect(snapshot(home)).not.toEqual(before[i])
-      uninstall(context, [], true)
+      unwireAgents(context, [], true)
       expect(snapshot(home), names[i]).toEqual(before[i])
     }
   })

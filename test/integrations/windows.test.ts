@@ -7,7 +7,7 @@ import { additionalContext } from "../../src/agents/kit/hooks.ts"
 import { hookStart, shellStart } from "../../src/agents/kit/start.ts"
 import { loadWirings } from "../../src/integrations/agents.ts"
 import { binOf, durableNode } from "../../src/integrations/launcher.ts"
-import { install, uninstall } from "../../src/integrations/wiring.ts"
+import { unwireAgents, wireAgents } from "../../src/integrations/wiring.ts"
 import { tempDir } from "../support/temp.ts"
 
 // What is written on Windows. `npm run test:windows` starts it there.
@@ -36,7 +36,7 @@ const read = (home: string, path: string) => JSON.parse(readFileSync(join(home, 
 
 test("on Windows agents start Node with a script, never a batch file, and no file is left empty", async () => {
   const { home, context } = homeOnWindows()
-  const { files } = await install(context, [], true, true)
+  const { files } = await wireAgents(context, [], true, true)
   for (const { path } of files) expect([path, readFileSync(path, "utf8").trim()]).not.toEqual([path, ""])
   const server = { command: NODE, args: [join(home, ".dex/bin/dex.mjs"), "serve"] }
   expect(read(home, ".claude.json").mcpServers.dex).toEqual({ type: "stdio", ...server, env: {} })
@@ -51,7 +51,7 @@ test("on Windows agents start Node with a script, never a batch file, and no fil
 
 test("on Windows every agent that has hooks gets them, and a sync at a session's start and end", async () => {
   const { home, context } = homeOnWindows()
-  await install(context, [], true, true)
+  await wireAgents(context, [], true, true)
   const bin = (name: string) => join(home, ".dex", "bin", name)
   const claude = read(home, ".claude/settings.json").hooks
   for (const event of ["SessionStart", "SessionEnd"])
@@ -103,9 +103,9 @@ test("an installation of before, with its batch file and its empty settings, is 
   mkdirSync(join(home, ".dex"))
   writeFileSync(settings, "")
   writeFileSync(join(home, ".dex/integrations.json"), JSON.stringify({ version: 1, files: { [settings]: record } }))
-  await install(context, ["claude"], true, true)
+  await wireAgents(context, ["claude"], true, true)
   expect(Object.keys(read(home, ".claude/settings.json").hooks)).toContain("SessionEnd")
-  uninstall(context, [], true)
+  unwireAgents(context, [], true)
   expect(existsSync(settings)).toBe(false)
   expect(existsSync(join(home, ".dex/bin"))).toBe(false)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
 import type { Message, Part } from "../../src/core/conversation.ts"
 import { isChosen, readFields, withFields } from "../../src/render/fields.ts"
-import { formatIndices, isIn, readIndices } from "../../src/render/indices.ts"
+import { formatIndices, isInRanges, readIndices } from "../../src/render/indices.ts"
 import { limitOf } from "../../src/render/limits.ts"
 import { linesOf, lineText } from "../../src/render/line.ts"
 import { changedLines, patchText } from "../../src/render/patch.ts"
@@ -177,7 +177,7 @@ describe("which messages", () => {
     ["#3", [3]],
   ])("%s", (text, expected) => {
     const ranges = readIndices(text)
-    expect([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].filter((n) => isIn(ranges, n))).toEqual(expected)
+    expect([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].filter((n) => isInRanges(ranges, n))).toEqual(expected)
   })
 
   test.each(["x", "0", "7-5", "1-2-3", "-4", "1.5"])("%s is refused, and how to write it is said", (text) => {

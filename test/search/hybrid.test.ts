@@ -7,7 +7,7 @@ import { addsUp } from "../../src/core/trace.ts"
 import { textToEmbed } from "../../src/ingest/embed-text.ts"
 import { fuse } from "../../src/search/hybrid.ts"
 import { parseQuery } from "../../src/search/query.ts"
-import { rank, WEIGHTS } from "../../src/search/rank.ts"
+import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
 import { type Filters, scopeOf } from "../../src/search/scope.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
@@ -75,7 +75,7 @@ describe("fusion", () => {
       await rank(index, parseQuery("refresh token"), {}),
       near(vectors, "rotate credentials of the login service"),
       0.5,
-      WEIGHTS,
+      RANK_WEIGHTS,
     )
     expect(fused.messages.length).toBeGreaterThan(4)
     for (const { score, parts } of [...fused.messages, ...fused.conversations])
@@ -87,7 +87,7 @@ describe("fusion", () => {
   test("without anything near, the order is that of the words alone", async () => {
     const { index } = await ready()
     const lexical = await rank(index, parseQuery("refresh token service"), {})
-    const fused = fuse(lexical, { hits: [], near: 0 }, 0.5, WEIGHTS)
+    const fused = fuse(lexical, { hits: [], near: 0 }, 0.5, RANK_WEIGHTS)
     expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
   })
@@ -95,7 +95,7 @@ describe("fusion", () => {
   test("what is not near orders what words found, and adds nothing", async () => {
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
-    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), 0.5, WEIGHTS)
+    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), 0.5, RANK_WEIGHTS)
     expect(fused.conversations.map((one) => [one.ref.id, one.rank_source])).toEqual([
       ["a", "both"],
       ["b", "both"],
@@ -110,7 +110,12 @@ describe("fusion", () => {
     )
     const order = async (conversations: ConversationWrite[]) => {
       const { index, vectors } = await history(conversations)
-      const fused = fuse(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"), 0.5, WEIGHTS)
+      const fused = fuse(
+        await rank(index, parseQuery("same words"), {}),
+        near(vectors, "same words"),
+        0.5,
+        RANK_WEIGHTS,
+      )
       return fused.conversations.map((one) => one.ref.id)
     }
     expect(await order(twins)).toEqual(["c", "a", "b", "d"])

@@ -7,7 +7,7 @@ import { planQuery } from "../../src/search/plan.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { rank } from "../../src/search/rank.ts"
 import type { Filters } from "../../src/search/scope.ts"
-import { search } from "../../src/search/search.ts"
+import { searchHistory } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
 import type { IndexFilter } from "../../src/store/index/query.ts"
@@ -30,7 +30,7 @@ async function history(conversations: ConversationWrite[], source: "claude_code"
   for (const one of conversations) await store.writeUnit(unit(`${one.id}.jsonl`, [one], { source }))
   await index.follow(store)
   const ask = (query: string, more: Partial<Filters> & { by?: "message" | "conversation"; limit?: number } = {}) =>
-    search(store, index, { by: "conversation", limit: 10, offset: 0, ...more, query: parseQuery(query) })
+    searchHistory(store, index, { by: "conversation", limit: 10, offset: 0, ...more, query: parseQuery(query) })
   return { store, index, ask }
 }
 
@@ -41,7 +41,7 @@ const returned = (key: string, text: string): MessageWrite =>
     role: "tool",
     parts: [{ type: "tool_result", text, origin: "local_tool", tool: "Bash", is_error: false }],
   })
-const ids = (outcome: Awaited<ReturnType<typeof search>>) => outcome.hits.map((hit) => hit.row.ref.id)
+const ids = (outcome: Awaited<ReturnType<typeof searchHistory>>) => outcome.hits.map((hit) => hit.row.ref.id)
 
 describe("ranking", () => {
   test("what a person asked counts for more than what a tool printed", async () => {
@@ -305,7 +305,7 @@ describe("filters", () => {
         fc.constantFrom("message" as const, "conversation" as const),
         async (text, filters, by) => {
           const query = parseQuery(text)
-          const outcome = await search(store, index, { ...filters, by, limit: 20, offset: 0, query })
+          const outcome = await searchHistory(store, index, { ...filters, by, limit: 20, offset: 0, query })
           // A query that the index cannot read would be taken for damage, and the history read in its place.
           expect([text, outcome.mode]).toEqual([text, "lexical"])
           for (const { row, number } of outcome.hits) {

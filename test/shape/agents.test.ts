@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { agents, sources } from "../../src/agents/index.ts"
+import { agents, sourceIds } from "../../src/agents/index.ts"
 
 const FOLDER = join(import.meta.dirname, "../../src/agents")
 const folders = readdirSync(FOLDER, { withFileTypes: true }).filter(
@@ -35,5 +35,5 @@ test("what can be read can be taken up and handed over, but for dex's own chats"
 test("names are given once, and can begin a ref", () => {
   const typed = agents.flatMap(({ source, aliases = [] }) => [source, ...aliases])
   expect(new Set(typed).size).toBe(typed.length)
-  expect(sources.filter((source) => !/^[a-z][a-z0-9_]{0,39}$/.test(source))).toEqual([])
+  expect(sourceIds.filter((source) => !/^[a-z][a-z0-9_]{0,39}$/.test(source))).toEqual([])
 })

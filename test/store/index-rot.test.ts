@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { INDEX_FILE, INDEX_FORMAT, KNOWLEDGE_FORMAT } from "../../src/core/formats.ts"
 import type { Ref } from "../../src/core/ref.ts"
 import { parseQuery } from "../../src/search/query.ts"
-import { search } from "../../src/search/search.ts"
+import { searchHistory } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import type { IndexQuery } from "../../src/store/index/query.ts"
@@ -73,7 +73,7 @@ test("a search notices a damaged block of its words, reads the history instead, 
   db.close()
   const read = readIndex(path)
   if (typeof read === "string") throw new Error(read)
-  const outcome = await search(store, read, { ...ASKED, query: parseQuery("narwhal") })
+  const outcome = await searchHistory(store, read, { ...ASKED, query: parseQuery("narwhal") })
   expect(outcome).toMatchObject({ mode: "scan", index_is_damaged: true, total: 1 })
   expect(read.check().join()).toMatch(/blocks? of words/)
   read.close()
@@ -250,13 +250,13 @@ async function history(): Promise<{ dir: string; store: HistoryWriter }> {
 }
 
 async function idsOf(store: HistoryWriter, index: ReturnType<typeof openIndex>, text: string): Promise<string[]> {
-  const { hits, mode } = await search(store, index, { ...ASKED, query: parseQuery(text) })
+  const { hits, mode } = await searchHistory(store, index, { ...ASKED, query: parseQuery(text) })
   expect(mode).toBe("lexical")
   return hits.map(({ row }) => row.ref.id)
 }
 
 async function modeOf(store: HistoryWriter, index: ReturnType<typeof openIndex>, text: string): Promise<string> {
-  return (await search(store, index, { ...ASKED, query: parseQuery(text) })).mode
+  return (await searchHistory(store, index, { ...ASKED, query: parseQuery(text) })).mode
 }
 
 function newer(path: string): void {

@@ -139,9 +139,9 @@ describe("two people's conversations with one id", () => {
   test("what is learned belongs to each", async () => {
     const knowledge = openKnowledge(join(tempDir(), "knowledge.db"))
     await learn(await dex.store(), knowledge)
-    expect(knowledge.conversations.nameOf(refFrom("alice/claude_code", "same"))).toBeDefined()
-    expect(knowledge.conversations.nameOf(refFrom("bob/claude_code", "same"))).toBeDefined()
-    expect(knowledge.conversations.nameOf(refFrom("claude_code", "same"))).toBeUndefined()
+    expect(knowledge.conversations.feedNameOf(refFrom("alice/claude_code", "same"))).toBeDefined()
+    expect(knowledge.conversations.feedNameOf(refFrom("bob/claude_code", "same"))).toBeDefined()
+    expect(knowledge.conversations.feedNameOf(refFrom("claude_code", "same"))).toBeUndefined()
     knowledge.close()
   })
 })

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest"
 import { packBlock, readBlock } from "../../src/store/history/codec.ts"
 import { type Cell, cellValue, corrected } from "../../src/store/history/rot/correct.ts"
-import { COLUMNS, isSound, KEYS, rowSum, SUMMED, type Summed } from "../../src/store/history/rot/sums.ts"
+import { isSound, KEYS, rowSum, SUMMED, SUMMED_COLUMNS, type Summed } from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
@@ -76,7 +76,10 @@ test("a change in any stored value is noticed, and put right where it is one bit
   const clean = JSON.stringify(await everything(store))
   expect(await store.inspect()).toEqual({ conversations: [], others: [], unsealed: 0 })
   for (const table of SUMMED) {
-    for (const column of [...COLUMNS[table].slice(KEYS[table] === COLUMNS[table].length ? 0 : KEYS[table]), "sum"]) {
+    for (const column of [
+      ...SUMMED_COLUMNS[table].slice(KEYS[table] === SUMMED_COLUMNS[table].length ? 0 : KEYS[table]),
+      "sum",
+    ]) {
       const changed = flipOne(path, table, column)
       if (!changed) continue
       const { conversations, others } = await store.inspect()
@@ -148,7 +151,7 @@ function flipOne(path: string, table: Summed, column: string): boolean {
   try {
     db.unsafeMode(true)
     db.pragma("writable_schema = on")
-    const key = COLUMNS[table].slice(0, KEYS[table])
+    const key = SUMMED_COLUMNS[table].slice(0, KEYS[table])
     const row = db
       .prepare(`select *, typeof(${column}) as type from ${table} where ${column} is not null limit 1`)
       .get() as Record<string, never> | undefined

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { redactText } from "../../src/redact/redact.ts"
 import { KEPT_MS, MOST_SUGGESTIONS, openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import type { Learn } from "../../src/store/suggestions/verdicts.ts"
-import { learn } from "../../src/suggest/feedback/feedback.ts"
+import { learnFromVerdict } from "../../src/suggest/feedback/feedback.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -212,10 +212,10 @@ test("what was dismissed as a whole and then used is no longer dismissed, nor co
   const { suggestions } = opened()
   const items = [itemOf({ key: "a", relevance: 0.5 }), itemOf({ key: "b", relevance: 0.5 })]
   suggestions.save(suggestionOf("s", { items }))
-  suggestions.setStatus("s", "dismissed", undefined, learn)
+  suggestions.setStatus("s", "dismissed", undefined, learnFromVerdict)
   const near = (weights: Record<string, number>) => Object.values(weights).every((value) => Math.abs(value) < 1e-9)
   expect(near(suggestions.weights())).toBe(false)
-  const after = suggestions.setStatus("s", "used", undefined, learn)
+  const after = suggestions.setStatus("s", "used", undefined, learnFromVerdict)
   expect(after).toMatchObject({ status: "used", items: [{ status: "shown" }, { status: "shown" }] })
   expect(near(suggestions.weights())).toBe(true)
 })

@@ -3,7 +3,7 @@ import fc from "fast-check"
 import { expect, onTestFinished, test } from "vitest"
 import { KINDS } from "../../src/core/suggestion.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { adjusted, learn, MOST_FEATURE, MOST_KIND, MOST_SHIFT } from "../../src/suggest/feedback/feedback.ts"
+import { adjusted, learnFromVerdict, MOST_FEATURE, MOST_KIND, MOST_SHIFT } from "../../src/suggest/feedback/feedback.ts"
 import { usedItems } from "../../src/suggest/feedback/implicit.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -18,8 +18,8 @@ test("what is used weighs more from then on, what is dismissed less, and one com
   for (let i = 0; i < 3; i++) {
     suggestions.save(suggestionOf(`u${i}`, { items: [fix] }))
     suggestions.save(suggestionOf(`d${i}`, { items: [decision] }))
-    suggestions.setStatus(`u${i}`, "used", 1, learn)
-    suggestions.setStatus(`d${i}`, "dismissed", 1, learn)
+    suggestions.setStatus(`u${i}`, "used", 1, learnFromVerdict)
+    suggestions.setStatus(`d${i}`, "dismissed", 1, learnFromVerdict)
   }
   const weights = suggestions.weights()
   expect(weights["kind:fix"]).toBeCloseTo(0.3)
@@ -35,7 +35,7 @@ test("taking a verdict back leaves what the other verdict alone would have", () 
   const item = itemOf({ relevance: 0.6 })
   const step = (weights: Record<string, number>, before: number | undefined, after: number) => ({
     ...weights,
-    ...learn(item, before, after, (name) => weights[name] ?? 0),
+    ...learnFromVerdict(item, before, after, (name) => weights[name] ?? 0),
   })
   const changed = step(step({}, undefined, 1), 1, 0)
   const direct = step({}, undefined, 0)
@@ -57,7 +57,7 @@ test("no run of verdicts moves a kind by more than 1, a feature by more than 0.5
       for (const [one, verdict] of verdicts)
         Object.assign(
           weights,
-          learn(itemOf(one), undefined, verdict, (name) => weights[name] ?? 0),
+          learnFromVerdict(itemOf(one), undefined, verdict, (name) => weights[name] ?? 0),
         )
       for (const [name, value] of Object.entries(weights))
         expect(Math.abs(value)).toBeLessThanOrEqual(name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE)
@@ -75,7 +75,7 @@ test("a hundred equal verdicts end at the bounds", () => {
     for (let i = 0; i < 100; i++)
       Object.assign(
         weights,
-        learn(item, undefined, verdict, (name) => weights[name] ?? 0),
+        learnFromVerdict(item, undefined, verdict, (name) => weights[name] ?? 0),
       )
     const sign = verdict === 1 ? 1 : -1
     expect(weights).toEqual({ "kind:fix": sign, "fix.a": sign / 2, "fix.b": sign / 2, "fix.c": sign / 2 })

@@ -8,7 +8,7 @@ import { patchText } from "../../src/render/patch.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { findFix } from "../../src/suggest/finders/fix.ts"
-import { type Edit, fixesIn, isLike } from "../../src/suggest/fixes/fixes.ts"
+import { type FixEdit, fixesIn, isLike } from "../../src/suggest/fixes/fixes.ts"
 import { keptFix } from "../../src/suggest/fixes/kept.ts"
 import { findFixes } from "../../src/suggest/fixes/like.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
@@ -290,7 +290,7 @@ describe("which errors are the same", () => {
       new_lines: 0,
       lines: Array.from({ length }, (_, i) => `-line ${old_start + i}`),
     })
-    const edits: Edit[] = [
+    const edits: FixEdit[] = [
       { path: "/home/dev/a.go", number: 2, added: 0, removed: 62, hunks: [hunk(1, 60), hunk(300, 2)] },
     ]
     const line = "a.go:301:2: func x is unused (unused)"
@@ -303,14 +303,14 @@ describe("which errors are the same", () => {
   })
 
   test("of a long edit no more is written out than is kept, and the rest is counted", () => {
-    const changed = (path: string, lengths: number[]): Edit => ({
+    const changed = (path: string, lengths: number[]): FixEdit => ({
       ...{ path, number: 1, added: 1, removed: 0 },
       hunks: lengths.map((length) => ({
         ...{ path, old_start: 1, old_lines: 0, new_start: 1, new_lines: length },
         lines: Array.from({ length }, (_, i) => `+${length} ${i}`),
       })),
     })
-    const fixed = (edits: Edit[]) =>
+    const fixed = (edits: FixEdit[]) =>
       keptFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(50), { maxLength: 4 }), { maxLength: 4 }), (files) => {

@@ -9,7 +9,7 @@ import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
 import { learnedOf } from "../../src/tools/learned.ts"
 import { listeners } from "../../src/watch/listeners.ts"
-import { carryOut } from "../../src/watch/orders.ts"
+import { carryOutOrder } from "../../src/watch/orders.ts"
 import { connect } from "../mcp/client.ts"
 import { DEX, dex, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
@@ -133,9 +133,9 @@ test("dex watch reads a project again that it could not read while another proce
   onTestFinished(() => one.close())
   const release = holdLock(home)
   const order = { type: "project" as const, project, git: true }
-  expect(await carryOut(order, one, listeners)).toMatchObject({ busy: true, problems: [] })
+  expect(await carryOutOrder(order, one, listeners)).toMatchObject({ busy: true, problems: [] })
   expect((await one.knowledge()).git.gitProject(project)).toBeUndefined()
   release()
-  expect(await carryOut(order, one, listeners)).toMatchObject({ busy: false, problems: [] })
+  expect(await carryOutOrder(order, one, listeners)).toMatchObject({ busy: false, problems: [] })
   expect((await one.knowledge()).git.gitProject(project)?.head).toMatch(/^[0-9a-f]{40}$/)
 })

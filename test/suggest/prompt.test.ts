@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { namesIn } from "../../src/suggest/prompt.ts"
+import { pathsInPrompt } from "../../src/suggest/prompt.ts"
 
 test("the files that a prompt names are found as one pattern over all of it would find them", () => {
   const whole = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g
@@ -11,9 +11,9 @@ test("the files that a prompt names are found as one pattern over all of it woul
   const text = fc.array(run, { maxLength: 12 }).map((runs) => runs.join(" "))
   fc.assert(
     fc.property(text, (prompt) => {
-      expect(namesIn(prompt)).toEqual((prompt.match(whole) ?? []).slice(0, 20))
+      expect(pathsInPrompt(prompt)).toEqual((prompt.match(whole) ?? []).slice(0, 20))
     }),
     { numRuns: 1_000 },
   )
-  expect(namesIn("see .eslintrc.js, then src/a.ts:12 and v1.2.x")).toEqual(["eslintrc.js", "src/a.ts", "v1.2.x"])
+  expect(pathsInPrompt("see .eslintrc.js, then src/a.ts:12 and v1.2.x")).toEqual(["eslintrc.js", "src/a.ts", "v1.2.x"])
 })

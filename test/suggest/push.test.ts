@@ -8,9 +8,9 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { learn } from "../../src/suggest/learn.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
-import { suggest } from "../../src/suggest/suggest.ts"
+import { suggestItems } from "../../src/suggest/suggest.ts"
 import { syncTestReports } from "../../src/suggest/test-runs/sync-reports.ts"
-import { FLOOR, WEIGHTS } from "../../src/suggest/weights.ts"
+import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { putSession, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -52,11 +52,11 @@ test("in unrelated projects, at fresh files and at small talk, nothing is said, 
       ...here,
     },
   ]).flat()
-  const options = { weights: WEIGHTS, floor: FLOOR, most: 5 }
+  const options = { weights: RELEVANCE_WEIGHTS, floor: FLOOR, most: 5 }
   expect(moments).toHaveLength(200)
-  expect(moments.flatMap((moment) => suggest({ knowledge }, moment, NEW_SESSION, options))).toEqual([])
+  expect(moments.flatMap((moment) => suggestItems({ knowledge }, moment, NEW_SESSION, options))).toEqual([])
   const known: Moment = { event: "before_edit", file: fileOf(3), project: PROJECT, branch: "work", ...here }
-  expect(suggest({ knowledge }, known, NEW_SESSION, options)).not.toEqual([])
+  expect(suggestItems({ knowledge }, known, NEW_SESSION, options)).not.toEqual([])
   store.close()
   knowledge.close()
 })
@@ -89,7 +89,13 @@ test("what files of the project say is told to who asks, and fetched ones decide
   await syncTestReports(knowledge, project)
   const here = { project, at: Date.now() + 1000, source: "claude_code" as const, session: "now" }
   const say = (moment: Pick<Moment, "event" | "file">) =>
-    JSON.stringify(suggest({ knowledge }, { ...moment, ...here }, NEW_SESSION, { weights: WEIGHTS, floor: 0, most: 5 }))
+    JSON.stringify(
+      suggestItems({ knowledge }, { ...moment, ...here }, NEW_SESSION, {
+        weights: RELEVANCE_WEIGHTS,
+        floor: 0,
+        most: 5,
+      }),
+    )
   for (const event of ["before_edit", "before_read", "watch"] as const)
     expect(say({ event, file: "src/part1.ts" })).not.toContain(MARK)
   expect(say({ event: "session_start" })).not.toContain(MARK)

@@ -7,8 +7,8 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { learn } from "../../src/suggest/learn.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
-import { suggest } from "../../src/suggest/suggest.ts"
-import { WEIGHTS } from "../../src/suggest/weights.ts"
+import { suggestItems } from "../../src/suggest/suggest.ts"
+import { RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { call, put, putSession, text, type Writer, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -180,7 +180,11 @@ export async function sayNoneOf(perWay: number): Promise<void> {
     ]
     // With no floor: even what is least likely to be used may not be a stranger's.
     for (const moment of moments)
-      for (const item of suggest({ knowledge }, moment, NEW_SESSION, { weights: WEIGHTS, floor: 0, most: 5 }))
+      for (const item of suggestItems({ knowledge }, moment, NEW_SESSION, {
+        weights: RELEVANCE_WEIGHTS,
+        floor: 0,
+        most: 5,
+      }))
         said.push(JSON.stringify(item))
   }
   expect(said.length).toBeGreaterThan(n)

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import { isUnreadable, type Parsed, type Unit } from "../../src/agents/kit/connector.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
@@ -107,17 +107,17 @@ export type Told = Parsed & { unit: Unit; records: RawRecord[]; skipped: number 
 
 /** What the connector says of a home, unit by unit. */
 export function tell(home: string): Told[] {
-  const roots = claudeCode.roots({ home, env: {}, platform: "linux" })
-  const found = roots.flatMap((root) => [...claudeCode.discover(root, () => false)])
+  const roots = claudeCodeConnector.roots({ home, env: {}, platform: "linux" })
+  const found = roots.flatMap((root) => [...claudeCodeConnector.discover(root, () => false)])
   return found.flatMap((unit) => (isUnreadable(unit) ? [] : [tellUnit(unit)]))
 }
 
 export function tellUnit(unit: Unit): Told {
-  const reading = claudeCode.read(unit)
+  const reading = claudeCodeConnector.read(unit)
   if (reading instanceof Promise) throw new Error("claude_code reads at once")
   const records = [...reading.records]
   const kept = JSON.parse(JSON.stringify(records)) as RawRecord[]
-  return { unit, records: kept, skipped: reading.end().skipped.length, ...claudeCode.parse(kept, unit) }
+  return { unit, records: kept, skipped: reading.end().skipped.length, ...claudeCodeConnector.parse(kept, unit) }
 }
 
 export function conversations(home: string): Conversation[] {

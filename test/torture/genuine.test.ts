@@ -3,7 +3,7 @@ import { existsSync, globSync, mkdirSync, readdirSync, readFileSync } from "node
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { beforeAll, describe, expect, test } from "vitest"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import { isUnreadable } from "../../src/agents/kit/connector.ts"
 import { parseObject } from "../../src/core/record.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
@@ -33,7 +33,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
   })
 
   test("of 251 sessions: every conversation and every subagent, no unknown record, seven damaged lines", async () => {
-    const found = [...claudeCode.discover(agent, () => false)]
+    const found = [...claudeCodeConnector.discover(agent, () => false)]
     const told = found.map((unit) => {
       if (isUnreadable(unit)) throw new Error(unit.unreadable)
       const { conversations, unknown, skipped } = tellUnit(unit)

@@ -10,10 +10,10 @@ import { runTool } from "../../src/app/run.ts"
 import { messageText } from "../../src/core/format.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { formatRef, type Ref } from "../../src/core/ref.ts"
-import { read as readInput } from "../../src/core/schema.ts"
+import { readAs } from "../../src/core/schema.ts"
 import type { Tool } from "../../src/core/tool.ts"
 import { parseQuery } from "../../src/search/query.ts"
-import { search } from "../../src/search/search.ts"
+import { searchHistory } from "../../src/search/search.ts"
 import { salvage } from "../../src/store/history/rot/salvage.ts"
 import { SUMMED } from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
@@ -194,7 +194,7 @@ test(
             offset: 0,
             among: "history" as const,
           }
-          const outcome = await search(store, typeof index === "string" ? undefined : index, input)
+          const outcome = await searchHistory(store, typeof index === "string" ? undefined : index, input)
           const rows = outcome.hits.map(({ row, number, snippet }) => [formatRef(row.ref), number, snippet])
           found.push(outcome.index_is_damaged ? "damaged" : outcome.mode === "scan" ? "none" : JSON.stringify(rows))
         }
@@ -302,7 +302,7 @@ async function asked(
 ): Promise<{ output: string; notes: string[] } | { error: string }> {
   const dex = createDex({ env: { HOME: home, TZ: "UTC" }, cwd: home, version: "0" })
   try {
-    const checked = readInput(tool.input, input)
+    const checked = readAs(tool.input, input)
     if ("wrong" in checked) throw new Error(checked.wrong)
     const { output, notes } = await runTool(tool, dex, checked.ok)
     return { output: JSON.stringify(output), notes }

@@ -15,9 +15,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, test } from "vitest"
 import { generateCorpus, generator } from "../../bench/corpus.ts"
-import { claudeCode } from "../../src/agents/claude-code/connector.ts"
+import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
-import { sync } from "../../src/ingest/sync.ts"
+import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 
@@ -86,10 +86,10 @@ async function historyWithLog(): Promise<{ database: string; log: string; units:
     },
   }
   const machine = { home, env: {}, platform: "linux" as const }
-  await sync({
+  await syncHistory({
     store: watched,
     index,
-    connectors: [claudeCode],
+    connectors: [claudeCodeConnector],
     machine,
     home: { dir: dex, history, lock: join(dex, "lock") },
   })

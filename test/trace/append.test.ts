@@ -7,7 +7,7 @@ import { addsUp, summaryOf, type Trace } from "../../src/core/trace.ts"
 import { appendTrace } from "../../src/trace/append.ts"
 import { LIMITS, type Limits } from "../../src/trace/files.ts"
 import { forgetTraces } from "../../src/trace/forget.ts"
-import { lineOf } from "../../src/trace/line.ts"
+import { traceLine } from "../../src/trace/line.ts"
 import { findTrace, readTraces } from "../../src/trace/read.ts"
 import { tempDir } from "../support/temp.ts"
 import { idOf, rowOf, traceOf } from "./traces.ts"
@@ -141,7 +141,7 @@ test("a line never exceeds its limit, whatever a trace holds, and can be read ba
     )
   fc.assert(
     fc.property(trace, (given) => {
-      const line = lineOf(given, LIMITS.lineBytes)
+      const line = traceLine(given, LIMITS.lineBytes)
       expect(line.length).toBeLessThanOrEqual(LIMITS.lineBytes)
       expect(line.subarray(1, -1).includes(10)).toBe(false)
       writeFileSync(join(dir, "000001.ndjson"), line)

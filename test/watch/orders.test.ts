@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { formatRef } from "../../src/core/ref.ts"
 import { type Listeners, listeners, type ProjectChange } from "../../src/watch/listeners.ts"
-import { carryOut } from "../../src/watch/orders.ts"
+import { carryOutOrder } from "../../src/watch/orders.ts"
 import { dex as runDex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
@@ -25,18 +25,18 @@ test("listeners hear of every conversation that changed, whoever read it, and on
   const home = tempDir()
   smallHome(home)
   const { dex, told, heard } = reading(home)
-  const first = await carryOut({ type: "sync" }, dex, heard)
+  const first = await carryOutOrder({ type: "sync" }, dex, heard)
   expect(first).toMatchObject({ busy: false, conversations: 3, problems: [] })
   expect(told[0]!.length).toBe(3)
   const file = claudeSession(home, { id: "4".repeat(8), start: "2026-11-12T09:00:00Z", turns: [{ user: "one" }] })
   await runDex(home, ["sync"])
-  const second = await carryOut({ type: "sync", source: "claude_code", after: first.seen! }, dex, heard)
+  const second = await carryOutOrder({ type: "sync", source: "claude_code", after: first.seen! }, dex, heard)
   expect(second.messages).toBe(0)
   expect(told[1]).toEqual(["claude_code:44444444"])
-  const third = await carryOut({ type: "sync", source: "claude_code", after: second.seen! }, dex, heard)
+  const third = await carryOutOrder({ type: "sync", source: "claude_code", after: second.seen! }, dex, heard)
   expect(told.length).toBe(2)
   appendFileSync(file, "{}\n")
-  await carryOut({ type: "sync", source: "codex", after: third.seen! }, dex, heard)
+  await carryOutOrder({ type: "sync", source: "codex", after: third.seen! }, dex, heard)
   expect(told.length).toBe(2)
 })
 
@@ -44,11 +44,11 @@ test("what conversations know is kept current, where it was asked for once", asy
   const home = tempDir()
   smallHome(home)
   const { dex } = reading(home)
-  const first = await carryOut({ type: "sync", source: "claude_code" }, dex, listeners)
+  const first = await carryOutOrder({ type: "sync", source: "claude_code" }, dex, listeners)
   expect(dex.knows()).toBe(false)
   const knowledge = await dex.knowledge()
   claudeSession(home, { id: "4".repeat(8), start: "2026-11-12T09:00:00Z", turns: [{ user: "one" }] })
-  const second = await carryOut({ type: "sync", source: "claude_code", after: first.seen! }, dex, listeners)
+  const second = await carryOutOrder({ type: "sync", source: "claude_code", after: first.seen! }, dex, listeners)
   expect(knowledge.conversations.learnedToken()).toBe(second.seen)
 })
 
@@ -59,9 +59,11 @@ test("a project's commits are known after its git history changed", async () => 
     execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...args], { cwd: home })
   git("init", "-q", "-b", "main")
   git("commit", "-q", "--allow-empty", "-m", "first")
-  await carryOut({ type: "project", project: home, files: ["a.ts"], git: false }, dex, listeners)
+  await carryOutOrder({ type: "project", project: home, files: ["a.ts"], git: false }, dex, listeners)
   expect((await dex.knowledge()).git.gitProject(home)).toBeUndefined()
-  expect(await carryOut({ type: "project", project: home, git: true }, dex, listeners)).toMatchObject({ problems: [] })
+  expect(await carryOutOrder({ type: "project", project: home, git: true }, dex, listeners)).toMatchObject({
+    problems: [],
+  })
   expect((await dex.knowledge()).git.gitProject(home)?.head).toMatch(/^[0-9a-f]{40}$/)
 })
 
@@ -74,9 +76,9 @@ test("a listener that fails is told of, and hinders no other", async () => {
   }
   heard.messages.unshift(failing)
   heard.project.unshift(failing)
-  expect((await carryOut({ type: "sync" }, dex, heard)).problems).toEqual(["no room"])
+  expect((await carryOutOrder({ type: "sync" }, dex, heard)).problems).toEqual(["no room"])
   expect(told.length).toBe(1)
   const change = { project: "/code/app", files: ["a.ts"], git: true }
-  expect((await carryOut({ type: "project", ...change }, dex, heard)).problems).toEqual(["no room"])
+  expect((await carryOutOrder({ type: "project", ...change }, dex, heard)).problems).toEqual(["no room"])
   expect(changes).toEqual([change])
 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { createPace, type Outcome } from "../../src/watch/pace.ts"
+import { createPace, type LookOutcome } from "../../src/watch/pace.ts"
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -9,7 +9,7 @@ afterEach(() => {
 })
 
 /** Looks that take so long, on a clock that only the test moves. */
-function pace(takesMs: number, outcomes: Outcome[] = []) {
+function pace(takesMs: number, outcomes: LookOutcome[] = []) {
   const looks: { key: string; at: number }[] = []
   const began = Date.now()
   const now = () => Date.now() - began
@@ -74,7 +74,7 @@ test("what fails is tried again by itself, ever more seldom, and at once on the 
 })
 
 test("failing for a day means a try every five minutes", async () => {
-  const { touch, looks } = pace(0, Array<Outcome>(1_000).fill("failed"))
+  const { touch, looks } = pace(0, Array<LookOutcome>(1_000).fill("failed"))
   touch("a")
   await vi.advanceTimersByTimeAsync(86_400_000)
   expect(looks.length).toBeLessThan(300)

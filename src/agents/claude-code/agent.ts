@@ -4,11 +4,11 @@ export const claudeCode: Agent = {
   source: "claude_code",
   name: "Claude Code",
   aliases: ["claude"],
-  connector: async () => (await import("./connector.ts")).claudeCode,
+  connector: async () => (await import("./connector.ts")).claudeCodeConnector,
   resume: (id) => ["claude", "--resume", id],
   open: ["claude"],
   session: { variable: "CLAUDE_CODE_SESSION_ID" },
   printedMarks: ["tool_result", "toolUseResult"],
   hooks: async () => (await import("./hooks.ts")).claudeCodeHooks,
-  wiring: async () => (await import("./wiring.ts")).claudeCode,
+  wiring: async () => (await import("./wiring.ts")).claudeCodeWiring,
 }

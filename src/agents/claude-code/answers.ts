@@ -2,7 +2,7 @@ import type { RawRecord } from "../../core/record.ts"
 import { record, records, string } from "../../core/record.ts"
 
 /** One answer of the model. Claude Code writes a record for each of its blocks, all with the same message id. */
-export type Answer = {
+export type ModelAnswer = {
   key: string
   first: RawRecord
   message: RawRecord
@@ -13,12 +13,15 @@ export type Answer = {
   over: boolean
 }
 
-export type Entry = { answer: Answer } | { raw: RawRecord; index: number }
+export type TranscriptEntry = { answer: ModelAnswer } | { raw: RawRecord; index: number }
 
 /** The records in their order, with those of one answer drawn together where the first of them stands. */
-export function answersIn(all: readonly RawRecord[], keyOf: (raw: RawRecord, index: number) => string): Entry[] {
-  const answers = new Map<string, Answer>()
-  const entries: Entry[] = []
+export function groupAnswers(
+  all: readonly RawRecord[],
+  keyOf: (raw: RawRecord, index: number) => string,
+): TranscriptEntry[] {
+  const answers = new Map<string, ModelAnswer>()
+  const entries: TranscriptEntry[] = []
   for (const [index, raw] of all.entries()) {
     const message = raw.type === "assistant" ? record(raw.message) : undefined
     if (!message) {
@@ -37,7 +40,7 @@ export function answersIn(all: readonly RawRecord[], keyOf: (raw: RawRecord, ind
   return entries
 }
 
-function extend(answer: Answer, raw: RawRecord, message: RawRecord): void {
+function extend(answer: ModelAnswer, raw: RawRecord, message: RawRecord): void {
   const uuid = string(raw.uuid)
   if (uuid !== undefined) answer.uuids.push(uuid)
   answer.usage = record(message.usage) ?? answer.usage // each record repeats it; the last one is the largest

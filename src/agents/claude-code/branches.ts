@@ -1,5 +1,5 @@
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, record, string } from "../../core/record.ts"
+import { array, isRecord, record, string } from "../../core/record.ts"
 
 /**
  * The uuids of records on branches that the person left: went back to an earlier prompt and typed another one.
@@ -50,14 +50,14 @@ function kindOf(raw: RawRecord): Node["kind"] {
   if (raw.type === "assistant") return "message"
   if (raw.type !== "user") return "link"
   const content = record(raw.message)?.content
-  return list(content).some((block) => isRecord(block) && block.type === "tool_result") ? "message" : "prompt"
+  return array(content).some((block) => isRecord(block) && block.type === "tool_result") ? "message" : "prompt"
 }
 
 /** Commands such as /exit leave records that the next prompt does not hang on, without anyone going back. */
 function isTyped(raw: RawRecord): boolean {
   if (raw.isMeta === true || raw.isCompactSummary === true) return false
   const content = record(raw.message)?.content
-  const text = typeof content === "string" ? content : string(record(list(content)[0])?.text)
+  const text = typeof content === "string" ? content : string(record(array(content)[0])?.text)
   return text === undefined || !text.trimStart().startsWith("<")
 }
 
@@ -101,8 +101,8 @@ function addBranch(root: string, children: Map<string, string[]>, active: Active
 function retracted(records: readonly RawRecord[]): Set<string> {
   const uuids = new Set<string>()
   for (const raw of records) {
-    for (const uuid of list(raw.supersedesUuids)) if (typeof uuid === "string") uuids.add(uuid)
-    for (const uuid of list(raw.retractedMessageUuids)) if (typeof uuid === "string") uuids.add(uuid)
+    for (const uuid of array(raw.supersedesUuids)) if (typeof uuid === "string") uuids.add(uuid)
+    for (const uuid of array(raw.retractedMessageUuids)) if (typeof uuid === "string") uuids.add(uuid)
   }
   return uuids
 }

@@ -8,9 +8,9 @@ import { parseTranscript } from "./parse.ts"
 import { parseHistory, promptOwner, stripPrompt } from "./prompt-log.ts"
 import { spilledOutputs } from "./spilled.ts"
 import { parseLine, strip, wanted } from "./strip.ts"
-import { isSubagent, subagentRecord } from "./subagents.ts"
+import { isSubagentFile, subagentRecord } from "./subagents.ts"
 
-export const claudeCode: Connector = {
+export const claudeCodeConnector: Connector = {
   source: "claude_code",
   version: 4,
   roots,
@@ -93,7 +93,7 @@ function* discoverSubagents(dir: string, session: string, report: Report, below 
     const path = join(dir, entry.name)
     const key = `${session}/${below}/${entry.name}`
     if (entry.isDirectory()) yield* discoverSubagents(path, session, report, `${below}/${entry.name}`)
-    else if (isSubagent(path) && path.endsWith(".jsonl")) yield* transcriptAt(path, key, report)
+    else if (isSubagentFile(path) && path.endsWith(".jsonl")) yield* transcriptAt(path, key, report)
   }
 }
 
@@ -114,7 +114,7 @@ function isHistory(key: string): boolean {
 function read(unit: Unit, after?: Cursor): Reading {
   if (isHistory(unit.key)) return readJsonl(unit.path, after, { strip: stripPrompt })
   const reading = readJsonl(unit.path, after, { strip, wanted, parse: parseLine })
-  const isChild = isSubagent(unit.path)
+  const isChild = isSubagentFile(unit.path)
   let linked = reading.mode === "append" && after?.linked === true
   const isFirst = after === undefined || reading.mode === "replace"
   const beside: Skipped[] = []

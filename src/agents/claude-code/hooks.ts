@@ -2,11 +2,11 @@ import {
   type AgentHooks,
   additionalContext,
   asker,
-  failureOf,
+  failedCommand,
   fields,
   insideJson,
   pathOf,
-  promptOf,
+  promptField,
 } from "../kit/hooks.ts"
 
 /** Who wrote a prompt, where that is said; the others are wake-ups and notices. */
@@ -23,7 +23,7 @@ export const claudeCodeHooks: AgentHooks = {
       case "SubagentStart":
         return { ...who, event: "subagent_start" }
       case "UserPromptSubmit": {
-        const prompt = promptOf(input.prompt)
+        const prompt = promptField(input.prompt)
         const isTyped = input.source === undefined || PEOPLE.has(String(input.source))
         return prompt && isTyped ? { ...who, event: "prompt", ...prompt } : undefined
       }
@@ -37,7 +37,7 @@ export const claudeCodeHooks: AgentHooks = {
       }
       case "PostToolUseFailure": {
         const isFailure = input.tool_name === "Bash" && input.is_interrupt !== true && typeof input.error === "string"
-        const failure = isFailure ? failureOf(given.command, withoutStatus(input.error as string)) : undefined
+        const failure = isFailure ? failedCommand(given.command, withoutStatus(input.error as string)) : undefined
         return failure && { ...who, event: "failed_command", ...failure }
       }
       default:

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto"
 import type { Effect, Message, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, number, record, records, string, time } from "../../core/record.ts"
+import { array, isRecord, number, record, records, string, time } from "../../core/record.ts"
 import { addUsage, type Usage } from "../../core/usage.ts"
 import { fileEffect, toolOrigin } from "../kit/effects.ts"
 import { imagePart } from "../kit/kept-text.ts"
-import { type Answer, answersIn } from "./answers.ts"
+import { groupAnswers, type ModelAnswer } from "./answers.ts"
 import { abandonedUuids } from "./branches.ts"
 import { onlyQueued, queuedText } from "./queue.ts"
-import { injectedPart, isInjected, splitRefusal, textOf, userParts } from "./text.ts"
-import { type Call, outcomeOf } from "./tools.ts"
+import { contentText, injectedPart, isInjected, splitRefusal, userParts } from "./text.ts"
+import { outcomeOf, type ToolUse } from "./tools.ts"
 
 /** The records of one conversation, in the order of the file. */
 export type Thread = {
@@ -21,7 +21,7 @@ export type Thread = {
   spilled: ReadonlyMap<string, string>
 }
 
-export type Told = { messages: Message[]; calls: Map<string, Call> }
+export type ThreadMessages = { messages: Message[]; calls: Map<string, ToolUse> }
 
 /** What a hook added is rarely worth more than its beginning. */
 const MAX_HOOK_TEXT = 2_000
@@ -72,8 +72,8 @@ const ATTACHMENTS = new Set(
  * The messages of a thread, each at the place of its first record: Claude Code appends in the order in which things
  * happened, and its parentUuid forks are no better order. Results find their calls wherever these stand.
  */
-export function messagesOf(thread: Thread, unknown: (type: string) => void): Told {
-  const entries = answersIn(thread.records, (raw, index) => keyOf(raw, thread, index))
+export function messagesOf(thread: Thread, unknown: (type: string) => void): ThreadMessages {
+  const entries = groupAnswers(thread.records, (raw, index) => keyOf(raw, thread, index))
   const telling: Telling = {
     thread,
     unknown,
@@ -86,7 +86,7 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Tol
     looseUsage: undefined,
     pullRequests: new Set(),
   }
-  const answers = new Map<Answer, Message>()
+  const answers = new Map<ModelAnswer, Message>()
   for (const entry of entries) if ("answer" in entry) answers.set(entry.answer, tellAnswer(entry.answer, telling))
   for (const entry of entries) {
     const message = "answer" in entry ? answers.get(entry.answer) : tellRecord(entry.raw, entry.index, telling)
@@ -111,7 +111,7 @@ function payWithoutWords(usage: Usage, telling: Telling): void {
 type Telling = {
   thread: Thread
   unknown: (type: string) => void
-  calls: Map<string, Call & { message: Message }>
+  calls: Map<string, ToolUse & { message: Message }>
   /** Calls whose result was seen: a second one has no effects of its own. */
   answered: Set<string>
   abandoned: Set<string>
@@ -123,7 +123,7 @@ type Telling = {
   pullRequests: Set<string>
 }
 
-function tellAnswer(answer: Answer, telling: Telling): Message {
+function tellAnswer(answer: ModelAnswer, telling: Telling): Message {
   const { first, message } = answer
   const isNotice = message.model === SYNTHETIC || first.isApiErrorMessage === true
   const told: Message = {
@@ -134,12 +134,12 @@ function tellAnswer(answer: Answer, telling: Telling): Message {
     parts: [],
   }
   if (isNotice) {
-    const text = textOf(answer.blocks).trim()
+    const text = contentText(answer.blocks).trim()
     if (text !== "" && text !== NO_ANSWER) told.parts.push(injectedPart(text))
     return told
   }
   for (const block of answer.blocks) told.parts.push(...answerParts(block, told, telling))
-  const usage = usageOf(answer.usage)
+  const usage = claudeCodeUsage(answer.usage)
   if (usage) told.usage = usage
   if (answer.uuids.length > 0 && answer.uuids.every((uuid) => telling.abandoned.has(uuid))) told.abandoned = true
   return told
@@ -182,12 +182,12 @@ function inputText(input: unknown): string {
 /** What a tool on the provider's side sent back: blocks of text, or of titles and addresses. */
 function serverResultText(content: unknown): string {
   const blocks = Array.isArray(content) ? records(content) : isRecord(content) ? [content] : []
-  if (blocks.length === 0) return textOf(content)
+  if (blocks.length === 0) return contentText(content)
   const fields = blocks.map((block) => [block.text, block.title, block.url, block.error_code])
   return fields.map((values) => values.filter((value) => typeof value === "string").join(" ")).join("\n")
 }
 
-function usageOf(usage: RawRecord | undefined): Usage | undefined {
+function claudeCodeUsage(usage: RawRecord | undefined): Usage | undefined {
   if (!usage) return undefined
   const reasoning = number(record(usage.output_tokens_details)?.thinking_tokens)
   const written = record(usage.cache_creation)
@@ -235,7 +235,9 @@ function tellRecord(raw: RawRecord, index: number, telling: Telling): Message | 
     case "system":
       return tellSystem(raw, message, telling)
     case "queue-operation":
-      return telling.queued.has(raw) ? message("user", userParts(textOf(raw.content), telling.thread.voice)) : undefined
+      return telling.queued.has(raw)
+        ? message("user", userParts(contentText(raw.content), telling.thread.voice))
+        : undefined
     case "pr-link":
       linkPullRequest(raw, telling)
       return undefined
@@ -249,10 +251,10 @@ type Draft = (role: Message["role"], parts: Part[]) => Message
 function tellUser(raw: RawRecord, message: Draft, telling: Telling): Message {
   const content = record(raw.message)?.content
   if (raw.isCompactSummary === true) {
-    const text = textOf(content).trim()
+    const text = contentText(content).trim()
     return message("system", text === "" ? [] : [{ type: "summary", text, origin: "agent" }])
   }
-  const blocks: unknown[] = typeof content === "string" ? [content] : list(content)
+  const blocks: unknown[] = typeof content === "string" ? [content] : array(content)
   const results = blocks.filter((block) => isRecord(block) && block.type === "tool_result")
   const parts: Part[] = []
   for (const block of blocks) {
@@ -285,8 +287,8 @@ function resultParts(block: RawRecord, structured: unknown, telling: Telling): P
   const call = id === undefined ? undefined : telling.calls.get(id)
   const isError = block.is_error === true
   const { notice, words } = isError
-    ? splitRefusal(textOf(block.content))
-    : { notice: wholeText(textOf(block.content), call?.tool, structured, id, telling), words: undefined }
+    ? splitRefusal(contentText(block.content))
+    : { notice: wholeText(contentText(block.content), call?.tool, structured, id, telling), words: undefined }
   const part: Extract<Part, { type: "tool_result" }> = {
     type: "tool_result",
     text: notice,
@@ -335,7 +337,7 @@ function tellAttachment(raw: RawRecord, message: Draft, telling: Telling): Messa
     case "queued_command":
       return telling.queued.has(raw) ? message("user", queuedParts(raw, attachment, telling)) : undefined
     case "hook_additional_context":
-      return message("user", hookParts(textOf(attachment.content)))
+      return message("user", hookParts(contentText(attachment.content)))
     case "hook_blocking_error":
       return message("user", hookParts(string(record(attachment.blockingError)?.blockingError) ?? ""))
     case "file": {
@@ -409,7 +411,7 @@ function keyOf(raw: RawRecord, thread: Thread, index: number): string {
   const uuid = string(raw.uuid)
   if (uuid !== undefined) return uuid
   if (raw.type === "queue-operation") {
-    const hash = createHash("sha256").update(textOf(raw.content)).digest("hex")
+    const hash = createHash("sha256").update(contentText(raw.content)).digest("hex")
     return `queue:${String(raw.timestamp)}:${hash.slice(0, 16)}`
   }
   return `${thread.id}:${index}`

@@ -3,9 +3,9 @@ import type { Conversation, Title } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { record, records, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { messagesOf, type Thread, type Told } from "./messages.ts"
-import { textOf } from "./text.ts"
-import type { Call } from "./tools.ts"
+import { messagesOf, type Thread, type ThreadMessages } from "./messages.ts"
+import { contentText } from "./text.ts"
+import type { ToolUse } from "./tools.ts"
 
 /** A transcript of its own outranks what a parent's progress records repeat of a subagent. */
 const OWN_FILE = 10
@@ -37,7 +37,7 @@ const KNOWN_TYPES = new Set([
 export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
-  const name = nameOf(unit.key)
+  const name = transcriptNameOf(unit.key)
   const { own, inside, spilled } = sort(all, name, count)
   const told = messagesOf({ id: name.id, records: own, voice: name.isSubagent ? "agent" : "person", spilled }, count)
   const conversations = [name.isSubagent ? subagentOf(name, own, told) : mainOf(name, own, told)]
@@ -54,7 +54,7 @@ export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parse
 type Name = { id: string; isSubagent: boolean; session: string | undefined }
 
 /** `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl`, or the older sibling agent file. */
-function nameOf(key: string): Name {
+function transcriptNameOf(key: string): Name {
   const steps = key.split("/")
   const stem = steps.at(-1)!.replace(/\.jsonl$/, "")
   if (!stem.startsWith("agent-")) return { id: stem, isSubagent: false, session: stem }
@@ -77,7 +77,7 @@ function sort(all: Iterable<RawRecord>, name: Name, unknown: (type: string) => v
       seen.add(uuid)
     }
     if (raw.type === "dex-spilled") {
-      sorted.spilled.set(String(raw.tool_use_id), textOf(raw.content))
+      sorted.spilled.set(String(raw.tool_use_id), contentText(raw.content))
       continue
     }
     if (!KNOWN_TYPES.has(String(raw.type))) {
@@ -120,7 +120,7 @@ function agentRecords(raw: RawRecord, data: RawRecord, seen: Set<string>): RawRe
   })
 }
 
-function mainOf(name: Name, own: RawRecord[], told: Told): Conversation {
+function mainOf(name: Name, own: RawRecord[], told: ThreadMessages): Conversation {
   const facts = factsOf(own)
   const title = titleOf(own)
   const fork_of = string(own.map((raw) => record(raw.forkedFrom)?.sessionId ?? raw.forkedFrom).find(string))
@@ -144,7 +144,7 @@ function resumedFrom(own: RawRecord[], id: string): string | undefined {
   return [...sessions].at(-1)
 }
 
-function subagentOf(name: Name, own: RawRecord[], told: Told): Conversation {
+function subagentOf(name: Name, own: RawRecord[], told: ThreadMessages): Conversation {
   const facts = factsOf(own)
   const meta = own.findLast((raw) => raw.type === "dex-subagent")
   const parent = name.session ?? own.map((raw) => string(raw.sessionId)).find((id) => id && !id.startsWith("agent-"))
@@ -162,7 +162,13 @@ function subagentOf(name: Name, own: RawRecord[], told: Told): Conversation {
   }
 }
 
-function insideOf(id: string, thread: Inside, parent: Name, calls: Map<string, Call>, told: Told): Conversation {
+function insideOf(
+  id: string,
+  thread: Inside,
+  parent: Name,
+  calls: Map<string, ToolUse>,
+  told: ThreadMessages,
+): Conversation {
   const call_id = thread.call_id ?? callByPrompt(thread.records, calls)
   const description = call_id === undefined ? undefined : string(calls.get(call_id)?.input.description)
   const title: Title | undefined = description ? { text: short(description), from: "agent" } : undefined
@@ -179,8 +185,8 @@ function insideOf(id: string, thread: Inside, parent: Name, calls: Map<string, C
 }
 
 /** 1.0.x says nowhere which call started a sidechain, but the call holds its prompt. */
-function callByPrompt(side: RawRecord[], calls: Map<string, Call>): string | undefined {
-  const prompt = textOf(record(side.find((raw) => raw.type === "user")?.message)?.content).trim()
+function callByPrompt(side: RawRecord[], calls: Map<string, ToolUse>): string | undefined {
+  const prompt = contentText(record(side.find((raw) => raw.type === "user")?.message)?.content).trim()
   if (prompt === "") return undefined
   for (const call of calls.values()) {
     const asked = string(call.input.prompt)

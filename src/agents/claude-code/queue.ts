@@ -1,6 +1,6 @@
 import type { RawRecord } from "../../core/record.ts"
 import { record, string, time } from "../../core/record.ts"
-import { textOf } from "./text.ts"
+import { contentText } from "./text.ts"
 
 /** A prompt that waited is looked for among this many prompts after it, where several were sent as one. */
 const LOOKAHEAD = 50
@@ -25,7 +25,7 @@ export function onlyQueued(all: readonly RawRecord[]): Set<RawRecord> {
       for (const taken of waiting) told.delete(taken)
       waiting = []
     } else if (raw.type === "queue-operation" && raw.operation === "enqueue") {
-      const text = textOf(raw.content).trim()
+      const text = contentText(raw.content).trim()
       if (text === "" || /^\/[\w:-]+(\s|$)/.test(text) || isSaidLater(text, index, next, prompts)) continue
       told.add(raw)
       waiting.push(raw)
@@ -36,7 +36,7 @@ export function onlyQueued(all: readonly RawRecord[]): Set<RawRecord> {
 
 /** The text of a queued_command: its prompt is a string or blocks. */
 export function queuedText(attachment: RawRecord): string {
-  return textOf(attachment.prompt)
+  return contentText(attachment.prompt)
 }
 
 type Prompt = { index: number; text: string; raw: RawRecord }
@@ -63,8 +63,8 @@ function promptsIn(all: readonly RawRecord[]): Prompts {
 
 /** The texts beside a tool result, but not the result. */
 function ownText(content: unknown): string {
-  if (!Array.isArray(content)) return textOf(content)
-  return textOf(content.filter((block) => record(block)?.type !== "tool_result"))
+  if (!Array.isArray(content)) return contentText(content)
+  return contentText(content.filter((block) => record(block)?.type !== "tool_result"))
 }
 
 /** Each prompt answers for one enqueued text: who typed "go on" twice said it twice. */

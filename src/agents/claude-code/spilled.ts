@@ -2,12 +2,12 @@ import { closeSync, lstatSync, readSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { messageOf } from "../../core/error.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, record, string } from "../../core/record.ts"
+import { array, isRecord, record, string } from "../../core/record.ts"
 import { isAbsent } from "../../files/look-at.ts"
 import { openFile } from "../../files/read-file.ts"
 import type { Skipped } from "../kit/connector.ts"
-import { isSubagent } from "./subagents.ts"
-import { textOf } from "./text.ts"
+import { isSubagentFile } from "./subagents.ts"
+import { contentText } from "./text.ts"
 
 // Outputs too big for the transcript stand in files beside it. They are kept as records of their own, so that parsing
 // needs no files.
@@ -19,11 +19,11 @@ const PREVIEW = "<persisted-output>"
 export function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
   if (raw.type !== "user" && raw.type !== "progress") return []
   const carried = raw.type === "user" ? raw : record(record(raw.data)?.message)
-  const blocks = list(record(carried?.message)?.content)
+  const blocks = array(record(carried?.message)?.content)
   const spilled: RawRecord[] = []
   for (const block of blocks) {
     if (!isRecord(block) || block.type !== "tool_result") continue
-    const text = textOf(block.content)
+    const text = contentText(block.content)
     const told = blocks.length === 1 ? string(record(carried?.toolUseResult)?.persistedOutputPath) : undefined
     const path = told ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
     const id = string(block.tool_use_id)
@@ -39,7 +39,7 @@ function pathIn(preview: string): string | undefined {
 }
 
 function folderOf(transcript: string): string {
-  const below = isSubagent(transcript) ? transcript.lastIndexOf("subagents") : -1
+  const below = isSubagentFile(transcript) ? transcript.lastIndexOf("subagents") : -1
   const session = below === -1 ? transcript.replace(/\.jsonl$/, "") : dirname(transcript.slice(0, below + 1))
   return join(session, "tool-results")
 }

@@ -1,7 +1,7 @@
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, parseObject, record, records, string } from "../../core/record.ts"
+import { array, isRecord, parseObject, record, records, string } from "../../core/record.ts"
 import { digestOf, withoutBulk } from "../kit/kept-text.ts"
-import { textOf } from "./text.ts"
+import { contentText } from "./text.ts"
 
 // What is kept of a Claude Code record. Fields are set to undefined instead of deleted: JSON does not write them, and
 // V8 keeps the objects fast.
@@ -144,7 +144,7 @@ function stripUsage(usage: RawRecord): RawRecord {
 /** Strips the blocks in place. Returns the text of their tool results. */
 function stripBlocks(content: unknown): string {
   let text = ""
-  for (const block of list(content)) {
+  for (const block of array(content)) {
     if (!isRecord(block)) continue
     switch (block.type) {
       case "thinking":
@@ -162,7 +162,7 @@ function stripBlocks(content: unknown): string {
         break
       case "tool_result": {
         for (const inner of records(block.content)) if (inner.source !== undefined) stripBytes(inner)
-        const own = textOf(block.content)
+        const own = contentText(block.content)
         text = text === "" ? own : `${text}\n${own}`
       }
     }

@@ -10,7 +10,7 @@ const MAX_META_BYTES = 64 << 10
 const MAX_PARENT_BYTES = 256 << 20
 const MAX_HEAD = 64 << 10
 
-export function isSubagent(path: string): boolean {
+export function isSubagentFile(path: string): boolean {
   return basename(path).startsWith("agent-")
 }
 

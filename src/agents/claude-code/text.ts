@@ -1,6 +1,6 @@
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Origin, Part } from "../../core/conversation.ts"
-import { isRecord, list, record, string } from "../../core/record.ts"
+import { array, isRecord, record, string } from "../../core/record.ts"
 import { splitInjected } from "../kit/injected.ts"
 
 // Whose words a user record holds. About half of what stands in the user's turn was not typed by the person.
@@ -50,10 +50,10 @@ const SUMMARY_OPENING = "This session is being continued from a previous convers
 const REFUSAL_WORDS = "the user said:\n"
 
 /** The text of a content field: a string, or blocks. */
-export function textOf(content: unknown): string {
+export function contentText(content: unknown): string {
   if (typeof content === "string") return content
   let text = ""
-  for (const block of list(content)) {
+  for (const block of array(content)) {
     const own =
       typeof block === "string" ? block : isRecord(block) ? (string(block.text) ?? toolName(block)) : undefined
     if (own !== undefined) text = text === "" ? own : `${text}\n${own}`

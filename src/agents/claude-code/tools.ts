@@ -1,24 +1,24 @@
 import type { Effect, Hunk } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, number, record, records, string } from "../../core/record.ts"
+import { array, isRecord, number, record, records, string } from "../../core/record.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile } from "../kit/effects.ts"
 
 // What Claude Code's tool calls did to the world, told from the call, its result's text and its structured result.
 
-export type Call = { id: string; tool: string; input: RawRecord }
+export type ToolUse = { id: string; tool: string; input: RawRecord }
 
-export type Result = {
+export type ToolUseResult = {
   text: string
   isError: boolean
   /** The record's `toolUseResult`: an object that depends on the tool, a string on failure, or absent. */
   structured: unknown
 }
 
-export type Outcome = { effects: Effect[]; hunks: Hunk[] }
+export type EffectsAndHunks = { effects: Effect[]; hunks: Hunk[] }
 
-const NOTHING: Outcome = { effects: [], hunks: [] }
+const NOTHING: EffectsAndHunks = { effects: [], hunks: [] }
 
-export function outcomeOf(call: Call, result: Result): Outcome {
+export function outcomeOf(call: ToolUse, result: ToolUseResult): EffectsAndHunks {
   switch (call.tool) {
     case "Bash":
     case "PowerShell":
@@ -41,11 +41,11 @@ export function outcomeOf(call: Call, result: Result): Outcome {
 }
 
 /** True where the tool never ran: refused by the person or a rule, or called with bad input. */
-function wasRefused({ text, isError }: Result): boolean {
+function wasRefused({ text, isError }: ToolUseResult): boolean {
   return isError && /^(<tool_use_error>|The user doesn't want to |Permission to use |\[Request interrupted)/.test(text)
 }
 
-function commandEffects(call: Call, result: Result): Effect[] {
+function commandEffects(call: ToolUse, result: ToolUseResult): Effect[] {
   const command = string(call.input.command)
   if (command === undefined) return []
   const effect = commandEffect(command, { call_id: call.id, ...statusOf(call, result), output: result.text })
@@ -53,7 +53,10 @@ function commandEffects(call: Call, result: Result): Effect[] {
 }
 
 /** Claude Code writes no exit status; it follows from what it does write. */
-function statusOf(call: Call, { text, isError, structured }: Result): { exit_status?: number; failed?: boolean } {
+function statusOf(
+  call: ToolUse,
+  { text, isError, structured }: ToolUseResult,
+): { exit_status?: number; failed?: boolean } {
   const told = record(structured)
   if (told?.interrupted === true) return { failed: true }
   if (isError) {
@@ -66,7 +69,7 @@ function statusOf(call: Call, { text, isError, structured }: Result): { exit_sta
   return { exit_status: 0, failed: false }
 }
 
-function editOutcome(call: Call, result: Result): Outcome {
+function editOutcome(call: ToolUse, result: ToolUseResult): EffectsAndHunks {
   const path = pathOf(call, result)
   if (path === undefined) return NOTHING
   const hunks = hunksOf(path, call, result)
@@ -75,7 +78,7 @@ function editOutcome(call: Call, result: Result): Outcome {
   return { effects, hunks }
 }
 
-function hunksOf(path: string, call: Call, { text, structured }: Result): Hunk[] {
+function hunksOf(path: string, call: ToolUse, { text, structured }: ToolUseResult): Hunk[] {
   const told = record(structured)
   const patch = records(told?.structuredPatch).flatMap((piece) => hunkOf(path, piece))
   if (patch.length > 0) return patch
@@ -89,12 +92,12 @@ function hunkOf(path: string, piece: RawRecord): Hunk[] {
   const [new_start, new_lines] = [number(piece.newStart), number(piece.newLines)]
   if (old_start === undefined || old_lines === undefined || new_start === undefined || new_lines === undefined)
     return []
-  const lines = list(piece.lines).filter((line) => typeof line === "string")
+  const lines = array(piece.lines).filter((line) => typeof line === "string")
   return [{ path, old_start, old_lines, new_start, new_lines, lines }]
 }
 
 /** How much an edit changed, where only its input tells. */
-function sizeOf({ tool, input }: Call): { added?: number; removed?: number } {
+function sizeOf({ tool, input }: ToolUse): { added?: number; removed?: number } {
   const edits = tool === "Edit" ? [input] : tool === "MultiEdit" ? records(input.edits) : []
   if (edits.length === 0) return {}
   const count = (field: string) => edits.reduce((sum, edit) => sum + linesIn(edit[field]), 0)
@@ -105,7 +108,7 @@ function linesIn(text: unknown): number {
   return typeof text === "string" && text !== "" ? text.replace(/\n$/, "").split("\n").length : 0
 }
 
-function pathOf(call: Call, { structured }: Result): string | undefined {
+function pathOf(call: ToolUse, { structured }: ToolUseResult): string | undefined {
   const told = isRecord(structured) ? structured : {}
   return (
     string(call.input.file_path) ??

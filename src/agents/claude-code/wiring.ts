@@ -16,7 +16,7 @@ export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
   { event: "SubagentStart" },
 ]
 
-export const claudeCode: Wiring = {
+export const claudeCodeWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine), settings(machine)], program: "claude" }),
   wanted: (machine, bin) => [
     {

@@ -4,11 +4,11 @@ import { threadOfCall } from "./thread-of-call.ts"
 export const codex: Agent = {
   source: "codex",
   name: "Codex",
-  connector: async () => (await import("./connector.ts")).codex,
+  connector: async () => (await import("./connector.ts")).codexConnector,
   resume: (id) => ["codex", "resume", id],
   open: ["codex"],
   session: { variable: "CODEX_THREAD_ID", inCall: threadOfCall },
   printedMarks: ["function_call_output", "custom_tool_call_output"],
   hooks: async () => (await import("./hooks.ts")).codexHooks,
-  wiring: async () => (await import("./wiring.ts")).codex,
+  wiring: async () => (await import("./wiring.ts")).codexWiring,
 }

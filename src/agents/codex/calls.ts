@@ -1,6 +1,6 @@
 import type { Effect, Hunk, Message, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, number, parseObject, record, records, string } from "../../core/record.ts"
+import { array, isRecord, number, parseObject, record, records, string } from "../../core/record.ts"
 import { parsePatch, patchIn } from "../kit/apply-patch.ts"
 import {
   commandEffect,
@@ -15,7 +15,7 @@ import {
 type Result = Extract<Part, { type: "tool_result" }>
 
 /** A tool call, with all that later records tell of it. They come in any order. */
-export type Call = {
+export type CodexCall = {
   message?: Message
   tool?: string
   command?: string
@@ -29,12 +29,12 @@ export type Call = {
   isRemote: boolean
 }
 
-export const newCall = (): Call => ({ reads: [], isRemote: false })
+export const newCall = (): CodexCall => ({ reads: [], isRemote: false })
 
 const SHELLS = /^(shell|shell_command|local_shell|exec_command|container\.exec|unified_exec)$/
 
 /** What a call's input says it will do. */
-export function describeCall(call: Call, tool: string, input: string, args: RawRecord | undefined): void {
+export function describeCall(call: CodexCall, tool: string, input: string, args: RawRecord | undefined): void {
   call.tool = tool
   if (tool === "apply_patch") call.patch = patchIn(string(args?.input) ?? input)
   else if (tool === "view_image") call.image = string(args?.path)
@@ -47,13 +47,13 @@ export function describeCall(call: Call, tool: string, input: string, args: RawR
 /** `["bash", "-lc", script]` is the script: the rest is how Codex runs everything. */
 export function commandOf(command: unknown): string | undefined {
   if (typeof command === "string") return string(command)
-  const argv = list(command).filter((word) => typeof word === "string")
+  const argv = array(command).filter((word) => typeof word === "string")
   if (argv.length === 3 && /(^|\/)(ba|z|da|fi)?sh$/.test(argv[0]!) && /^-l?c$/.test(argv[1]!)) return string(argv[2])
   return string(argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`)).join(" "))
 }
 
 /** Once every record was read: effects go to the message that holds the call, hunks to the result. */
-export function settleCall(call: Call, id: string): void {
+export function settleCall(call: CodexCall, id: string): void {
   const { message, result } = call
   const failed = call.failed ?? (call.exitStatus === undefined ? wasRefused(call) : call.exitStatus !== 0)
   if (result) {
@@ -77,7 +77,7 @@ export function settleCall(call: Call, id: string): void {
 }
 
 /** A patch that does not apply says so in its output only. Of other tools nothing is known. */
-function wasRefused({ patch, result }: Call): boolean | undefined {
+function wasRefused({ patch, result }: CodexCall): boolean | undefined {
   if (patch === undefined || !result) return undefined
   return /^(apply_patch verification failed|error|failed|invalid|patch rejected)/i.test(result.text)
 }
@@ -85,7 +85,7 @@ function wasRefused({ patch, result }: Call): boolean | undefined {
 type Edits = { hunks: Hunk[]; deleted: Effect[] }
 
 /** A patch that failed, or of which no outcome is known, has changed nothing. */
-function editsOf(call: Call, id: string, failed: boolean | undefined): Edits {
+function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edits {
   const nothing = { hunks: [], deleted: [] }
   if (failed || (!call.result && !call.changes)) return nothing
   const told = call.changes ? editsOfChanges(call.changes, id) : nothing
@@ -121,7 +121,7 @@ export function readsOf(parsed: unknown): string[] {
 export type Output = { text: string; exitStatus?: number; failed?: boolean; images: RawRecord[] }
 
 /** A tool's output in any of its shapes: text, JSON text with metadata, content items, `{content, success}`. */
-export function outputOf(output: unknown): Output {
+export function readCallOutput(output: unknown): Output {
   if (typeof output === "string") return outputOfText(output)
   if (Array.isArray(output)) {
     const items = output.filter(isRecord)
@@ -130,8 +130,8 @@ export function outputOf(output: unknown): Output {
   }
   const told = record(output)
   if (!told) return { text: "", images: [] }
-  if (typeof told.text === "string") return outputOf([told])
-  const inner = outputOf(told.content ?? told.output ?? "")
+  if (typeof told.text === "string") return readCallOutput([told])
+  const inner = readCallOutput(told.content ?? told.output ?? "")
   return typeof told.success === "boolean" ? { ...inner, failed: !told.success } : inner
 }
 

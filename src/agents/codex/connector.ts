@@ -16,7 +16,7 @@ import { parseRollout } from "./parse.ts"
 import { stripRecord } from "./strip.ts"
 
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
-export const codex: Connector = {
+export const codexConnector: Connector = {
   source: "codex",
   version: 4,
   roots,
@@ -28,9 +28,9 @@ export const codex: Connector = {
 }
 
 /** What Codex knows of a thread beside its rollout. Kept as the record that the unit begins with. */
-export type Thread = { type: "dex-thread"; name?: string; title?: string; parent?: string }
+export type ThreadFacts = { type: "dex-thread"; name?: string; title?: string; parent?: string }
 
-type CodexUnit = Unit & { thread?: Thread }
+type CodexUnit = Unit & { thread?: ThreadFacts }
 
 const ROLLOUT = /^(rollout-.+?)\.(jsonl|jsonl\.zst|json)$/
 /** Of two files of one thread the first kind wins: a resumed thread is unpacked beside its old compressed file. */
@@ -54,7 +54,7 @@ function watched(root: string): Watched[] {
 }
 
 function* discover(root: string, _seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable> {
-  const threads = new Map<string, Thread>()
+  const threads = new Map<string, ThreadFacts>()
   const problems: Unreadable[] = []
   addIndex(threads, join(root, "session_index.jsonl"), problems)
   addState(threads, root, problems, scratch)
@@ -105,7 +105,7 @@ function threadOf(stem: string): string | undefined {
 }
 
 /** Appended to at every renaming by older builds, so the last line about a thread holds. */
-function addIndex(threads: Map<string, Thread>, path: string, problems: Unreadable[]): void {
+function addIndex(threads: Map<string, ThreadFacts>, path: string, problems: Unreadable[]): void {
   const text = textAt(path, MAX_INDEX_BYTES, (problem) => problems.push(problem))
   for (const line of text?.split("\n") ?? []) {
     const entry = parseObject(line)
@@ -116,7 +116,7 @@ function addIndex(threads: Map<string, Thread>, path: string, problems: Unreadab
 }
 
 /** `state_<N>.sqlite`: the number rises with the schema, and the older files stay behind. */
-function addState(threads: Map<string, Thread>, root: string, problems: Unreadable[], scratch?: Scratch): void {
+function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unreadable[], scratch?: Scratch): void {
   const numbers = entriesOf(root, (problem) => problems.push(problem)).flatMap(({ name }) => {
     const number = /^state_(\d{1,6})\.sqlite$/.exec(name)?.[1]
     return number === undefined ? [] : [Number(number)]
@@ -132,8 +132,8 @@ function addState(threads: Map<string, Thread>, root: string, problems: Unreadab
   }
 }
 
-function readThreads(db: ForeignDatabase): Map<string, Thread> {
-  const threads = new Map<string, Thread>()
+function readThreads(db: ForeignDatabase): Map<string, ThreadFacts> {
+  const threads = new Map<string, ThreadFacts>()
   const has = columnsOf(db, "threads")
   if (has.has("id")) {
     const columns = ["id", "name", "title", "first_user_message", "preview"].filter((column) => has.has(column))
@@ -216,7 +216,7 @@ function* recordsOfFirstFormat(whole: RawRecord): Generator<RawRecord> {
   }
 }
 
-function fingerprint(thread: Thread): string {
+function fingerprint(thread: ThreadFacts): string {
   return createHash("sha256").update(JSON.stringify(thread)).digest("hex").slice(0, 16)
 }
 

@@ -1,11 +1,11 @@
 import type { Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { list, number, record, records, string } from "../../core/record.ts"
+import { array, number, record, records, string } from "../../core/record.ts"
 import { addUsage } from "../../core/usage.ts"
 import { commandOf, readsOf } from "./calls.ts"
-import { contentParts, textPart, thinking, usageOf, usageSince } from "./parts.ts"
+import { codexUsage, contentParts, textPart, thinking, usageSince } from "./parts.ts"
 import { splitPrompt } from "./prompt.ts"
-import { add, callOf, count, type Rollout, speakerOf, wasSaid } from "./rollout.ts"
+import { addMessage, countUnknown, knownCall, type Rollout, speakerOf, wasSaid } from "./rollout.ts"
 
 /** Told by response items as well, or of the harness and not of the conversation. */
 const QUIET = new Set([
@@ -66,16 +66,26 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       addPrompt(rollout, [{ text: payload.message }], payload, at)
       break
     case "agent_message":
-      add(rollout, "assistant", textPart(payload.message, "agent"), { payload, at, kind: "reply", isStandIn: true })
+      addMessage(rollout, "assistant", textPart(payload.message, "agent"), {
+        payload,
+        at,
+        kind: "reply",
+        isStandIn: true,
+      })
       break
     case "agent_reasoning":
     case "agent_reasoning_raw_content":
-      add(rollout, "assistant", thinking(string(payload.text)), { payload, at, kind: "thinking", isStandIn: true })
+      addMessage(rollout, "assistant", thinking(string(payload.text)), {
+        payload,
+        at,
+        kind: "thinking",
+        isStandIn: true,
+      })
       break
     case "error":
     case "stream_error": {
       const text = string(payload.message) ?? record(payload.error)?.message
-      add(rollout, "system", textPart(text, "local_tool"), { payload, at })
+      addMessage(rollout, "system", textPart(text, "local_tool"), { payload, at })
       break
     }
     case "exec_command_end":
@@ -88,7 +98,7 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       noteRemote(rollout, id, payload)
       break
     case "dynamic_tool_call_response":
-      if (payload.success === false) callOf(rollout, id).failed = true
+      if (payload.success === false) knownCall(rollout, id).failed = true
       break
     case "web_search_end":
       takeSearch(rollout, id, payload, at)
@@ -97,7 +107,7 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       takeCompleted(rollout, record(payload.item) ?? {}, payload, at)
       break
     default:
-      if (!QUIET.has(String(payload.type))) count(rollout, `event_msg/${payload.type}`)
+      if (!QUIET.has(String(payload.type))) countUnknown(rollout, `event_msg/${payload.type}`)
   }
 }
 
@@ -114,13 +124,13 @@ function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?:
       break
     }
     case "Reasoning": {
-      const texts = [...list(item.summary_text), ...list(item.raw_content)].flatMap((text) => string(text) ?? [])
+      const texts = [...array(item.summary_text), ...array(item.raw_content)].flatMap((text) => string(text) ?? [])
       addStandIn(rollout, thinking(texts.join("\n\n")), "thinking", payload, at)
       break
     }
     case "Plan": {
       const text = string(item.text)
-      if (text && !wasSaid(rollout, text)) add(rollout, "assistant", textPart(text, "agent"), { payload, at })
+      if (text && !wasSaid(rollout, text)) addMessage(rollout, "assistant", textPart(text, "agent"), { payload, at })
       break
     }
     case "CommandExecution":
@@ -137,7 +147,7 @@ function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?:
       takeSearch(rollout, id, item, at)
       break
     default:
-      if (!QUIET_ITEMS.has(String(item.type))) count(rollout, `event_msg/item_completed/${item.type}`)
+      if (!QUIET_ITEMS.has(String(item.type))) countUnknown(rollout, `event_msg/item_completed/${item.type}`)
   }
 }
 
@@ -145,7 +155,7 @@ function addPrompt(rollout: Rollout, content: RawRecord[], payload: RawRecord, a
   const speaker = speakerOf(rollout, payload)
   const parts = content.flatMap((piece) => contentParts(piece, splitPrompt, speaker))
   const startsTurn = parts.some(({ origin }) => origin === speaker)
-  add(rollout, "user", parts, { payload: own(payload), at, kind: "prompt", isStandIn: true, startsTurn })
+  addMessage(rollout, "user", parts, { payload: own(payload), at, kind: "prompt", isStandIn: true, startsTurn })
 }
 
 function addStandIn(
@@ -155,7 +165,7 @@ function addStandIn(
   payload: RawRecord,
   at?: number,
 ): void {
-  add(rollout, "assistant", parts, { payload: own(payload), at, kind, isStandIn: true })
+  addMessage(rollout, "assistant", parts, { payload: own(payload), at, kind, isStandIn: true })
 }
 
 /** A completed item has the id of the response item that it repeats: the stand-in must not take that key. */
@@ -168,7 +178,8 @@ function takeTokens(rollout: Rollout, payload: RawRecord): void {
   const info = record(payload.info) ?? payload
   const total = record(info.total_token_usage)
   const isRepeat = total !== undefined && JSON.stringify(total) === JSON.stringify(rollout.lastTotal)
-  const usage = usageOf(record(info.last_token_usage)) ?? usageSince(usageOf(total), usageOf(rollout.lastTotal))
+  const usage =
+    codexUsage(record(info.last_token_usage)) ?? usageSince(codexUsage(total), codexUsage(rollout.lastTotal))
   if (total) rollout.lastTotal = total
   if (!usage || isRepeat) return
   rollout.sawTokenCount = true
@@ -184,11 +195,11 @@ function takeSearch(rollout: Rollout, id: string | undefined, told: RawRecord, a
   if (text === "") return
   const about = id === undefined ? {} : { call_id: id }
   const part: Part = { type: "tool_result", text, origin: "web", tool: "web_search", ...about, is_error: false }
-  add(rollout, "tool", [part], { payload: { id: id && `${id}:results` }, at })
+  addMessage(rollout, "tool", [part], { payload: { id: id && `${id}:results` }, at })
 }
 
 function noteCommand(rollout: Rollout, id: string | undefined, told: RawRecord): void {
-  const call = callOf(rollout, id)
+  const call = knownCall(rollout, id)
   call.exitStatus = number(told.exit_code) ?? call.exitStatus
   // what is typed into a running command is told with that command again
   if (told.source !== "unified_exec_interaction") call.command ??= commandOf(told.command)
@@ -196,13 +207,13 @@ function noteCommand(rollout: Rollout, id: string | undefined, told: RawRecord):
 }
 
 function noteChanges(rollout: Rollout, id: string | undefined, changes: unknown, failed: boolean): void {
-  const call = callOf(rollout, id)
+  const call = knownCall(rollout, id)
   if (failed) call.failed = true
   call.changes = record(changes) ?? call.changes
 }
 
 function noteRemote(rollout: Rollout, id: string | undefined, told: RawRecord): void {
-  const call = callOf(rollout, id)
+  const call = knownCall(rollout, id)
   call.isRemote = true
   if (record(told.result)?.isError === true) call.failed = true
 }

@@ -3,11 +3,11 @@ import {
   type AgentHooks,
   additionalContext,
   asker,
-  failureOf,
+  failedCommand,
   fields,
   insideJson,
   pathOf,
-  promptOf,
+  promptField,
 } from "../kit/hooks.ts"
 
 export const codexHooks: AgentHooks = {
@@ -19,7 +19,7 @@ export const codexHooks: AgentHooks = {
       case "SessionStart":
         return { ...who, event: "session_start" }
       case "UserPromptSubmit": {
-        const prompt = promptOf(input.prompt)
+        const prompt = promptField(input.prompt)
         return prompt && { ...who, event: "prompt", ...prompt }
       }
       case "PreToolUse": {
@@ -30,7 +30,7 @@ export const codexHooks: AgentHooks = {
         // Codex hands over what a command said, and not how it ended.
         const said = input.tool_response
         if (input.tool_name !== "Bash" || typeof said !== "string" || !tellsOfError(said)) return undefined
-        const failure = failureOf(given.command, said)
+        const failure = failedCommand(given.command, said)
         return failure && { ...who, event: "failed_command", ...failure }
       }
       default:

@@ -1,11 +1,11 @@
 import type { Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { list, parseObject, record, records, string } from "../../core/record.ts"
+import { array, parseObject, record, records, string } from "../../core/record.ts"
 import { imagePart } from "../kit/kept-text.ts"
-import { describeCall, outputOf } from "./calls.ts"
-import { allInjected, contentParts, reasoningText, textOf, textPart, thinking, wholeText } from "./parts.ts"
+import { describeCall, readCallOutput } from "./calls.ts"
+import { allInjected, contentParts, itemsText, reasoningText, textPart, thinking, wholeText } from "./parts.ts"
 import { splitPrompt, splitRequest } from "./prompt.ts"
-import { add, addCwd, callOf, count, type Rollout, speakerOf } from "./rollout.ts"
+import { addCwd, addMessage, countUnknown, knownCall, type Rollout, speakerOf } from "./rollout.ts"
 
 type ResultPart = Extract<Part, { type: "tool_result" }>
 
@@ -26,7 +26,7 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
       takeMessage(rollout, payload, at, ordinal)
       break
     case "reasoning":
-      add(rollout, "assistant", thinking(reasoningText(payload)), { payload, at, kind: "thinking" })
+      addMessage(rollout, "assistant", thinking(reasoningText(payload)), { payload, at, kind: "thinking" })
       break
     case "function_call": {
       const input = typeof payload.arguments === "string" ? payload.arguments : json(payload.arguments)
@@ -50,19 +50,22 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
       addResult(rollout, payload, at, payload.output)
       break
     case "tool_search_output":
-      addResult(rollout, payload, at, list(payload.tools).map(String).join("\n"))
+      addResult(rollout, payload, at, array(payload.tools).map(String).join("\n"))
       break
     case "image_generation_call": {
       const prompt = string(payload.revised_prompt) ?? ""
       const call: Part = { type: "tool_call", text: prompt, origin: "agent", tool: "image_generation" }
-      add(rollout, "assistant", [call, imagePart(payload.result, "agent", string(payload.result))], { payload, at })
+      addMessage(rollout, "assistant", [call, imagePart(payload.result, "agent", string(payload.result))], {
+        payload,
+        at,
+      })
       break
     }
     case "agent_message":
-      add(rollout, "user", letterParts(payload), { payload, at, kind: "letter" })
+      addMessage(rollout, "user", letterParts(payload), { payload, at, kind: "letter" })
       break
     default:
-      if (!QUIET.has(String(payload.type))) count(rollout, `response_item/${payload.type}`)
+      if (!QUIET.has(String(payload.type))) countUnknown(rollout, `response_item/${payload.type}`)
   }
 }
 
@@ -70,18 +73,18 @@ function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?
   const content = typeof payload.content === "string" ? [{ text: payload.content }] : records(payload.content)
   if (payload.role === "assistant") {
     const parts = content.flatMap((piece) => contentParts(piece, wholeText, "agent"))
-    add(rollout, "assistant", parts, { payload, at, kind: "reply" })
+    addMessage(rollout, "assistant", parts, { payload, at, kind: "reply" })
     return
   }
   if (payload.role !== "user") {
     const parts = content.flatMap((piece) => contentParts(piece, allInjected, "injected"))
-    add(rollout, "system", parts, { payload, at })
+    addMessage(rollout, "system", parts, { payload, at })
     return
   }
   const speaker = speakerOf(rollout, payload, ordinal)
   const about = record(payload.internal_chat_message_metadata_passthrough)
-  const kinds = list(about?.content_item_kinds)
-  const notes = list(about?.content_item_metadata)
+  const kinds = array(about?.content_item_kinds)
+  const notes = array(about?.content_item_metadata)
   const parts = content.flatMap((piece, i) => {
     const kind = string(kinds[i])
     if (kind === undefined || kind === "unknown") return contentParts(piece, splitPrompt, speaker)
@@ -90,7 +93,7 @@ function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?
   })
   if (rollout.cwds.length === 0) noteFolder(rollout, parts)
   const startsTurn = parts.some(({ origin }) => origin === speaker)
-  add(rollout, "user", parts, { payload, at, kind: startsTurn ? "prompt" : undefined, startsTurn })
+  addMessage(rollout, "user", parts, { payload, at, kind: startsTurn ? "prompt" : undefined, startsTurn })
 }
 
 /** The oldest files name the working directory only in the text that was put before the first prompt. */
@@ -112,22 +115,25 @@ function addCall(
 ) {
   const id = string(payload.call_id) ?? string(payload.id)
   const part: Part = { type: "tool_call", text: input, origin: "agent", tool, ...(id && { call_id: id }) }
-  const message = add(rollout, "assistant", [part], { payload: { ...payload, id: payload.id ?? payload.call_id }, at })
+  const message = addMessage(rollout, "assistant", [part], {
+    payload: { ...payload, id: payload.id ?? payload.call_id },
+    at,
+  })
   if (!message || !id) return
-  const call = callOf(rollout, id)
+  const call = knownCall(rollout, id)
   call.message = message
   describeCall(call, tool, input, args)
 }
 
 function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined, output: unknown): void {
-  const { text, exitStatus, failed, images } = outputOf(output)
+  const { text, exitStatus, failed, images } = readCallOutput(output)
   const id = string(payload.call_id)
   const about = id === undefined ? {} : { call_id: id }
   const result: ResultPart = { type: "tool_result", text, origin: "local_tool", ...about, is_error: false }
   const parts = [result, ...images.map((image) => imagePart(image.image_url, "local_tool", string(image.image_url)))]
   const key = string(payload.id) ?? (id && `${id}:output`)
-  if (!add(rollout, "tool", parts, { payload: { ...payload, id: key }, at })) return
-  const call = callOf(rollout, id)
+  if (!addMessage(rollout, "tool", parts, { payload: { ...payload, id: key }, at })) return
+  const call = knownCall(rollout, id)
   call.result ??= result
   call.exitStatus ??= exitStatus
   call.failed ??= failed
@@ -135,7 +141,7 @@ function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined,
 
 /** What one agent of several writes to another. */
 export function letterParts(payload: RawRecord): Part[] {
-  const text = string(payload.content) ?? textOf(payload.content)
+  const text = string(payload.content) ?? itemsText(payload.content)
   const author = string(payload.author)
   if (text.trim() === "") return []
   return textPart(author ? `${author} → ${string(payload.recipient) ?? "all"}: ${text}` : text, "agent")

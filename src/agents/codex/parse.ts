@@ -6,8 +6,18 @@ import type { Parsed, UnitName } from "../kit/connector.ts"
 import { settleCall } from "./calls.ts"
 import { takeEvent } from "./events.ts"
 import { letterParts, takeItem } from "./items.ts"
-import { textOf, usageOf, withText } from "./parts.ts"
-import { add, addCwd, count, type Draft, idOf, isSubagent, newRollout, type Rollout, wasSaid } from "./rollout.ts"
+import { codexUsage, itemsText, withText } from "./parts.ts"
+import {
+  addCwd,
+  addMessage,
+  countUnknown,
+  type Draft,
+  idOf,
+  isSubagentThread,
+  newRollout,
+  type Rollout,
+  wasSaid,
+} from "./rollout.ts"
 
 /**
  * What a rollout's records say. `response_item` records hold the conversation; events repeat it, and are read for what
@@ -53,15 +63,15 @@ function take(rollout: Rollout, line: RawRecord): void {
         takeCompacted(rollout, payload, at)
         break
       case "inter_agent_communication":
-        add(rollout, "user", letterParts(payload), { payload, at, kind: "letter", isStandIn: true })
+        addMessage(rollout, "user", letterParts(payload), { payload, at, kind: "letter", isStandIn: true })
         break
       case "token_usage_record": {
-        const usage = usageOf(record(payload.usage))
+        const usage = codexUsage(record(payload.usage))
         if (usage && rollout.lastReply) rollout.usageRecords.push({ message: rollout.lastReply, usage })
         break
       }
       default:
-        if (!QUIET.has(String(line.type))) count(rollout, String(line.type))
+        if (!QUIET.has(String(line.type))) countUnknown(rollout, String(line.type))
     }
   }
 }
@@ -71,7 +81,7 @@ function takeBare(rollout: Rollout, line: RawRecord, at?: number): void {
   if (line.record_type === "state") return
   if (typeof line.type === "string") takeItem(rollout, line, at)
   else if (string(line.id) && line.timestamp !== undefined) takeMeta(rollout, line)
-  else if (Object.keys(line).length > 0) count(rollout, "(no type)")
+  else if (Object.keys(line).length > 0) countUnknown(rollout, "(no type)")
 }
 
 /** The first is the file's own. One of another thread opens the prefix that a fork has copied from it. */
@@ -84,10 +94,10 @@ function takeMeta(rollout: Rollout, meta: RawRecord): void {
 /** The summary that stands for all before it. A remote compaction tells it only in the history that goes on. */
 function takeCompacted(rollout: Rollout, payload: RawRecord, at?: number): void {
   const message = string(payload.message)
-  const kept = textOf(records(payload.replacement_history).at(-1)?.content).trim()
+  const kept = itemsText(records(payload.replacement_history).at(-1)?.content).trim()
   const text = message ?? string(kept)
   if (text === undefined || (message === undefined && wasSaid(rollout, text))) return
-  add(rollout, "system", [{ type: "summary", text, origin: "agent" }], { payload, at })
+  addMessage(rollout, "system", [{ type: "summary", text, origin: "agent" }], { payload, at })
 }
 
 /** Leaves out what events told again, and marks the turns that were rolled back. */
@@ -149,7 +159,7 @@ function parentOf({ meta, thread }: Rollout): string | undefined {
 
 function kindOf(rollout: Rollout, parent: string | undefined): Kind {
   const { source, originator, thread_source } = rollout.meta ?? {}
-  if (parent !== undefined || isSubagent(rollout)) return "subagent"
+  if (parent !== undefined || isSubagentThread(rollout)) return "subagent"
   const byScript = source === "exec" || source === "mcp" || /exec|sdk/i.test(string(originator) ?? "")
   return byScript || (thread_source !== undefined && thread_source !== "user") ? "automation" : "person"
 }

@@ -2,12 +2,12 @@ import type { Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, records, string } from "../../core/record.ts"
 import { combineUsage, type Usage } from "../../core/usage.ts"
-import type { Run } from "../kit/injected.ts"
+import type { TextRun } from "../kit/injected.ts"
 import { imagePart } from "../kit/kept-text.ts"
 
 // How Codex's pieces of content and counts of tokens become ours.
 
-type Split = (text: string) => Run[]
+type Split = (text: string) => TextRun[]
 export const wholeText: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
 export const allInjected: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
 
@@ -37,13 +37,13 @@ export function reasoningText(payload: RawRecord): string {
     .join("\n\n")
 }
 
-export function textOf(content: unknown): string {
+export function itemsText(content: unknown): string {
   return records(content)
     .flatMap((piece) => string(piece.text) ?? [])
     .join("\n")
 }
 
-export function usageOf(told: RawRecord | undefined): Usage | undefined {
+export function codexUsage(told: RawRecord | undefined): Usage | undefined {
   const input = number(told?.input_tokens)
   const output = number(told?.output_tokens)
   if (input === undefined && output === undefined) return undefined

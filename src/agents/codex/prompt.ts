@@ -1,5 +1,5 @@
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
-import { type Run, splitInjected } from "../kit/injected.ts"
+import { splitInjected, type TextRun } from "../kit/injected.ts"
 
 /** What Codex, its extensions and its hooks put into the user's turn. */
 const ENVELOPES = [
@@ -29,7 +29,7 @@ const INSTRUCTIONS_END = "</INSTRUCTIONS>"
 const REQUEST = "## My request for Codex:"
 
 /** Splits a user's text into what was typed and what was put around it. A prompt may follow an envelope directly. */
-export function splitPrompt(text: string): Run[] {
+export function splitPrompt(text: string): TextRun[] {
   const trimmed = text.trim()
   if (/^<\/?image\b[^>]{0,400}>$/.test(trimmed)) return [{ text: trimmed, injected: true }]
   if (!trimmed.startsWith("# AGENTS.md")) {
@@ -42,7 +42,7 @@ export function splitPrompt(text: string): Run[] {
 }
 
 /** The IDE extension writes open files and selections before the request. */
-export function splitRequest(text: string): Run[] {
+export function splitRequest(text: string): TextRun[] {
   const trimmed = text.trim()
   const at = trimmed.startsWith("# ") ? trimmed.indexOf(REQUEST) : -1
   const runs =

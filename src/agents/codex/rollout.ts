@@ -4,7 +4,7 @@ import type { RawRecord } from "../../core/record.ts"
 import { number, record, string } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { UnitName } from "../kit/connector.ts"
-import { type Call, newCall } from "./calls.ts"
+import { type CodexCall, newCall } from "./calls.ts"
 
 /** What has been read of a rollout so far. */
 export type Rollout = {
@@ -25,17 +25,17 @@ export type Rollout = {
   usageRecords: { message: Message; usage: Usage }[]
   cwds: string[]
   entries: (Draft | Rollback)[]
-  calls: Map<string, Call>
+  calls: Map<string, CodexCall>
   keys: Map<string, string>
   repeats: Map<string, number>
   unknown: Map<string, number>
 }
 
-export type Draft = { message: Message; startsTurn: boolean; kind?: Kind; isStandIn: boolean }
+export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; isStandIn: boolean }
 export type Rollback = { turns: number }
 
 /** Events tell some messages again. A stand-in is shown where no response item in the file tells one of its kind. */
-export type Kind = "prompt" | "reply" | "thinking" | "letter"
+export type DraftKind = "prompt" | "reply" | "thinking" | "letter"
 
 export function newRollout(unit: UnitName): Rollout {
   return {
@@ -60,10 +60,10 @@ export function newRollout(unit: UnitName): Rollout {
   }
 }
 
-export type About = { payload: RawRecord; at?: number; kind?: Kind; isStandIn?: boolean; startsTurn?: boolean }
+export type About = { payload: RawRecord; at?: number; kind?: DraftKind; isStandIn?: boolean; startsTurn?: boolean }
 
 /** Adds a message, unless it has no parts or was written twice. */
-export function add(rollout: Rollout, role: Role, parts: Part[], about: About): Message | undefined {
+export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: About): Message | undefined {
   if (parts.length === 0) return undefined
   const { at, kind, isStandIn = false, startsTurn = false } = about
   const key = keyOf(rollout, `${isStandIn}${role}${JSON.stringify(parts)}`, about.payload)
@@ -116,13 +116,13 @@ function turnOf(payload: RawRecord): string | undefined {
 }
 
 /** What is known of a call. Without an id an event tells of no call in particular, and is not kept. */
-export function callOf(rollout: Rollout, id: string | undefined): Call {
+export function knownCall(rollout: Rollout, id: string | undefined): CodexCall {
   const call = (id !== undefined && rollout.calls.get(id)) || newCall()
   if (id !== undefined) rollout.calls.set(id, call)
   return call
 }
 
-export function count(rollout: Rollout, type: string): void {
+export function countUnknown(rollout: Rollout, type: string): void {
   rollout.unknown.set(type, (rollout.unknown.get(type) ?? 0) + 1)
 }
 
@@ -133,13 +133,13 @@ export function idOf({ meta, unit }: Rollout): string {
   return rollout && id === thread ? `${id}_${rollout}` : id
 }
 
-export function isSubagent({ meta }: Rollout): boolean {
+export function isSubagentThread({ meta }: Rollout): boolean {
   return record(meta?.source)?.subagent !== undefined || meta?.thread_source === "subagent"
 }
 
 /** Who speaks in a user's turn: in a subagent's thread the parent agent, except in what was copied from its parent. */
 export function speakerOf(rollout: Rollout, payload: RawRecord, ordinal?: number): Origin {
-  return isSubagent(rollout) && !isCopied(rollout, payload, ordinal) ? "agent" : "person"
+  return isSubagentThread(rollout) && !isCopied(rollout, payload, ordinal) ? "agent" : "person"
 }
 
 const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/

@@ -1,5 +1,5 @@
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, record, records, string } from "../../core/record.ts"
+import { array, isRecord, record, records, string } from "../../core/record.ts"
 import { digestOf, digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
 
 /** The record without what nobody needs twice; undefined where that is all of it. */
@@ -62,7 +62,7 @@ function stripEvent(event: RawRecord): RawRecord {
     case "image_generation_end":
       return without(event, ["result"])
     case "user_message":
-      return { ...event, ...(event.images !== undefined && { images: list(event.images).length }) }
+      return { ...event, ...(event.images !== undefined && { images: array(event.images).length }) }
     case "patch_apply_end":
       return { ...event, changes: stripChanges(event.changes) }
     case "item_completed":
@@ -90,7 +90,7 @@ function stripTurnItem(item: RawRecord): RawRecord {
     case "FileChange":
       return { ...item, changes: stripChanges(item.changes) }
     case "UserMessage":
-      return { ...item, content: list(item.content).map(stripContent) }
+      return { ...item, content: array(item.content).map(stripContent) }
     default:
       return item
   }

@@ -14,7 +14,7 @@ export const CODEX_HOOKS: readonly HookEvent[] = [
   { event: "PostToolUse", tools: "Bash" },
 ]
 
-export const codex: Wiring = {
+export const codexWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "codex" }),
   wanted: (machine, bin) => [
     {

@@ -3,5 +3,5 @@ import type { Agent } from "../agent.ts"
 export const copilot: Agent = {
   source: "copilot",
   name: "Copilot CLI",
-  wiring: async () => (await import("./wiring.ts")).copilot,
+  wiring: async () => (await import("./wiring.ts")).copilotWiring,
 }

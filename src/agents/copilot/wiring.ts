@@ -3,7 +3,7 @@ import type { Machine } from "../kit/connector.ts"
 import { serverStart } from "../kit/start.ts"
 import type { Wiring } from "../kit/wiring.ts"
 
-export const copilot: Wiring = {
+export const copilotWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "copilot" }),
   wanted: (machine, bin) => [
     {

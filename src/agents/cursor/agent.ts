@@ -3,9 +3,9 @@ import type { Agent } from "../agent.ts"
 export const cursor: Agent = {
   source: "cursor",
   name: "Cursor",
-  connector: async () => (await import("./connector.ts")).cursor,
+  connector: async () => (await import("./connector.ts")).cursorConnector,
   resume: (id) => ["cursor-agent", `--resume=${id}`],
   // Not verified.
   open: ["cursor-agent"],
-  wiring: async () => (await import("./wiring.ts")).cursor,
+  wiring: async () => (await import("./wiring.ts")).cursorWiring,
 }

@@ -8,7 +8,7 @@ import { isAbsent } from "../../files/look-at.ts"
 import type { Cursor, Reading, Scratch, Skipped, Unit, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
 import { columnsOf, databaseStamp, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
-import { folderNamed } from "./folder.ts"
+import { decodedFolder } from "./folder.ts"
 import { workspaceFolder } from "./ide.ts"
 import { stripTurn } from "./turns.ts"
 
@@ -199,7 +199,7 @@ const EDITORS = [
 function* knownFolders(root: string): Generator<string> {
   const ignore = () => {}
   for (const { name } of entriesOf(join(root, "projects"), ignore)) {
-    const folder = folderNamed(name)
+    const folder = decodedFolder(name)
     if (folder !== undefined) yield folder
   }
   for (const home of new Set([dirname(root), dirname(dirname(root))])) {

@@ -12,7 +12,7 @@ import { parseTurns } from "./turns.ts"
  * Cursor keeps three stores that overlap: the editor's databases (the fullest), the command line's, and plain
  * transcripts of both. The same conversation has the same id in all of them; authority says which is shown.
  */
-export const cursor: Connector = {
+export const cursorConnector: Connector = {
   source: "cursor",
   version: 3,
   roots,

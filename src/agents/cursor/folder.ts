@@ -8,7 +8,7 @@ const MAX_FOLDERS = 300
  * The folder that Cursor's name for it stands for: the path without its first slash, where `/`, `.`, `_` and others have
  * become `-`. Told by looking which folders there are; undefined where none fits, or more than one.
  */
-export function folderNamed(
+export function decodedFolder(
   encoded: string,
   platform: NodeJS.Platform = process.platform,
   top = "/",

@@ -1,12 +1,12 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { list, number, parseObject, record, records, string, time } from "../../core/record.ts"
+import { array, number, parseObject, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
 import { imagePart } from "../kit/kept-text.ts"
-import { type Call, effectsOf, hunksOf, originOf, outputText } from "./tools.ts"
+import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } from "./tools.ts"
 
 const AUTHORITY = 10
 
@@ -32,7 +32,7 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const parentId = string(info?.parentComposerId)
   const asked = parentId === undefined ? "person" : "agent"
   const messages: Message[] = []
-  for (const bubbleId of new Set(list(composer.order))) {
+  for (const bubbleId of new Set(array(composer.order))) {
     const bubble = bubbles.get(String(bubbleId))
     const message = bubble && messageOf(String(bubbleId), bubble, asked, count)
     if (message) messages.push(message)
@@ -70,7 +70,9 @@ function messageOf(
   if (bubble.type === 1) {
     const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: asked }]
     for (const image of records(bubble.images)) parts.push(imagePart(image, asked, string(image.path)))
-    const effects = list(bubble.files).flatMap((file) => (string(file) ? [fileEffect(string(file)!, "mentioned")] : []))
+    const effects = array(bubble.files).flatMap((file) =>
+      string(file) ? [fileEffect(string(file)!, "mentioned")] : [],
+    )
     return parts.length === 0 ? undefined : { ...base, role: "user", parts, ...(effects.length > 0 && { effects }) }
   }
   if (bubble.type !== 2) {
@@ -86,7 +88,7 @@ function messageOf(
   parts.push(...(told?.parts ?? []))
   if (parts.length === 0) return undefined
   const model = string(record(bubble.modelInfo)?.modelName)
-  const usage = usageOf(record(bubble.tokenCount))
+  const usage = cursorUsage(record(bubble.tokenCount))
   return {
     ...base,
     role: "assistant",
@@ -109,7 +111,7 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
   const hasEnded = failed || data.status === "completed" || data.result !== undefined
   const error = errorText(data.error) ?? (data.status === "cancelled" ? "Cancelled" : undefined)
   const output = failed && error !== undefined ? error : outputText(result ?? data.result)
-  const call: Call = {
+  const call: CursorCall = {
     tool,
     call_id: string(data.toolCallId) ?? bubbleId,
     input,
@@ -123,7 +125,7 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
     parts.push({
       type: "tool_result",
       text: hunks.length > 0 && output.startsWith("{") ? hunks.flatMap((hunk) => hunk.lines).join("\n") : output,
-      origin: originOf(tool),
+      origin: cursorToolOrigin(tool),
       tool,
       call_id: call.call_id,
       is_error: failed || (exit !== undefined && exit !== 0),
@@ -139,7 +141,7 @@ function errorText(error: unknown): string | undefined {
 }
 
 /** The counts are zero where Cursor did not count. */
-function usageOf(count: RawRecord | undefined): Usage | undefined {
+function cursorUsage(count: RawRecord | undefined): Usage | undefined {
   const input = number(count?.inputTokens) ?? 0
   const output = number(count?.outputTokens) ?? 0
   return input + output > 0 ? { input, output, cache_read: 0, cache_write: 0 } : undefined
@@ -185,7 +187,7 @@ function plainText(rich: unknown): string | undefined {
     if (!node) continue
     if (typeof node.text === "string") words.push(node.text)
     else if (node.type === "linebreak" || (node.type === "paragraph" && words.length > 0)) words.push("\n")
-    open.push(...list(node.children).toReversed())
+    open.push(...array(node.children).toReversed())
   }
   return string(words.join("").trim())
 }

@@ -1,5 +1,5 @@
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, record, records, string } from "../../core/record.ts"
+import { array, isRecord, record, records, string } from "../../core/record.ts"
 import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
 
 // Composers and bubbles carry copies of whole files, of the editor's state and of every request: what says something is
@@ -29,7 +29,7 @@ export function stripBubble(bubble: RawRecord): RawRecord {
   const model = string(record(bubble.modelInfo)?.modelName)
   const timing = record(bubble.timingInfo)
   const tool = record(bubble.toolFormerData)
-  const images = list(bubble.images).map(imageNote)
+  const images = array(bubble.images).map(imageNote)
   const files = records(record(bubble.context)?.fileSelections).flatMap((file) => {
     const uri = record(file.uri)
     return string(uri?.fsPath) ?? string(uri?.path) ?? []

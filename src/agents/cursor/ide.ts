@@ -108,7 +108,7 @@ function readWorkspace(
 /** One named item: this table also holds the user's tokens. */
 function item(db: ForeignDatabase, key: string): RawRecord | undefined {
   if (!columnsOf(db, "ItemTable").has("value")) return undefined
-  return parseObject(textOf(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
+  return parseObject(decodedText(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
 }
 
 const MAX_WORKSPACE_BYTES = 1 << 20
@@ -203,14 +203,14 @@ function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
 }
 
 function whole(value: unknown, where: string, skipped: Skipped[]): RawRecord | undefined {
-  const parsed = parseObject(textOf(value) ?? "")
+  const parsed = parseObject(decodedText(value) ?? "")
   if (!parsed) skipped.push({ reason: "damaged JSON", where })
   else if (isDeeperThan(parsed, MAX_DEPTH)) skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where })
   else return parsed
   return undefined
 }
 
-function textOf(value: unknown): string | undefined {
+function decodedText(value: unknown): string | undefined {
   return value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
 }
 

@@ -13,7 +13,7 @@ const EDIT = new Set([
   ...["write", "write_file", "delete_file", "delete", "apply_patch"],
 ])
 
-export type Call = {
+export type CursorCall = {
   tool: string
   call_id: string
   input: RawRecord
@@ -23,7 +23,7 @@ export type Call = {
   ended?: { failed: boolean; output: string; result?: RawRecord }
 }
 
-export function effectsOf({ tool, call_id, input, ended }: Call, hunks: Hunk[] = []): Effect[] {
+export function effectsOf({ tool, call_id, input, ended }: CursorCall, hunks: Hunk[] = []): Effect[] {
   const name = plainName(tool)
   const path = pathOf(input)
   if (COMMAND.has(name)) {
@@ -47,7 +47,7 @@ export function effectsOf({ tool, call_id, input, ended }: Call, hunks: Hunk[] =
 }
 
 /** The lines that an edit reports to have changed. */
-export function hunksOf({ tool, input, text, ended }: Call): Hunk[] {
+export function hunksOf({ tool, input, text, ended }: CursorCall): Hunk[] {
   if (!ended || ended.failed || !EDIT.has(plainName(tool))) return []
   const patch = [...Object.values(input), text].map((value) => patchIn(string(value) ?? "")).find((one) => one)
   if (patch !== undefined) return parsePatch(patch).hunks
@@ -75,7 +75,7 @@ function hunkOfChunk(path: string, chunk: RawRecord): Hunk[] {
   ]
 }
 
-export function originOf(tool: string): Origin {
+export function cursorToolOrigin(tool: string): Origin {
   return /^mcp/i.test(tool) ? "web" : toolOrigin(tool)
 }
 

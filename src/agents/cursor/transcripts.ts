@@ -6,7 +6,7 @@ import type { Cursor, Reading, Unit, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { withoutBulk } from "../kit/kept-text.ts"
-import { folderNamed } from "./folder.ts"
+import { decodedFolder } from "./folder.ts"
 import { stripTurn } from "./turns.ts"
 
 // The plain transcripts that Cursor's agent writes: projects/<folder's name>/agent-transcripts/**.
@@ -79,7 +79,7 @@ function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawR
 
 /** What the file's place says and no line of it does. Not the file's times: they change while the lines do not. */
 function fileRecord(unit: Unit): RawRecord {
-  const folder = folderNamed(projectName(unit.path))
+  const folder = decodedFolder(projectName(unit.path))
   return { type: "dex-file", ...(folder !== undefined && { folder }) }
 }
 

@@ -1,11 +1,11 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, number, record, string, time } from "../../core/record.ts"
+import { array, isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { digestOf, withoutBulk } from "../kit/kept-text.ts"
 import { promptParts } from "./prompt.ts"
-import { type Call, effectsOf, hunksOf, originOf, outputText } from "./tools.ts"
+import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } from "./tools.ts"
 
 // What a turn of Cursor's agent says: a line of a transcript, or a message of the command line's store.
 
@@ -81,7 +81,7 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
 }
 
 /** A call, where it was made, and its result once there is one: results often name no call, then they come in order. */
-type Called = Call & { key: string; named: boolean; result?: Part & { type: "tool_result" } }
+type Called = CursorCall & { key: string; named: boolean; result?: Part & { type: "tool_result" } }
 
 function messageOf(
   turn: RawRecord,
@@ -106,7 +106,7 @@ function messageOf(
   }
   const content = record(turn.message)?.content ?? turn.content
   const parts: Part[] = []
-  list(typeof content === "string" ? [{ type: "text", text: content }] : content).forEach((block, index) => {
+  array(typeof content === "string" ? [{ type: "text", text: content }] : content).forEach((block, index) => {
     if (isRecord(block)) parts.push(...blockParts(block, `${key}:${index}`, key, role, asked, calls, count))
   })
   if (parts.length === 0) return undefined
@@ -225,7 +225,7 @@ function answered(
   const part: Part & { type: "tool_result" } = {
     type: "tool_result",
     text: output,
-    origin: originOf(tool ?? ""),
+    origin: cursorToolOrigin(tool ?? ""),
     ...(tool !== undefined && { tool }),
     ...(call_id !== undefined && { call_id }),
     is_error: failed,

@@ -3,7 +3,7 @@ import { skill } from "../kit/skill.ts"
 import { serverStart } from "../kit/start.ts"
 import type { Wiring } from "../kit/wiring.ts"
 
-export const cursor: Wiring = {
+export const cursorWiring: Wiring = {
   signs: ({ home }) => ({ paths: [join(home, ".cursor")], program: "cursor-agent" }),
   wanted: ({ home }, bin) => [
     {

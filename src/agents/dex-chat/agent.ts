@@ -4,5 +4,5 @@ import type { Agent } from "../agent.ts"
 export const dexChat: Agent = {
   source: "dex_chat",
   name: "dex chat",
-  connector: async () => (await import("./connector.ts")).dexChat,
+  connector: async () => (await import("./connector.ts")).dexChatConnector,
 }

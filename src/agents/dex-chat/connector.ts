@@ -9,7 +9,7 @@ import { readJsonl } from "../kit/jsonl.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 
 /** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */
-export const dexChat: Connector = {
+export const dexChatConnector: Connector = {
   source: "dex_chat",
   version: 2,
   roots,

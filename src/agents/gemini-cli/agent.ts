@@ -4,10 +4,10 @@ export const geminiCli: Agent = {
   source: "gemini_cli",
   name: "Gemini CLI",
   aliases: ["gemini"],
-  connector: async () => (await import("./connector.ts")).geminiCli,
+  connector: async () => (await import("./connector.ts")).geminiCliConnector,
   resume: (id) => ["gemini", "--resume", id],
   open: ["gemini", "--prompt-interactive"],
   printedMarks: ["functionResponse"],
   hooks: async () => (await import("./hooks.ts")).geminiCliHooks,
-  wiring: async () => (await import("./wiring.ts")).geminiCli,
+  wiring: async () => (await import("./wiring.ts")).geminiCliWiring,
 }

@@ -13,7 +13,7 @@ import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parseGemini } from "./parse.ts"
 
 /** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
-export const geminiCli: Connector = {
+export const geminiCliConnector: Connector = {
   source: "gemini_cli",
   version: 3,
   roots,

@@ -2,11 +2,11 @@ import {
   type AgentHooks,
   additionalContext,
   asker,
-  failureOf,
+  failedCommand,
   fields,
   insideJson,
   pathOf,
-  promptOf,
+  promptField,
 } from "../kit/hooks.ts"
 
 export const geminiCliHooks: AgentHooks = {
@@ -17,7 +17,7 @@ export const geminiCliHooks: AgentHooks = {
       case "SessionStart":
         return { ...who, event: "session_start" }
       case "BeforeAgent": {
-        const prompt = promptOf(input.prompt)
+        const prompt = promptField(input.prompt)
         return prompt && { ...who, event: "prompt", ...prompt }
       }
       // What BeforeTool says does not reach the model: so a file's past is told when it was read.
@@ -29,7 +29,7 @@ export const geminiCliHooks: AgentHooks = {
         }
         const said = fields(input.tool_response).llmContent
         if (input.tool_name !== "run_shell_command" || typeof said !== "string" || !hasFailed(said)) return undefined
-        const failure = failureOf(given.command, outputIn(said))
+        const failure = failedCommand(given.command, outputIn(said))
         return failure && { ...who, event: "failed_command", ...failure }
       }
       default:

@@ -1,6 +1,6 @@
 import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, number, record, records, string, time } from "../../core/record.ts"
+import { array, isRecord, number, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import {
@@ -14,9 +14,9 @@ import {
 } from "../kit/effects.ts"
 import { splitInjected } from "../kit/injected.ts"
 import { imagePart } from "../kit/kept-text.ts"
-import { type Prompt, promptOf } from "./prompt.ts"
+import { type PromptParts, readPrompt } from "./prompt.ts"
 
-type Session = {
+type GeminiSession = {
   unit: UnitName
   root: string | undefined
   header: RawRecord
@@ -34,7 +34,7 @@ const TYPES = new Set(["user", "gemini", "info", "warning", "error"])
  * is shorter and poorer than what was said, and no person went back: so it adds what is new and takes nothing away.
  */
 export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const session: Session = {
+  const session: GeminiSession = {
     unit,
     root: undefined,
     header: {},
@@ -48,7 +48,7 @@ export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return { conversations, unknown: Object.fromEntries(session.unknown) }
 }
 
-function take(session: Session, line: RawRecord): void {
+function take(session: GeminiSession, line: RawRecord): void {
   const patch = record(line.$set)
   const id = string(line.id)
   if (line.type === "dex-project") session.root = string(line.root)
@@ -67,7 +67,7 @@ function take(session: Session, line: RawRecord): void {
   else count(session, typeof line.type === "string" ? line.type : "(no type)")
 }
 
-function put(session: Session, id: string, message: RawRecord): void {
+function put(session: GeminiSession, id: string, message: RawRecord): void {
   session.header.sessionId ??= message.dex_session
   const before = session.messages.get(id)
   // said again after it was taken back: it now stands at the end
@@ -76,18 +76,18 @@ function put(session: Session, id: string, message: RawRecord): void {
 }
 
 /** Takes back a message and all that follow it; one that is not there takes back everything. */
-function rewind(session: Session, to: string): void {
+function rewind(session: GeminiSession, to: string): void {
   const standing = [...session.messages.keys()].filter((id) => !session.abandoned.has(id))
   for (const id of standing.slice(Math.max(0, standing.indexOf(to)))) session.abandoned.add(id)
 }
 
-function count(session: Session, type: string): void {
+function count(session: GeminiSession, type: string): void {
   session.unknown.set(type, (session.unknown.get(type) ?? 0) + 1)
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-function messagesOf(session: Session): Message[] {
+function messagesOf(session: GeminiSession): Message[] {
   const answered = new Set<string>()
   for (const message of session.messages.values()) {
     for (const call of records(message.toolCalls)) if (string(call.id) && call.result) answered.add(String(call.id))
@@ -98,7 +98,7 @@ function messagesOf(session: Session): Message[] {
     if (parts.length === 0) continue
     const at = time(raw.timestamp)
     const model = string(raw.model)
-    const usage = usageOf(record(raw.tokens))
+    const usage = geminiUsage(record(raw.tokens))
     messages.push({
       // other ids are hashes of the text (the session's context), the same in every session
       key: UUID.test(id) ? id : `${idOf(session)}:${id}`,
@@ -116,11 +116,11 @@ function messagesOf(session: Session): Message[] {
 
 type Content = Pick<Message, "role" | "parts"> & { effects: Effect[] }
 
-function contentOf(session: Session, raw: RawRecord, answered: Set<string>): Content {
+function contentOf(session: GeminiSession, raw: RawRecord, answered: Set<string>): Content {
   const pieces = partsOf(raw.content)
   if (raw.type === "user") {
     const speaker: Origin = isSubagent(session) ? "agent" : "person"
-    const prompt = promptOf(pieces, partsOf(raw.displayContent), speaker)
+    const prompt = readPrompt(pieces, partsOf(raw.displayContent), speaker)
     const results = resultParts(pieces, answered)
     return { role: roleOf(prompt, results), parts: [...prompt.parts, ...results], effects: [] }
   }
@@ -140,7 +140,7 @@ function contentOf(session: Session, raw: RawRecord, answered: Set<string>): Con
   }
 }
 
-function roleOf(prompt: Prompt, results: Part[]): Message["role"] {
+function roleOf(prompt: PromptParts, results: Part[]): Message["role"] {
   if (prompt.isSummary) return "system"
   return prompt.parts.length === 0 && results.length > 0 ? "tool" : "user"
 }
@@ -148,7 +148,7 @@ function roleOf(prompt: Prompt, results: Part[]): Message["role"] {
 function partsOf(content: unknown): RawRecord[] {
   if (typeof content === "string") return [{ text: content }]
   if (isRecord(content)) return [content]
-  return list(content).flatMap((piece) =>
+  return array(content).flatMap((piece) =>
     typeof piece === "string" ? [{ text: piece }] : isRecord(piece) ? [piece] : [],
   )
 }
@@ -273,7 +273,7 @@ function linesOf(text: unknown): string[] {
 }
 
 /** The prompt's count includes the cached part; the answer's excludes the thoughts, which are billed like it. */
-function usageOf(tokens: RawRecord | undefined): Usage | undefined {
+function geminiUsage(tokens: RawRecord | undefined): Usage | undefined {
   const of = (field: string) => number(tokens?.[field]) ?? 0
   if (of("input") + of("output") + of("thoughts") === 0) return undefined
   return {
@@ -285,17 +285,17 @@ function usageOf(tokens: RawRecord | undefined): Usage | undefined {
   }
 }
 
-function isSubagent({ header, unit }: Session): boolean {
+function isSubagent({ header, unit }: GeminiSession): boolean {
   return header.kind === "subagent" || unit.key.split("/").length > 3
 }
 
 /** The key of a subagent's unit is `<project>/chats/<parent>/<id>.jsonl`. */
-function parentOf({ unit }: Session): string | undefined {
+function parentOf({ unit }: GeminiSession): string | undefined {
   const path = unit.key.split("/")
   return path.length > 3 ? path.at(-2) : undefined
 }
 
-function idOf({ header, unit }: Session): string {
+function idOf({ header, unit }: GeminiSession): string {
   return (
     string(header.sessionId) ??
     unit.key
@@ -305,12 +305,12 @@ function idOf({ header, unit }: Session): string {
   )
 }
 
-function conversationOf(session: Session, messages: Message[]): Conversation {
+function conversationOf(session: GeminiSession, messages: Message[]): Conversation {
   const { header, root, unit } = session
   const parent = parentOf(session)
   const summary = string(header.summary)
   const times = [time(header.startTime), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
-  const directories = list(header.directories).flatMap((path) => string(path) ?? [])
+  const directories = array(header.directories).flatMap((path) => string(path) ?? [])
   const cwds = [root ?? folderIn(messages), ...directories].flatMap((path) => path ?? [])
   return {
     id: idOf(session),

@@ -2,10 +2,10 @@ import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { record, string } from "../../core/record.ts"
-import { type Run, splitInjected } from "../kit/injected.ts"
+import { splitInjected, type TextRun } from "../kit/injected.ts"
 import { imagePart } from "../kit/kept-text.ts"
 
-export type Prompt = { parts: Part[]; isSummary: boolean }
+export type PromptParts = { parts: Part[]; isSummary: boolean }
 
 /** What the agent and its hooks put into the user's turn. */
 const ENVELOPES = [
@@ -29,7 +29,7 @@ const FILES_END = "--- End of content ---"
  * A user message without its tool results. `displayed` is what the person saw themselves say, where the agent keeps it:
  * then only that is the person's, and the rest is what the agent made of it (files behind an @, a command's template).
  */
-export function promptOf(pieces: RawRecord[], displayed: RawRecord[], speaker: Origin): Prompt {
+export function readPrompt(pieces: RawRecord[], displayed: RawRecord[], speaker: Origin): PromptParts {
   const texts = pieces.flatMap((piece) => string(piece.text) ?? [])
   const whole = texts.join("\n").trim()
   if (whole.startsWith("<state_snapshot>")) {
@@ -49,12 +49,12 @@ function isShown(text: string, shown: string): boolean {
   return shown === "" || shown.includes(text)
 }
 
-function isPartOf(said: Run, shown: Run): boolean {
+function isPartOf(said: TextRun, shown: TextRun): boolean {
   return !said.injected && (shown.text.includes(said.text) || said.text.includes(shown.text))
 }
 
 /** The files that the person named are added after the prompt, in pieces of their own or in the same text. */
-function splitPieces(texts: string[]): Run[] {
+function splitPieces(texts: string[]): TextRun[] {
   let inFiles = false
   return texts.flatMap((text) => {
     if (inFiles) {
@@ -70,11 +70,11 @@ function splitPieces(texts: string[]): Run[] {
   })
 }
 
-function splitText(text: string): Run[] {
+function splitText(text: string): TextRun[] {
   if (OPENINGS.some((opening) => text.trimStart().startsWith(opening))) return injected(text)
   return splitInjected(text, ENVELOPES)
 }
 
-function injected(text: string): Run[] {
+function injected(text: string): TextRun[] {
   return text.trim() === "" ? [] : [{ text: text.trim(), injected: true }]
 }

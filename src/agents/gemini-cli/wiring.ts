@@ -14,7 +14,7 @@ export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [
   { event: "AfterTool", tools: "run_shell_command|read_file" },
 ]
 
-export const geminiCli: Wiring = {
+export const geminiCliWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "gemini" }),
   wanted: (machine, bin) => [
     {

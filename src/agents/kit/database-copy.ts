@@ -14,7 +14,7 @@ import {
 import { basename, join } from "node:path"
 import { isAbsent } from "../../files/look-at.ts"
 import { openFile } from "../../files/read-file.ts"
-import { type DatabaseState, stateOf } from "./database-state.ts"
+import { type DatabaseState, readDatabaseState } from "./database-state.ts"
 
 const ATTEMPTS = 4
 const PAUSE_MS = 30
@@ -29,7 +29,7 @@ const CHUNK_BYTES = 1 << 20
  */
 export function copyIn(scratch: string, file: string, state?: DatabaseState): string | undefined {
   const folder = folderOf(scratch, file)
-  const name = state ? nameOf(state) : namesIn(folder).find((one) => one !== PARTIAL)
+  const name = state ? copyNameOf(state) : namesIn(folder).find((one) => one !== PARTIAL)
   const path = name && join(folder, name, basename(file))
   return path && statSync(path, { throwIfNoEntry: false }) ? path : undefined
 }
@@ -45,17 +45,17 @@ export function makeCopy(scratch: string, file: string): string {
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       if (attempt > 0) pause(PAUSE_MS)
-      const before = stateOf(file)
+      const before = readDatabaseState(file)
       expectRoom(scratch, before)
       for (const suffix of ["", "-wal", "-journal"])
         copyPrivately(file + suffix, join(folder, PARTIAL, basename(file) + suffix))
-      if (stateOf(file).fingerprint !== before.fingerprint) continue
-      renameSync(join(folder, PARTIAL), join(folder, nameOf(before)))
-      return join(folder, nameOf(before), basename(file))
+      if (readDatabaseState(file).fingerprint !== before.fingerprint) continue
+      renameSync(join(folder, PARTIAL), join(folder, copyNameOf(before)))
+      return join(folder, copyNameOf(before), basename(file))
     }
   } catch (error) {
     removeCopy(scratch, file)
-    throw isFull(error) ? noRoom(scratch, stateOf(file)) : error
+    throw isFull(error) ? noRoom(scratch, readDatabaseState(file)) : error
   }
   removeCopy(scratch, file)
   throw new Error("the database changes faster than it can be copied; the next sync tries again")
@@ -132,7 +132,7 @@ function folderOf(scratch: string, file: string): string {
   return join(scratch, `database-${hash(file)}`)
 }
 
-function nameOf({ fingerprint }: DatabaseState): string {
+function copyNameOf({ fingerprint }: DatabaseState): string {
   return hash(fingerprint)
 }
 

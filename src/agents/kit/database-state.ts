@@ -12,7 +12,7 @@ export type DatabaseState = {
 }
 
 /** Throws where there is none, and where what has its names is no regular file. */
-export function stateOf(file: string): DatabaseState {
+export function readDatabaseState(file: string): DatabaseState {
   const main = statSync(file, { bigint: true })
   if (!main.isFile()) throw new RefusedFile("not a regular file")
   const { size, mtimeNs, ino } = main

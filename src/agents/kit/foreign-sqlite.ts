@@ -1,15 +1,15 @@
 import { realpathSync, statSync } from "node:fs"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { copyIn, makeCopy, pause, removeCopy } from "./database-copy.ts"
-import { stateOf } from "./database-state.ts"
+import { readDatabaseState } from "./database-state.ts"
 
-export type Value = string | number | bigint | null
-export type Row = Record<string, unknown>
+export type ForeignValue = string | number | bigint | null
+export type ForeignRow = Record<string, unknown>
 
 /** A snapshot of somebody else's database. Good only inside the call that gave it. */
 export type ForeignDatabase = {
-  all(sql: string, ...params: Value[]): Row[]
-  iterate(sql: string, ...params: Value[]): Iterable<Row>
+  all(sql: string, ...params: ForeignValue[]): ForeignRow[]
+  iterate(sql: string, ...params: ForeignValue[]): Iterable<ForeignRow>
 }
 
 const ATTEMPTS = 4
@@ -29,7 +29,7 @@ const BUSY_MS = 5_000
 export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
   return explained(() => {
     const file = realpathSync(path)
-    const copy = scratch && copyIn(scratch, file, stateOf(file))
+    const copy = scratch && copyIn(scratch, file, readDatabaseState(file))
     if (copy) return openCopy(copy, use)
     if (scratch) removeCopy(scratch, file)
     return read(file, use, scratch)
@@ -72,7 +72,7 @@ export function columnsOf(db: ForeignDatabase, table: string): Set<string> {
 function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (attempt > 0) pause(PAUSE_MS)
-    const before = stateOf(file)
+    const before = readDatabaseState(file)
     if (before.hotJournal) continue
     if (before.walBytes > 0) {
       if (!before.hasShm) break
@@ -85,7 +85,7 @@ function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string 
       }
     }
     const outcome = attempted(() => open(uri(file, "immutable=1"), use))
-    if (stateOf(file).fingerprint !== before.fingerprint) continue
+    if (readDatabaseState(file).fingerprint !== before.fingerprint) continue
     if ("error" in outcome) throw outcome.error
     return outcome.value
   }
@@ -128,11 +128,11 @@ function reader(db: DatabaseSync): ForeignDatabase {
   }
 }
 
-function* iterateRows(statement: StatementSync, params: Value[]): Generator<Row> {
+function* iterateRows(statement: StatementSync, params: ForeignValue[]): Generator<ForeignRow> {
   for (const row of statement.iterate(...params)) yield withoutBigInts(row)
 }
 
-function withoutBigInts(row: Row): Row {
+function withoutBigInts(row: ForeignRow): ForeignRow {
   for (const key in row) {
     const value = row[key]
     if (typeof value === "bigint") row[key] = Number.isSafeInteger(Number(value)) ? Number(value) : String(value)

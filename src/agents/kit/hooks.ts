@@ -36,7 +36,7 @@ export function asker(input: Input): Pick<HookMoment, "session" | "cwd" | "trans
   return { session, cwd, ...(transcript !== undefined && { transcript }) }
 }
 
-export function promptOf(value: unknown): { prompt: string } | undefined {
+export function promptField(value: unknown): { prompt: string } | undefined {
   const prompt = text(value, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_PROMPT)
   return prompt === undefined ? undefined : { prompt }
 }
@@ -47,7 +47,7 @@ export function pathOf(value: unknown): { file: string } | undefined {
 }
 
 /** Of a long output the end, which is where programs say what went wrong, and its beginning. */
-export function failureOf(command: unknown, output: string): { command: string; error: string } | undefined {
+export function failedCommand(command: unknown, output: string): { command: string; error: string } | undefined {
   const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_COMMAND)
   if (ran === undefined || output.trim() === "") return undefined
   const half = LONGEST_OUTPUT / 2

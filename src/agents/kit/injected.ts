@@ -1,12 +1,12 @@
 /** A run of a user record's text: typed by the person, or put there by the agent, a hook, a skill or a command. */
-export type Run = { text: string; injected: boolean }
+export type TextRun = { text: string; injected: boolean }
 
 /**
  * Splits text at whole `<tag …>…</tag>` blocks, which agents use to put their own words into the user's turn. An
  * unclosed tag is the person's text: people do type angle brackets. Linear in the text, whatever it holds.
  */
-export function splitInjected(text: string, tags: readonly string[]): Run[] {
-  const runs: Run[] = []
+export function splitInjected(text: string, tags: readonly string[]): TextRun[] {
+  const runs: TextRun[] = []
   const exhausted = new Set<string>()
   let from = 0
   for (let open = text.indexOf("<"); open !== -1; open = text.indexOf("<", open + 1)) {
@@ -34,7 +34,7 @@ function startsTag(text: string, at: number, name: string): boolean {
   return next === ">" || next === " " || next === "\n"
 }
 
-function push(runs: Run[], text: string, injected: boolean): void {
+function push(runs: TextRun[], text: string, injected: boolean): void {
   const trimmed = text.trim()
   if (trimmed !== "") runs.push({ text: trimmed, injected })
 }

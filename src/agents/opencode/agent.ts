@@ -3,9 +3,9 @@ import type { Agent } from "../agent.ts"
 export const opencode: Agent = {
   source: "opencode",
   name: "OpenCode",
-  connector: async () => (await import("./connector.ts")).opencode,
+  connector: async () => (await import("./connector.ts")).opencodeConnector,
   resume: (id) => ["opencode", "--session", id],
   open: ["opencode", "--prompt"],
   hooks: async () => (await import("./hooks.ts")).opencodeHooks,
-  wiring: async () => (await import("./wiring.ts")).opencode,
+  wiring: async () => (await import("./wiring.ts")).opencodeWiring,
 }

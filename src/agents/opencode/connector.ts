@@ -22,7 +22,7 @@ import {
   columnsOf,
   databaseStamp,
   type ForeignDatabase,
-  type Row,
+  type ForeignRow,
   withForeignDatabase,
   withFoundDatabase,
 } from "../kit/foreign-sqlite.ts"
@@ -34,7 +34,7 @@ import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
  * OpenCode. Since 1.2 a database; before that a tree of JSON files, which stays on disk and is not always imported, so
  * both are read and the database wins where it has the same session.
  */
-export const opencode: Connector = {
+export const opencodeConnector: Connector = {
   source: "opencode",
   version: 3,
   roots,
@@ -208,7 +208,7 @@ function eventRows(db: ForeignDatabase, id: string): RawRecord[] {
   return rows.map((row, index) => ({ seq: index, ...tagged("session_message", row) }))
 }
 
-function tagged(table: string, row: Row): RawRecord {
+function tagged(table: string, row: ForeignRow): RawRecord {
   return { table, ...row }
 }
 

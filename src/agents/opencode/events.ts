@@ -2,7 +2,7 @@ import type { Message, Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string, time } from "../../core/record.ts"
 import { commandEffect, commitEffects } from "../kit/effects.ts"
-import { errorText, fileParts, type Told, toolParts, usageIn } from "./parts.ts"
+import { errorMessageOf, fileParts, type PartsAndEffects, toolParts, usageIn } from "./parts.ts"
 
 /** A row of `session_message`, the table that is to replace `message` and `part`. Undefined where it says nothing. */
 export function eventMessage(row: RawRecord, asked: Origin, count: (type: string) => void): Message | undefined {
@@ -33,7 +33,7 @@ export function eventMessage(row: RawRecord, asked: Origin, count: (type: string
       const told = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
       const model = string(record(data.model)?.id) ?? string(record(data.model)?.modelID)
       const usage = usageIn([data])
-      const error = data.error === undefined ? "" : errorText(data.error)
+      const error = data.error === undefined ? "" : errorMessageOf(data.error)
       if (error) told.push({ parts: [{ type: "text", text: error, origin: "agent" }] })
       return whole({ ...base, role: "assistant", ...(model && { model }), ...(usage && { usage }) }, told)
     }
@@ -59,7 +59,7 @@ export function eventMessage(row: RawRecord, asked: Origin, count: (type: string
   }
 }
 
-function assistantPart(part: RawRecord, id: string, count: (type: string) => void): Told {
+function assistantPart(part: RawRecord, id: string, count: (type: string) => void): PartsAndEffects {
   const text = string(part.text)
   switch (part.type) {
     case "text":
@@ -94,7 +94,7 @@ function shellMessage(base: { key: string; at?: number }, data: RawRecord): Mess
   }
 }
 
-function whole(message: Omit<Message, "parts" | "effects">, told: Told[]): Message | undefined {
+function whole(message: Omit<Message, "parts" | "effects">, told: PartsAndEffects[]): Message | undefined {
   const parts = told.flatMap((one) => one.parts)
   const effects = told.flatMap((one) => one.effects ?? [])
   return parts.length === 0 ? undefined : { ...message, parts, ...(effects.length > 0 && { effects }) }

@@ -1,4 +1,4 @@
-import { type AgentHooks, asker, failureOf, fields, pathOf, promptOf } from "../kit/hooks.ts"
+import { type AgentHooks, asker, failedCommand, fields, pathOf, promptField } from "../kit/hooks.ts"
 
 /** As dex's own plugin asks: `plugin.ts` holds it. It puts the bare text where it belongs. */
 export const opencodeHooks: AgentHooks = {
@@ -9,7 +9,7 @@ export const opencodeHooks: AgentHooks = {
       case "session.start":
         return { ...who, event: "session_start" }
       case "chat.message": {
-        const prompt = promptOf(input.prompt)
+        const prompt = promptField(input.prompt)
         return prompt && { ...who, event: "prompt", ...prompt }
       }
       case "tool.execute.after": {
@@ -20,7 +20,7 @@ export const opencodeHooks: AgentHooks = {
         }
         const isFailure = input.tool_name === "bash" && typeof input.exit === "number" && input.exit !== 0
         if (!isFailure || typeof input.output !== "string") return undefined
-        const failure = failureOf(given.command, input.output)
+        const failure = failedCommand(given.command, input.output)
         return failure && { ...who, event: "failed_command", ...failure }
       }
       default:

@@ -6,7 +6,7 @@ import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
 import { eventMessage } from "./events.ts"
-import { fileParts, type Told, toolParts, usageIn } from "./parts.ts"
+import { fileParts, type PartsAndEffects, toolParts, usageIn } from "./parts.ts"
 
 const AUTHORITY = { database: 10, files: 8 }
 
@@ -97,7 +97,7 @@ function* messagesOf(
     parts.push(...(told?.parts ?? []))
     effects.push(...(told?.effects ?? []))
   }
-  const usage = role === "assistant" ? usageOf(assistant, partRows) : undefined
+  const usage = role === "assistant" ? opencodeUsage(assistant, partRows) : undefined
   const model = string(assistant.modelID) ?? string(record(data.model)?.modelID)
   const written = effects.filter((effect, index) => !isRepeated(effects, effect, index))
   if (parts.length > 0) {
@@ -124,7 +124,13 @@ function notice(key: string, text: string, at: number | undefined): Message {
 }
 
 /** Undefined for a type that is not known. */
-function partsOfPart(part: RawRecord, id: string, role: Role, isSummary: boolean, asked: Origin): Told | undefined {
+function partsOfPart(
+  part: RawRecord,
+  id: string,
+  role: Role,
+  isSummary: boolean,
+  asked: Origin,
+): PartsAndEffects | undefined {
   const text = string(part.text)
   switch (part.type) {
     case "text":
@@ -170,7 +176,7 @@ function unquoted(text: string): string {
 }
 
 /** A message's own tokens are those of its last step; where it took several, the steps are added up. */
-function usageOf(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined {
+function opencodeUsage(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined {
   const steps = partRows.flatMap((row) => {
     const part = record(row.data)
     return part?.type === "step-finish" && record(part.tokens) ? [part] : []

@@ -8,7 +8,7 @@ import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, h
 
 // What OpenCode's older and newer tables have in common: tool calls, files, token counts.
 
-export type Told = { parts: Part[]; effects?: Effect[] }
+export type PartsAndEffects = { parts: Part[]; effects?: Effect[] }
 
 /** The tools that OpenCode brings and that work on this machine. MCP servers' tools carry no mark but their server's name. */
 const LOCAL_TOOLS = new Set([
@@ -17,7 +17,7 @@ const LOCAL_TOOLS = new Set([
 ])
 
 /** A call and, once there is one, its result: OpenCode keeps both in one part, and updates it. */
-export function toolParts(part: RawRecord, id: string): Told {
+export function toolParts(part: RawRecord, id: string): PartsAndEffects {
   const call = callOf(part, id)
   const { tool, call_id, input, status } = call
   const parts: Part[] = [{ type: "tool_call", text: inputText(input), origin: "agent", tool, call_id }]
@@ -64,7 +64,7 @@ function callOf(part: RawRecord, id: string): Call {
       call_id: string(old.toolCallId) ?? id,
       input: old.args,
       status: old.state === "result" ? "completed" : "running",
-      output: textOf(old.result),
+      output: textOrJson(old.result),
       metadata: {},
       attachments: [],
     }
@@ -79,8 +79,8 @@ function callOf(part: RawRecord, id: string): Call {
     input: state.input ?? state.raw,
     status: failed ? "failed" : state.status === "completed" || state.status === "success" ? "completed" : "running",
     output: failed
-      ? errorText(state.error)
-      : textOf(state.output) || content.map((item) => textOf(item.text)).join("\n"),
+      ? errorMessageOf(state.error)
+      : textOrJson(state.output) || content.map((item) => textOrJson(item.text)).join("\n"),
     exit: number(metadata.exit),
     metadata,
     attachments: [...records(state.attachments), ...content.filter((item) => item.type === "file")],
@@ -145,7 +145,7 @@ function editsOf(metadata: RawRecord): unknown[] {
 }
 
 /** An image as a description of itself; another file as a mention. */
-export function fileParts(file: RawRecord, origin: Origin): Told {
+export function fileParts(file: RawRecord, origin: Origin): PartsAndEffects {
   const address = file.url ?? file.uri
   const digest = record(address)
   const mime = string(file.mime) ?? string(digest?.media_type)
@@ -180,11 +180,11 @@ function pathOfUrl(url: string | undefined): string | undefined {
 }
 
 export function usageIn(counted: RawRecord[]): Usage | undefined {
-  const usage = totalUsage(counted.map(usageOf))
+  const usage = totalUsage(counted.map(stepUsage))
   return usage && Object.values(usage).some((amount) => Number(amount) > 0) ? usage : undefined
 }
 
-function usageOf({ tokens, cost }: RawRecord): Usage {
+function stepUsage({ tokens, cost }: RawRecord): Usage {
   const count = record(tokens)
   const cache = record(count?.cache)
   const reasoning = number(count?.reasoning)
@@ -204,12 +204,12 @@ function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
 
-function textOf(value: unknown): string {
+function textOrJson(value: unknown): string {
   if (typeof value === "string") return value
   return value === undefined || value === null ? "" : JSON.stringify(value)
 }
 
-export function errorText(error: unknown): string {
+export function errorMessageOf(error: unknown): string {
   const about = record(error)
-  return about ? (string(about.message) ?? string(record(about.data)?.message) ?? textOf(about)) : textOf(error)
+  return about ? (string(about.message) ?? string(record(about.data)?.message) ?? textOrJson(about)) : textOrJson(error)
 }

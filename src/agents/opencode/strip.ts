@@ -1,5 +1,5 @@
 import type { RawRecord } from "../../core/record.ts"
-import { isRecord, list, record, string } from "../../core/record.ts"
+import { array, isRecord, record, string } from "../../core/record.ts"
 import { digestOfDataUri, withoutBulk } from "../kit/kept-text.ts"
 
 /** A row without what nobody needs twice: provider signatures, copies of whole files, editor diagnostics, image bytes. */
@@ -68,7 +68,7 @@ function stripEventPart(value: unknown): unknown {
 }
 
 function withoutBytesAll(values: unknown): unknown[] {
-  return list(values).map((value) => (isRecord(value) ? withoutBytes(value) : value))
+  return array(values).map((value) => (isRecord(value) ? withoutBytes(value) : value))
 }
 
 function withoutBytes(file: RawRecord): RawRecord {

@@ -8,7 +8,7 @@ import { serverStart, shellStart } from "../kit/start.ts"
 import type { Wiring } from "../kit/wiring.ts"
 import { opencodePlugin } from "./plugin.ts"
 
-export const opencode: Wiring = {
+export const opencodeWiring: Wiring = {
   signs: (machine) => ({
     paths: [folder(machine), join(xdg(machine.env.XDG_DATA_HOME, machine.home, ".local", "share"), "opencode")],
     program: "opencode",

@@ -8,7 +8,7 @@ import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parsePi } from "./parse.ts"
 
 /** Pi: one file for each session, in a folder that is named after where it was started. A session is a tree. */
-export const pi: Connector = {
+export const piConnector: Connector = {
   source: "pi",
   version: 2,
   roots,

@@ -1,6 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
-import { list, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
+import { array, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, toolOrigin } from "../kit/effects.ts"
@@ -123,7 +123,7 @@ function messageOf(message: RawRecord, calls: Map<string, Call>): Content | "unk
 
 function answerOf(message: RawRecord): Content {
   const model = string(message.model)
-  const usage = usageOf(record(message.usage))
+  const usage = piUsage(record(message.usage))
   const problem = string(message.errorMessage)
   const parts = records(message.content).flatMap((part): Part[] => {
     const text = string(part.text) ?? string(part.thinking)
@@ -220,7 +220,7 @@ function hunksOf({ tool, args }: Call): Hunk[] {
   if (path === undefined) return []
   if (tool === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
   if (tool !== "edit") return []
-  const edits = list(args.edits).length > 0 ? records(args.edits) : [args]
+  const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
   return edits.flatMap(({ oldText, newText }) => {
     const [removed, added] = [linesOf(oldText), linesOf(newText)]
     const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
@@ -248,7 +248,7 @@ function sectionsOf(sections: unknown): Part[] {
   return texts.length === 0 ? [] : [{ type: "text", text: texts.join("\n\n"), origin: "injected" }]
 }
 
-function usageOf(usage: RawRecord | undefined): Usage | undefined {
+function piUsage(usage: RawRecord | undefined): Usage | undefined {
   const of = (field: string) => number(usage?.[field]) ?? 0
   if (of("input") + of("output") + of("cacheRead") + of("cacheWrite") === 0) return undefined
   const [cost, reasoning] = [number(record(usage?.cost)?.total), number(usage?.reasoning)]

@@ -4,5 +4,5 @@ export const vscode: Agent = {
   source: "vscode",
   name: "VS Code",
   aliases: ["code"],
-  wiring: async () => (await import("./wiring.ts")).vscode,
+  wiring: async () => (await import("./wiring.ts")).vscodeWiring,
 }

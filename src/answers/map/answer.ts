@@ -1,17 +1,17 @@
 import { messageOf } from "../../core/error.ts"
 import type { Ref } from "../../core/ref.ts"
-import { read, type Schema } from "../../core/schema.ts"
+import { readAs, type Schema } from "../../core/schema.ts"
 import { estimateTokens } from "../../core/tokens.ts"
 import type { Model, ModelReply } from "../../llm/model.ts"
 import { askJson } from "./ask-json.ts"
 import type { Cache } from "./cache.ts"
-import { checkAnswer, type Dropped, NOTHING_DROPPED } from "./check.ts"
+import { checkReply, type Dropped, NOTHING_DROPPED } from "./check.ts"
 import type { Question } from "./prompt.ts"
-import type { Part } from "./reduce.ts"
-import type { Result } from "./schema.ts"
+import type { PartialResult } from "./reduce.ts"
+import type { MapResult } from "./schema.ts"
 import type { Purse } from "./spend.ts"
 
-type Usage = ModelReply["usage"]
+type ReplyUsage = ModelReply["usage"]
 
 /** What one run works with, and what has happened in it so far. */
 export type Desk = {
@@ -28,15 +28,15 @@ export type Desk = {
   error?: unknown
 }
 
-export type Asked = {
+export type PreparedQuestion = {
   question: Question
   /** All that was shown, and whether a ref was in it. */
   data: string
   holds(ref: Ref): boolean
 }
 
-export type Outcome =
-  | { type: "part"; part: Part; was: "kept" | "asked" }
+export type MapOutcome =
+  | { type: "part"; part: PartialResult; was: "kept" | "asked" }
   | { type: "failed"; reason: string }
   | { type: "not_done" }
 
@@ -47,8 +47,8 @@ export type Outcome =
 export async function answer(
   desk: Desk,
   { key, refs }: { key: string; refs: string[] },
-  prepare: () => Promise<Asked | { reason: string }>,
-): Promise<Outcome> {
+  prepare: () => Promise<PreparedQuestion | { reason: string }>,
+): Promise<MapOutcome> {
   const known = keptPart(desk.cache.get(key), desk.schema)
   if (known) {
     note(desk, known)
@@ -59,7 +59,7 @@ export async function answer(
     const asked = await prepare()
     if ("reason" in asked) return { type: "failed", reason: asked.reason }
     const { question, data, holds } = asked
-    const answered = await askJson(desk, question, desk.schema, (reply) => checkAnswer(reply, desk.schema, holds, data))
+    const answered = await askJson(desk, question, desk.schema, (reply) => checkReply(reply, desk.schema, holds, data))
     if (answered.type === "bad") return { type: "failed", reason: answered.reason }
     if (answered.type === "no_tokens") {
       desk.stopped ??= desk.purse.refusal(question)
@@ -78,7 +78,7 @@ export async function answer(
 }
 
 /** Some servers cut a prompt that is longer than their context and say nothing. What they count tells. */
-function isShort({ system, text }: Question, { input, is_estimate }: Usage): boolean {
+function isShort({ system, text }: Question, { input, is_estimate }: ReplyUsage): boolean {
   return !is_estimate && input < estimateTokens(system + text) / 2
 }
 
@@ -88,7 +88,10 @@ function note(desk: Desk, { dropped, short }: { dropped: Dropped; short: boolean
 }
 
 /** What is in the cache was once checked; a file that somebody changed is as good as none. */
-function keptPart(value: unknown, schema: Schema): { part: Part; dropped: Dropped; short: boolean } | undefined {
+function keptPart(
+  value: unknown,
+  schema: Schema,
+): { part: PartialResult; dropped: Dropped; short: boolean } | undefined {
   if (typeof value !== "object" || value === null) return undefined
   const { result, refs, dropped, short } = value as {
     result?: unknown
@@ -96,10 +99,10 @@ function keptPart(value: unknown, schema: Schema): { part: Part; dropped: Droppe
     dropped?: Dropped
     short?: unknown
   }
-  const checked = read(schema, result)
+  const checked = readAs(schema, result)
   if ("wrong" in checked || !Array.isArray(refs)) return undefined
   return {
-    part: { result: checked.ok as Result, refs: refs.map(String) },
+    part: { result: checked.ok as MapResult, refs: refs.map(String) },
     dropped: { ...NOTHING_DROPPED, ...dropped },
     short: short === true,
   }

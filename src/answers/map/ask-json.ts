@@ -1,6 +1,6 @@
 import type { Schema } from "../../core/schema.ts"
 import type { Model, ModelReply } from "../../llm/model.ts"
-import type { Checked } from "./check.ts"
+import type { CheckedReply } from "./check.ts"
 import { askedAgain, type Question } from "./prompt.ts"
 import type { Purse } from "./spend.ts"
 
@@ -18,8 +18,8 @@ export async function askJson(
   { model, purse, signal }: { model: Model; purse: Purse; signal: AbortSignal },
   question: Question,
   schema: Schema,
-  check: (reply: ModelReply) => Checked,
-): Promise<Answered<Extract<Checked, { ok: unknown }>["ok"]>> {
+  check: (reply: ModelReply) => CheckedReply,
+): Promise<Answered<Extract<CheckedReply, { ok: unknown }>["ok"]>> {
   let reason = ""
   for (let tries = 0; tries <= RETRIES; tries++) {
     const { system, text } = reason === "" ? question : askedAgain(question, reason)

@@ -19,12 +19,12 @@ import { hashOf } from "./data.ts"
 // ~/.dex/map: one small file for every answer, named by what was asked. A file is there whole or not at all.
 
 /** `refs`: the conversations it was made of, so that it goes when one of them is forgotten. */
-export type Kept = { refs: string[]; value: unknown }
+export type CacheEntry = { refs: string[]; value: unknown }
 
 export type Cache = {
   has(key: string): boolean
   get(key: string): unknown
-  put(key: string, kept: Kept): void
+  put(key: string, kept: CacheEntry): void
   /** Takes away what killed runs were writing. */
   sweep(): void
 }
@@ -38,7 +38,7 @@ export function openCache(dexDir: string): Cache {
     has: (key) => existsSync(path(key)),
     get(key) {
       try {
-        return (JSON.parse(readFileSync(path(key), "utf8")) as Kept | null)?.value
+        return (JSON.parse(readFileSync(path(key), "utf8")) as CacheEntry | null)?.value
       } catch {
         return undefined // not there, or not whole on a disk that lost it: then it is asked again
       }
@@ -77,14 +77,14 @@ export function openCache(dexDir: string): Cache {
   }
 }
 
-export function keyOf(...parts: string[]): string {
+export function cacheKey(...parts: string[]): string {
   return hashOf(JSON.stringify(parts))
 }
 
 /** Takes out every answer that was made of one of these conversations. Returns how many. */
 export function forgetMapped(dexDir: string, refs: Ref[]): number {
   const forgotten = new Set(refs.map(formatRef))
-  return dropMapped(dexDir, (text) => (JSON.parse(text) as Kept).refs.some((ref) => forgotten.has(ref)))
+  return dropMapped(dexDir, (text) => (JSON.parse(text) as CacheEntry).refs.some((ref) => forgotten.has(ref)))
 }
 
 /** Takes out every answer of whose text this is true. Returns how many. */

@@ -9,7 +9,7 @@ import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/
 // pass for an instruction, for another message or for the end of the data.
 
 /** The smallest thing that goes into a batch: a message, or a run of lines of one that is long. */
-export type Unit = {
+export type BatchUnit = {
   number: number
   /** Not the beginning of its message. */
   goes_on: boolean
@@ -23,7 +23,7 @@ export type Measured = {
   ref: Ref
   at: number
   head: string
-  units: Unit[]
+  units: BatchUnit[]
   /** How many characters stand before each unit, and after the last. */
   before: number[]
 }
@@ -45,7 +45,7 @@ export async function measure(store: HistoryReader, row: ConversationRow, most: 
 }
 
 /** How long a piece is when it is shown. */
-export function sizeOf({ head, units, before }: Measured, from: number, count: number): number {
+export function pieceLength({ head, units, before }: Measured, from: number, count: number): number {
   const first = units[from]!
   return head.length + (first.goes_on ? goesOn(first.number).length : 0) + before[from + count]! - before[from]!
 }
@@ -55,7 +55,7 @@ export function hashOfPiece({ head, units }: Measured, from: number, count: numb
 }
 
 /** The text of a piece; undefined when the conversation is no longer what was measured. */
-export async function textOf(
+export async function readPieceText(
   store: HistoryReader,
   measured: Measured,
   { from, count }: Piece,

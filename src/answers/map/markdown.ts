@@ -1,9 +1,9 @@
 import { safe, safeLine } from "../../render/terminal.ts"
-import type { Item, Result } from "./schema.ts"
+import type { MapItem, MapResult } from "./schema.ts"
 
 /** A result as a page: every item with its refs behind it, under its project where all items name one. */
-export function markdownOf(title: string, result: Result, notes: string[]): string {
-  const lists = Object.entries(result).filter((entry): entry is [string, Item[]] => isItems(entry[1]))
+export function markdownOf(title: string, result: MapResult, notes: string[]): string {
+  const lists = Object.entries(result).filter((entry): entry is [string, MapItem[]] => isItems(entry[1]))
   const others = Object.entries(result).filter(([, value]) => !isItems(value) && value !== "")
   const lines = [
     `# ${safeLine(title)}`,
@@ -18,7 +18,7 @@ export function markdownOf(title: string, result: Result, notes: string[]): stri
   return `${lines.join("\n").trimEnd()}\n`
 }
 
-function sections(items: Item[], mark: string): string[] {
+function sections(items: MapItem[], mark: string): string[] {
   const byProject = items.every((item) => typeof item.project === "string" && item.project !== "")
   if (!byProject) return [...items.flatMap((item) => itemLines(item)), ""]
   const groups = Map.groupBy(items, (item) => safeLine(item.project as string))
@@ -31,7 +31,7 @@ function sections(items: Item[], mark: string): string[] {
 }
 
 /** The first text says what it is; the other fields follow. */
-function itemLines({ refs, ...item }: Item, without?: string): string[] {
+function itemLines({ refs, ...item }: MapItem, without?: string): string[] {
   const fields = Object.entries(item).filter(([name, value]) => name !== without && value !== "" && value !== undefined)
   const first = fields.find(([, value]) => typeof value === "string") ?? fields[0]
   return [
@@ -40,8 +40,8 @@ function itemLines({ refs, ...item }: Item, without?: string): string[] {
   ]
 }
 
-function isItems(value: unknown): value is Item[] {
-  return Array.isArray(value) && value.every((item) => Array.isArray((item as Item | null)?.refs))
+function isItems(value: unknown): value is MapItem[] {
+  return Array.isArray(value) && value.every((item) => Array.isArray((item as MapItem | null)?.refs))
 }
 
 function said(value: unknown): string {

@@ -1,5 +1,5 @@
 import { formatRef } from "../../core/ref.ts"
-import { hashOf, hashOfPiece, type Measured, type Piece, sizeOf } from "./data.ts"
+import { hashOf, hashOfPiece, type Measured, type Piece, pieceLength } from "./data.ts"
 
 /** `hash` names what the batch says: the same hash, the same text. */
 export type Batch = { pieces: Piece[]; chars: number; hash: string }
@@ -72,17 +72,19 @@ function pack(runs: Run[], budget: number): Batch[] {
     let chars = 0
     const take = (run: Run) => {
       pieces.push(run)
-      chars += sizeOf(run.of, run.from, run.count)
+      chars += pieceLength(run.of, run.from, run.count)
     }
     for (;;) {
-      const fits = queue.slice(0, WINDOW).findIndex(({ of, from, count }) => chars + sizeOf(of, from, count) <= budget)
+      const fits = queue
+        .slice(0, WINDOW)
+        .findIndex(({ of, from, count }) => chars + pieceLength(of, from, count) <= budget)
       if (fits === -1) break
       take(queue.splice(fits, 1)[0]!)
     }
     const [next] = queue
     if (next && chars < budget * (1 - LOOSE)) {
       let count = 1
-      while (count + 1 < next.count && chars + sizeOf(next.of, next.from, count + 1) <= budget) count++
+      while (count + 1 < next.count && chars + pieceLength(next.of, next.from, count + 1) <= budget) count++
       take({ ...next, count })
       if (count === next.count) queue.shift()
       else queue[0] = { ...next, from: next.from + count, count: next.count - count }
@@ -96,7 +98,7 @@ function batchOf(runs: Run[]): Batch {
   const sorted = [...runs].sort((a, b) => byAge(a.of, b.of) || a.from - b.from)
   return {
     pieces: sorted.map(({ of, from, count }) => ({ ref: of.ref, from, count })),
-    chars: sorted.reduce((sum, { of, from, count }) => sum + sizeOf(of, from, count), 0),
+    chars: sorted.reduce((sum, { of, from, count }) => sum + pieceLength(of, from, count), 0),
     hash: hashOf(sorted.map(({ of, from, count }) => hashOfPiece(of, from, count)).join("\n")),
   }
 }

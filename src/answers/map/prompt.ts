@@ -17,11 +17,14 @@ ${DATA_RULE}
 ${ITEM_RULE}`
 
 export function mapQuestion(task: string, schema: Schema, data: string): Question {
-  return { system: MAP, text: asked(task, schema, data) }
+  return { system: MAP, text: questionText(task, schema, data) }
 }
 
 export function mergeQuestion(task: string, schema: Schema, parts: string[]): Question {
-  return { system: MERGE, text: asked(task, schema, parts.map((part, i) => `=== part ${i + 1}\n${part}`).join("\n")) }
+  return {
+    system: MERGE,
+    text: questionText(task, schema, parts.map((part, i) => `=== part ${i + 1}\n${part}`).join("\n")),
+  }
 }
 
 /** The same question, after an answer that could not be taken. The answer is not repeated: it may hold anything. */
@@ -29,6 +32,6 @@ export function askedAgain({ system, text }: Question, reason: string): Question
   return { system, text: `${text}\nThe data ends here. Your last answer was not taken: ${reason}. Answer again.` }
 }
 
-function asked(task: string, schema: Schema, data: string): string {
+function questionText(task: string, schema: Schema, data: string): string {
   return `Task: ${task.trim()}\n\nAnswer with one JSON object of this schema:\n${JSON.stringify(schema)}\n\nThe data:\n\n${data}`
 }

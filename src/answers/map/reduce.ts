@@ -1,21 +1,21 @@
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { Schema } from "../../core/schema.ts"
 import { toJson } from "../../render/json.ts"
-import { itemsOf, listsOf, type Result } from "./schema.ts"
+import { itemsOf, listsOf, type MapResult } from "./schema.ts"
 
 /** A result, and the conversations it was made of. */
-export type Part = { result: Result; refs: string[] }
+export type PartialResult = { result: MapResult; refs: string[] }
 
 /**
  * Merges parts in a tree, neighbours first, until one is left. `merge` gives undefined when it could not: those parts
  * are then put side by side, and nothing is lost. What is too large to be merged stays side by side as well.
  */
 export async function reduce(
-  parts: Part[],
+  parts: PartialResult[],
   schema: Schema,
   budget: number,
-  mergeAll: (groups: Part[][]) => Promise<(Part | undefined)[]>,
-): Promise<{ part: Part; unmerged: number }> {
+  mergeAll: (groups: PartialResult[][]) => Promise<(PartialResult | undefined)[]>,
+): Promise<{ part: PartialResult; unmerged: number }> {
   let level = parts
   let unmerged = 0
   while (level.length > 1) {
@@ -35,7 +35,7 @@ export async function reduce(
 }
 
 /** A part as a model is shown it: every item a line of data. */
-export function shownPart({ result }: Part, schema: Schema): string {
+export function shownPart({ result }: PartialResult, schema: Schema): string {
   const lists = new Set(listsOf(schema))
   return Object.entries(result)
     .flatMap(([name, value]) =>
@@ -48,21 +48,21 @@ export function shownPart({ result }: Part, schema: Schema): string {
 }
 
 /** Whether a merged item may name this ref: only if an item of the parts did. */
-export function refsIn(parts: Part[], schema: Schema): (ref: Ref) => boolean {
+export function refsIn(parts: PartialResult[], schema: Schema): (ref: Ref) => boolean {
   const known = new Set(parts.flatMap(({ result }) => itemRefs(result, schema)))
   return (ref) => known.has(formatRef(ref))
 }
 
-export function itemRefs(result: Result, schema: Schema): string[] {
+export function itemRefs(result: MapResult, schema: Schema): string[] {
   return listsOf(schema).flatMap((name) => itemsOf(result, name).flatMap((item) => item.refs))
 }
 
-export function countItems(result: Result, schema: Schema): number {
+export function countItems(result: MapResult, schema: Schema): number {
   return listsOf(schema).reduce((sum, name) => sum + itemsOf(result, name).length, 0)
 }
 
-function grouped(parts: Part[], schema: Schema, budget: number): Part[][] {
-  const groups: Part[][] = []
+function grouped(parts: PartialResult[], schema: Schema, budget: number): PartialResult[][] {
+  const groups: PartialResult[][] = []
   let room = 0
   for (const part of parts) {
     const size = shownPart(part, schema).length
@@ -77,8 +77,8 @@ function grouped(parts: Part[], schema: Schema, budget: number): Part[][] {
 }
 
 /** Lists one after the other; of anything else, texts are joined and the first of other values stays. */
-function sideBySide(parts: Part[], schema: Schema): Part {
-  const result: Result = {}
+function sideBySide(parts: PartialResult[], schema: Schema): PartialResult {
+  const result: MapResult = {}
   for (const [name, { type, enum: choices }] of Object.entries(schema.properties ?? {})) {
     const values = parts.flatMap(({ result }) => (result[name] === undefined ? [] : [result[name]]))
     if (values.length === 0) continue

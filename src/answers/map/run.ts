@@ -7,18 +7,18 @@ import { charactersWithin, tokensOf } from "../../core/tokens.ts"
 import type { Model } from "../../llm/model.ts"
 import type { Dex } from "../../tools/context.ts"
 import { dateRange, PERSONS_KINDS } from "../../tools/fields.ts"
-import { answer, type Desk, type Outcome } from "./answer.ts"
-import { keyOf, openCache } from "./cache.ts"
+import { answer, type Desk, type MapOutcome } from "./answer.ts"
+import { cacheKey, openCache } from "./cache.ts"
 import { type Dropped, NOTHING_DROPPED } from "./check.ts"
-import { type Measured, measure, type Piece, textOf } from "./data.ts"
+import { type Measured, measure, type Piece, readPieceText } from "./data.ts"
 import { type Batch, type KnownBatch, LOOSE, longestUnit, planBatches, remembered } from "./pack.ts"
 import { inParallel } from "./pool.ts"
 import { mapQuestion, mergeQuestion } from "./prompt.ts"
-import { countItems, itemRefs, type Part, reduce, refsIn, shownPart } from "./reduce.ts"
-import { itemsOf, listsOf, type Result } from "./schema.ts"
+import { countItems, itemRefs, type PartialResult, reduce, refsIn, shownPart } from "./reduce.ts"
+import { itemsOf, listsOf, type MapResult } from "./schema.ts"
 import { openPurse, type Purse } from "./spend.ts"
 
-export type Filters = {
+export type MapFilters = {
   project?: string
   source?: SourceId
   from?: string
@@ -30,7 +30,7 @@ export type Filters = {
 export type Job = {
   task: string
   schema: Schema
-  filters: Filters
+  filters: MapFilters
   batch_tokens: number
   parallel: number
   max_tokens_total?: number
@@ -72,7 +72,7 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
   for (const row of rows) measured.push(await measure(store, row, longestUnit(budget)))
   const saying = measured.filter(({ units }) => units.length > 0)
   const cache = openCache(dex.home.dir)
-  const planKey = `plan-${keyOf(VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens]))}`
+  const planKey = `plan-${cacheKey(VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens]))}`
   const isDone = (hash: string) => model !== undefined && cache.has(mapKey(model, job, hash))
   return {
     rows: rows.length,
@@ -87,7 +87,7 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
 }
 
 export type Mapped = {
-  result: Result
+  result: MapResult
   cached: number
   asked: number
   failed: { refs: string[]; reason: string }[]
@@ -104,7 +104,7 @@ export type Mapped = {
 }
 
 /** Asks for every batch that is not answered yet, then merges. What was answered is kept at once. */
-export async function carryOut(dex: Dex, job: Job, prepared: Prepared, model: Model): Promise<Mapped> {
+export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Model): Promise<Mapped> {
   const { batches, conversations, budget } = prepared
   const { schema, task } = job
   const store = await dex.store()
@@ -123,7 +123,7 @@ export async function carryOut(dex: Dex, job: Job, prepared: Prepared, model: Mo
     const refs = conversationsOf(batch)
     const outcome = await answer(desk, { key: mapKey(model, job, batch.hash), refs }, async () => {
       const texts = await Promise.all(
-        batch.pieces.map((piece) => textOf(store, measuredOf(piece), piece, longestUnit(budget))),
+        batch.pieces.map((piece) => readPieceText(store, measuredOf(piece), piece, longestUnit(budget))),
       )
       if (texts.includes(undefined)) return { reason: "it changed while it was read; run this again" }
       const data = texts.join("\n")
@@ -139,10 +139,10 @@ export async function carryOut(dex: Dex, job: Job, prepared: Prepared, model: Mo
   if (parts.length === 0)
     throw desk.error ?? new DexError("map_failed", `Nothing was mapped: ${desk.stopped ?? failed[0]?.reason}.`)
 
-  const merged: Outcome[] = []
-  const merge = async (group: Part[]): Promise<Part | undefined> => {
+  const merged: MapOutcome[] = []
+  const merge = async (group: PartialResult[]): Promise<PartialResult | undefined> => {
     const shown = group.map((part) => shownPart(part, schema))
-    const key = keyOf("merge", VERSION, model.id, task, JSON.stringify(schema), ...shown)
+    const key = cacheKey("merge", VERSION, model.id, task, JSON.stringify(schema), ...shown)
     const refs = [...new Set(group.flatMap((part) => part.refs))]
     const question = mergeQuestion(task, schema, shown)
     const asked = { question, data: shown.join(""), holds: refsIn(group, schema) }
@@ -188,11 +188,11 @@ function progressOf(dex: Dex, batches: Batch[], purse: Purse): (batch: Batch) =>
   }
 }
 
-function partsOf(outcomes: Outcome[]): Part[] {
+function partsOf(outcomes: MapOutcome[]): PartialResult[] {
   return outcomes.flatMap((outcome) => (outcome.type === "part" ? [outcome.part] : []))
 }
 
-function countOf(outcomes: Outcome[], was: "kept" | "asked"): number {
+function countOf(outcomes: MapOutcome[], was: "kept" | "asked"): number {
   return outcomes.filter((outcome) => outcome.type === "part" && outcome.was === was).length
 }
 
@@ -206,7 +206,7 @@ export function tokensOfBatch({ chars }: Batch): number {
 }
 
 function mapKey(model: Model, job: Job, hash: string): string {
-  return keyOf("map", VERSION, model.id, job.task, JSON.stringify(job.schema), hash)
+  return cacheKey("map", VERSION, model.id, job.task, JSON.stringify(job.schema), hash)
 }
 
 function conversationsOf({ pieces }: Batch): string[] {
@@ -240,7 +240,7 @@ function knownBatches(value: unknown): KnownBatch[] {
 }
 
 /** A ref of a whole conversation says nothing beside one of its messages. */
-function withoutWiderRefs(result: Result, schema: Schema): Result {
+function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   const lists = listsOf(schema).map((name) => [
     name,
     itemsOf(result, name).map((item) => ({

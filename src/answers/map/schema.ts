@@ -1,14 +1,14 @@
 import { DexError } from "../../core/error.ts"
-import { list, object, type Schema, text } from "../../core/schema.ts"
+import { listOf, object, type Schema, text } from "../../core/schema.ts"
 
 // The shape of what a model answers: an object with lists of items, each of which has its refs.
 
-export type Item = Record<string, unknown> & { refs: string[] }
-export type Result = Record<string, unknown>
+export type MapItem = Record<string, unknown> & { refs: string[] }
+export type MapResult = Record<string, unknown>
 
-const REFS = list(text(), "Refs of the messages this stands on, as in the data: source:id#number.")
+const REFS = listOf(text(), "Refs of the messages this stands on, as in the data: source:id#number.")
 
-export const ITEMS: Schema = object({ items: list(object({ text: text(undefined, { minLength: 1 }), refs: REFS })) })
+export const ITEMS: Schema = object({ items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS })) })
 
 /** The names of the lists that hold items. */
 export function listsOf(schema: Schema): string[] {
@@ -17,8 +17,8 @@ export function listsOf(schema: Schema): string[] {
   )
 }
 
-export function itemsOf(result: Result, name: string): Item[] {
-  return (result[name] ?? []) as Item[]
+export function itemsOf(result: MapResult, name: string): MapItem[] {
+  return (result[name] ?? []) as MapItem[]
 }
 
 /**

@@ -4,7 +4,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { sumOf } from "./sum.ts"
+import { sumLine } from "./sum.ts"
 import { many, projectName, showFirst, when } from "./words.ts"
 
 type Output = OutputOf<typeof search>
@@ -46,7 +46,7 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
       .join("\n")
       .split("\n"),
     ...(hit.score_parts
-      ? wrap(sumOf({ score_final: hit.score_final, terms: hit.score_parts }), terminal.columns - 4)
+      ? wrap(sumLine({ score_final: hit.score_final, terms: hit.score_parts }), terminal.columns - 4)
       : []
     ).map((line) => indent + paint(terminal, "dim", line)),
     indent + paint(terminal, "dim", clip(`${safeLine(hitRef(hit))} · ${size}`, terminal.columns - 4)),

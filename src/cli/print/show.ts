@@ -19,8 +19,8 @@ export type Head = {
   archived?: boolean
   files?: string[]
 }
-type Conversation = Output["conversations"][number]
-type Message = Conversation["messages"][number]
+type ShownConversation = Output["conversations"][number]
+type ShownMessage = ShownConversation["messages"][number]
 
 const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
 
@@ -63,14 +63,14 @@ function speaker(message: { role: string; origin: string }): string {
   return message.role === "user" && !message.origin.includes("person") ? `${name}, injected` : name
 }
 
-function outlineLine(message: Message, { terminal }: PrintContext): string {
+function outlineLine(message: ShownMessage, { terminal }: PrintContext): string {
   const state = message.state ? ` (${message.state})` : ""
   const size = ` (${formatCount(message.tokens)} tokens)${state}`
   const head = `${String(message.index).padStart(4)}  [${speaker(message)}] `
   return `${paint(terminal, "cyan", head)}${clip(safeLine(message.content), terminal.columns - head.length - size.length)}${paint(terminal, "dim", size)}`
 }
 
-function messageLines(message: Message, context: PrintContext): string[] {
+function messageLines(message: ShownMessage, context: PrintContext): string[] {
   return [messageHead(message, context), safe(message.content), ""]
 }
 
@@ -84,7 +84,7 @@ export function messageHead(
   return paint(terminal, message.role === "user" ? "green" : "cyan", head) + paint(terminal, "dim", rest)
 }
 
-function endNotes(conversation: Conversation): string[] {
+function endNotes(conversation: ShownConversation): string[] {
   const notes: string[] = []
   for (const { index, cut } of conversation.messages)
     if (cut) notes.push(`Message ${index} is longer than the budget. All of it: ${cut.continue_with}`)

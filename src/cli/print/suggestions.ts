@@ -9,13 +9,13 @@ import { kindName, many, seconds, shortPath, when, whereTo } from "./words.ts"
 
 // What was suggested, who is told, and what came of it: suggestions, feedback, subscribe, subscriptions, stats.
 
-type Asked = Partial<InputOf<typeof suggestions>>
+type SuggestionsInput = Partial<InputOf<typeof suggestions>>
 type Suggested = OutputOf<typeof suggestions>["suggestions"][number]
 
 export function printSuggestions(
   output: { suggestions: Suggested[]; notes: string[] },
   { terminal }: PrintContext,
-  asked: Asked,
+  asked: SuggestionsInput,
 ): Printed {
   if (output.suggestions.length === 0) return { lines: [], notes: [nothing(asked), ...output.notes] }
   const lines = output.suggestions.flatMap(({ id, date, status, would, event, items }) => [
@@ -30,9 +30,9 @@ export function printSuggestions(
   return { lines, notes: [...ask, ...output.notes] }
 }
 
-type Item = Suggested["items"][number]
+type ListedItem = Suggested["items"][number]
 
-function nothing({ take, all, status, from, subscription }: Asked): string {
+function nothing({ take, all, status, from, subscription }: SuggestionsInput): string {
   if (take) return "Nothing waits. `dex suggestions` shows what was told before."
   if (status !== undefined || from !== undefined || subscription !== undefined)
     return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggestions${all ? " --all" : ""}\` shows everything.`
@@ -42,7 +42,7 @@ function nothing({ take, all, status, from, subscription }: Asked): string {
 
 const ASK = "To ask now: dex suggest --file <file>; unasked it speaks through agents' hooks (dex install)."
 
-function itemLines({ number, kind, title, reason, ref, file, status }: Item, terminal: Terminal): string[] {
+function itemLines({ number, kind, title, reason, ref, file, status }: ListedItem, terminal: Terminal): string[] {
   const room = terminal.columns - 5
   const verdict = isJudged(status) ? `(${status}) ` : ""
   const head = clip(`${verdict}${kindName(kind)}: ${safeLine(title)}`, room)
@@ -83,7 +83,10 @@ export function printFeedback(
 
 type Listed = OutputOf<typeof subscriptions>
 
-export function printSubscribed(output: Told & { secret?: string; notes: string[] }, context: PrintContext): Printed {
+export function printSubscribed(
+  output: ListedSubscription & { secret?: string; notes: string[] },
+  context: PrintContext,
+): Printed {
   const lines = subscriptionLines(output, context)
   if (output.secret === undefined) return { lines, notes: output.notes }
   return {
@@ -95,7 +98,7 @@ export function printSubscribed(output: Told & { secret?: string; notes: string[
   }
 }
 
-type Told = Listed["subscriptions"][number]
+type ListedSubscription = Listed["subscriptions"][number]
 
 export function printSubscriptions(output: Listed, context: PrintContext): Printed {
   const { waiting, delivered, dead, last_problem } = output.outbox
@@ -120,7 +123,7 @@ export function printSubscriptions(output: Listed, context: PrintContext): Print
   }
 }
 
-function subscriptionLines(one: Told, { terminal, home }: PrintContext): string[] {
+function subscriptionLines(one: ListedSubscription, { terminal, home }: PrintContext): string[] {
   const room = terminal.columns - 4
   const to = one.url === undefined ? one.deliver : `${one.deliver} ${safeLine(one.url)}`
   const last = one.last_triggered === undefined ? "not told yet" : `last told ${when(one.last_triggered)}`

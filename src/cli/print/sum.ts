@@ -5,7 +5,7 @@ import { safeLine } from "../../render/terminal.ts"
 type Sum = Pick<TraceRow, "score_final" | "terms">
 
 /** A score as the sum it is: words 6.87 + pairs 2.23 = 9.10 */
-export function sumOf(row: Sum): string {
+export function sumLine(row: Sum): string {
   const decimals = decimalsFor(row)
   const parts = row.terms.map(({ name, value }, i) => {
     const sign = value < 0 ? "− " : i === 0 ? "" : "+ "

@@ -7,7 +7,7 @@ import type { Replay } from "../../tools/trace/replay.ts"
 import type { trace } from "../../tools/trace/trace.ts"
 import type { traces } from "../../tools/traces/traces.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { sumOf } from "./sum.ts"
+import { sumLine } from "./sum.ts"
 import { many, seconds, shortPath, when } from "./words.ts"
 
 type TracesOutput = OutputOf<typeof traces>
@@ -110,7 +110,7 @@ function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
     ]
     if (row.summary !== "") lines.push(indent + clip(safeLine(row.summary), terminal.columns - 5))
     if (row.terms.length > 0)
-      lines.push(...wrap(sumOf(row), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)))
+      lines.push(...wrap(sumLine(row), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)))
     return lines
   })
 }

@@ -48,7 +48,7 @@ export function showFirst(refs: readonly string[], { numbered }: { numbered: boo
 }
 
 /** What went wrong, as it is told: on a terminal no word is torn, and whoever reads a pipe gets each line whole. */
-export function errorText(message: string, terminal: Terminal): string {
+export function printedError(message: string, terminal: Terminal): string {
   const lines = `dex: ${safe(message)}`.split("\n")
   return `${(terminal.interactive ? lines.flatMap((line) => wrap(line, terminal.columns)) : lines).join("\n")}\n`
 }

@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { type Grammar, lineOf, unquoted } from "./grammar.ts"
+import { type Grammar, startLine, unquoted } from "./grammar.ts"
 
 // The field `name` of a specification matches its first name only.
 export const go: Grammar = {
@@ -38,5 +38,5 @@ function importsOf(node: Node): Import[] {
   const parts = module.split("/")
   const last = parts.findLast((part, i) => i === 0 || !/^v\d+$/.test(part)) ?? module
   const as = node.childForFieldName("name")?.text ?? last.replace(/^go-|\.v\d+$/g, "")
-  return [{ module, name: "*", as: as === "." ? "*" : as, line: lineOf(node) }]
+  return [{ module, name: "*", as: as === "." ? "*" : as, line: startLine(node) }]
 }

@@ -28,7 +28,7 @@ const HOLDS_METHODS = new Set<Container["kind"]>(["class", "struct", "interface"
 export const holdsMethods = (container: Container | undefined): boolean =>
   container !== undefined && HOLDS_METHODS.has(container.kind)
 
-export const lineOf = (node: Node): number => node.startPosition.row + 1
+export const startLine = (node: Node): number => node.startPosition.row + 1
 
 /** A string literal without its quotes. */
 export const unquoted = (text: string): string => text.replace(/^[a-z]*["'`<]+|["'`>]+$/gi, "")

@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { type Grammar, holdsMethods, lineOf, unquoted } from "./grammar.ts"
+import { type Grammar, holdsMethods, startLine, unquoted } from "./grammar.ts"
 
 // Languages with definitions, imports, comments and marks, but no uses.
 
@@ -98,7 +98,7 @@ export const cpp: Grammar = {
     const path = node.childForFieldName("path")
     if (!path) return []
     const module = path.type === "string_literal" ? `./${unquoted(path.text)}` : path.text
-    return [{ module, name: "*", as: "*", line: lineOf(node), reexport: true }]
+    return [{ module, name: "*", as: "*", line: startLine(node), reexport: true }]
   },
   isExported: (head) => !/\bstatic\b/.test(head),
 }
@@ -135,7 +135,7 @@ export const ruby: Grammar = {
     const found = /^(require|require_relative)\b[\s(]*["']([^"']+)["']/.exec(node.text)
     if (!found) return []
     const module = found[1] === "require_relative" && !found[2]!.startsWith(".") ? `./${found[2]}` : found[2]!
-    return [{ module, name: "*", as: "*", line: lineOf(node) }]
+    return [{ module, name: "*", as: "*", line: startLine(node) }]
   },
   isExported: everything,
   kindOf: (kind, { container }) => (kind === "method" && !container ? "function" : kind),
@@ -166,7 +166,7 @@ export const powershell: Grammar = {
 /** The whole of what is named, under no name of its own. */
 function whole(node: Node, pattern: RegExp): Import[] {
   const module = pattern.exec(node.text)?.[1]?.replace(/\s+/g, " ").trim().slice(0, 500)
-  return module ? [{ module, name: "*", as: "*", line: lineOf(node) }] : []
+  return module ? [{ module, name: "*", as: "*", line: startLine(node) }] : []
 }
 
 function lastPart(node: Node, pattern: RegExp, separator: string): Import[] {
@@ -174,5 +174,5 @@ function lastPart(node: Node, pattern: RegExp, separator: string): Import[] {
   if (!path) return []
   const at = path.lastIndexOf(separator)
   const name = path.slice(at + 1)
-  return [{ module: at < 0 ? path : path.slice(0, at), name, as: name, line: lineOf(node) }]
+  return [{ module: at < 0 ? path : path.slice(0, at), name, as: name, line: startLine(node) }]
 }

@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { type Grammar, holdsMethods, lineOf } from "./grammar.ts"
+import { type Grammar, holdsMethods, startLine } from "./grammar.ts"
 
 export const python: Grammar = {
   query: `
@@ -35,7 +35,7 @@ export const python: Grammar = {
 }
 
 function importsOf(node: Node): Import[] {
-  const line = lineOf(node)
+  const line = startLine(node)
   const named = node.childrenForFieldName("name").filter((child) => child !== null)
   if (node.type === "import_statement") {
     // `import a.b` makes the name `a`, under which `a.b` is found; `import a.b as c` makes `c`.

@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { DefinitionKind, Import } from "../../core/code.ts"
-import { type Container, type Grammar, lineOf, unquoted } from "./grammar.ts"
+import { type Container, type Grammar, startLine, unquoted } from "./grammar.ts"
 
 const DECLARED = `(variable_declarator name: (identifier) @name) @def.variable`
 /** Variables count where the file, or a namespace in it, declares them: not those of a function. */
@@ -90,7 +90,7 @@ function assignedKind(node: Node, container: Container | undefined): DefinitionK
 }
 
 function importsOf(node: Node): Import[] {
-  const line = lineOf(node)
+  const line = startLine(node)
   if (node.type === "variable_declarator") return requiredBy(node, line)
   const source = node.childForFieldName("source")
   if (!source) return importEquals(node, line)

@@ -12,12 +12,12 @@ export function bodyLine(number: number, { model, usage, parts, effects }: Messa
   return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
 }
 
-type Block = { conversation_id: number; chunk: number; data: Buffer; sum: number | null }
+type BodyBlock = { conversation_id: number; chunk: number; data: Buffer; sum: number | null }
 
 /** Every message's body line, by number; without those of damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
-  const blocks = db.prepare("select * from body where conversation_id = ?").iterate(id) as Iterable<Block>
+  const blocks = db.prepare("select * from body where conversation_id = ?").iterate(id) as Iterable<BodyBlock>
   for (const block of blocks) {
     // A block whose key is damaged may be another conversation's.
     if (block.conversation_id !== id || !isSound("body", block)) continue

@@ -29,7 +29,7 @@ export function family(db: Db, refs: Ref[]): Ref[] {
  * A unit that also tells of others keeps their messages, and their records where each record names its conversation.
  * Returns how many there were.
  */
-export function forget(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
+export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
   const count = inTransaction(db, () => {
     let forgotten = 0
     withholdRaw(db, refs, ownerOf)

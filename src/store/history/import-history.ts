@@ -28,7 +28,7 @@ type UnitRow = {
  * own and counts as archived, so what it tells is merged by message key with what is told here, and importing the same
  * history again changes nothing. Documents stay where they are: their files are there to be read.
  */
-export function importHistory(
+export function mergeHistory(
   db: Db,
   other: Db,
   otherId: string,

@@ -9,20 +9,20 @@ export type Teller = { key: Buffer; message: MessageWrite; by: number }
  * may tell the same messages in different orders: the one in `leading` counts, whichever was read first.
  */
 export function mergeMessages<T extends Teller>(told: T[], stored: T[], leading: { key: Buffer }[]): T[] {
-  const rivals = new Map(stored.map((one) => [nameOf(one), one]))
+  const rivals = new Map(stored.map((one) => [keyText(one), one]))
   const mine = told.filter((one) => {
-    const rival = rivals.get(nameOf(one))
+    const rival = rivals.get(keyText(one))
     return !rival || saysMore(one.message, rival.message)
   })
-  const won = new Set(mine.map(nameOf))
-  const others = stored.filter((one) => !won.has(nameOf(one)))
+  const won = new Set(mine.map(keyText))
+  const others = stored.filter((one) => !won.has(keyText(one)))
   const all = [...mine, ...others]
-  const live = new Map(all.filter(({ message }) => !message.superseded).map((one) => [nameOf(one), one]))
+  const live = new Map(all.filter(({ message }) => !message.superseded).map((one) => [keyText(one), one]))
   // Where a unit places what its source no longer holds depends on when it lost it: here their own time does.
   const lost = all.filter(({ message }) => message.superseded)
-  const first = leading.flatMap((one) => live.get(nameOf(one)) ?? [])
-  const named = new Set(first.map(nameOf))
-  const rest = (list: T[]) => list.filter((one) => live.has(nameOf(one)) && !named.has(nameOf(one)))
+  const first = leading.flatMap((one) => live.get(keyText(one)) ?? [])
+  const named = new Set(first.map(keyText))
+  const rest = (list: T[]) => list.filter((one) => live.has(keyText(one)) && !named.has(keyText(one)))
   return byTime(byTime(first, byTime(rest(mine), rest(others))), lost.sort(inTime))
 }
 
@@ -63,6 +63,6 @@ function runningTimes(messages: Teller[]): number[] {
   return messages.map(({ message }) => (latest = Math.max(latest, message.at ?? latest)))
 }
 
-export function nameOf({ key }: { key: Buffer }): string {
+export function keyText({ key }: { key: Buffer }): string {
   return key.toString("latin1")
 }

@@ -10,10 +10,17 @@ import {
 } from "../sqlite/database.ts"
 import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
-import { conversation, list, resolve, usingModel } from "./read/conversations.ts"
+import { conversation, listConversations, resolve, usingModel } from "./read/conversations.ts"
 import { messages, versions } from "./read/messages.ts"
 import { metaJson, metaValue } from "./read/meta.ts"
-import { busiestProjects, collections, documentsIn, projectIdentities, projects, stats } from "./read/overview.ts"
+import {
+  busiestProjects,
+  collections,
+  documentsIn,
+  historyStats,
+  projectIdentities,
+  projects,
+} from "./read/overview.ts"
 import {
   hasWholeRecords,
   knownContainers,
@@ -101,7 +108,7 @@ export function openStore(
     changes: (after, limit) => ask(() => changes(db, historyId, after, limit)),
     resolve: (query) => ask(() => resolve(db, query, onDamage)),
     conversation: (ref) => ask(() => conversation(db, ref, onDamage)),
-    list: (filter) => ask(() => list(db, filter, onDamage, platform)),
+    list: (filter) => ask(() => listConversations(db, filter, onDamage, platform)),
     messages: (ref, numbers) => ask(() => messages(db, ref, numbers, onDamage)),
     versions: (ref) => ask(() => versions(db, ref, onDamage)),
     touching: (file) => ask(() => touching(db, file, platform)),
@@ -116,7 +123,7 @@ export function openStore(
       const { around } = await import("./around.ts")
       return ask(() => around(db, ref, before, after))
     },
-    stats: () => ask(() => stats(db, onDamage)),
+    stats: () => ask(() => historyStats(db, onDamage)),
     collections: () => ask(() => collections(db, onDamage)),
     documentsIn: (name) => ask(() => documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
@@ -145,10 +152,10 @@ export function openStore(
       return ask(() => inTransaction(db, () => addProjectPath(db, path, project)))
     },
     importFrom: async (other, onProgress) => {
-      const { importHistory } = await import("./import-history.ts")
+      const { mergeHistory } = await import("./import-history.ts")
       const source = openDatabase(other, HISTORY_MIGRATIONS)
       try {
-        return await ask(() => importHistory(db, source, identity(source), onProgress))
+        return await ask(() => mergeHistory(db, source, identity(source), onProgress))
       } finally {
         source.close()
       }
@@ -173,12 +180,12 @@ export function openStore(
       })
     },
     forget: async (refs, ownerOf) => {
-      const { forget } = await import("./forget.ts")
+      const { forgetInHistory } = await import("./forget.ts")
       const { mendRows } = await import("./rot/mend.ts")
       return ask(() => {
         // What tells where every copy is must be right.
         inTransaction(db, () => [mendRows(db, "claim"), mendRows(db, "unit")])
-        return forget(db, refs, ownerOf)
+        return forgetInHistory(db, refs, ownerOf)
       })
     },
     forgottenAmong: async (source, ids) => {

@@ -8,7 +8,7 @@ import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
 import { HELD, readHeld } from "./held.ts"
-import { mergeMessages, nameOf, type Teller } from "./merge.ts"
+import { keyText, mergeMessages, type Teller } from "./merge.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
 import { makeReady } from "./rot/heal.ts"
 import { despiteIndexes } from "./rot/mend.ts"
@@ -28,7 +28,7 @@ type Existing = {
   row: Facts
 }
 
-export type Row = {
+export type MessageTableRow = {
   number: number
   position: number | null
   chunk: number
@@ -41,7 +41,7 @@ export type Row = {
 }
 
 /** A stored message with its body, to see whether it changed, and the unit that told it; `damaged` where its row cannot be relied on. */
-export type OldRow = Row & { line: string; by: number; damaged?: boolean }
+export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
 
 /**
  * Stores what a unit says of a conversation. What other units of the same authority told stays: the conversation is all
@@ -165,11 +165,11 @@ function findConversation(db: Db, source: string, nativeId: string): Existing | 
  * earlier records are no longer known, what it once told itself.
  */
 function keptOf(old: Map<string, OldRow>, told: Teller[], unitId: number, write: UnitWrite): Teller[] {
-  const now = new Set(told.map(nameOf))
+  const now = new Set(told.map(keyText))
   const rows = [...old.values()]
   const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
   const keepsOwn = !write.partial && (others.length > 0 || !write.tellsAll)
-  const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(nameOf(row)) && row.line !== "") : []
+  const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(keyText(row)) && row.line !== "") : []
   const kept = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
   return kept.sort((a, b) => a.position - b.position)
 }
@@ -269,7 +269,7 @@ function numberMessages(messages: Teller[], old: Map<string, OldRow>, lastNumber
   // Of a damaged row not even the key is known for sure: what it says tells which message it is.
   const damaged = [...old.values()].filter((row) => row.damaged)
   return messages.map(({ key, message, by }, index) => {
-    const row = old.get(nameOf({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
+    const row = old.get(keyText({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
     const number = row?.number ?? (lastNumber === 0 ? message.stored?.number : undefined) ?? next++
     const numbered: Numbered = {
       number,
@@ -339,7 +339,7 @@ function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
 
 function readMessages(db: Db, id: number, owner: number): OldRow[] {
   const lines = loadLines(db, id)
-  const rows = db.prepare("select * from message where conversation_id = ?").all(id) as (Row & Stored)[]
+  const rows = db.prepare("select * from message where conversation_id = ?").all(id) as (MessageTableRow & Stored)[]
   return rows.map((row) => ({
     ...row,
     by: row.unit_id ?? owner,
@@ -349,7 +349,7 @@ function readMessages(db: Db, id: number, owner: number): OldRow[] {
 }
 
 function byKey(rows: OldRow[]): Map<string, OldRow> {
-  return new Map(rows.map((row) => [nameOf(row), row]))
+  return new Map(rows.map((row) => [keyText(row), row]))
 }
 
 function saveMessage(

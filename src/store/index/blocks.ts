@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib"
 import { DexError } from "../../core/error.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { expressionOf, type Term } from "./terms.ts"
-import { tokensOf } from "./tokenizer.ts"
+import { indexWords } from "./tokenizer.ts"
 
 // FTS5 keeps its words in blocks of about 4 kB (`words_data`) without a checksum: a flipped bit gives other messages, and
 // not a word of it. So every block has one beside it, and a search checks the blocks that its words stand in. The layout
@@ -92,7 +92,7 @@ export function checkBlocks(db: Db, terms: Term[]): void {
     const segments = segmentsOf(db)
     for (const prefix of [false, true]) {
       const texts = fresh.filter((term) => (term.prefix ?? false) === prefix).map(({ words }) => words)
-      for (const token of texts.length === 0 ? [] : tokensOf(texts))
+      for (const token of texts.length === 0 ? [] : indexWords(texts))
         checkToken(db, segments, Buffer.from(`0${token}`), prefix)
     }
   }

@@ -4,22 +4,22 @@ import { hiddenWords } from "../../core/words.ts"
 import type { ConversationRow, StoredMessage } from "../history/store.ts"
 
 /** The words of a message by who wrote them, which says how likely they are to be what somebody looks for. */
-export type Fields = Record<Column, string>
-export type Column = (typeof COLUMNS)[number]
+export type IndexedText = Record<Column, string>
+export type Column = (typeof TEXT_COLUMNS)[number]
 
 /**
  * `aside`: what the agent thought and what hooks put in. `hidden`: what the tokenizer would not see, such as the parts of
  * camelCase names. Tool results come first: two thirds of all words are theirs, and FTS5 needs two bytes more for every
  * word that is not in the first column.
  */
-export const COLUMNS = ["returned", "said", "called", "aside", "hidden"] as const
-export const COLUMN_NAMES = COLUMNS.join(", ")
-export const COLUMN_VALUES = COLUMNS.map((name) => `@${name}`).join(", ")
+export const TEXT_COLUMNS = ["returned", "said", "called", "aside", "hidden"] as const
+export const COLUMN_NAMES = TEXT_COLUMNS.join(", ")
+export const COLUMN_VALUES = TEXT_COLUMNS.map((name) => `@${name}`).join(", ")
 
 /** The number of a conversation's card, beside its messages' numbers, which begin with 1. */
 export const CARD = 0
 
-export function fieldsOf(message: Pick<StoredMessage, "parts">): Fields {
+export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
   const texts = { returned: [] as string[], said: [] as string[], called: [] as string[], aside: [] as string[] }
   for (const part of message.parts) {
     if (part.origin === "injected" || part.type === "summary" || part.type === "thinking") texts.aside.push(part.text)
@@ -41,7 +41,7 @@ export function fieldsOf(message: Pick<StoredMessage, "parts">): Fields {
 const MADE_OF_MESSAGES = new Set<string>(["plan", "commit", "first_prompt"] satisfies Title["from"][])
 
 /** What a conversation is about, as far as its head and its deeds tell: an entry of its own beside its messages. */
-export function cardOf(row: ConversationRow, files: string[]): Fields | undefined {
+export function cardOf(row: ConversationRow, files: string[]): IndexedText | undefined {
   const title = row.title && !MADE_OF_MESSAGES.has(row.title.from) ? row.title.text : ""
   const path = row.kind === "document" ? row.ref.id : ""
   const deeds = [row.git_branch ?? "", path, ...files].filter((text) => text !== "").join("\n")

@@ -5,17 +5,17 @@ import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
 import {
   COLUMN_VALUES,
-  COLUMNS,
   type Column,
   collectionTag,
   kindTag,
   projectTag,
   roleTag,
   sourceTag,
+  TEXT_COLUMNS,
   toolTag,
 } from "./fields.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
-import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, projectId } from "./twins.ts"
+import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
 // How the full-text index is asked.
@@ -62,7 +62,7 @@ export type Sizes = { messages: number; sample: number; shares: number[] }
 const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column but the filters'. */
-const TEXT = `{${COLUMNS.join(" ")}}`
+const TEXT = `{${TEXT_COLUMNS.join(" ")}}`
 
 export function find(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
@@ -110,7 +110,7 @@ const HOLDING_BETWEEN =
 const HOLDING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
-export function count(db: Db, query: IndexFilter): Count {
+export function countMatches(db: Db, query: IndexFilter): Count {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, terms, bounded, values } = prepared
@@ -274,5 +274,5 @@ export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | un
 }
 
 function projectTags(db: Db, paths: string[]): string[] {
-  return paths.flatMap((path) => projectId(db, path) ?? []).map(projectTag)
+  return paths.flatMap((path) => indexedProjectId(db, path) ?? []).map(projectTag)
 }

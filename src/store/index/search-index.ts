@@ -19,10 +19,10 @@ import { olderIndex } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { BLOCK_SCHEMA, badBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
-import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, type Fields, fieldsOf, messageTags, tagsOf } from "./fields.ts"
+import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, fieldsOf, type IndexedText, messageTags, tagsOf } from "./fields.ts"
 import {
   type Count,
-  count,
+  countMatches,
   find,
   holding,
   type IndexFilter,
@@ -204,7 +204,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     }
   }
   /** Blocks of one state and checksums of another would look like damage. */
-  const asked = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
+  const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
     return rebuild || changes.length > 0
@@ -214,10 +214,10 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw new Error("This index was opened to be asked only")
     },
     isBehind,
-    find: async (query) => asked((db) => find(db, query)),
-    holding: async (term, docs) => asked((db) => holding(db, term, docs)),
-    count: async (query) => asked((db) => count(db, query)),
-    sizes: async (terms) => asked((db) => sizes(db, terms)),
+    find: async (query) => readInOneState((db) => find(db, query)),
+    holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
+    count: async (query) => readInOneState((db) => countMatches(db, query)),
+    sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
@@ -239,7 +239,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       })
     },
     isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(current()),
-    check: () => asked(check),
+    check: () => readInOneState(check),
     checkpoint: () =>
       guard((db) => {
         sumBlocks(db)
@@ -344,7 +344,7 @@ type Loaded = {
   change: Change
   known: Known | undefined
   row?: ConversationRow
-  card?: Fields
+  card?: IndexedText
   gone: number[]
   fresh: StoredMessage[]
   versions: Map<number, number>
@@ -398,7 +398,7 @@ function knownConversation(db: Db, name: string): Known | undefined {
   return { ...row, docs: new Map(docs.map((doc) => [doc.number, doc])) }
 }
 
-type Doc = { id: number; fields?: Fields; tags?: string }
+type Doc = { id: number; fields?: IndexedText; tags?: string }
 
 /** Writes the rows of one conversation, and returns the documents whose words are to be added or (without fields) removed. */
 function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
@@ -419,7 +419,7 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
   const id = saveConversation(db, change.conversation, row.ref, tags, cardText)
   const hasNewCard = card !== undefined && (known?.card !== cardText || known.tags !== tags)
   let next = firstId(db, row.ended_at, fresh.length + (hasNewCard ? 1 : 0))
-  const put = (number: number, at: number | undefined, version: number, fields: Fields, ownTags: string) => {
+  const put = (number: number, at: number | undefined, version: number, fields: IndexedText, ownTags: string) => {
     remove(number)
     const doc = next++
     const sql = "insert into doc (id, conversation_id, number, at, version) values (?, ?, ?, ?, ?)"

@@ -20,7 +20,7 @@ export type Look = {
  * Looks at texts as the index does. The index holds no text, so its own tokenizer looks at just these texts again, in
  * memory: what is marked is exactly what matched, stems included.
  */
-export function lookAt(texts: string[], terms: Term[], words: string[]): Look[] {
+export function matchTexts(texts: string[], terms: Term[], words: string[]): Look[] {
   return looking((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     for (const [i, text] of texts.entries()) insert.run(i + 1, windowOf(withoutMarks(text), words))

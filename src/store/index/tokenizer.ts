@@ -24,7 +24,7 @@ function openLooking(): Db {
 }
 
 /** The words of these texts as the index holds them, each once. */
-export function tokensOf(texts: readonly string[]): string[] {
+export function indexWords(texts: readonly string[]): string[] {
   return looking((db) => {
     const add = db.prepare("insert into look (x) values (?)")
     for (const text of texts) add.run(text)

@@ -72,7 +72,7 @@ export function conversationId(db: Db, ref: Ref): number | undefined {
 }
 
 /** Undefined where the index has no such project. */
-export function projectId(db: Db, path: string): number | undefined {
+export function indexedProjectId(db: Db, path: string): number | undefined {
   return idOf(db, PROJECT, { path })
 }
 

@@ -103,7 +103,7 @@ function removeFacts(db: Db, id: number): void {
 }
 
 /** What the feed calls a conversation that is known. */
-export function nameOf(db: Db, ref: Ref): string | undefined {
+export function feedNameOf(db: Db, ref: Ref): string | undefined {
   const sql = "select name from conversation where source = ? and native_id = ?"
   return db.prepare(sql).pluck().get(sourceWithOwner(ref), ref.id) as string | undefined
 }
@@ -133,7 +133,7 @@ function rootOf(db: Db, ref: Ref): string {
   return (db.prepare(sql).pluck().get(sourceWithOwner(ref), ref.id) as string | undefined) ?? ref.id
 }
 
-export type Learned =
+export type LearnedFacts =
   | {
       name: string
       gone: true
@@ -156,7 +156,7 @@ export type Learned =
  * What was learned from one place of the history's feed to another, all or nothing. False where somebody else has learned
  * meanwhile: what was read may be old.
  */
-export function saveLearned(db: Db, facts: Learned[], from: string | undefined, to: string): boolean {
+export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefined, to: string): boolean {
   return inTransaction(db, () => {
     if (learnedToken(db) !== from) return false
     if (facts.some((fact) => goneFrom(db, fact.name, fact.ref) !== undefined)) notePurge(db)
@@ -167,7 +167,7 @@ export function saveLearned(db: Db, facts: Learned[], from: string | undefined, 
 }
 
 /** One conversation's, whatever the feed says. */
-export function saveFacts(db: Db, learned: Learned): void {
+export function saveFacts(db: Db, learned: LearnedFacts): void {
   inTransaction(db, () => write(db, learned))
 }
 
@@ -177,7 +177,7 @@ export function goneFrom(db: Db, name: string, now: Ref | undefined): Ref | unde
   return known && !(now && isSameConversation(known, now)) ? known : undefined
 }
 
-function write(db: Db, learned: Learned): void {
+function write(db: Db, learned: LearnedFacts): void {
   if (learned.gone) {
     removeConversation(db, learned.name)
     return

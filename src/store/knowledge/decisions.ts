@@ -226,17 +226,17 @@ export type DecisionFilter = {
   limit: number
 }
 
-export type KnownDecision = Told & {
+export type KnownDecision = QuotedDecision & {
   /** Of the conversation, as its agent numbers it; absent where a commit states it. */
   conversation?: string
   files: string[]
   symbols: string[]
   project?: string
   /** The later decision that took it back. */
-  reversed_by?: Told
+  reversed_by?: QuotedDecision
 }
 
-type Told = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> & {
+type QuotedDecision = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> & {
   /** The message that states it, or `git:<hash>`. */
   ref: string
   /** Nobody else's words can stand in it. */
@@ -283,25 +283,25 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
 const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
   c.source, c.native_id, fact.hash is null and ${OWN_WORDS} as own`
 
-type ToldRow = Pick<Stated, "key" | "kind" | "quote" | "origin"> & { at: number | null; own: number } & (
+type QuotedRow = Pick<Stated, "key" | "kind" | "quote" | "origin"> & { at: number | null; own: number } & (
     | { hash: null; source: SourceId; native_id: string; number: number }
     | { hash: string; source: null; native_id: null; number: null }
   )
-type DecisionRow = ToldRow & { project: string | null; files: string; symbols: string; reversed_by: string | null }
+type DecisionRow = QuotedRow & { project: string | null; files: string; symbols: string; reversed_by: string | null }
 
 function known(db: Db, row: DecisionRow): KnownDecision {
   const later = row.reversed_by === null ? undefined : laterOf(db, row.reversed_by)
   return {
-    ...told(row),
+    ...quotedDecision(row),
     ...(row.native_id !== null && { conversation: row.native_id }),
     ...(row.project !== null && { project: row.project }),
     files: JSON.parse(row.files) as string[],
     symbols: JSON.parse(row.symbols) as string[],
-    ...(later && { reversed_by: told(later) }),
+    ...(later && { reversed_by: quotedDecision(later) }),
   }
 }
 
-function told(row: ToldRow): Told {
+function quotedDecision(row: QuotedRow): QuotedDecision {
   const { key, kind, quote, origin } = row
   return {
     ...{ key, kind, quote, origin },
@@ -312,10 +312,10 @@ function told(row: ToldRow): Told {
   }
 }
 
-function laterOf(db: Db, key: string): ToldRow | undefined {
+function laterOf(db: Db, key: string): QuotedRow | undefined {
   return db
     .prepare(
       `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`,
     )
-    .get(key) as ToldRow | undefined
+    .get(key) as QuotedRow | undefined
 }

@@ -15,10 +15,10 @@ import {
   saveLinkedBy,
 } from "./code.ts"
 import {
+  feedNameOf,
   forgetConversations,
   goneFrom,
   learnedToken,
-  nameOf,
   renewConversation,
   saveFacts,
   saveLearned,
@@ -115,7 +115,7 @@ const FACTS = {
     useLearner,
     forgetConversations,
     renewConversation,
-    nameOf,
+    feedNameOf,
     toldOfBy,
     saveLearned,
     saveFacts,

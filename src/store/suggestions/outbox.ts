@@ -5,7 +5,7 @@ import type { Db } from "../sqlite/database.ts"
 /** One message to a webhook. Its id is the same at every attempt. */
 export type Due = { id: string; suggestion_id: string; subscription: string; url: string; attempts: number }
 
-export type Outcome = {
+export type DeliveryOutcome = {
   id: string
   at: number
   /** `again`: tried once more at `next_at`; `dead`: not tried again by itself, and kept. */
@@ -55,7 +55,7 @@ export function due(db: Db, now: number, ofEach: number): Due[] {
   )
 }
 
-export function record(db: Db, { id, at, ended }: Outcome): void {
+export function recordDelivery(db: Db, { id, at, ended }: DeliveryOutcome): void {
   const set = db.prepare(
     `update outbox set state = @state, attempts = attempts + 1, next_at = @next_at, last_problem = @problem,
        ended_at = @ended_at where id = @id`,

@@ -7,12 +7,21 @@ import type { Item, ItemKind, Moment, Status, Subscription, Suggestion } from ".
 import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
 import { type Metrics, metricsOf } from "./metrics.ts"
 import { SUGGESTION_MIGRATIONS } from "./migrations.ts"
-import { type Due, due, enqueue, type OutboxCounts, type Outcome, outboxCounts, record, retryDead } from "./outbox.ts"
+import {
+  type DeliveryOutcome,
+  type Due,
+  due,
+  enqueue,
+  type OutboxCounts,
+  outboxCounts,
+  recordDelivery,
+  retryDead,
+} from "./outbox.ts"
 import * as subscriptions from "./subscriptions.ts"
 import { judge, type KeptItem, type Learn, resetWeights, weights } from "./verdicts.ts"
 
 /** Whether it is kept, or in words for a person why not. */
-export type Kept = { kept: true; seq: number } | { kept: false; why: string }
+export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
 
 export type KeptSuggestion = Omit<Suggestion, "items"> & {
   /** In the order in which they were made; never reused. */
@@ -38,7 +47,7 @@ export type SuggestionFilter = {
 export type SaveOptions = { would?: boolean; subscription?: string; once?: boolean }
 
 /** The history's token, and the newest suggestion. */
-export type Observed = { token: string; seq: number }
+export type ObservedUpTo = { token: string; seq: number }
 
 export type Mute = { type: "kind" | "project"; name: string; at: number }
 
@@ -51,7 +60,7 @@ export type Suggestions = {
    * With what a webhook must be told of it, in one transaction. Never throws: a hook goes on without it. With `once`, not
    * where the session was told of one of its items meanwhile.
    */
-  save(suggestion: Suggestion, how?: SaveOptions): Kept
+  save(suggestion: Suggestion, how?: SaveOptions): SaveResult
   /** The keys of what this session was told; with `would`, of what it would have been told too. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
   /** Newest first, unless `after` is given. */
@@ -72,8 +81,8 @@ export type Suggestions = {
   /** What was learnt is undone; what was said and used stays known. Returns how many weights there were. */
   resetWeights(): number
   /** Up to where it was looked at what sessions did with what they were told; undefined where never. */
-  observed(): Observed | undefined
-  saveObserved(observed: Observed): void
+  observed(): ObservedUpTo | undefined
+  saveObserved(observed: ObservedUpTo): void
   /** When dex first had something to say; this time, where it never had. */
   firstAt(now: number): number
   metrics(from?: number): Metrics
@@ -88,7 +97,7 @@ export type Suggestions = {
   due(now: number, ofEach: number): Due[]
   /** When the next one is due; undefined when none waits. */
   nextDue(): number | undefined
-  record(outcome: Outcome): void
+  record(outcome: DeliveryOutcome): void
   retryDead(now: number): number
   outbox(): OutboxCounts
 
@@ -113,14 +122,14 @@ const LONGEST_TEXT = 4_000
 const MOST_ITEMS = 20
 const CACHE_KB = 1_000
 
-export type OpenOptions = {
+export type SuggestionsOptions = {
   /** How long to wait for another process that writes. A hook has no time. */
   busyMs?: number
   /** Takes secrets out of what was typed, printed and named at the moment. Without it, whoever saves has done so. */
   redact?: (text: string) => string
 }
 
-export function openSuggestions(path: string, options: OpenOptions = {}): Suggestions {
+export function openSuggestions(path: string, options: SuggestionsOptions = {}): Suggestions {
   let opened: Db | undefined
   const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
   const said = (error: unknown) => messageOf(explained(error, path))
@@ -179,7 +188,7 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
           (open.prepare("select min(next_at) from outbox where state = 'waiting'").pluck().get() as number | null) ??
           undefined,
       ),
-    record: (outcome) => write((open) => record(open, outcome)),
+    record: (outcome) => write((open) => recordDelivery(open, outcome)),
     retryDead: (now) => write((open) => retryDead(open, now)),
     outbox: () => use(outboxCounts),
     check: () =>
@@ -203,7 +212,7 @@ export function openSuggestions(path: string, options: OpenOptions = {}): Sugges
   }
 }
 
-function save(db: Db, suggestion: Suggestion, { would = false, subscription, once }: SaveOptions): Kept {
+function save(db: Db, suggestion: Suggestion, { would = false, subscription, once }: SaveOptions): SaveResult {
   const { id, moment, items, status, latency_ms } = suggestion
   if (once && moment.source && moment.session) {
     const told = seen(db, moment.source, moment.session, would)
@@ -244,7 +253,7 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
 }
 
 /** What is happening right now was read by no sync yet, and redacted by nobody. */
-function withoutSecrets(moment: Moment, redact: OpenOptions["redact"] = (text) => text): Moment {
+function withoutSecrets(moment: Moment, redact: SuggestionsOptions["redact"] = (text) => text): Moment {
   const clean = { ...moment }
   for (const field of ["prompt", "command", "error", "file", "branch", "symbol"] as const) {
     const said = moment[field]
@@ -254,7 +263,7 @@ function withoutSecrets(moment: Moment, redact: OpenOptions["redact"] = (text) =
   return clean
 }
 
-function redactAgain(db: Db, redact: OpenOptions["redact"] = (text) => text): number {
+function redactAgain(db: Db, redact: SuggestionsOptions["redact"] = (text) => text): number {
   const touched = new Set<number>()
   const moments = db.prepare("select seq, moment from suggestion").all() as { seq: number; moment: string }[]
   const setMoment = db.prepare("update suggestion set moment = ? where seq = ?")
@@ -400,13 +409,13 @@ function firstAt(db: Db, now: number): number {
   return Number(db.prepare("select value from meta where key = 'first_at'").pluck().get())
 }
 
-function observed(db: Db): Observed | undefined {
+function observed(db: Db): ObservedUpTo | undefined {
   const of = (key: string) => db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
   const [token, seq] = [of("observed_token"), of("observed_seq")]
   return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
 }
 
-function saveObserved(db: Db, { token, seq }: Observed): void {
+function saveObserved(db: Db, { token, seq }: ObservedUpTo): void {
   const put = db.prepare("insert or replace into meta (key, value) values (?, ?)")
   put.run("observed_token", token)
   put.run("observed_seq", String(seq))

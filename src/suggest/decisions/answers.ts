@@ -11,7 +11,7 @@ const CLARIFIES = "The user wants to clarify these questions."
 const LOOKED_AT = 20_000
 
 /** The answers in a tool's result, or in the text that stands for one, that decide something. */
-export function answersIn(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
+export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
   const told = part.text.slice(0, LOOKED_AT)
   if (part.type === "text")
     return told.trimStart().startsWith(CLARIFIES) ? partly(told).flatMap((one) => answered(one, undefined)) : []

@@ -6,7 +6,7 @@ import { commitMarks } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisions.ts"
 import { pathBelow } from "../paths.ts"
-import { answersIn } from "./answers.ts"
+import { decidingAnswers } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
 import { subjectOf } from "./subject.ts"
 
@@ -53,14 +53,14 @@ function saidAgain(before: Decision, now: Decision): Decision {
 
 function statedIn(message: StoredMessage, calls: Map<string, string>, hasDecided: boolean): Stated[] {
   return message.parts.flatMap((part): Stated[] => {
-    if (part.type === "tool_result") return [...plan(planIn(part, calls)), ...answersIn(part, calls)]
+    if (part.type === "tool_result") return [...plan(planIn(part, calls)), ...decidingAnswers(part, calls)]
     if (part.type !== "text") return []
     if (part.origin === "agent" && message.role === "user") return plan(planIn(part))
     if (part.origin !== "person") return []
     const said = [...decidedIn(part.text), ...(hasDecided ? retreatsIn(part.text) : [])]
     return [
       ...said.map((quote): Stated => ({ kind: "said", quote, origin: "person", text: part.text })),
-      ...answersIn(part, calls),
+      ...decidingAnswers(part, calls),
     ]
   })
 }

@@ -12,7 +12,7 @@ export const MOST_SHIFT = 1
 const RATE = 0.2
 
 /** For `setStatus`. Taking a verdict back moves the weights back by as much, but for what a bound cut off. */
-export const learn: Learn = (item, before, after, weight) =>
+export const learnFromVerdict: Learn = (item, before, after, weight) =>
   Object.fromEntries(
     Object.entries(termsOf(item)).map(([name, x]) => {
       const bound = name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE

@@ -2,7 +2,7 @@ import { DAY_MS } from "../../core/dates.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { Changes, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
-import { learn } from "./feedback.ts"
+import { learnFromVerdict } from "./feedback.ts"
 import { type Done, usedItems } from "./implicit.ts"
 
 const LOOKS_BACK_MS = 7 * DAY_MS
@@ -61,7 +61,7 @@ async function lookAt(store: HistoryReader, suggestions: Suggestions, told: Kept
     const unjudged = items.filter(({ status }) => status === "shown" || status === "pending")
     const [before, after] = [doneIn(messages, -Infinity, moment.at), doneIn(messages, moment.at, Infinity)]
     for (const number of usedItems(unjudged, after, moment.project, before.files)) {
-      suggestions.setStatus(id, "used", number, learn)
+      suggestions.setStatus(id, "used", number, learnFromVerdict)
       used++
     }
   }

@@ -1,5 +1,5 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { isPlainPath, nameOf } from "../paths.ts"
+import { fileNameOf, isPlainPath } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // What git says of this file: who changed it lately, and what changes with it.
@@ -24,7 +24,7 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
       return {
         kind: "change",
         key: `git:${hash}`,
-        title: `${nameOf(file)} was changed on ${day} by ${hash.slice(0, 8)}${others}`,
+        title: `${fileNameOf(file)} was changed on ${day} by ${hash.slice(0, 8)}${others}`,
         summary: moment.event === "asked" ? subject : "",
         reason: `A commit of the last ${recent_change_days} days changed this very file.`,
         ref: `git:${hash}`,
@@ -47,10 +47,10 @@ export const findCommittedTogether: Finder = ({ knowledge }, moment, session) =>
         kind: "related_code",
         key: `file:${path}`,
         title: path,
-        summary: `Changed in ${together} of the ${own} commits that changed ${nameOf(file)}, last on ${localDay(newest)}.`,
-        reason: `Git says that ${nameOf(file)} and ${nameOf(path)} change together.`,
+        summary: `Changed in ${together} of the ${own} commits that changed ${fileNameOf(file)}, last on ${localDay(newest)}.`,
+        reason: `Git says that ${fileNameOf(file)} and ${fileNameOf(path)} change together.`,
         file: path,
-        names: [nameOf(path)],
+        names: [fileNameOf(path)],
         features: { committed_together: together / (own + 1.5) },
       }),
     )

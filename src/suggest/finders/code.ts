@@ -1,5 +1,5 @@
 import type { SymbolUse } from "../../store/knowledge/symbols.ts"
-import { nameOf } from "../paths.ts"
+import { fileNameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // What the code itself says: who uses what is at hand, and whether it uses what should not be used any more.
@@ -25,10 +25,10 @@ export const findUses: Finder = ({ knowledge }, moment) => {
       kind: "related_code",
       key: `file:${path}`,
       title: path,
-      summary: `Imports ${nameOf(file)} in line ${line}.`,
-      reason: `What changes in ${nameOf(file)} may matter there.`,
+      summary: `Imports ${fileNameOf(file)} in line ${line}.`,
+      reason: `What changes in ${fileNameOf(file)} may matter there.`,
       file: path,
-      names: [nameOf(path)],
+      names: [fileNameOf(path)],
       features: { imports: 1 },
     }),
   )
@@ -41,11 +41,11 @@ function usedBy(name: string, path: string, use: SymbolUse): Candidate {
     kind: "related_code",
     key: `use:${where}`,
     title: use.container === undefined ? where : `${use.container} in ${where}`,
-    summary: `${verb} ${name}${use.resolution === "resolved" ? ` of ${nameOf(path)}` : ", by its name alone"}.`,
+    summary: `${verb} ${name}${use.resolution === "resolved" ? ` of ${fileNameOf(path)}` : ", by its name alone"}.`,
     reason: `What changes in ${name} may matter there.`,
     file: use.path,
     ...(use.container !== undefined && { symbol: use.container }),
-    names: [nameOf(use.path)],
+    names: [fileNameOf(use.path)],
     features: { uses: 1, resolved: use.resolution === "resolved" ? 1 : 0 },
   }
 }
@@ -61,7 +61,7 @@ export const findDeprecated: Finder = ({ knowledge }, moment) => {
     {
       kind: "warning",
       key: `deprecated:${file}:${names.join(",")}`,
-      title: `${nameOf(file)} uses what is deprecated: ${names.slice(0, MOST_CANDIDATES).join(", ")}`,
+      title: `${fileNameOf(file)} uses what is deprecated: ${names.slice(0, MOST_CANDIDATES).join(", ")}`,
       summary: `${first.symbol.name} of ${first.symbol.path}, in line ${first.line}.`,
       reason: "The code marks it as deprecated.",
       file,

@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { isPlainPath, nameOf } from "../paths.ts"
+import { fileNameOf, isPlainPath } from "../paths.ts"
 import type { Finder } from "./finder.ts"
 
 // The last conversation that changed this very file.
@@ -17,7 +17,7 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
   if (!last) return []
   const others = knowledge.files
     .workedIn(moment.project, [last])
-    .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(nameOf(path)))
+    .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)
   const day = localDay(last.at)
@@ -27,12 +27,12 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
     {
       kind: "conversation",
       key: `conversation:${last.source}:${last.root}`,
-      title: `${nameOf(file)} was last changed on ${day}${titled}`,
+      title: `${fileNameOf(file)} was last changed on ${day}${titled}`,
       summary: `+${last.added} −${last.removed}${also}.`,
       reason: `That conversation is the last one that edited ${file}.`,
       ref: formatRef({ source: last.source, id: last.id, number: last.last_number }),
       file,
-      names: others.map(({ path }) => nameOf(path)),
+      names: others.map(({ path }) => fileNameOf(path)),
       features: {
         visits: Math.log1p(visits.length),
         others: others.length,

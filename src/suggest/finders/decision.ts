@@ -1,6 +1,6 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import type { KnownDecision } from "../../store/knowledge/decisions.ts"
-import { nameOf } from "../paths.ts"
+import { fileNameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // What was decided about this file or symbol, and whether that still stands.
@@ -26,7 +26,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
     .slice(0, MOST_CANDIDATES)
     .map((decision): Candidate => {
       const day = decision.at === undefined ? "before" : `on ${localDay(decision.at)}`
-      const about = symbol ?? nameOf(file!)
+      const about = symbol ?? fileNameOf(file!)
       const later = decision.reversed_by
       return {
         kind: later ? "warning" : "decision",
@@ -39,7 +39,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
         ref: decision.ref,
         ...(file !== undefined && { file }),
         ...(symbol !== undefined && { symbol }),
-        names: [...decision.files.map(nameOf), ...decision.symbols].filter((name) => name !== about),
+        names: [...decision.files.map(fileNameOf), ...decision.symbols].filter((name) => name !== about),
         features: {
           typed: decision.origin === "person" ? 1 : 0,
           names: Math.log1p(decision.files.length + decision.symbols.length),

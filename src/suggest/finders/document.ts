@@ -1,4 +1,4 @@
-import { nameOf } from "../paths.ts"
+import { fileNameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
 // Sections of documents that speak of this file or symbol. Whoever asks brings them: they come from the search index.
@@ -7,7 +7,7 @@ const LONGEST = 200
 
 export const findDocument: Finder = ({ documents = [] }, moment) =>
   documents.map(({ ref, heading, text }): Candidate => {
-    const about = moment.symbol ?? (moment.file === undefined ? "this" : nameOf(moment.file))
+    const about = moment.symbol ?? (moment.file === undefined ? "this" : fileNameOf(moment.file))
     return {
       kind: "document",
       key: `document:${ref}`,

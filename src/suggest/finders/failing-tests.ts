@@ -1,5 +1,5 @@
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { nameOf } from "../paths.ts"
+import { fileNameOf } from "../paths.ts"
 import { type FailingTest, failing } from "../test-runs/status.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
@@ -21,7 +21,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   if (!newest) return []
   const named = tests.slice(0, MOST_NAMED)
   const more = tests.length > named.length ? ` and ${tests.length - named.length} more` : ""
-  const of = file === undefined ? "in this project" : `of ${nameOf(file)}`
+  const of = file === undefined ? "in this project" : `of ${fileNameOf(file)}`
   const candidate: Candidate = {
     kind: "warning",
     key: `failing:${named.map(({ test }) => test).join("\n")}`,
@@ -30,7 +30,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
     reason: `${tests.length === 1 ? "It" : "They"} failed in ${whereFrom(newest)}, and no later run that is known passed.`,
     ...(newest.ref !== undefined && { ref: newest.ref }),
     ...(newest.file !== undefined && { file: newest.file }),
-    names: named.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [nameOf(file)])]),
+    names: named.flatMap(({ test, file }) => [lastWord(test), ...(file === undefined ? [] : [fileNameOf(file)])]),
     features: {
       tests: Math.log1p(tests.length),
       within_days: Math.exp(-Math.max(0, moment.at - newest.at) / (2 * DAY_MS)),
@@ -51,5 +51,9 @@ function lastWord(test: string): string {
 }
 
 function whereFrom({ command, report }: FailingTest): string {
-  return report !== undefined ? `the report ${nameOf(report)}` : command !== undefined ? "a run of the tests" : "a run"
+  return report !== undefined
+    ? `the report ${fileNameOf(report)}`
+    : command !== undefined
+      ? "a run of the tests"
+      : "a run"
 }

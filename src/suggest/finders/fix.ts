@@ -1,8 +1,8 @@
 import { localDay } from "../../core/dates.ts"
-import { placeOf } from "../../core/error-text.ts"
+import { placeInError } from "../../core/error-text.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type FoundFix, findFixes } from "../fixes/like.ts"
-import { isPlainPath, nameOf } from "../paths.ts"
+import { fileNameOf, isPlainPath } from "../paths.ts"
 import type { Finder } from "./finder.ts"
 
 // What made this very error go away before, in this project.
@@ -39,7 +39,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
         reason: `The same command failed with the like of this error ${day}, and passed after the edit.`,
         ref: formatRef({ source, id, number: fixed_number! }),
         file: files[0]!.path,
-        names: [...files.map(({ path }) => nameOf(path)), ...newNames(edit)],
+        names: [...files.map(({ path }) => fileNameOf(path)), ...newNames(edit)],
         features: {
           likeness: fix.likeness,
           same: fix.likeness >= SAME ? 1 : 0,
@@ -51,9 +51,9 @@ export const findFix: Finder = ({ knowledge }, moment) => {
 /** What was changed, without what stood around it: what is nearest to where the error was, in the edit's order. */
 function editLines({ edit, error }: FoundFix): string[] {
   const changes = changesIn(edit)
-  const place = placeOf(error)
+  const place = placeInError(error)
   const far = ({ file, from, to }: Change) => {
-    if (place === undefined || nameOf(file) !== nameOf(place.file)) return Number.MAX_SAFE_INTEGER
+    if (place === undefined || fileNameOf(file) !== fileNameOf(place.file)) return Number.MAX_SAFE_INTEGER
     return from === 0 ? Number.MAX_SAFE_INTEGER - 1 : Math.max(0, from - place.line, place.line - to)
   }
   let room = MOST_EDIT_LINES

@@ -1,6 +1,6 @@
 import { localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { isPlainPath, nameOf } from "../paths.ts"
+import { fileNameOf, isPlainPath } from "../paths.ts"
 import { failing } from "../test-runs/status.ts"
 import type { Finder } from "./finder.ts"
 
@@ -18,7 +18,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (!last) return []
   const files = knowledge.files
     .workedIn(moment.project, [last])
-    .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(nameOf(path)))
+    .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)
     .map(({ path }) => path)
@@ -46,7 +46,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       ].join("\n"),
       reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
       ref: formatRef({ source: last.source, id: last.id }),
-      names: files.map(nameOf),
+      names: files.map(fileNameOf),
       features: {
         start: 1,
         start_on_branch: onBranch ? 1 : 0,

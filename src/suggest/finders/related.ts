@@ -1,7 +1,7 @@
 import { localDay } from "../../core/dates.ts"
 import type { Moment } from "../../core/suggestion.ts"
 import type { Worked } from "../../store/knowledge/files.ts"
-import { folderOf, isPlainPath, isTest, nameOf, stemOf } from "../paths.ts"
+import { fileNameOf, folderOf, isPlainPath, isTest, stemOf } from "../paths.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 
@@ -28,7 +28,7 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
     .map((other) => togetherWith(here, other))
   const paths = new Set([...about.files.keys(), ...branch.files.keys()])
   return [...paths]
-    .filter((path) => isPlainPath(path) && !known.has(path) && !session.named(nameOf(path)))
+    .filter((path) => isPlainPath(path) && !known.has(path) && !session.named(fileNameOf(path)))
     .map((path) => ({
       path,
       together: about.files.get(path) ?? { path, edited: 0, read: 0, at: 0 },
@@ -89,7 +89,7 @@ function candidate(
   const of = known.about.conversations
   const day = localDay(at)
   const onBranch = branch.edited > 0 ? `Edited on this branch, last on ${day}.` : ""
-  const both = together.edited > 0 ? `Edited ${inHowMany(together.edited, of)} that edited ${nameOf(file)}.` : ""
+  const both = together.edited > 0 ? `Edited ${inHowMany(together.edited, of)} that edited ${fileNameOf(file)}.` : ""
   return {
     kind: "related_code",
     key: `file:${path}`,
@@ -97,10 +97,10 @@ function candidate(
     summary: [onBranch, both].filter((text) => text !== "").join(" "),
     reason:
       branch.edited > 0
-        ? `${nameOf(path)} was worked on on this branch, as ${nameOf(file)} is now.`
-        : `${nameOf(file)} and ${nameOf(path)} were changed together ${times(together.edited)}, last on ${day}.`,
+        ? `${fileNameOf(path)} was worked on on this branch, as ${fileNameOf(file)} is now.`
+        : `${fileNameOf(file)} and ${fileNameOf(path)} were changed together ${times(together.edited)}, last on ${day}.`,
     file: path,
-    names: [nameOf(path)],
+    names: [fileNameOf(path)],
     features: {
       together: together.edited / (of + DOUBT),
       read_together: together.read / (of + DOUBT),
@@ -112,7 +112,7 @@ function candidate(
       within_hours: Math.exp(-hours / 3),
       within_days: Math.exp(-hours / 48),
       in_prompt: shareIn(wordsOf(path), session.prompt),
-      listed: session.listed(nameOf(path)) ? 1 : 0,
+      listed: session.listed(fileNameOf(path)) ? 1 : 0,
       is_test: isTest(path) ? 1 : 0,
       is_text: /\.(?:md|txt|ya?ml|json|toml|lock)$/i.test(path) ? 1 : 0,
       done: Math.log1p(session.files.length),

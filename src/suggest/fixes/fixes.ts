@@ -1,13 +1,13 @@
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
-import { errorLines, normaliseError, placeOf } from "../../core/error-text.ts"
+import { errorLines, normaliseError, placeInError } from "../../core/error-text.ts"
 import { callTexts } from "../../core/plan.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
-import { nameOf } from "../paths.ts"
+import { fileNameOf } from "../paths.ts"
 
 // A command fails, edits follow, and the like of it ends well: what a conversation knows about an error.
 
-export type Edit = {
+export type FixEdit = {
   path: string
   /** The message that made it: of the conversation itself, or of the subagent that is named. */
   number: number
@@ -27,7 +27,7 @@ export type Fix = {
   /** The run that ended well. Absent where the conversation ends without one. */
   fixed_at?: number
   /** Made after the failure was seen and before the next run; files that its output names first. */
-  edits: Edit[]
+  edits: FixEdit[]
   at?: number
 }
 
@@ -60,13 +60,13 @@ type Run = {
   masked: string[]
   output: string
 }
-type Step = Run | { type: "edit"; place: number; edit: Edit }
+type Step = Run | { type: "edit"; place: number; edit: FixEdit }
 
 function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
   const normalised = failed.masked[0]
   if (normalised === undefined) return []
   const broken = failedPart(failed)
-  const edits: Edit[] = []
+  const edits: FixEdit[] = []
   let ranAgain = false
   let solved: Run | undefined
   for (let i = from + 1; i < steps.length; i++) {
@@ -102,10 +102,10 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
 }
 
 /** What is wrong in a file that was not touched was mended elsewhere, if at all. */
-function linesIn(edits: Edit[], lines: string[]): string[] {
+function linesIn(edits: FixEdit[], lines: string[]): string[] {
   const edited = new Set(edits.map(({ path }) => fileName(path)))
   const isElsewhere = (line: string) => {
-    const place = placeOf(line)
+    const place = placeInError(line)
     return place !== undefined && !edited.has(fileName(place.file))
   }
   const here = lines.filter((line) => !isElsewhere(line))
@@ -113,7 +113,7 @@ function linesIn(edits: Edit[], lines: string[]): string[] {
 }
 
 function fileName(path: string): string {
-  return nameOf(path.replaceAll("\\", "/"))
+  return fileNameOf(path.replaceAll("\\", "/"))
 }
 
 /** How task runners say which task it was that failed. */
@@ -133,8 +133,8 @@ function isTask(named: string, failed: string): boolean {
   return failed === named || failed.startsWith(`${named}:`)
 }
 
-function namedFirst(edits: Edit[], output: string): Edit[] {
-  const isNamed = ({ path }: Edit) => output.includes(fileName(path))
+function namedFirst(edits: FixEdit[], output: string): FixEdit[] {
+  const isNamed = ({ path }: FixEdit) => output.includes(fileName(path))
   return [...edits.filter(isNamed), ...edits.filter((edit) => !isNamed(edit))]
 }
 
@@ -153,7 +153,7 @@ function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
   })
 }
 
-function editsOf(subagent: string, messages: StoredMessage[]): Edit[] {
+function editsOf(subagent: string, messages: StoredMessage[]): FixEdit[] {
   return stepsOf(messages, []).flatMap((step) => (step.type === "edit" ? [{ ...step.edit, subagent }] : []))
 }
 
@@ -185,9 +185,14 @@ function hunksOfCall(path: string, text: string | undefined): Hunk[] {
   }
 }
 
-type Told = { results: Map<string, Result>; calls: Map<string, string> }
+type CallsAndResults = { results: Map<string, Result>; calls: Map<string, string> }
 
-function stepOf(effect: Effect, { number, at }: StoredMessage, place: number, { results, calls }: Told): Step[] {
+function stepOf(
+  effect: Effect,
+  { number, at }: StoredMessage,
+  place: number,
+  { results, calls }: CallsAndResults,
+): Step[] {
   const id = "call_id" in effect ? effect.call_id : undefined
   const result = id === undefined ? undefined : results.get(id)
   if (effect.type === "file" && effect.action === "edited") {

@@ -1,9 +1,9 @@
 import type { Hunk } from "../../core/conversation.ts"
-import { errorText, placeOf, shortened } from "../../core/error-text.ts"
+import { errorText, placeInError, shortened } from "../../core/error-text.ts"
 import { patchText } from "../../render/patch.ts"
 import type { FixedFile, KeptFix } from "../../store/knowledge/fixes.ts"
-import { nameOf, pathBelow } from "../paths.ts"
-import type { Edit, Fix } from "./fixes.ts"
+import { fileNameOf, pathBelow } from "../paths.ts"
+import type { Fix, FixEdit } from "./fixes.ts"
 
 // What of a fix is kept, so that it can be found and told without reading its conversation again.
 
@@ -59,12 +59,12 @@ function wordsOf(lines: string[], command: string): string[] {
 }
 
 /** Its paths as the project knows them. */
-function below(edit: Edit, project: string | undefined): Edit {
+function below(edit: FixEdit, project: string | undefined): FixEdit {
   const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
   return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
 }
 
-function filesOf(edits: Edit[]): FixedFile[] {
+function filesOf(edits: FixEdit[]): FixedFile[] {
   const sums = new Map<string, FixedFile>()
   for (const { path, added, removed } of edits) {
     const sum = sums.get(path) ?? { path, added: 0, removed: 0 }
@@ -74,12 +74,12 @@ function filesOf(edits: Edit[]): FixedFile[] {
 }
 
 /** One file's changes together, the files in the order of their first edit; what is at an error's place goes first. */
-function inOrder(edits: Edit[], lines: string[]): Hunk[] {
-  const places = lines.flatMap((line) => placeOf(line) ?? [])
+function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
+  const places = lines.flatMap((line) => placeInError(line) ?? [])
   const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>
     places.some(
       ({ file, line }) =>
-        nameOf(file) === nameOf(path) && line >= old_start && line < old_start + Math.max(1, old_lines),
+        fileNameOf(file) === fileNameOf(path) && line >= old_start && line < old_start + Math.max(1, old_lines),
     )
   return [...Map.groupBy(edits, ({ path }) => path).values()]
     .map((own) => own.flatMap(({ hunks }) => hunks))

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { type Item, type Moment, newSuggestionId, type Pattern } from "../../core/suggestion.ts"
-import type { Kept, Suggestions } from "../../store/suggestions/suggestions.ts"
+import type { SaveResult, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../redacted-moment.ts"
 import { matching, type Trigger } from "./matching.ts"
 
@@ -12,13 +12,13 @@ export type TriggerParts = {
   clock(): number
 }
 
-export type Told = { subscription: string; suggestion: string; items: number; kept: Kept }
+export type SubscriptionNotice = { subscription: string; suggestion: string; items: number; kept: SaveResult }
 
 /**
  * Tells the subscriptions that a trigger concerns: one suggestion for each, kept with what a webhook must be told in one
  * transaction. Those who poll or stream find it there.
  */
-export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Told[]> {
+export async function tell(parts: TriggerParts, trigger: Trigger): Promise<SubscriptionNotice[]> {
   const { suggestions, suggest, clock } = parts
   const matched = matching(suggestions.subscriptions(trigger.project), trigger)
   if (matched.length === 0) return []
@@ -34,7 +34,7 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Told[
     found.set(symbol, fresh)
     return fresh
   }
-  const told: Told[] = []
+  const told: SubscriptionNotice[] = []
   for (const { subscription, pattern } of matched) {
     const { moment, items, latency_ms } = await findFor(pattern)
     const known = keysToldTo(suggestions, subscription.id, trigger.at)

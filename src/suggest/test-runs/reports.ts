@@ -139,7 +139,7 @@ function reported({ test, file, message, ...rest }: ReportedTest): ReportedTest 
 
 type Fields = Record<string, unknown>
 const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {})
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
+const stringIn = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
 const numberOf = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isFinite(value) ? value : undefined
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
@@ -149,14 +149,14 @@ function jsonTests(text: string, project: string, writtenAt: number): ReportedTe
   if (!Array.isArray(report.testResults)) return undefined
   return report.testResults.flatMap((result: unknown) => {
     const { name, assertionResults, status, message, endTime, startTime } = fieldsOf(result)
-    const path = textOf(name)
+    const path = stringIn(name)
     const file = path === undefined ? undefined : (pathBelow(project, path) ?? path)
     const at = Math.min(numberOf(endTime) ?? numberOf(startTime) ?? writtenAt, writtenAt)
     const common = { ...(file !== undefined && { file }), at }
     const tests = listOf(assertionResults).map((one) => assertionOf(fieldsOf(one), common))
     if (tests.length > 0 || status !== "failed" || file === undefined) return tests
     return [
-      reported({ test: file, ...common, status: "failed", ...(textOf(message) && { message: textOf(message)! }) }),
+      reported({ test: file, ...common, status: "failed", ...(stringIn(message) && { message: stringIn(message)! }) }),
     ]
   })
 }
@@ -164,14 +164,14 @@ function jsonTests(text: string, project: string, writtenAt: number): ReportedTe
 const JSON_STATUS: Record<string, ReportedTest["status"]> = { passed: "passed", failed: "failed" }
 
 function assertionOf(one: Fields, common: { file?: string; at: number }): ReportedTest {
-  const titles = [...listOf(one.ancestorTitles), one.title].flatMap((title) => textOf(title) || [])
-  const name = titles.length > 0 ? titles.join(" > ") : (textOf(one.fullName) ?? "")
-  const message = textOf(listOf(one.failureMessages)[0])
+  const titles = [...listOf(one.ancestorTitles), one.title].flatMap((title) => stringIn(title) || [])
+  const name = titles.length > 0 ? titles.join(" > ") : (stringIn(one.fullName) ?? "")
+  const message = stringIn(listOf(one.failureMessages)[0])
   const duration = numberOf(one.duration)
   return reported({
     test: common.file === undefined ? name : `${common.file} > ${name}`,
     ...common,
-    status: byName(JSON_STATUS, textOf(one.status) ?? "") ?? "skipped",
+    status: byName(JSON_STATUS, stringIn(one.status) ?? "") ?? "skipped",
     ...(message !== undefined && { message }),
     ...(duration !== undefined && { duration_ms: Math.round(duration) }),
   })

@@ -1,4 +1,4 @@
-import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -46,11 +46,11 @@ export const importHistory = defineTool({
     conversations: integer("New or changed here."),
     messages: integer("New here."),
     forgotten: integer("Left out, since they were forgotten here."),
-    projects: list(
+    projects: listOf(
       object({ from: text("The folder there."), to: text("The folder here.") }),
       "Projects that are in another folder on this machine, found by their git remote or first commit.",
     ),
-    made_private: list(text(), "Projects that are private there, and so from now on here."),
+    made_private: listOf(text(), "Projects that are private there, and so from now on here."),
     duration_ms: integer(),
   }),
   cli: { positional: "file", example: "dex import ~/Sync/laptop.db" },

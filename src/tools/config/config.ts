@@ -1,4 +1,4 @@
-import { choice, flag, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -6,11 +6,11 @@ export const config = defineTool({
   name: "config",
   summary: "Show and change settings, and say where each comes from",
   input: object({
-    words: withDefault(list(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
+    words: withDefault(listOf(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
   }),
   output: object({
     file: text("Where your choices are kept."),
-    settings: list(
+    settings: listOf(
       object({
         name: text(),
         value: optional(text("As text; absent when nothing is set.")),
@@ -30,11 +30,11 @@ export const config = defineTool({
         "The server that ask, chat and map send what they read to, when you run them; absent when there is none elsewhere.",
       ),
     ),
-    keys: list(
+    keys: listOf(
       object({ server: text("embed, rerank or llm."), from: text("environment or file."), place: text() }),
       "Where keys are. A key itself is never shown.",
     ),
-    problems: list(text(), "What was not taken, and why."),
+    problems: listOf(text(), "What was not taken, and why."),
   }),
   cli: { positional: "words", example: "dex config set embed.provider ollama" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

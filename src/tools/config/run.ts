@@ -7,7 +7,7 @@ import {
   SETTING_NAMES,
   SETTINGS,
   type SettingName,
-  type Value,
+  type SettingValue,
   variableOf,
 } from "../../config/settings.ts"
 import { writeSetting } from "../../config/write.ts"
@@ -35,7 +35,7 @@ export async function run(dex: Dex, input: { words: string[] }) {
   }
 }
 
-function change(dex: Dex, name: SettingName, value: Value | undefined) {
+function change(dex: Dex, name: SettingName, value: SettingValue | undefined) {
   writeSetting(dex.home.config, name, value)
   return { ...report(dex, [name]), changed: true }
 }
@@ -104,7 +104,7 @@ function settingNamed(name: string | undefined): SettingName {
 }
 
 /** Says what is wrong without repeating it: a key may have been typed in the wrong place. */
-function valueFrom(name: SettingName, text: string): Value {
+function valueFrom(name: SettingName, text: string): SettingValue {
   if (text.trim() === "")
     throw new DexError("usage", `What should ${name} be? dex config set ${name} … (or: dex config unset ${name})`)
   const result = readTextValue(name, text)
@@ -112,7 +112,7 @@ function valueFrom(name: SettingName, text: string): Value {
   return result.ok
 }
 
-function asText(value: Value): string {
+function asText(value: SettingValue): string {
   return typeof value === "boolean" ? (value ? "on" : "off") : String(value)
 }
 

@@ -1,4 +1,4 @@
-import { flag, integer, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { projectField } from "../fields.ts"
@@ -8,7 +8,7 @@ export const decisions = defineTool({
   name: "decisions",
   summary: "What was decided in this project, in whose words, and what was reversed since",
   input: object({
-    words: withDefault(list(text(), "Only decisions that hold all of these words."), []),
+    words: withDefault(listOf(text(), "Only decisions that hold all of these words."), []),
     file: optional(text("Only those about this file: its path, or the end of it.")),
     symbol: optional(text("Only those that name this function, type or setting.")),
     project: projectField,
@@ -17,7 +17,7 @@ export const decisions = defineTool({
     max_tokens: maxTokensField,
   }),
   output: object({
-    decisions: list(
+    decisions: listOf(
       object({
         quote: text("As it was written."),
         kind: text("said, answer, plan, adr, breaking or revert."),
@@ -27,7 +27,7 @@ export const decisions = defineTool({
         date: text(),
         ref: text("The message that states it, or git:<hash>."),
         project: text(),
-        files: list(text(), "Named with it, or edited after it and before the person spoke again."),
+        files: listOf(text(), "Named with it, or edited after it and before the person spoke again."),
         files_left_out: optional(integer()),
         superseded_by: optional(
           object(
@@ -40,7 +40,7 @@ export const decisions = defineTool({
     ),
     total: integer(),
     estimated_tokens: integer("Of this answer; an estimate."),
-    notes: list(text(), "What is hidden, incomplete or bounded."),
+    notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),
   cli: {
     positional: "words",

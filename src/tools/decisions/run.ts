@@ -45,7 +45,7 @@ export async function run(dex: Dex, input: DecisionsInput) {
   if (withheld > 0) notes.push(`${grouped(withheld)} in private projects, not shown.`)
   if (total > decisions.length)
     notes.push(`The newest ${grouped(decisions.length)} of ${grouped(total)}. --limit shows more.`)
-  const shown = decisions.map(told)
+  const shown = decisions.map(listedDecision)
   const build = (kept: number) => ({
     decisions: shown.slice(0, kept),
     total,
@@ -74,7 +74,7 @@ function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: Decision
   return { file: all || project !== undefined ? typed : (below ?? typed) }
 }
 
-function told({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
+function listedDecision({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
   return {
     quote,
     kind,

@@ -1,7 +1,7 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
-import { integer, list, object, optional, text } from "../../core/schema.ts"
+import { integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { hiddenFrom } from "../../search/scope.ts"
 import type { Collection } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
@@ -16,7 +16,7 @@ export const collectionShape = object({
   sections: integer(),
   estimated_tokens: integer(),
   synced_at: optional(text()),
-  problems: list(text(), "What could not be read."),
+  problems: listOf(text(), "What could not be read."),
 })
 
 export async function describeCollections(dex: Dex) {

@@ -1,4 +1,4 @@
-import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { maxTokensField } from "../view-fields.ts"
@@ -16,7 +16,7 @@ export const docs = defineTool({
   name: "docs",
   summary: "Add documents to what is searched, and read them",
   input: object({
-    words: list(
+    words: listOf(
       text(),
       "add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE, list [COLLECTION], outline DOCUMENT, show DOCUMENT[§SECTION], sync [COLLECTION…], or remove COLLECTION.",
     ),
@@ -25,14 +25,14 @@ export const docs = defineTool({
     max_tokens: maxTokensField,
   }),
   output: object({
-    collections: optional(list(collectionShape)),
-    documents: optional(list(documentShape)),
+    collections: optional(listOf(collectionShape)),
+    documents: optional(listOf(documentShape)),
     document: optional(object({ id: text(), title: text(), path: text("The file.") })),
     sections: optional(
-      list(
+      listOf(
         object({
           id: text("The ref."),
-          headings: list(text(), "From the document's title down to its own."),
+          headings: listOf(text(), "From the document's title down to its own."),
           first_line: integer(),
           last_line: integer(),
           estimated_tokens: integer(),
@@ -41,13 +41,13 @@ export const docs = defineTool({
       ),
     ),
     synced: optional(
-      list(
+      listOf(
         object({
           name: text(),
           documents: integer("Documents it has now."),
           changed: integer("Documents that are new or different."),
           removed: integer("Documents that are gone."),
-          skipped: list(object({ path: text(), reason: text() }), "What was not read, and why."),
+          skipped: listOf(object({ path: text(), reason: text() }), "What was not read, and why."),
           complete: flag(),
         }),
       ),

@@ -1,4 +1,4 @@
-import { choice, flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { choice, flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -14,11 +14,11 @@ export const doctor = defineTool({
       object({
         kept_as: optional(text("The damaged file, where a new one was made.")),
         rows: optional(integer("Rows that were taken over into the new file.")),
-        restored: list(text(), "Refs of conversations that are whole again."),
-        damaged: list(text(), "Refs of conversations of which something is lost."),
+        restored: listOf(text(), "Refs of conversations that are whole again."),
+        damaged: listOf(text(), "Refs of conversations of which something is lost."),
       }),
     ),
-    checks: list(
+    checks: listOf(
       object({
         name: text(),
         status: choice(["ok", "note", "problem"]),

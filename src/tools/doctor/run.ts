@@ -15,7 +15,7 @@ import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
-import { sizeOf } from "../stats/run.ts"
+import { databaseBytes } from "../stats/run.ts"
 import type { Repaired } from "./repair.ts"
 
 type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
@@ -69,7 +69,7 @@ async function home(dex: Dex): Promise<Check[]> {
       },
     ]
   }
-  const size = `${dir}: ${megabytes(sizeOf(dex.home.history))} history, ${megabytes(sizeOf(dex.home.index))} index`
+  const size = `${dir}: ${megabytes(databaseBytes(dex.home.history))} history, ${megabytes(databaseBytes(dex.home.index))} index`
   // Windows keeps rights in lists that Node does not read: there a file has those of the folder it is made in.
   if (dex.machine.platform === "win32")
     return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
@@ -100,7 +100,7 @@ async function history(dex: Dex): Promise<Check[]> {
     (file): Check => ({
       name: "history",
       status: "note",
-      message: `A damaged history.db was kept as ${file} (${megabytes(sizeOf(file))}) when it was repaired. Delete it when you no longer need it; \`dex forget\` deletes it too.`,
+      message: `A damaged history.db was kept as ${file} (${megabytes(databaseBytes(file))}) when it was repaired. Delete it when you no longer need it; \`dex forget\` deletes it too.`,
       mend: `rm ${file}`,
     }),
   )
@@ -148,7 +148,9 @@ async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     damageFile(dex.home.dir),
     injured.map(({ ref }) => formatRef(ref)),
   )
-  const checks: Check[] = injured.slice(0, MOST_NAMED).map((injury) => ({ name, status: "problem", ...told(injury) }))
+  const checks: Check[] = injured
+    .slice(0, MOST_NAMED)
+    .map((injury) => ({ name, status: "problem", ...damageMessage(injury) }))
   if (injured.length > MOST_NAMED)
     checks.push({
       name,
@@ -174,7 +176,7 @@ async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   return checks
 }
 
-function told({ ref, what, restores }: Injury): Pick<Check, "message" | "mend"> {
+function damageMessage({ ref, what, restores }: Injury): Pick<Check, "message" | "mend"> {
   const damaged = `${formatRef(ref)} is damaged: ${what.join(", ")}.`
   if (restores === "nothing")
     return {

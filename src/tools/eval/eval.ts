@@ -1,14 +1,14 @@
-import { flag, integer, list, map, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { decimal, flag, integer, listOf, mapOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 const weightFields = { pairs: integer(), neighbours: integer(), decay: integer() }
 const figures = object({
   n: integer("Questions."),
-  hit_at_1: number("Share whose conversation came first."),
-  hit_at_5: number("Share whose conversation was among the first five."),
-  mrr: number("Mean of 1 / place of the conversation; 0 where it was not among the first ten."),
-  silent: number("Share that got no hits, though the answer was there."),
+  hit_at_1: decimal("Share whose conversation came first."),
+  hit_at_5: decimal("Share whose conversation was among the first five."),
+  mrr: decimal("Mean of 1 / place of the conversation; 0 where it was not among the first ten."),
+  silent: decimal("Share that got no hits, though the answer was there."),
 })
 
 export const evaluate = defineTool({
@@ -25,7 +25,7 @@ export const evaluate = defineTool({
       object({
         commits: integer("Commits that conversations of this history made."),
         questions: integer("Those of them that make a question."),
-        left_out: map(integer(), "The others, by reason."),
+        left_out: mapOf(integer(), "The others, by reason."),
       }),
     ),
     searched: optional(
@@ -38,10 +38,10 @@ export const evaluate = defineTool({
     ),
     figures: optional(figures),
     hit_at_5_interval: optional(
-      object({ low: number(), high: number() }, "Where hit_at_5 lies in truth, 95 times of 100."),
+      object({ low: decimal(), high: decimal() }, "Where hit_at_5 lies in truth, 95 times of 100."),
     ),
     silent_without_answer: optional(
-      number("Share that got no hits once the conversations that hold the answer were left out."),
+      decimal("Share that got no hits once the conversations that hold the answer were left out."),
     ),
     weights: object(weightFields, "In percent. What the figures were measured with."),
     fit: optional(
@@ -54,7 +54,7 @@ export const evaluate = defineTool({
     ),
     reset: optional(flag("The settings have the usual weights again.")),
     duration_ms: integer(),
-    notes: list(text(), "What limits these figures, and what to do next."),
+    notes: listOf(text(), "What limits these figures, and what to do next."),
   }),
   cli: { example: "dex eval --mine" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

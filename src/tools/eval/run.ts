@@ -10,11 +10,11 @@ import { type CommitQuestion, newestWithin, questionsOf, type Reach } from "../.
 import { fitWeights, type Halves, isWorthTaking } from "../../search/fit.ts"
 import { maskedStore } from "../../search/masked.ts"
 import {
-  type Answer,
-  ask,
+  askQuestion,
   figuresOf,
   intervalOf,
   isFittedOn,
+  type QuestionRank,
   relativesOf,
   type Searched,
 } from "../../search/measure.ts"
@@ -157,12 +157,12 @@ function asking(dex: Dex, total: number): () => Promise<void> {
 async function measure(dex: Dex, searched: Searched, questions: CommitQuestion[], fitted: Fitted) {
   const weights = weightsOf(fitted)
   const next = asking(dex, questions.length)
-  const answers = new Map<CommitQuestion, Answer>()
-  const without: Answer[] = []
+  const answers = new Map<CommitQuestion, QuestionRank>()
+  const without: QuestionRank[] = []
   for (const question of questions) {
     await next()
-    answers.set(question, await ask(searched, question, weights))
-    without.push(await ask(searched, question, weights, await relativesOf(searched.store, question.gold)))
+    answers.set(question, await askQuestion(searched, question, weights))
+    without.push(await askQuestion(searched, question, weights, await relativesOf(searched.store, question.gold)))
   }
   const figures = figuresOf([...answers.values()])
   return {
@@ -179,15 +179,15 @@ async function tryToFit(
   searched: Searched,
   questions: CommitQuestion[],
   before: Fitted,
-  known: Map<CommitQuestion, Answer>,
+  known: Map<CommitQuestion, QuestionRank>,
 ) {
   const weights = await fitWeights(searched, questions.filter(isFittedOn), before, () => pause(dex))
   const next = asking(dex, 2 * questions.length - known.size)
-  const halvesWith = async (fitted: Fitted, given: ReadonlyMap<CommitQuestion, Answer>): Promise<Halves> => {
-    const halves: Record<keyof Halves, Answer[]> = { fitted: [], other: [] }
+  const halvesWith = async (fitted: Fitted, given: ReadonlyMap<CommitQuestion, QuestionRank>): Promise<Halves> => {
+    const halves: Record<keyof Halves, QuestionRank[]> = { fitted: [], other: [] }
     for (const question of questions) {
       if (!given.has(question)) await next()
-      const answer = given.get(question) ?? (await ask(searched, question, weightsOf(fitted)))
+      const answer = given.get(question) ?? (await askQuestion(searched, question, weightsOf(fitted)))
       halves[isFittedOn(question) ? "fitted" : "other"].push(answer)
     }
     return { fitted: figuresOf(halves.fitted), other: figuresOf(halves.other) }

@@ -1,4 +1,4 @@
-import { flag, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { projectField } from "../fields.ts"
@@ -14,7 +14,7 @@ export const fix = defineTool({
     max_tokens: maxTokensField,
   }),
   output: object({
-    fixes: list(
+    fixes: listOf(
       object({
         command: text("What failed."),
         error: text("The line of its output that is closest to what was asked."),
@@ -24,18 +24,18 @@ export const fix = defineTool({
         date: text("When it ended well, or failed where it never did."),
         project: text(),
         source: text(),
-        files: list(object({ path: text(), added: integer(), removed: integer() }), "Edited in between."),
+        files: listOf(object({ path: text(), added: integer(), removed: integer() }), "Edited in between."),
         files_left_out: optional(integer()),
         edit: text("What was changed, as a unified diff; empty where the agent does not tell."),
         edit_lines_left_out: optional(integer()),
-        likeness: number("To what was asked, from 0 to 1."),
+        likeness: decimal("To what was asked, from 0 to 1."),
       }),
       "Best first. Those that were not solved only where none was.",
     ),
     total: integer("Fixes that were found."),
     unsolved: integer("The like of it failed and edits followed, but no run that ended well."),
     estimated_tokens: integer("Of this answer; an estimate."),
-    notes: list(text(), "What is hidden, incomplete or bounded."),
+    notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),
   cli: {
     positional: "error",

@@ -23,7 +23,7 @@ export async function run(dex: Dex, input: FixInput) {
   const { solved, unsolved } = findFixes(knowledge, { ...wanted, except: hidden })
   const all = hidden.length === 0 ? undefined : findFixes(knowledge, wanted)
   const withheld = all ? [...all.solved, ...all.unsolved].filter(({ project }) => isHidden(project)).length : 0
-  const shown = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(told)
+  const shown = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(listedFix)
   if (unsolved.length > 0)
     notes.push(`${grouped(unsolved.length)} like it, with edits after it, but no run that ended well.`)
   if (withheld > 0) notes.push(`${grouped(withheld)} like it in private projects, not shown.`)
@@ -41,7 +41,7 @@ export async function run(dex: Dex, input: FixInput) {
   return fits.answer
 }
 
-function told({ source, id, project, command, error, failed_number, fixed_number, at, ...fix }: FoundFix) {
+function listedFix({ source, id, project, command, error, failed_number, fixed_number, at, ...fix }: FoundFix) {
   return {
     command,
     error,

@@ -1,4 +1,4 @@
-import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { conversationFields } from "../fields.ts"
@@ -7,19 +7,19 @@ export const forget = defineTool({
   name: "forget",
   summary: "Take conversations out of the history for good",
   input: object({
-    ids: list(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
+    ids: listOf(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
     yes: optional(flag("Do not ask.")),
   }),
   output: object({
-    forgotten: list(text(), "With their subagents, and forks that hold copies of the same messages."),
+    forgotten: listOf(text(), "With their subagents, and forks that hold copies of the same messages."),
     count: integer(),
     pinned: optional(
-      list(
+      listOf(
         text(),
         "Databases whose old pages another program still reads: the words are in their bytes until it ends.",
       ),
     ),
-    conversations: optional(list(object(conversationFields), "What would be forgotten, as it is listed.")),
+    conversations: optional(listOf(object(conversationFields), "What would be forgotten, as it is listed.")),
     asked: optional(flag("Nothing was forgotten yet: confirm with yes.")),
   }),
   cli: { positional: "ids", short: { y: "yes" }, example: "dex forget 3" },
@@ -34,7 +34,7 @@ export const makePrivate = defineTool({
     project: optional(text("The project's folder; the current one if left out.")),
     off: optional(flag("Make it an ordinary project again.")),
   }),
-  output: object({ project: text(), private: flag(), projects: list(text(), "All private projects.") }),
+  output: object({ project: text(), private: flag(), projects: listOf(text(), "All private projects.") }),
   cli: { positional: "project", example: "dex private ~/clients/acme" },
   run: async (dex: Dex, input) => (await import("./run.ts")).setPrivate(dex, input),
 })

@@ -1,4 +1,4 @@
-import { integer, list, object, optional, text } from "../../core/schema.ts"
+import { integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -7,13 +7,13 @@ export const gc = defineTool({
   summary: "Give back the room that the search index no longer needs",
   input: object({}),
   output: object({
-    dropped: list(object({ embedder: text(), vectors: integer() }), "Vectors of models that are no longer set."),
+    dropped: listOf(object({ embedder: text(), vectors: integer() }), "Vectors of models that are no longer set."),
     compacted: integer("Places of deleted vectors that were given back."),
     bytes_before: integer("The index on disk, with what other versions of dex left."),
     bytes_after: integer(),
     duration_ms: integer(),
     pinned: optional(
-      list(text(), "Databases whose old pages another program still reads; what was forgotten is in them."),
+      listOf(text(), "Databases whose old pages another program still reads; what was forgotten is in them."),
     ),
     note: optional(text("What was left, and why.")),
   }),

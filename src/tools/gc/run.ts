@@ -6,7 +6,7 @@ import { tryLock } from "../../store/sqlite/lock.ts"
 import { removeOtherFormats } from "../../store/sqlite/other-formats.ts"
 import type { Dex } from "../context.ts"
 import { finishForgetting } from "../forget/finish-forgetting.ts"
-import { sizeOf } from "../stats/run.ts"
+import { databaseBytes } from "../stats/run.ts"
 
 const PATIENCE_MS = 1_000
 
@@ -18,7 +18,7 @@ export async function run(dex: Dex) {
   try {
     if (locks.includes(undefined))
       throw new DexError("busy", "Another dex is syncing or embedding right now. Try again when it is done.")
-    const before = sizeOf(dex.home.index)
+    const before = databaseBytes(dex.home.index)
     const others = removeOtherFormats(dex.home.index) + removeOtherFormats(dex.home.knowledge)
     const vectors = await index.vectors()
     const { dropped, note } = dropUnused(dex, vectors)
@@ -29,7 +29,7 @@ export async function run(dex: Dex) {
       dropped,
       compacted,
       bytes_before: before + others,
-      bytes_after: sizeOf(dex.home.index),
+      bytes_after: databaseBytes(dex.home.index),
       duration_ms: Date.now() - started,
       ...(pinned.length > 0 && { pinned }),
       ...(note !== undefined && { note }),

@@ -1,4 +1,4 @@
-import { integer, list, object, text } from "../../core/schema.ts"
+import { integer, listOf, object, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { estimatedTokens } from "../view-fields.ts"
@@ -8,7 +8,7 @@ export const guide = defineTool({
   summary: "How an agent gets at past conversations, and what each step costs",
   input: object({}),
   output: object({
-    steps: list(
+    steps: listOf(
       object({
         tool: text(),
         use: text("When, and what to pass."),
@@ -16,7 +16,7 @@ export const guide = defineTool({
       }),
       "In the order in which they are best called.",
     ),
-    rules: list(text()),
+    rules: listOf(text()),
     estimated_tokens: estimatedTokens,
   }),
   cli: { example: "dex guide" },

@@ -1,5 +1,5 @@
 import { agents } from "../../agents/index.ts"
-import { choice, flag, integer, list, map, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, integer, listOf, mapOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { headFields } from "../view-fields.ts"
@@ -30,14 +30,14 @@ export const handover = defineTool({
   }),
   output: object({
     ...headFields,
-    goal: list(said, "task, and the requests that redirect it, oldest first."),
-    state: list(said, "last_words, summary (of a compaction), done (of the agent's own list)."),
-    decisions: list(said, "plan (approved), answer, refusal (of a tool), words (put as decisions are)."),
-    files: list(
+    goal: listOf(said, "task, and the requests that redirect it, oldest first."),
+    state: listOf(said, "last_words, summary (of a compaction), done (of the agent's own list)."),
+    decisions: listOf(said, "plan (approved), answer, refusal (of a tool), words (put as decisions are)."),
+    files: listOf(
       object({ ref, kind: choice(["edited", "read"]), path: text(), added: integer(), removed: integer() }),
       "Edited, newest first; read, where none was edited.",
     ),
-    commands: list(
+    commands: listOf(
       object({
         ref,
         command: text(),
@@ -49,7 +49,7 @@ export const handover = defineTool({
       }),
       "Checks and failures, newest first.",
     ),
-    commits: list(
+    commits: listOf(
       object({
         ref,
         kind: choice(["commit", "pull_request"]),
@@ -58,12 +58,12 @@ export const handover = defineTool({
         branch: optional(text()),
       }),
     ),
-    open_ends: list(said, "request, call, question, todo, step, command."),
-    read_more: list(text(), "The calls that go on."),
-    left_out: map(integer(), "Items of each section that found no room."),
+    open_ends: listOf(said, "request, call, question, todo, step, command."),
+    read_more: listOf(text(), "The calls that go on."),
+    left_out: mapOf(integer(), "Items of each section that found no room."),
     brief: text("All of it as Markdown: what another agent gets."),
     estimated_tokens: integer("Of the brief; an estimate."),
-    command: optional(list(text(), "The agent's program and arguments; the brief is the last one after them.")),
+    command: optional(listOf(text(), "The agent's program and arguments; the brief is the last one after them.")),
     folder: optional(text("Where to run it.")),
     problem: optional(text("Why the agent cannot be opened.")),
   }),

@@ -1,4 +1,4 @@
-import { choice, flag, integer, list as listOf, map, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, integer, listOf, mapOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
@@ -33,7 +33,7 @@ export const list = defineTool({
     ),
     collections: optional(listOf(collectionShape, "In docs, when no collection is named.")),
     total: integer(),
-    left_out: map(integer(), "Conversations of other kinds that match too; all shows them."),
+    left_out: mapOf(integer(), "Conversations of other kinds that match too; all shows them."),
     next_offset: optional(integer("Pass it as offset to go on.")),
     continue_with: optional(text("The call that goes on, where max_tokens cut the list.")),
     estimated_tokens: estimatedTokens,

@@ -1,4 +1,4 @@
-import { choice, flag, list, object, optional, text } from "../../core/schema.ts"
+import { choice, flag, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -19,7 +19,7 @@ export const mute = defineTool({
   output: object({
     changed: optional(flag("Left out where nothing was asked for.")),
     name: optional(text()),
-    mutes: list(object({ type: choice(["kind", "project"]), name: text(), since: text() })),
+    mutes: listOf(object({ type: choice(["kind", "project"]), name: text(), since: text() })),
   }),
   cli: { positional: "what", example: "dex mute related_code" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

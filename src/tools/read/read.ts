@@ -1,4 +1,4 @@
-import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { readingFacts } from "../reading-trace.ts"
@@ -28,7 +28,7 @@ export const read = defineTool({
   }),
   output: object({
     ...headFields,
-    messages: list(
+    messages: listOf(
       object({
         index: integer(),
         role: text(),
@@ -37,7 +37,7 @@ export const read = defineTool({
         model: optional(text()),
         state: optional(choice(["abandoned", "superseded", "copied"])),
         tokens: integer("Of the whole message; an estimate."),
-        parts: list(
+        parts: listOf(
           object({
             type: choice(["text", "thinking", "tool_call", "tool_result", "image", "summary"]),
             text: text(),
@@ -51,7 +51,7 @@ export const read = defineTool({
           }),
         ),
         effects: optional(
-          list(
+          listOf(
             object({
               type: choice(["file", "command", "commit", "pull_request"]),
               path: optional(text()),
@@ -78,7 +78,7 @@ export const read = defineTool({
             cache_read: integer(),
             cache_write: integer(),
             reasoning: optional(integer()),
-            cost: optional(number()),
+            cost: optional(decimal()),
           }),
         ),
         cut: optional(

@@ -4,12 +4,12 @@ import { DexError } from "../../core/error.ts"
 import { tokensOf } from "../../core/tokens.ts"
 import { fitted, largest, sized, tooSmall } from "../../render/budget.ts"
 import { readFields, withFields } from "../../render/fields.ts"
-import { formatIndices, isIn, type Range, readIndices } from "../../render/indices.ts"
+import { formatIndices, isInRanges, type Range, readIndices } from "../../render/indices.ts"
 import { patchText } from "../../render/patch.ts"
 import type { ConversationRow, MessageVersion, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveConversation } from "../resolve.ts"
-import { commandLine, headOf, originOf, stateOf } from "../view.ts"
+import { commandLine, headOf, messageState, originsText } from "../view.ts"
 
 export type ReadInput = {
   id?: string
@@ -30,7 +30,7 @@ export async function run(dex: Dex, typed: ReadInput) {
   const store = await dex.store()
   const versions = await store.versions(row.ref)
   const ranges = rangesOf(input, number, versions)
-  const numbers = versions.map((version) => version.number).filter((n) => isIn(ranges, n))
+  const numbers = versions.map((version) => version.number).filter((n) => isInRanges(ranges, n))
   const chosen = await store.messages(row.ref, numbers)
   const { messages, hidden } = withFields(chosen, readFields(input))
   const missing = ranges.filter(({ from, to }) => from === to && !numbers.includes(from)).map(({ from }) => from)
@@ -91,7 +91,7 @@ function withSession(input: ReadInput): ReadInput {
 function rangesOf(input: ReadInput, number: number | undefined, versions: MessageVersion[]): Range[] {
   if (input.messages !== undefined) {
     const ranges = readIndices(input.messages)
-    if (versions.some((version) => isIn(ranges, version.number))) return ranges
+    if (versions.some((version) => isInRanges(ranges, version.number))) return ranges
     throw new DexError(
       "no_message",
       `There is no message ${input.messages} in this conversation; they are numbered to ${versions.at(-1)?.number ?? 0}.`,
@@ -119,10 +119,10 @@ function entryOf(message: StoredMessage) {
   return {
     index: message.number,
     role: message.role,
-    origin: originOf(message),
+    origin: originsText(message),
     ...(message.at !== undefined && { date: isoDate(message.at) }),
     ...(message.model !== undefined && { model: message.model }),
-    ...stateOf(message),
+    ...messageState(message),
     tokens: tokensOf(charactersOf(parts)),
     parts,
     ...(message.effects.length > 0 && { effects: message.effects }),

@@ -1,4 +1,4 @@
-import { list, object, optional, text } from "../../core/schema.ts"
+import { listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -9,7 +9,7 @@ export const resume = defineTool({
   output: object({
     id: text(),
     title: text(),
-    command: list(text(), "The program and its arguments."),
+    command: listOf(text(), "The program and its arguments."),
     folder: optional(text("Where to run it.")),
     problem: optional(text("Why it cannot be opened.")),
   }),

@@ -1,7 +1,7 @@
 import { charactersWithin } from "../../core/tokens.ts"
 import { sized } from "../../render/budget.ts"
 import { readFields, withFields } from "../../render/fields.ts"
-import { filled, type Span } from "../../render/fill.ts"
+import { filled, type LineRange } from "../../render/fill.ts"
 import { limitOf } from "../../render/limits.ts"
 import { linesOf, lineText } from "../../render/line.ts"
 import type { Dex } from "../context.ts"
@@ -27,7 +27,7 @@ export async function run(dex: Dex, input: ScanInput) {
   const entries = messages.map((message) => ({ message, label: String(message.number), roots }))
   const lines = linesOf(entries, longestText(input))
   const { hidden } = wanted
-  const answer = ({ to: kept }: Span, tokensPerMsg: number) => ({
+  const answer = ({ to: kept }: LineRange, tokensPerMsg: number) => ({
     ...headOf(row),
     message_count: row.message_count,
     lines: lines.slice(0, kept).map((line) => lineText(line, tokensPerMsg)),

@@ -1,4 +1,4 @@
-import { integer, list, object, text, withDefault } from "../../core/schema.ts"
+import { integer, listOf, object, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { readingFacts } from "../reading-trace.ts"
@@ -32,7 +32,7 @@ export const scan = defineTool({
   output: object({
     ...headFields,
     message_count: integer("Of the whole conversation."),
-    lines: list(text(), "number, tab, [role] time ~tokens when read | what it says; … where a text was cut."),
+    lines: listOf(text(), "number, tab, [role] time ~tokens when read | what it says; … where a text was cut."),
     tokens_per_msg: integer("As asked for, or as max_tokens allowed, rounded down."),
     hidden_parts: hiddenParts,
     truncated,

@@ -9,7 +9,7 @@ import { largest, tooSmall } from "../../render/budget.ts"
 import { toJson } from "../../render/json.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
-import { type SearchInput, search } from "../../search/search.ts"
+import { type SearchInput, searchHistory } from "../../search/search.ts"
 import { fittedOf, weightsOf } from "../../search/weights.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
@@ -18,7 +18,7 @@ import type { Dex } from "../context.ts"
 import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession, sourceNames } from "../resolve.ts"
-import { originOf } from "../view.ts"
+import { originsText } from "../view.ts"
 import { notesOn } from "./notes.ts"
 import { searchFacts } from "./trace-facts.ts"
 
@@ -66,7 +66,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const sources = await sourceNames(dex)
   const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, sources, dex.now()))
-  const found = await search(store, await dex.index(), {
+  const found = await searchHistory(store, await dex.index(), {
     ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
     ...(conversation && { conversation }),
     among: input.in,
@@ -90,7 +90,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
     ...briefly(conversationOf(hit.row)),
     ...(hit.message && sectionRef(hit.row, hit.message)),
     message_index: hit.number,
-    ...(hit.message && { role: hit.message.role, origin: originOf(hit.message) }),
+    ...(hit.message && { role: hit.message.role, origin: originsText(hit.message) }),
     more_matches: hit.more,
     ...(outcome.mode === "hybrid" || input.explain ? hit.evidence : {}),
     score_final: input.explain ? hit.score : rounded(hit.score),

@@ -1,5 +1,5 @@
 import { ROLES } from "../../core/conversation.ts"
-import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
@@ -22,7 +22,7 @@ export const search = defineTool({
     model: optional(text("Only where a model's name contains this.")),
     session: optional(text("all, current, or one conversation's ref.")),
     in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
-    collections: optional(list(text(), "Only documents of these collections.")),
+    collections: optional(listOf(text(), "Only documents of these collections.")),
     no_global: optional(flag("Without global documents.")),
     by: withDefault(choice(["conversation", "message"], "A row for each."), "conversation"),
     explain: withDefault(flag("Say what each score is made of."), false),
@@ -31,7 +31,7 @@ export const search = defineTool({
     max_tokens: maxTokensField,
   }),
   output: object({
-    results: list(
+    results: listOf(
       object({
         ...conversationFields,
         snippet: text("Up to 300 characters around the match, fewer where there are many rows."),
@@ -40,11 +40,11 @@ export const search = defineTool({
         origin: optional(text("Whose words it holds: person, agent, local_tool, web, injected.")),
         more_matches: integer("Further matching messages of this conversation among the best."),
         rank_source: optional(choice(["lexical", "vector", "both"], "What found it, in hybrid mode or with explain.")),
-        score_lex: optional(number("By its words.")),
-        score_vec: optional(number("By its meaning: the cosine of its nearest message.")),
-        score_final: number("What it is ranked by."),
+        score_lex: optional(decimal("By its words.")),
+        score_vec: optional(decimal("By its meaning: the cosine of its nearest message.")),
+        score_final: decimal("What it is ranked by."),
         score_parts: optional(
-          list(object({ name: text(), value: number() }), "With explain: these add up to score_final."),
+          listOf(object({ name: text(), value: decimal() }), "With explain: these add up to score_final."),
         ),
       }),
     ),
@@ -56,8 +56,8 @@ export const search = defineTool({
       "What was done: by words; by words and meaning; or, without an index, by reading the history itself.",
     ),
     reranked: optional(flag("A model ordered the best again.")),
-    degraded: optional(list(text(), "Why it is less than what is set up.")),
-    notes: list(text(), "What is hidden, incomplete or degraded."),
+    degraded: optional(listOf(text(), "Why it is less than what is set up.")),
+    notes: listOf(text(), "What is hidden, incomplete or degraded."),
   }),
   cli: {
     positional: "query",

@@ -4,12 +4,12 @@ import { type Format, messageText, messageTokens } from "../../core/format.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
 import { fitted, largest, sized, tooSmall } from "../../render/budget.ts"
-import { type Fields, isChosen, readFields, withFields } from "../../render/fields.ts"
+import { type FieldFilter, isChosen, readFields, withFields } from "../../render/fields.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { withSubsections } from "../docs/sections.ts"
 import { resolveConversation } from "../resolve.ts"
-import { commandLine, headOf, originOf, stateOf } from "../view.ts"
+import { commandLine, headOf, messageState, originsText } from "../view.ts"
 
 export type GetInput = {
   ids: string[]
@@ -30,19 +30,19 @@ export async function run(dex: Dex, input: GetInput) {
   const ids = input.ids.length === 0 && input.session !== undefined ? [undefined] : input.ids
   if (ids.length === 0)
     throw new DexError("no_ref", "Which conversation? Give a ref or a row number: dex show 2. `dex list` shows them.")
-  const told: Told[] = []
+  const told: ConversationContent[] = []
   for (const id of ids) {
     const { row, number } = await resolveConversation(dex, {
       ...(id !== undefined && { id }),
       ...(input.session !== undefined && { session: input.session }),
     })
-    told.push(await tell(dex, row, number, input))
+    told.push(await readContent(dex, row, number, input))
   }
   return inBudget(told, input)
 }
 
 /** What there is to say of a conversation, before anything is cut. */
-type Told = {
+type ConversationContent = {
   row: ConversationRow
   /** The ref, with its message where one was named. */
   name: string
@@ -55,7 +55,12 @@ type Told = {
   sides: { has_more_before?: boolean; has_more_after?: boolean }
 }
 
-async function tell(dex: Dex, row: ConversationRow, number: number | undefined, input: GetInput): Promise<Told> {
+async function readContent(
+  dex: Dex,
+  row: ConversationRow,
+  number: number | undefined,
+  input: GetInput,
+): Promise<ConversationContent> {
   const store = await dex.store()
   const all = await store.messages(row.ref)
   const expand = input.expand ?? (number === undefined ? undefined : ownWindow(row, all, number))
@@ -126,21 +131,21 @@ type Shown = {
 }
 
 /** The content is empty where the format shows nothing of it: user_only, and no person spoke. */
-function shownOf(message: StoredMessage, format: Format, fields: Fields): Shown {
+function shownOf(message: StoredMessage, format: Format, fields: FieldFilter): Shown {
   const content = messageText(message, format, (part) => isChosen(part, fields))
   return {
     index: message.number,
     role: message.role,
-    origin: originOf(message),
+    origin: originsText(message),
     ...(message.at !== undefined && { date: isoDate(message.at) }),
     content,
     tokens: format === "outline" ? messageTokens(message, "stripped") : estimateTokens(content),
-    ...stateOf(message),
+    ...messageState(message),
   }
 }
 
 /** As many messages from the first conversation's first one on as the budget holds. */
-function inBudget(told: Told[], input: GetInput) {
+function inBudget(told: ConversationContent[], input: GetInput) {
   const items = told.flatMap(({ messages }, conversation) => [
     { conversation, message: -1, least: 1 },
     ...messages.map(({ content }, message) => ({ conversation, message, least: content.length })),
@@ -165,7 +170,7 @@ function inBudget(told: Told[], input: GetInput) {
   return cut(length)
 }
 
-function withFirstCut(told: Told, length: number, input: GetInput): Told {
+function withFirstCut(told: ConversationContent, length: number, input: GetInput): ConversationContent {
   const [first, ...rest] = told.messages
   const kept = first!.content.slice(0, length).replace(/[\ud800-\udbff]$/, "")
   const cut = {
@@ -176,7 +181,7 @@ function withFirstCut(told: Told, length: number, input: GetInput): Told {
 }
 
 /** The first `shown` conversations, and of the last of these the first `kept` messages. */
-function answer(told: Told[], shown: number, kept: number, input: GetInput) {
+function answer(told: ConversationContent[], shown: number, kept: number, input: GetInput) {
   const flags = { "max-tokens": input.max_tokens, show: input.show, hide: input.hide }
   const conversations = told.slice(0, shown).map(({ row, head, files, messages, remaining, hidden, sides }, i) => {
     const given = i === shown - 1 && kept < messages.length ? messages.slice(0, kept) : messages

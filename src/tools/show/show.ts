@@ -1,5 +1,5 @@
 import { FORMATS } from "../../core/format.ts"
-import { choice, flag, integer, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { readingFacts } from "../reading-trace.ts"
@@ -17,7 +17,7 @@ export const show = defineTool({
   name: "show",
   summary: "Read conversations, whole or around one message",
   input: object({
-    ids: list(
+    ids: listOf(
       text(),
       "Refs, unique prefixes of ids, row numbers of the last listing, or current. claude_code:1f3c#12 means around message 12.",
     ),
@@ -41,7 +41,7 @@ export const show = defineTool({
     session: sessionField,
   }),
   output: object({
-    conversations: list(
+    conversations: listOf(
       object({
         id: text(),
         title: text(),
@@ -52,7 +52,7 @@ export const show = defineTool({
         parent: optional(text("The conversation that started this subagent.")),
         fork_of: optional(text()),
         archived: optional(flag("The agent's own file is gone; this is the only copy.")),
-        messages: list(
+        messages: listOf(
           object({
             index: integer(),
             role: text(),
@@ -71,7 +71,7 @@ export const show = defineTool({
             ),
           }),
         ),
-        files: list(text(), "Files it edited or read, edited ones first; at most 50."),
+        files: listOf(text(), "Files it edited or read, edited ones first; at most 50."),
         total_tokens: integer("Of the messages shown; an estimate."),
         has_more_before: optional(flag()),
         has_more_after: optional(flag()),

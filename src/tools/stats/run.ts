@@ -25,7 +25,7 @@ export async function run(dex: Dex, input: { summary?: boolean; suggestions?: bo
     avg_tokens_per_conversation:
       total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
     text_bytes: total.text_bytes,
-    disk_bytes: sizeOf(dex.home.history) + sizeOf(dex.home.index),
+    disk_bytes: databaseBytes(dex.home.history) + databaseBytes(dex.home.index),
     ...(input.suggestions && { suggestions: await suggestionStats(dex) }),
     ...(session !== undefined && { session_id: session }),
     ...(progress && progress.done < progress.total && { sync: { done: progress.done, total: progress.total } }),
@@ -48,7 +48,7 @@ async function suggestionStats(dex: Dex) {
   }
 }
 
-export function sizeOf(database: string): number {
+export function databaseBytes(database: string): number {
   return ["", "-wal"].reduce(
     (sum, suffix) => sum + (statSync(database + suffix, { throwIfNoEntry: false })?.size ?? 0),
     0,

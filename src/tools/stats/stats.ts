@@ -1,4 +1,4 @@
-import { flag, integer, list, map, number, object, optional, text } from "../../core/schema.ts"
+import { decimal, flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -15,9 +15,9 @@ export const stats = defineTool({
     total_conversations: integer(),
     total_messages: integer(),
     date_range: object({ earliest: optional(text()), latest: optional(text()) }),
-    sources: map(integer(), "Conversations by agent."),
-    kinds: map(integer(), "Conversations by who ran them."),
-    projects: list(text(), "The 20 most active, most active first."),
+    sources: mapOf(integer(), "Conversations by agent."),
+    kinds: mapOf(integer(), "Conversations by who ran them."),
+    projects: listOf(text(), "The 20 most active, most active first."),
     avg_tokens_per_conversation: integer("In the stripped format; an estimate."),
     text_bytes: integer("UTF-8 bytes of the redacted text that is kept."),
     disk_bytes: integer("Bytes of history.db and of the search index."),
@@ -26,12 +26,12 @@ export const stats = defineTool({
         suggestions: integer("That were said."),
         would: integer("That were only noted."),
         ...rates,
-        used_rate: number("Of the items."),
-        dismissed_rate: number(),
-        latency_ms: object({ median: number(), p95: number() }),
-        by_kind: list(object({ kind: text(), ...rates })),
-        by_relevance: list(object({ from: number("A tenth of relevance begins here."), ...rates })),
-        weights: map(number(), "What verdicts taught, in log-odds."),
+        used_rate: decimal("Of the items."),
+        dismissed_rate: decimal(),
+        latency_ms: object({ median: decimal(), p95: decimal() }),
+        by_kind: listOf(object({ kind: text(), ...rates })),
+        by_relevance: listOf(object({ from: decimal("A tenth of relevance begins here."), ...rates })),
+        weights: mapOf(decimal(), "What verdicts taught, in log-odds."),
       }),
     ),
     session_id: optional(text("The conversation this was asked from, where the agent tells.")),

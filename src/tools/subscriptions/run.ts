@@ -23,7 +23,7 @@ export type SubscribeInput = {
   cooldown_ms: number
 }
 
-export async function subscribe(dex: Dex, input: SubscribeInput) {
+export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const patterns = input.patterns.map((text) => patternOf(text, input.priority))
   checkPatterns(patterns)
   const project = input.project === undefined ? dex.project : projectNamed(dex, input.project)
@@ -51,10 +51,14 @@ export async function subscribe(dex: Dex, input: SubscribeInput) {
   }
   const secret = deliver === "webhook" ? newSecret() : undefined
   kept.subscribe(subscription, secret)
-  return { ...told(subscription), ...(secret !== undefined && { secret }), notes: [howToHear(subscription)] }
+  return {
+    ...listedSubscription(subscription),
+    ...(secret !== undefined && { secret }),
+    notes: [howToHear(subscription)],
+  }
 }
 
-export async function show(dex: Dex, input: { all?: boolean; send?: boolean; retry_dead?: boolean }) {
+export async function runSubscriptions(dex: Dex, input: { all?: boolean; send?: boolean; retry_dead?: boolean }) {
   const kept = await dex.suggestions()
   const retried = input.retry_dead ? kept.retryDead(dex.now()) : undefined
   const sent = input.send ? await sendNow(dex) : undefined
@@ -63,7 +67,7 @@ export async function show(dex: Dex, input: { all?: boolean; send?: boolean; ret
   for (const one of all) if (isHere(dex, one.project) || !(await isPrivate(dex, one.project))) shown.push(one)
   const elsewhere = kept.subscriptions().length - shown.length
   return {
-    subscriptions: shown.map(told),
+    subscriptions: shown.map(listedSubscription),
     outbox: kept.outbox(),
     ...(sent && { sent }),
     ...(retried !== undefined && { retried }),
@@ -71,7 +75,7 @@ export async function show(dex: Dex, input: { all?: boolean; send?: boolean; ret
   }
 }
 
-export async function unsubscribe(dex: Dex, input: { id: string }) {
+export async function runUnsubscribe(dex: Dex, input: { id: string }) {
   const kept = await dex.suggestions()
   const meant = kept.subscriptions().filter(({ id }) => id.startsWith(input.id))
   const [one] = meant
@@ -127,7 +131,7 @@ function patternOf(text: string, priority: number): Pattern {
   return { type: known, pattern: rest!.trim(), priority }
 }
 
-function told({ patterns, last_triggered_at, created_at: _, ...subscription }: Subscription) {
+function listedSubscription({ patterns, last_triggered_at, created_at: _, ...subscription }: Subscription) {
   return {
     ...subscription,
     patterns: patterns.map(({ type, pattern }) => `${type}:${pattern}`),

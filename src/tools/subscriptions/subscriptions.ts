@@ -1,4 +1,4 @@
-import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { DELIVERIES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
@@ -6,11 +6,11 @@ import type { Dex } from "../context.ts"
 const subscriptionFields = {
   id: text(),
   project: text(),
-  patterns: list(text(), "file:…, symbol:…, topic:… or entity:…"),
+  patterns: listOf(text(), "file:…, symbol:…, topic:… or entity:…"),
   priority: integer(),
   deliver: choice(DELIVERIES),
   url: optional(text()),
-  min_relevance: number(),
+  min_relevance: decimal(),
   max_per_trigger: integer(),
   cooldown_ms: integer(),
   last_triggered: optional(text("When it was last told of something.")),
@@ -23,13 +23,13 @@ export const subscribe = defineTool({
   name: "subscribe",
   summary: "Be told of what concerns files, symbols, topics or things",
   input: object({
-    patterns: list(text(), "file:<glob>, symbol:<name>, topic:<words> or entity:<name>; without a type, a glob."),
+    patterns: listOf(text(), "file:<glob>, symbol:<name>, topic:<words> or entity:<name>; without a type, a glob."),
     project: optional(text("The project's folder; the current one if left out.")),
     priority: withDefault(integer("Subscriptions with a higher one are told first.", { minimum: 0, maximum: 100 }), 1),
     deliver: optional(choice(DELIVERIES, "How it is told; a webhook where a url is given, else poll.")),
     url: optional(text("Where a webhook is sent to, signed.")),
     min_relevance: withDefault(
-      { ...number("Only what is at least so likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
+      { ...decimal("Only what is at least so likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
       0.5,
     ),
     max_per_trigger: withDefault(
@@ -44,7 +44,7 @@ export const subscribe = defineTool({
   output: object({
     ...subscriptionFields,
     secret: optional(text("To check a webhook's signature with. It is shown this once.")),
-    notes: list(text()),
+    notes: listOf(text()),
   }),
   cli: { positional: "patterns", example: "dex subscribe 'file:src/auth/**' 'topic:refresh token'" },
   mcp: {
@@ -54,7 +54,7 @@ export const subscribe = defineTool({
     omit: ["url", "deliver", "project", "priority", "min_relevance", "max_per_trigger", "cooldown_ms"],
     writes: true,
   },
-  run: async (dex: Dex, input) => (await import("./run.ts")).subscribe(dex, input),
+  run: async (dex: Dex, input) => (await import("./run.ts")).runSubscribe(dex, input),
 })
 
 export const subscriptions = defineTool({
@@ -66,14 +66,14 @@ export const subscriptions = defineTool({
     retry_dead: optional(flag("Let what was given up be tried again from the start.")),
   }),
   output: object({
-    subscriptions: list(object(subscriptionFields)),
+    subscriptions: listOf(object(subscriptionFields)),
     outbox: object({ waiting: integer(), delivered: integer(), dead: integer(), last_problem: optional(text()) }),
     sent: optional(object({ delivered: integer(), again: integer(), dead: integer() })),
     retried: optional(integer()),
-    notes: list(text()),
+    notes: listOf(text()),
   }),
   cli: { short: { a: "all" }, example: "dex subscriptions" },
-  run: async (dex: Dex, input) => (await import("./run.ts")).show(dex, input),
+  run: async (dex: Dex, input) => (await import("./run.ts")).runSubscriptions(dex, input),
   found: (output) => output.subscriptions.length > 0,
 })
 
@@ -83,5 +83,5 @@ export const unsubscribe = defineTool({
   input: object({ id: text("The subscription's id, or a beginning that only one has.", { minLength: 1 }) }),
   output: object({ id: text(), project: text() }),
   cli: { positional: "id", example: "dex unsubscribe 7c1f" },
-  run: async (dex: Dex, input) => (await import("./run.ts")).unsubscribe(dex, input),
+  run: async (dex: Dex, input) => (await import("./run.ts")).runUnsubscribe(dex, input),
 })

@@ -7,8 +7,8 @@ import { pathBelow } from "../../suggest/paths.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
 import type { Trigger } from "../../suggest/subscriptions/matching.ts"
 import { tell } from "../../suggest/subscriptions/tell.ts"
-import { MOST_ITEMS, suggest } from "../../suggest/suggest.ts"
-import { WEIGHTS } from "../../suggest/weights.ts"
+import { MOST_ITEMS, suggestItems } from "../../suggest/suggest.ts"
+import { RELEVANCE_WEIGHTS } from "../../suggest/weights.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
 
@@ -86,7 +86,7 @@ async function tellAll(dex: Dex, project: string, triggers: Trigger[]): Promise<
   if (kinds.size === 0) return 0
   const { knowledge } = await learnedOf(dex)
   const options = {
-    weights: WEIGHTS,
+    weights: RELEVANCE_WEIGHTS,
     learned: suggestions.weights(),
     floor: FLOOR,
     most: MOST_ITEMS,
@@ -96,7 +96,7 @@ async function tellAll(dex: Dex, project: string, triggers: Trigger[]): Promise<
   const parts = {
     suggestions,
     clock: () => performance.now(),
-    suggest: async (moment: Parameters<typeof suggest>[1]) => suggest(sources, moment, NEW_SESSION, options),
+    suggest: async (moment: Parameters<typeof suggestItems>[1]) => suggestItems(sources, moment, NEW_SESSION, options),
   }
   let kept = 0
   for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))

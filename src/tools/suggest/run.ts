@@ -7,12 +7,12 @@ import { formatRef, parseRef } from "../../core/ref.ts"
 import { type Moment, newSuggestionId } from "../../core/suggestion.ts"
 import { checkoutAt } from "../../git/project.ts"
 import { parseQuery } from "../../search/query.ts"
-import { search } from "../../search/search.ts"
-import { nameOf, pathBelow } from "../../suggest/paths.ts"
+import { searchHistory } from "../../search/search.ts"
+import { fileNameOf, pathBelow } from "../../suggest/paths.ts"
 import { withRedactedNames } from "../../suggest/redacted-moment.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
-import { MOST_ITEMS, suggest } from "../../suggest/suggest.ts"
-import { WEIGHTS } from "../../suggest/weights.ts"
+import { MOST_ITEMS, suggestItems } from "../../suggest/suggest.ts"
+import { RELEVANCE_WEIGHTS } from "../../suggest/weights.ts"
 import type { Dex } from "../context.ts"
 import { markOf } from "../docs/sections.ts"
 import { learnedOf } from "../learned.ts"
@@ -46,7 +46,7 @@ export async function run(dex: Dex, input: SuggestInput) {
   const seen = source && session ? suggestions.seen(source, session) : NEW_SESSION.seen
   const items = isHidden(project)
     ? []
-    : suggest(
+    : suggestItems(
         {
           knowledge,
           recent_change_days: settings["proactive.recent_change_days"],
@@ -55,7 +55,7 @@ export async function run(dex: Dex, input: SuggestInput) {
         moment,
         { ...NEW_SESSION, seen, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
         {
-          weights: WEIGHTS,
+          weights: RELEVANCE_WEIGHTS,
           learned: suggestions.weights(),
           floor: ASKED_FLOOR,
           most: settings["proactive.max_suggestions"],
@@ -89,10 +89,10 @@ const MOST_SECTIONS = 2
 
 /** Sections that hold the symbol, or the file's name. */
 async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
-  const about = symbol ?? (file === undefined ? undefined : nameOf(file))
+  const about = symbol ?? (file === undefined ? undefined : fileNameOf(file))
   const store = await dex.store()
   if (about === undefined || (await store.collections()).length === 0) return []
-  const { hits } = await search(store, await dex.index(), {
+  const { hits } = await searchHistory(store, await dex.index(), {
     among: "docs",
     inside: dex.project,
     query: parseQuery(`"${about.replaceAll('"', " ")}"`, () => false),

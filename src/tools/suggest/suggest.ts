@@ -1,4 +1,4 @@
-import { choice, integer, list, number, object, optional, text } from "../../core/schema.ts"
+import { choice, decimal, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { KINDS, STATUSES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
@@ -16,7 +16,7 @@ export const suggest = defineTool({
         column: optional(integer("The cursor's column, from 1.", { minimum: 1 })),
       }),
     ),
-    recent_files: optional(list(text(), "Files worked on before, oldest first.")),
+    recent_files: optional(listOf(text(), "Files worked on before, oldest first.")),
     error: optional(text("What a failed command printed.")),
     session_id: optional(text("A session; the caller's when left out.")),
     project_id: optional(text("A folder; the caller's when left out.")),
@@ -26,13 +26,13 @@ export const suggest = defineTool({
     session_id: optional(text()),
     project_id: text(),
     status: choice(STATUSES, "What came of it."),
-    suggestions: list(
+    suggestions: listOf(
       object({
         kind: choice(KINDS, "What it is."),
         title: text(),
         summary: text(),
         reason: text("Why it is told."),
-        relevance: number("How likely it is to be used, from 0 to 1."),
+        relevance: decimal("How likely it is to be used, from 0 to 1."),
         ref: optional(text("What to open with get.")),
         file: optional(text("Relative to the project.")),
         symbol: optional(text()),
@@ -40,8 +40,8 @@ export const suggest = defineTool({
       }),
       "The likeliest to be used first; at most five, and 500 tokens.",
     ),
-    waiting: optional(list(suggestionShape, "What subscriptions found since they were last asked.")),
-    notes: list(text(), "What is not known yet, or not shown."),
+    waiting: optional(listOf(suggestionShape, "What subscriptions found since they were last asked.")),
+    notes: listOf(text(), "What is not known yet, or not shown."),
   }),
   cli: {
     nested: {

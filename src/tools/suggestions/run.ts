@@ -3,7 +3,7 @@ import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Delivery, Status } from "../../core/suggestion.ts"
 import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
-import { learn } from "../../suggest/feedback/feedback.ts"
+import { learnFromVerdict } from "../../suggest/feedback/feedback.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
 import { isHere } from "../resolve.ts"
@@ -53,7 +53,7 @@ export async function run(dex: Dex, input: Input) {
   const notes: string[] = []
   if (allowed.length > shown.length) notes.push(`${allowed.length - shown.length} more: raise --limit.`)
   if (meant.length > allowed.length) notes.push(`${meant.length - allowed.length} in private projects, not shown.`)
-  return { suggestions: shown.map(told), notes }
+  return { suggestions: shown.map(listedSuggestion), notes }
 }
 
 function isPolled(deliver: Delivery | "" | undefined): boolean {
@@ -76,7 +76,7 @@ export async function giveFeedback(
       "usage",
       "Which one, and did it help? dex feedback <id> used|dismissed. `dex suggest` tells ids, and so does `dex suggestions`.",
     )
-  const after = kept.setStatus(id, verdict, item, learn)
+  const after = kept.setStatus(id, verdict, item, learnFromVerdict)
   if (!after) throw notFound(kept, id, item)
   const unknown = verdict === "used" && item === undefined && after.items.length > 1
   return {
@@ -111,7 +111,7 @@ function subscriptionNamed(kept: Suggestions, start: string): string {
   )
 }
 
-function told({ id, seq, status, would, subscription, moment, items }: KeptSuggestion) {
+function listedSuggestion({ id, seq, status, would, subscription, moment, items }: KeptSuggestion) {
   return {
     id,
     sequence: seq,

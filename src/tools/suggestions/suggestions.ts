@@ -1,4 +1,4 @@
-import { choice, flag, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { STATUSES } from "../../core/suggestion.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
@@ -14,7 +14,7 @@ export const suggestionShape = object({
   project: text(),
   session: optional(text()),
   subscription: optional(text()),
-  items: list(
+  items: listOf(
     object({
       number: integer(),
       kind: text(),
@@ -24,7 +24,7 @@ export const suggestionShape = object({
       ref: optional(text()),
       file: optional(text()),
       symbol: optional(text()),
-      relevance: number(),
+      relevance: decimal(),
       status: choice(STATUSES),
     }),
   ),
@@ -43,8 +43,8 @@ export const suggestions = defineTool({
     limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 200 }), 10),
   }),
   output: object({
-    suggestions: list(suggestionShape),
-    notes: list(text(), "What is hidden or left out."),
+    suggestions: listOf(suggestionShape),
+    notes: listOf(text(), "What is hidden or left out."),
   }),
   cli: { short: { l: "limit", a: "all" }, example: "dex suggestions --take" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
@@ -63,7 +63,7 @@ export const feedback = defineTool({
   output: object({
     id: optional(text()),
     status: optional(choice(STATUSES)),
-    items: list(object({ number: integer(), kind: text(), title: text(), status: choice(STATUSES) })),
+    items: listOf(object({ number: integer(), kind: text(), title: text(), status: choice(STATUSES) })),
     reset: optional(integer("How many weights were taken back.")),
     note: text(),
   }),

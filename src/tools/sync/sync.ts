@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { flag, integer, list, object, optional, text } from "../../core/schema.ts"
+import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -37,9 +37,9 @@ export const sync = defineTool({
     read_again: integer("Of those read, how many only because this dex keeps more of them than the one before."),
     bytes: integer("Bytes of source that were looked at."),
     duration_ms: integer(),
-    unreadable: list(object({ source: text(), path: text(), reason: text() })),
-    restored: list(text(), "Refs of conversations that were damaged in the history and are whole again."),
-    damaged: list(text(), "Refs of conversations of which something is damaged and could not be restored."),
+    unreadable: listOf(object({ source: text(), path: text(), reason: text() })),
+    restored: listOf(text(), "Refs of conversations that were damaged in the history and are whole again."),
+    damaged: listOf(text(), "Refs of conversations of which something is damaged and could not be restored."),
     embedding: optional(embeddingShape),
     documents: optional(object({ changed: integer(), removed: integer() }, "Where there are collections.")),
   }),

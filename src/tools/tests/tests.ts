@@ -1,4 +1,4 @@
-import { integer, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { maxTokensField } from "../view-fields.ts"
@@ -13,7 +13,7 @@ export const tests = defineTool({
   }),
   output: object({
     project: text(),
-    failing: list(
+    failing: listOf(
       object({
         test: text(),
         file: optional(text("Relative to the project where it is below it.")),
@@ -25,7 +25,7 @@ export const tests = defineTool({
       }),
       "Newest first. Nothing was run for this: the newest run or report that speaks of a test counts.",
     ),
-    unnamed: list(
+    unnamed: listOf(
       object({ command: text(), failed: integer("At least so many."), date: text(), ref: text() }),
       "Runs that failed without naming the tests, and that no later one has made good.",
     ),
@@ -34,7 +34,7 @@ export const tests = defineTool({
     reports_known: integer("In the project's folder."),
     newest: optional(text("When tests were last seen to run.")),
     estimated_tokens: integer("Of this answer; an estimate."),
-    notes: list(text(), "What is hidden, incomplete or bounded."),
+    notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),
   cli: { short: { f: "file", l: "limit" }, example: "dex tests --file src/auth.ts" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

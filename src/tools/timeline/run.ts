@@ -2,10 +2,10 @@ import { DexError } from "../../core/error.ts"
 import { formatRef, isSameConversation, type Ref, wholeOf } from "../../core/ref.ts"
 import { charactersWithin } from "../../core/tokens.ts"
 import { sized } from "../../render/budget.ts"
-import { type Fields, readFields, withFields } from "../../render/fields.ts"
-import { filled, type Span } from "../../render/fill.ts"
+import { type FieldFilter, readFields, withFields } from "../../render/fields.ts"
+import { filled, type LineRange } from "../../render/fill.ts"
 import { DEFAULT_TOKENS_PER_MSG, limitOf } from "../../render/limits.ts"
-import { type Entry, linesOf, lineText } from "../../render/line.ts"
+import { type LineEntry, linesOf, lineText } from "../../render/line.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveConversation, resolveSession } from "../resolve.ts"
@@ -43,7 +43,7 @@ export async function run(dex: Dex, input: TimelineInput) {
   const most =
     input.max_tokens === undefined ? limitOf("user", DEFAULT_TOKENS_PER_MSG) : charactersWithin(input.max_tokens)
   const lines = linesOf(entries, most)
-  const answer = ({ from, to }: Span, tokensPerMsg: number) => {
+  const answer = ({ from, to }: LineRange, tokensPerMsg: number) => {
     const others = otherConversations(window.places.slice(from, to), row)
     const leftOut = lines.length - (to - from)
     return {
@@ -71,7 +71,7 @@ export async function run(dex: Dex, input: TimelineInput) {
 }
 
 /** `n` places around the middle one, as many on each side as there are. */
-function spanOf(n: number, middle: number, count: number): Span {
+function spanOf(n: number, middle: number, count: number): LineRange {
   const from = Math.max(0, Math.min(middle - Math.floor((n - 1) / 2), count - n))
   return { from, to: Math.min(count, from + n) }
 }
@@ -110,7 +110,7 @@ async function within(
   row: ConversationRow,
   anchor: StoredMessage,
   { before, after }: TimelineInput,
-  fields: Fields,
+  fields: FieldFilter,
 ): Promise<Window> {
   const own = isSameConversation(scope, row.ref)
   const inside = own ? row : ((await store.conversation(scope)) ?? row)
@@ -139,7 +139,7 @@ async function acrossProject(
   row: ConversationRow,
   anchor: StoredMessage,
   { before, after }: TimelineInput,
-  fields: Fields,
+  fields: FieldFilter,
 ): Promise<Window> {
   if (anchor.at === undefined)
     throw new DexError(
@@ -182,9 +182,9 @@ async function labelled(
   places: Place[],
   row: ConversationRow,
   anchor: StoredMessage,
-): Promise<Entry[]> {
+): Promise<LineEntry[]> {
   const names = new Map<string, string>()
-  const entries: Entry[] = []
+  const entries: LineEntry[] = []
   for (const { row: inside, message } of places) {
     const whole = formatRef(inside.ref)
     const own = whole === formatRef(row.ref)

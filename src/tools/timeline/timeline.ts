@@ -1,4 +1,4 @@
-import { flag, integer, list, object, optional, text, withDefault } from "../../core/schema.ts"
+import { flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { readingFacts } from "../reading-trace.ts"
@@ -25,8 +25,8 @@ export const timeline = defineTool({
   output: object({
     ...headFields,
     message_index: integer("The message in the middle; its line begins with >."),
-    lines: list(text(), "In order of time. number or ref, tab, [role] time ~tokens when read | what it says."),
-    others: optional(list(object({ id: text(), title: text() }), "The other conversations that lines are from.")),
+    lines: listOf(text(), "In order of time. number or ref, tab, [role] time ~tokens when read | what it says."),
+    others: optional(listOf(object({ id: text(), title: text() }), "The other conversations that lines are from.")),
     has_more_before: flag(),
     has_more_after: flag(),
     hidden_parts: hiddenParts,

@@ -1,13 +1,13 @@
 import type { SkippedReason, Trace, TraceRow } from "../../core/trace.ts"
 
-export type Place = { ref: string; rank: number; score_final: number }
+export type RankedRef = { ref: string; rank: number; score_final: number }
 export type Replay = {
   /** The same rows with the same scores and as many messages read, or the same error. */
   same: boolean
   state_revision: string
   duration_ms: number
-  came: Place[]
-  went: (Place & { skipped_reason?: SkippedReason })[]
+  came: RankedRef[]
+  went: (RankedRef & { skipped_reason?: SkippedReason })[]
   moved: {
     ref: string
     rank_before: number
@@ -64,7 +64,7 @@ export function changesBetween(before: Trace, now: Trace): Replay {
   }
 }
 
-function placeOf({ ref, rank, score_final }: TraceRow): Place {
+function placeOf({ ref, rank, score_final }: TraceRow): RankedRef {
   return { ref, rank, score_final }
 }
 

@@ -1,7 +1,7 @@
 import { DexError, isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { parseWholeRef, wholeOf } from "../../core/ref.ts"
-import { read } from "../../core/schema.ts"
+import { readAs } from "../../core/schema.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
 import { findTrace, readTraces } from "../../trace/read.ts"
 import type { Dex } from "../context.ts"
@@ -82,7 +82,7 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
     notes.push("What was asked was redacted when it was recorded, so what ran now is not quite what ran then.")
   if (trace.truncation?.query_characters !== undefined)
     notes.push("The query was too long to be kept whole, so what ran now is not quite what ran then.")
-  const input = read(tool.input, asked)
+  const input = readAs(tool.input, asked)
   if ("wrong" in input) throw new DexError("no_replay", `This dex no longer takes what was asked then: ${input.wrong}.`)
   const then: Dex = Object.create(dex, {
     now: { value: () => Date.parse(trace.ts) || dex.now() },

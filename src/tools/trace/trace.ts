@@ -1,4 +1,15 @@
-import { choice, flag, integer, list, map, number, object, optional, type Schema, text } from "../../core/schema.ts"
+import {
+  choice,
+  decimal,
+  flag,
+  integer,
+  listOf,
+  mapOf,
+  object,
+  optional,
+  type Schema,
+  text,
+} from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import { SKIPPED_REASONS, TRACE_COMMANDS } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
@@ -9,8 +20,8 @@ const fields = (description: string): Schema<Record<string, unknown>> => ({
   additionalProperties: true,
   description,
 })
-const terms = list(object({ name: text(), value: number() }), "They add up to score_final.")
-const place = { ref: text(), rank: integer(), score_final: number() }
+const terms = listOf(object({ name: text(), value: decimal() }), "They add up to score_final.")
+const place = { ref: text(), rank: integer(), score_final: decimal() }
 
 const traceShape = object({
   trace_id: text(),
@@ -26,13 +37,13 @@ const traceShape = object({
     index_is_current: optional(flag()),
     candidates: optional(integer()),
   }),
-  ranking: list(
+  ranking: listOf(
     object({
       rank: integer(),
       ref: text(),
-      score_final: number(),
-      score_lex: optional(number()),
-      score_vec: optional(number()),
+      score_final: decimal(),
+      score_lex: optional(decimal()),
+      score_vec: optional(decimal()),
       rank_source: optional(text()),
       terms,
       summary: text("At most 80 characters."),
@@ -40,15 +51,15 @@ const traceShape = object({
     "The answer, best first.",
   ),
   ranking_total: integer("Rows in the answer; a trace keeps the first that fit."),
-  skipped: list(
-    object({ ref: text(), score: optional(number()), skipped_reason: choice(SKIPPED_REASONS) }),
+  skipped: listOf(
+    object({ ref: text(), score: optional(decimal()), skipped_reason: choice(SKIPPED_REASONS) }),
     "Candidates that are not in the answer.",
   ),
   skipped_total: integer(),
-  budgets: map(number()),
+  budgets: mapOf(decimal()),
   truncation: optional(fields("What was cut.")),
   state_revision: text("How far the history had come."),
-  duration_ms: number(),
+  duration_ms: decimal(),
   error: optional(object({ code: text(), message: text() })),
 })
 
@@ -66,32 +77,32 @@ export const trace = defineTool({
       object({
         same: flag(),
         state_revision: text(),
-        duration_ms: number(),
-        came: list(object(place), "In the answer now, not then."),
-        went: list(
+        duration_ms: decimal(),
+        came: listOf(object(place), "In the answer now, not then."),
+        went: listOf(
           object({ ...place, skipped_reason: optional(choice(SKIPPED_REASONS, "Why it is not in the answer now.")) }),
           "In the answer then, not now.",
         ),
-        moved: list(
+        moved: listOf(
           object({
             ref: text(),
             rank_before: integer(),
             rank_now: integer(),
-            score_before: number(),
-            score_now: number(),
-            terms: list(object({ name: text(), change: number() }), "What changed the score."),
+            score_before: decimal(),
+            score_now: decimal(),
+            terms: listOf(object({ name: text(), change: decimal() }), "What changed the score."),
           }),
           "In both, with another rank or score.",
         ),
         unchanged: integer(),
-        counts: list(
+        counts: listOf(
           object({ name: text(), before: integer(), now: integer() }),
           "What was counted otherwise: messages read, candidates.",
         ),
         error: optional(object({ code: text(), message: text() })),
       }),
     ),
-    notes: list(text(), "What is hidden or cut."),
+    notes: listOf(text(), "What is hidden or cut."),
   }),
   cli: { positional: "id", example: "dex trace T-3f9a1c2b --replay" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -1,4 +1,4 @@
-import { choice, integer, list, number, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, decimal, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import { TRACE_COMMANDS } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
@@ -10,7 +10,7 @@ export const traces = defineTool({
     tail: withDefault(integer("How many at the most.", { minimum: 1, maximum: 100_000 }), 20),
   }),
   output: object({
-    traces: list(
+    traces: listOf(
       object({
         trace_id: text("Pass it to trace."),
         ts: text(),
@@ -19,7 +19,7 @@ export const traces = defineTool({
         mode: optional(text()),
         hits: integer("Rows in the answer."),
         messages: optional(integer("How many were read.")),
-        duration_ms: number(),
+        duration_ms: decimal(),
         error: optional(text("The error's code.")),
       }),
     ),

@@ -1,8 +1,8 @@
 import type { Kind, SourceId, Title } from "../../../core/conversation.ts"
 import { type Ref, type RefQuery, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
-import { asWritten, nameOf, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import type { Row } from "../rot/sums.ts"
+import { asWritten, conversationRef, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
+import type { HistoryRow } from "../rot/sums.ts"
 import type { ConversationRow, ListFilter } from "../store.ts"
 import { NOT_DAMAGED, present, spellingsAsJson } from "./rows.ts"
 
@@ -45,7 +45,7 @@ export function conversation(db: Db, ref: Ref, onDamage: OnDamage): Conversation
 }
 
 /** Newest first; of two that ended together the smaller id first. Without those whose row is damaged. */
-export function list(
+export function listConversations(
   db: Db,
   filter: ListFilter,
   onDamage: OnDamage,
@@ -99,7 +99,7 @@ type Joined = { conversation: Stored; project: Stored; unit: Stored }
 /** Without those of which the row is damaged, or their project's: nobody knows whether that is private. */
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
-    const meet = () => onDamage(nameOf(db, stored.conversation))
+    const meet = () => onDamage(conversationRef(db, stored.conversation))
     const row = asWritten(db, "conversation", stored.conversation, meet)
     if (!row) return []
     // What was joined to a damaged row may be another's.
@@ -113,12 +113,12 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
 }
 
 /** How many messages can still be read where none is in the agent's file any more. */
-function supersededIn(db: Db, { id, message_count }: Row): number {
+function supersededIn(db: Db, { id, message_count }: HistoryRow): number {
   if (message_count !== 0) return 0
   return db.prepare("select count(*) from message where conversation_id = ?").pluck().get(id) as number
 }
 
-function relatedTo(db: Db, row: Row): Pick<Joined, "project" | "unit"> {
+function relatedTo(db: Db, row: HistoryRow): Pick<Joined, "project" | "unit"> {
   const none = { id: null, sum: null }
   return {
     project: (db.prepare("select * from project where id = ?").get(row.project_id) as Stored | undefined) ?? none,
@@ -127,7 +127,12 @@ function relatedTo(db: Db, row: Row): Pick<Joined, "project" | "unit"> {
 }
 
 /** Undefined where a row of before there were checksums says what it cannot say. */
-function toRow(row: Row, project: Partial<Row>, unit: Partial<Row>, superseded: number): ConversationRow | undefined {
+function toRow(
+  row: HistoryRow,
+  project: Partial<HistoryRow>,
+  unit: Partial<HistoryRow>,
+  superseded: number,
+): ConversationRow | undefined {
   const cwds = parsed(row.cwds as string)
   const models = parsed(row.models as string)
   const usage = row.usage === null ? null : parsed(row.usage as string)

@@ -7,7 +7,7 @@ import { FLAG } from "../flags.ts"
 import { correctedRow } from "../rot/correct.ts"
 import { type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import { rowsAnywhere } from "../rot/stray-rows.ts"
-import { isSound, type Row } from "../rot/sums.ts"
+import { type HistoryRow, isSound } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
 
@@ -47,7 +47,7 @@ type Body = { n: number; model?: string; usage?: Usage; parts: Message["parts"];
 
 const BODY_ROW = "select * from body where conversation_id = ? and chunk = ?"
 
-function bodyAnywhere(db: Db, id: number, chunk: number, block: Stored | undefined): Row | undefined {
+function bodyAnywhere(db: Db, id: number, chunk: number, block: Stored | undefined): HistoryRow | undefined {
   const right = block && correctedRow(db, "body", block)
   if (right?.conversation_id === id && right.chunk === chunk) return right
   return rowsAnywhere(db, "body", id).find((row) => row.chunk === chunk)
@@ -55,7 +55,7 @@ function bodyAnywhere(db: Db, id: number, chunk: number, block: Stored | undefin
 
 const MESSAGE_ROW = "select * from message where conversation_id = ? and number = ?"
 
-function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): Row[] {
+function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): HistoryRow[] {
   const get = db.prepare(MESSAGE_ROW)
   const wanted = new Set(numbers)
   const found = [...wanted].flatMap((number) => (get.get(owner.id, number) as Stored | undefined) ?? [])

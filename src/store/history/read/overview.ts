@@ -1,6 +1,6 @@
 import type { Db } from "../../sqlite/database.ts"
 import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
-import type { Row } from "../rot/sums.ts"
+import type { HistoryRow } from "../rot/sums.ts"
 import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts"
 import { NOT_DAMAGED, present, type Raw } from "./rows.ts"
 
@@ -25,7 +25,7 @@ function toProjects(db: Db, rows: Stored[], onDamage: OnDamage): ProjectRow[] {
   return wholeProjects(db, rows, onDamage).map((row) => ({ path: row.path as string, private: row.private === 1 }))
 }
 
-function wholeProjects(db: Db, rows: Stored[], onDamage: OnDamage): Row[] {
+function wholeProjects(db: Db, rows: Stored[], onDamage: OnDamage): HistoryRow[] {
   return rows
     .map((stored) => asWritten(db, "project", stored, () => onDamage("the list of projects")))
     .filter((row) => row !== undefined)
@@ -62,7 +62,7 @@ export function documentsIn(db: Db, name: string, onDamage: OnDamage) {
   }
 }
 
-export function stats(db: Db, onDamage: OnDamage): Stats {
+export function historyStats(db: Db, onDamage: OnDamage): Stats {
   const damaged = damagedIds(db, onDamage)
   const total = db
     .prepare(

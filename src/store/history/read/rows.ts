@@ -3,7 +3,7 @@ import type { Db } from "../../sqlite/database.ts"
 import { type Held, readHeld } from "../held.ts"
 import { asWritten, type Stored } from "../rot/sound.ts"
 import { rowsAnywhere } from "../rot/stray-rows.ts"
-import { isSound, type Row } from "../rot/sums.ts"
+import { type HistoryRow, isSound } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import { spellingsOf } from "../spellings.ts"
 
@@ -21,13 +21,18 @@ export function ownerOf(db: Db, ref: Ref): Owner | undefined {
 }
 
 /** The rows of a conversation as they were written, without those that are damaged beyond that. */
-export function rowsOf(db: Db, table: Exclude<keyof Held, "body">, { id, held }: Owner, onDamage: () => void): Row[] {
+export function rowsOf(
+  db: Db,
+  table: Exclude<keyof Held, "body">,
+  { id, held }: Owner,
+  onDamage: () => void,
+): HistoryRow[] {
   const stored = db.prepare(tableSql(table).allOf).all(id) as Stored[]
   const isComplete = held === null || readHeld(held)[table] === stored.length
   if (isComplete && stored.every((row) => row.conversation_id === id && isSound(table, row))) return stored
   onDamage()
   const right = stored.map((row) => asWritten(db, table, row, onDamage)).filter((row) => row?.conversation_id === id)
-  return isComplete && right.length === stored.length ? (right as Row[]) : rowsAnywhere(db, table, id)
+  return isComplete && right.length === stored.length ? (right as HistoryRow[]) : rowsAnywhere(db, table, id)
 }
 
 export function spellingsAsJson(db: Db, project: string | undefined, platform: NodeJS.Platform): string | null {

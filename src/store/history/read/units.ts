@@ -5,7 +5,7 @@ import type { Db } from "../../sqlite/database.ts"
 import { readBlock } from "../codec.ts"
 import { asWritten, damagedIds, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import { rowsAnywhere } from "../rot/stray-rows.ts"
-import { isSound, type Row } from "../rot/sums.ts"
+import { type HistoryRow, isSound } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
 import { metaJson } from "./meta.ts"
@@ -70,7 +70,11 @@ export function rawLines(
 }
 
 /** The blocks in order; undefined in place of what is damaged beyond a single bit, or missing. */
-function rawBlocks(db: Db, { id, blocks }: { id: number; blocks: number | null }, kind: number): (Row | undefined)[] {
+function rawBlocks(
+  db: Db,
+  { id, blocks }: { id: number; blocks: number | null },
+  kind: number,
+): (HistoryRow | undefined)[] {
   const stored = db.prepare("select * from raw where unit_id = ? and kind = ? order by seq").all(id, kind) as Stored[]
   const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
   if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isSound("raw", row))) return stored

@@ -4,7 +4,7 @@ import type { Db } from "../../sqlite/database.ts"
 import { FLAG } from "../flags.ts"
 import { readHeld } from "../held.ts"
 import { asWritten, damagedIds, type OnDamage, type Stored } from "../rot/sound.ts"
-import type { Row, Value } from "../rot/sums.ts"
+import type { HistoryRow, HistoryValue } from "../rot/sums.ts"
 import { sound } from "../rot/table-sql.ts"
 import type { CommandRow, CommitRow, MadeRow, Work } from "../store.ts"
 import { messages } from "./messages.ts"
@@ -45,8 +45,8 @@ export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   if (!owner) return []
   const meet = () => onDamage(ref)
   const file = db.prepare("select * from file where id = ?")
-  const paths = new Map<Value, string | undefined>()
-  const pathOf = (id: Value) => {
+  const paths = new Map<HistoryValue, string | undefined>()
+  const pathOf = (id: HistoryValue) => {
     if (!paths.has(id)) {
       const stored = file.get(id) as Stored | undefined
       paths.set(id, stored && (asWritten(db, "file", stored, meet)?.path as string | undefined))
@@ -181,7 +181,7 @@ function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
       .filter(({ flags }) => ((flags as number) & UNCOUNTED) === 0)
       .map(({ number }) => number),
   )
-  const isCounted = ({ number }: Row) => counted.has(number!)
+  const isCounted = ({ number }: HistoryRow) => counted.has(number!)
   const edited = rowsOf(db, "touch", owner, onDamage).filter((row) => row.action === "edited" && isCounted(row))
   const made = rowsOf(db, "made", owner, onDamage).filter((row) => row.kind === "commit" && isCounted(row))
   const sum = (name: "added" | "removed") =>

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib"
 import type { Db } from "../../sqlite/database.ts"
-import { COLUMNS, KEYS, type Row, rowSum, type Summed, type Value } from "./sums.ts"
+import { type HistoryRow, type HistoryValue, KEYS, rowSum, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 // A checksum of four bytes also says which bit it is, where just one flipped: of all single bits only that one makes it
@@ -10,16 +10,16 @@ import { tableSql } from "./table-sql.ts"
 export type Cell = { type: "integer" | "real" | "text" | "blob"; bytes: Buffer } | { type: "null" }
 
 /** A row with its one wrong bit put right, which may be one of its key; undefined where it is not just one. */
-export function correctedRow(db: Db, table: Summed, row: Row): Row | undefined {
+export function correctedRow(db: Db, table: Summed, row: HistoryRow): HistoryRow | undefined {
   if (typeof row.sum !== "number") return undefined
-  const columns: readonly string[] = COLUMNS[table]
+  const columns: readonly string[] = SUMMED_COLUMNS[table]
   const values = columns.map((name) => row[name] ?? null) // a column that a damaged schema does not name is no column
   const right = corrected(table, values.map(cellOf), row.sum) ?? correctedBytes(db, table, values, row.sum)
   return right && { ...Object.fromEntries(columns.map((name, i) => [name, right[i]!])), sum: rowSum(table, right) }
 }
 
 /** As text that is no longer text was read, its bytes are not known: they are looked up once more. */
-function correctedBytes(db: Db, table: Summed, values: Value[], sum: number): Value[] | undefined {
+function correctedBytes(db: Db, table: Summed, values: HistoryValue[], sum: number): HistoryValue[] | undefined {
   if (!values.some((value) => typeof value === "string" && value.includes("\ufffd"))) return undefined
   const stored = db
     .prepare(tableSql(table).cells)
@@ -30,7 +30,7 @@ function correctedBytes(db: Db, table: Summed, values: Value[], sum: number): Va
   return corrected(table, cells, sum)
 }
 
-function cellOf(value: Value): Cell {
+function cellOf(value: HistoryValue): Cell {
   if (value === null) return { type: "null" }
   if (typeof value === "number") return { type: "integer", bytes: Buffer.from(String(value)) }
   const bytes = Buffer.from(value as Uint8Array)
@@ -38,14 +38,14 @@ function cellOf(value: Value): Cell {
 }
 
 /** The values that the checksum was made of, if they differ from these in at most one bit. */
-export function corrected(table: string, cells: readonly Cell[], sum: number): Value[] | undefined {
+export function corrected(table: string, cells: readonly Cell[], sum: number): HistoryValue[] | undefined {
   const values = cells.map(cellValue)
   const wrong = (rowSum(table, values) ^ sum) | 0
   if (wrong === 0 || (wrong & (wrong - 1)) === 0) return values // the checksum's own bit
   return withText(table, cells, values, sum) ?? withNumber(table, values, sum)
 }
 
-export function cellValue(cell: Cell): Value {
+export function cellValue(cell: Cell): HistoryValue {
   if (cell.type === "null") return null
   if (cell.type === "text") return cell.bytes.toString("utf8")
   return cell.type === "blob" ? cell.bytes : Number(cell.bytes.toString("latin1"))
@@ -55,7 +55,12 @@ export function cellValue(cell: Cell): Value {
  * Looks for a bit of a text or a blob. A checksum is linear: flipping a bit changes it in a way that depends only on how
  * many bytes follow, so one walk from the end tries every bit.
  */
-function withText(table: string, cells: readonly Cell[], values: readonly Value[], sum: number): Value[] | undefined {
+function withText(
+  table: string,
+  cells: readonly Cell[],
+  values: readonly HistoryValue[],
+  sum: number,
+): HistoryValue[] | undefined {
   const pieces = summedBytes(table, cells)
   const now = crc32(Buffer.concat(pieces.map(({ bytes }) => bytes)))
   const wrong = (now ^ sum) >>> 0
@@ -93,7 +98,7 @@ function summedBytes(table: string, cells: readonly Cell[]): { bytes: Buffer; co
 const WIDTHS = [8, 16, 24, 32, 48, 64]
 
 /** Looks for a bit of a whole number, in any of the widths that SQLite may have kept it in. */
-function withNumber(table: string, values: readonly Value[], sum: number): Value[] | undefined {
+function withNumber(table: string, values: readonly HistoryValue[], sum: number): HistoryValue[] | undefined {
   for (const [column, value] of values.entries()) {
     if (typeof value !== "number" || !Number.isSafeInteger(value)) continue
     for (const width of WIDTHS) {

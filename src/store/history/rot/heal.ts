@@ -8,7 +8,7 @@ import { projectPathsOf } from "../project-paths.ts"
 import { hasMissingRows, hasSoundRecords, type Injury, inspectConversation } from "./inspect.ts"
 import { despiteIndexes, mendRows } from "./mend.ts"
 import { parsed, type Stored } from "./sound.ts"
-import { SUMMED, type Summed, type Value } from "./sums.ts"
+import { type HistoryValue, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 export type Healing = {
@@ -90,7 +90,7 @@ export function makeReady(db: Db, id: number): void {
 }
 
 /** What cannot be put right by its checksum, from the copies that indexes are; what is unknown is the safe way. */
-function replaceLost(db: Db, table: Summed, key: Value[]): void {
+function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
   if (table === "tombstone")
     despiteIndexes(db, () => {
       db.prepare("insert or ignore into tombstone (hash) select hash from tombstone indexed by tombstone_copy").run()

@@ -4,8 +4,8 @@ import { numberOfLine, readBlock } from "../codec.ts"
 import { readHeld } from "../held.ts"
 import { correctedRow } from "./correct.ts"
 import { unsoundRows } from "./mend.ts"
-import { nameOf, type Stored } from "./sound.ts"
-import { isSound, type Row, type Summed, type Value } from "./sums.ts"
+import { conversationRef, type Stored } from "./sound.ts"
+import { type HistoryRow, type HistoryValue, isSound, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 // What of the history is not what was written. Nothing here changes anything.
@@ -35,7 +35,7 @@ export function isOfIndex(problem: string): boolean {
   return /^(row \d+ (missing from|values differ from)|wrong # of entries in|non-unique entry in) index /.test(problem)
 }
 
-type Bad = { table: Summed; row: Row }
+type Bad = { table: Summed; row: HistoryRow }
 
 const PARTS = ["message", "body", "touch", "command", "made"] as const
 const HEADS = ["conversation", "project", "unit"]
@@ -43,12 +43,12 @@ const HEADS = ["conversation", "project", "unit"]
 /** Everything there is, row by row and block by block. */
 export function inspect(db: Db): Inspection {
   const ids = db.prepare("select id from conversation order by id").pluck().all() as number[]
-  const known = new Set<Value>(ids)
+  const known = new Set<HistoryValue>(ids)
   const bad = PARTS.flatMap((table) => unsoundRows(db, table).map((row) => ({ table, row })))
   // Whose a row is, it may say wrongly itself.
   const ownerOf = ({ table, row }: Bad) => (correctedRow(db, table, row) ?? row).conversation_id!
   const byOwner = Map.groupBy(bad, ownerOf)
-  const looked = new Map<Value, boolean>()
+  const looked = new Map<HistoryValue, boolean>()
   const areSound = (unit: Stored) => {
     const sound = looked.get(unit.id!) ?? hasSoundRecords(db, unit)
     looked.set(unit.id!, sound)
@@ -106,7 +106,7 @@ export function inspectConversation(
     ...(badRecords ? ["its raw records"] : []),
   ]
   if (what.length === 0) return undefined
-  return { ref: nameOf(db, stored), what, restores: remedyOf(db, rows, missing, unit, badRecords) }
+  return { ref: conversationRef(db, stored), what, restores: remedyOf(db, rows, missing, unit, badRecords) }
 }
 
 function badRowsOf(db: Db, id: number): Bad[] {

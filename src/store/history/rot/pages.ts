@@ -5,17 +5,17 @@ import type { Cell } from "./correct.ts"
 // themselves mostly are not. The format is SQLite's own and documented (sqlite.org/fileformat2.html).
 
 /** A row as it stands in the file. `rowid` where it is of a table that has one. */
-export type Found = { page: number; rowid?: number; cells: Cell[] }
+export type FoundRow = { page: number; rowid?: number; cells: Cell[] }
 
 export type Pages = {
   count: number
   /** The records that a page lists, and whether it is a whole page of a tree: of every kind of it there is just one. */
-  records(page: number): { rows: Found[]; isWhole: boolean }
+  records(page: number): { rows: FoundRow[]; isWhole: boolean }
   /**
    * What could be records of a page, whatever it lists: tries every byte, and every other value of a single bit in how a
    * record begins and where it goes on. Most of what it finds is nonsense.
    */
-  guesses(page: number): Generator<Found>
+  guesses(page: number): Generator<FoundRow>
   /** The pages that an inner page of a tree points to. */
   children(page: number): number[]
   /** Pages that were read as the rest of a row. */
@@ -171,7 +171,7 @@ function cellAt(
   kind: number,
   size: number,
   read: (page: number) => Buffer | undefined,
-): { row: Omit<Found, "page">; local: number } | undefined {
+): { row: Omit<FoundRow, "page">; local: number } | undefined {
   let at = start
   const length = varint(page, at)
   if (!length || length.value < 2 || length.value > LARGEST) return undefined

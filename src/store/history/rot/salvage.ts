@@ -2,8 +2,8 @@ import { type Db, inTransaction, openDatabase } from "../../sqlite/database.ts"
 import { HISTORY_MIGRATIONS } from "../migrations.ts"
 import { type Cell, cellValue, corrected } from "./correct.ts"
 import { keepSums } from "./keep-sums.ts"
-import { type Found, openPages, type Pages } from "./pages.ts"
-import { COLUMNS, knowSums, rowSum, SUMMED, type Summed, type Value } from "./sums.ts"
+import { type FoundRow, openPages, type Pages } from "./pages.ts"
+import { type HistoryValue, knowSums, rowSum, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 export type Salvage = {
@@ -61,7 +61,7 @@ export function salvage(from: string, to: string): Salvage {
   }
 }
 
-type Identified = { table: Summed; values: Value[]; sum: number | null }
+type Identified = { table: Summed; values: HistoryValue[]; sum: number | null }
 /** What indexes say of rows that are gone, by their numbers. */
 type Names = {
   conversations: Map<number, { source: string; name: string }>
@@ -146,7 +146,7 @@ function asTable(owner: string | undefined): Summed | undefined {
 }
 
 /** The row, if its checksum says what it is. */
-function prove(row: Found, shapes: Map<Summed, Shape>): Identified | undefined {
+function prove(row: FoundRow, shapes: Map<Summed, Shape>): Identified | undefined {
   for (const table of SUMMED) {
     const cells = inOrder(table, row, shapes.get(table)!)
     if (!cells || cells.sum === null) continue
@@ -157,7 +157,7 @@ function prove(row: Found, shapes: Map<Summed, Shape>): Identified | undefined {
 }
 
 /** The row, where its table is known: as it is if it has no checksum, or with its one wrong bit put right. */
-function believe(table: Summed, row: Found, shape: Shape): Identified | undefined {
+function believe(table: Summed, row: FoundRow, shape: Shape): Identified | undefined {
   const cells = inOrder(table, row, shape)
   if (!cells) return undefined
   const values = cells.sum === null ? cells.values.map(cellValue) : corrected(table, cells.values, cells.sum)
@@ -168,25 +168,25 @@ function believe(table: Summed, row: Found, shape: Shape): Identified | undefine
 /** The values that a table's checksum covers, and the checksum. Undefined where the row cannot be of that table. */
 function inOrder(
   table: Summed,
-  { rowid, cells }: Found,
+  { rowid, cells }: FoundRow,
   shape: Shape,
 ): { values: Cell[]; sum: number | null } | undefined {
   const isLong = cells.length >= shape.least && cells.length <= shape.columns.length
   if (!isLong || shape.rowid !== (rowid !== undefined)) return undefined
   const cellOf = (name: string): Cell => cells[shape.columns.indexOf(name)] ?? { type: "null" }
-  const [first] = COLUMNS[table]
+  const [first] = SUMMED_COLUMNS[table]
   const sum = cellValue(cellOf("sum"))
-  const values = COLUMNS[table].map((name) =>
+  const values = SUMMED_COLUMNS[table].map((name) =>
     shape.rowid && name === first ? ({ type: "integer", bytes: Buffer.from(String(rowid)) } as Cell) : cellOf(name),
   )
   return { values, sum: typeof sum === "number" ? sum : null }
 }
 
 /** What indexes repeat of tables. */
-function takeName(index: string, { cells }: Found, names: Names): void {
+function takeName(index: string, { cells }: FoundRow, names: Names): void {
   const [a, b, c] = cells.map(cellValue)
-  const keep = (table: Summed, known: Value[]) => {
-    const values = COLUMNS[table].map((_, i) => known[i] ?? null)
+  const keep = (table: Summed, known: HistoryValue[]) => {
+    const values = SUMMED_COLUMNS[table].map((_, i) => known[i] ?? null)
     names.rest.push({ table, values, sum: rowSum(table, values) })
   }
   if (index === "tombstone_copy" && typeof a === "object" && a?.length === 32) keep("tombstone", [a])

@@ -2,26 +2,26 @@ import type { SourceId } from "../../../core/conversation.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { correctedRow } from "./correct.ts"
-import { COLUMNS, isSound, KEYS, type Row, type Summed, type Value } from "./sums.ts"
+import { type HistoryRow, type HistoryValue, isSound, KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 import { sound } from "./table-sql.ts"
 
 // What stands in the history, as it was written: damage is noticed by whoever reads, and never shown.
 
 /** A row with its checksum. */
-export type Stored = Row & { sum: number | null }
+export type Stored = HistoryRow & { sum: number | null }
 
 /** Told of every conversation of which something is damaged, or in words of what else is. */
 export type OnDamage = (what: Ref | string) => void
 
 /** The row; where a single bit of it flipped, with that bit put right; undefined where more is wrong. */
-export function asWritten(db: Db, table: Summed, row: Stored, onDamage: () => void): Row | undefined {
+export function asWritten(db: Db, table: Summed, row: Stored, onDamage: () => void): HistoryRow | undefined {
   if (isSound(table, row)) return row
   onDamage()
   return correctedRow(db, table, row)
 }
 
-export function keyOf(table: Summed, row: Row): Value[] {
-  return COLUMNS[table].slice(0, KEYS[table]).map((name) => row[name]!)
+export function primaryKeyOf(table: Summed, row: HistoryRow): HistoryValue[] {
+  return SUMMED_COLUMNS[table].slice(0, KEYS[table]).map((name) => row[name]!)
 }
 
 const SOUND_ROW = sound("c", "conversation")
@@ -43,12 +43,12 @@ export function damagedIds(db: Db, onDamage: OnDamage): string {
     known = { at, ids: JSON.stringify(rows.map((row) => row.id)), rows }
     looked.set(db, known)
   }
-  for (const row of known.rows) onDamage(nameOf(db, row))
+  for (const row of known.rows) onDamage(conversationRef(db, row))
   return known.ids
 }
 
 /** What a conversation is called, though its row may be damaged: the index on its name is a second copy. */
-export function nameOf(db: Db, { id, source, native_id }: Row): Ref {
+export function conversationRef(db: Db, { id, source, native_id }: HistoryRow): Ref {
   const named = db
     .prepare("select source, native_id as id from conversation indexed by sqlite_autoindex_conversation_1 where id = ?")
     .get(id) as Ref | undefined

@@ -4,14 +4,14 @@ import type { Db } from "../../sqlite/database.ts"
 // Every row of the history carries a checksum of its values, so that a bit that flipped on disk is noticed by whoever
 // reads the row. Rows that an older dex wrote have none until a later sync gives them one.
 
-export type Value = string | number | Uint8Array | null
-export type Summed = keyof typeof COLUMNS
+export type HistoryValue = string | number | Uint8Array | null
+export type Summed = keyof typeof SUMMED_COLUMNS
 
 /**
  * What each row's checksum covers, its primary key first. Append only: a value is known by its place, and one that is
  * null does not count, so that a later column changes no checksum.
  */
-export const COLUMNS = {
+export const SUMMED_COLUMNS = {
   meta: ["key", "value"],
   project: ["id", "path", "git_remote", "private", "root_commit"],
   project_path: ["path", "project_id"],
@@ -61,10 +61,10 @@ export const KEYS: Record<Summed, number> = {
   collection: 1,
 }
 
-export const SUMMED = Object.keys(COLUMNS) as Summed[]
+export const SUMMED = Object.keys(SUMMED_COLUMNS) as Summed[]
 
 /** Four bytes. The table's name is in it, so a row that was found without its table tells which it is of. */
-export function rowSum(table: string, values: readonly Value[]): number {
+export function rowSum(table: string, values: readonly HistoryValue[]): number {
   let text: string = table
   let sum = 0
   for (let i = 0; i < values.length; i++) {
@@ -78,23 +78,23 @@ export function rowSum(table: string, values: readonly Value[]): number {
   return crc32(text, sum) | 0
 }
 
-export type Row = Record<string, Value>
+export type HistoryRow = Record<string, HistoryValue>
 
 /** True where the row is what was written, or nothing is known of what was. */
-export function isSound(table: Summed, row: Row & { sum: number | null }): boolean {
-  return row.sum === null || row.sum === sumOf(table, row)
+export function isSound(table: Summed, row: HistoryRow & { sum: number | null }): boolean {
+  return row.sum === null || row.sum === checksumOf(table, row)
 }
 
-export function sumOf(table: Summed, row: Row): number {
+export function checksumOf(table: Summed, row: HistoryRow): number {
   return rowSum(
     table,
-    COLUMNS[table].map((name) => row[name]!),
+    SUMMED_COLUMNS[table].map((name) => row[name]!),
   )
 }
 
 /** Gives SQL the function `row_sum`. */
 export function knowSums(db: Db): void {
   db.function("row_sum", { varargs: true, deterministic: true }, (table, ...values) =>
-    rowSum(table as string, values as Value[]),
+    rowSum(table as string, values as HistoryValue[]),
   )
 }

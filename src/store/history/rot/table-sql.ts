@@ -1,6 +1,6 @@
-import { COLUMNS, KEYS, type Summed } from "./sums.ts"
+import { KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 
-// The statements that every table with checksums needs, made of the names in `COLUMNS` and of nothing else.
+// The statements that every table with checksums needs, made of the names in `SUMMED_COLUMNS` and of nothing else.
 
 export type TableSql = {
   /** The rows that are not what was written: all of them, or those that begin with a given key. */
@@ -36,12 +36,12 @@ export function sound(alias: string, table: Summed): string {
 }
 
 function sumOf(table: Summed, prefix = ""): string {
-  const columns = COLUMNS[table].map((name) => prefix + name)
+  const columns = SUMMED_COLUMNS[table].map((name) => prefix + name)
   return ["row_sum('", table, "', ", columns.join(", "), ")"].join("")
 }
 
 function sqlOf(table: Summed): TableSql {
-  const columns: readonly string[] = COLUMNS[table]
+  const columns: readonly string[] = SUMMED_COLUMNS[table]
   const key = columns.slice(0, KEYS[table])
   const first = [key[0], "= ?"].join(" ")
   const where = key.map((name) => [name, "= ?"].join(" ")).join(" and ")
@@ -118,7 +118,7 @@ const COUNTED: Partial<Record<Summed, [owner: string, column: string]>> = {
 function countTriggers(table: Summed): string[] {
   const [owner, column] = COUNTED[table] ?? []
   if (owner === undefined || column === undefined) return []
-  const forget = ["update", owner, "set", column, "= null where id =", `old.${COLUMNS[table][0]}`, "and", column]
+  const forget = ["update", owner, "set", column, "= null where id =", `old.${SUMMED_COLUMNS[table][0]}`, "and", column]
   return [
     [
       `create temp trigger forget_count_${table} after delete on`,

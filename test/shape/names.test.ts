@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join, sep } from "node:path"
+import { expect, test } from "vitest"
+
+const SRC = join(import.meta.dirname, "../../src")
+const files = readdirSync(SRC, { recursive: true })
+  .map((file) => String(file).replaceAll(sep, "/"))
+  .filter((file) => file.endsWith(".ts"))
+const read = (file: string) => readFileSync(join(SRC, file), "utf8")
+
+const EXPORTED = /^export (?:async )?(?:function\*?|const|let|class|type|interface|enum) ([\w$]+)/gm
+
+/** What several files may export under one name, and which files. */
+const SHARED: Record<string, RegExp> = {
+  // Does a command's work. The command's declaration loads it on first use; nobody looks for it by this name.
+  run: /^(?:tools\/[\w-]+\/run(?:-[\w-]+)?|answers\/[\w-]+\.run)\.ts$/,
+  // In plugin.ts it stands in the text of a plugin that OpenCode loads: installed files must stay as they are.
+  Dex: /^(?:tools\/context|agents\/opencode\/plugin)\.ts$/,
+}
+
+test("a name that is exported says one thing: no two files export the same one", () => {
+  const places = Map.groupBy(
+    files.flatMap((file) =>
+      [...new Set(Array.from(read(file).matchAll(EXPORTED), ([, name]) => name!))].map((name) => ({ name, file })),
+    ),
+    ({ name }) => name,
+  )
+  expect(places.size).toBeGreaterThan(1_000)
+  const shared = [...places].filter(([, { length }]) => length > 1)
+  const wrong = shared.filter(([name, among]) => !among.every(({ file }) => SHARED[name]?.test(file)))
+  expect(wrong.map(([name, among]) => `${name}: ${among.map(({ file }) => file).join(", ")}`)).toEqual([])
+  expect(Object.keys(SHARED).filter((name) => !shared.some(([one]) => one === name))).toEqual([])
+})
+
+/** Names that fitted everything, and so were given to everything. A variable of a few lines may have them. */
+const VAGUE = "(told|Told|asked|Asked|Answer|textOf|nameOf|usageOf)"
+const VAGUE_FUNCTION = new RegExp(`\\bfunction\\*? ${VAGUE}\\b`, "g")
+const VAGUE_ARROW = new RegExp(`\\bconst ${VAGUE} = (?:async )?(?:<\\w+>)?\\([^()]*\\)[^()\\n]* =>`, "g")
+const VAGUE_TYPE = new RegExp(`^(?:export )?(?:type|interface|class) ${VAGUE}\\b`, "gm")
+
+test("no function and no type has a name that says nothing", () => {
+  const wrong = files.flatMap((file) =>
+    [VAGUE_FUNCTION, VAGUE_ARROW, VAGUE_TYPE].flatMap((declared) =>
+      Array.from(read(file).matchAll(declared), ([, name]) => `${file}: ${name}`),
+    ),
+  )
+  expect(wrong).toEqual([])
+})
