@@ -219,7 +219,7 @@ function parseRecords(
   const name = { key: nativeKey(unit.key), path: unit.shownPath ?? unit.path }
   const now = connector.parse(live, name)
   const conversations = new Map(
-    now.conversations.map((conversation) => [conversation.id, withoutRepeats(conversation)]),
+    now.conversations.map((conversation) => [conversation.id, withTitle(withoutRepeats(conversation))]),
   )
   if (left.length > 0) {
     for (const old of connector.parse(left, name).conversations) {
@@ -230,7 +230,9 @@ function parseRecords(
       )
       conversations.set(
         old.id,
-        current ? { ...current, messages: [...current.messages, ...superseded] } : { ...old, messages: superseded },
+        current
+          ? { ...current, messages: [...current.messages, ...superseded] }
+          : withTitle({ ...old, messages: superseded }),
       )
     }
   }
@@ -238,7 +240,7 @@ function parseRecords(
     (conversation) => conversation.messages.length > 0 && !isOwnRun(conversation, context.dexDir),
   )
   return {
-    conversations: told.map((conversation) => withTitle(withProject(withTimes(conversation, unit), context))),
+    conversations: told.map((conversation) => withProject(withTimes(conversation, unit), context)),
     unknown: now.unknown,
   }
 }

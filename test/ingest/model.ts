@@ -103,6 +103,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** What earlier campaigns found, shrunk; each is tried first. */
 const FOUND: [Step[]][] = [
+  // The title came from a prompt that the source no longer has, although it still has others.
+  [
+    [
+      { do: "nul", file: 4, length: 0 },
+      { do: "log", session: 0 },
+      { do: "sync" },
+      { do: "splice", file: 0, at: 0 },
+      { do: "log", session: 0 },
+      { do: "rotate", file: 4, count: 1 },
+    ],
+  ],
   // A cut and a late end made a record with another one's uuid, and the other one was lost.
   [
     [
