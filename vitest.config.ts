@@ -1,8 +1,10 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
-/** What measures time or memory, and the campaigns: one file at a time, on a machine that does nothing else. */
-const TIMING = ["test/**/*.timing.test.ts", "test/torture/*.test.ts"]
+/** What measures time or memory: one file at a time, on a machine that does nothing else. */
+const TIMING = ["test/**/*.timing.test.ts", "test/torture/{genuine,hooks,load,memory,sync-hooks}.test.ts"]
+/** The campaigns, each a few minutes of work: two at a time. */
+const TORTURE = "test/torture/*.test.ts"
 
 /** Far more than anything takes: a limit ends a test that hangs, and never one that is slow on a busy machine. */
 const HANGS_MS = 300_000
@@ -24,12 +26,22 @@ export default defineConfig({
           ...common,
           name: "test",
           include: ["test/**/*.test.ts"],
-          exclude: TIMING,
+          exclude: [...TIMING, TORTURE],
           maxWorkers: Math.max(2, availableParallelism() - 1),
           sequence: { groupOrder: 0 },
         },
       },
-      { test: { ...common, name: "timing", include: TIMING, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      {
+        test: {
+          ...common,
+          name: "torture",
+          include: [TORTURE],
+          exclude: TIMING,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      { test: { ...common, name: "timing", include: TIMING, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 })
