@@ -64,6 +64,7 @@ const COLD = [
   "src/integrations/watch-service.ts",
   "src/integrations/wiring.ts",
   "src/llm/model.ts",
+  "src/search/forgive.ts",
   "src/search/hybrid.ts",
   "src/search/rerank.ts",
   "src/store/history/backup.ts",

@@ -10,10 +10,12 @@ import { many, projectName, showFirst, when } from "./words.ts"
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]
 
+const NOTHING = "Nothing found. Try fewer or other words, or `dex list` to browse."
+
 export function printSearch(output: Output, { terminal, numbered }: PrintContext): Printed {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
-    return { lines: [], notes: ["Nothing found. Try fewer or other words, or `dex list` to browse.", ...notes] }
+    return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes] }
   const lines: string[] = []
   for (const [i, hit] of output.results.entries()) lines.push(...hitLines(hit, i + 1, terminal), "")
   const { row, match: unit } = nounsFor(output.results)

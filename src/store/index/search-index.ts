@@ -36,6 +36,7 @@ import type { Term } from "./terms.ts"
 import { badRows, keepSizesTwice, TWIN_SCHEMA } from "./twins.ts"
 import type { VectorIndex } from "./vector-index.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
+import { type IndexWord, wordsBeginning } from "./vocabulary.ts"
 
 /**
  * The full-text index: derived from the history, safe to delete, comes back by itself. It holds no text (contentless),
@@ -53,6 +54,8 @@ export type SearchIndex = {
   count(query: IndexFilter): Promise<Count>
   /** How many messages there are, and which share of a sample of the newest holds each term. */
   sizes(terms: Term[]): Promise<Sizes>
+  /** The words that it has, as stems, that begin so. */
+  words(beginning: string): Promise<IndexWord[]>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
@@ -218,6 +221,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
+    words: async (beginning) => readInOneState((db) => wordsBeginning(db, beginning)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))

@@ -9,7 +9,7 @@ import { largest, tooSmall } from "../../render/budget.ts"
 import { toJson } from "../../render/json.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
-import { type SearchInput, searchHistory } from "../../search/search.ts"
+import type { SearchInput } from "../../search/search.ts"
 import { fittedOf, weightsOf } from "../../search/weights.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
@@ -19,6 +19,7 @@ import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession, sourceNames } from "../resolve.ts"
 import { originsText } from "../view.ts"
+import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn } from "./notes.ts"
 import { searchFacts } from "./trace-facts.ts"
 
@@ -66,8 +67,10 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const sources = await sourceNames(dex)
   const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, sources, dex.now()))
-  const found = await searchHistory(store, await dex.index(), {
-    ...filtersOf({ ...query.filters, ...given(input) }, dex.now()),
+  const index = await dex.index()
+  const filters = { ...query.filters, ...given(input) }
+  const wanted = {
+    ...filtersOf(filters, dex.now()),
     ...(conversation && { conversation }),
     among: input.in,
     ...(input.no_global && { noGlobal: true }),
@@ -79,13 +82,18 @@ export async function run(dex: Dex, input: SearchToolInput) {
     by: input.by,
     limit: input.limit,
     offset: input.offset,
-  })
+  }
+  const { found, meant } = await searchForgiving(store, index, wanted)
   // A damaged index that was asked is built again by the next sync, and asked by nobody until then.
   if (found.index_is_damaged) markDamaged(dex.home.index)
   const isDamaged = found.index_is_damaged || (found.mode === "scan" && (await dex.indexIsDamaged()))
   const outcome = { ...found, index_is_damaged: isDamaged }
   dex.trace?.(searchFacts(outcome, input.offset, conversation))
-  const notes = notesOn(outcome, query, await store.progress(), dex.now())
+  const notes = [
+    ...(meant?.map(replacedNote) ?? []),
+    ...(outcome.hits.length === 0 ? await withoutFilterNotes(store, index, wanted, filters) : []),
+    ...notesOn(outcome, query, await store.progress(), dex.now()),
+  ]
   const rows = outcome.hits.map((hit) => ({
     ...briefly(conversationOf(hit.row)),
     ...(hit.message && sectionRef(hit.row, hit.message)),
@@ -107,6 +115,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
     total: outcome.total,
     ...(outcome.total_is_at_least && { total_is_at_least: true }),
     matched: outcome.matched,
+    ...(meant && { replaced: meant.map(({ typed, by }) => ({ typed, by })) }),
     mode: outcome.mode,
     ...(outcome.reranked && { reranked: true }),
     ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),

@@ -51,6 +51,9 @@ export const search = defineTool({
     total: integer("Messages that match."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
     matched: choice(["all", "some"], "some: no message holds all the words."),
+    replaced: optional(
+      listOf(object({ typed: text(), by: listOf(text()) }), "Words that no message has, and what was searched for."),
+    ),
     mode: choice(
       ["lexical", "hybrid", "scan"],
       "What was done: by words; by words and meaning; or, without an index, by reading the history itself.",

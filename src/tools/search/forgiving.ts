@@ -1,0 +1,74 @@
+import { basename } from "node:path"
+import { editDistance } from "../../core/edit-distance.ts"
+import { grouped } from "../../core/format.ts"
+import type { Replaced } from "../../search/forgive.ts"
+import type { QueryFilters } from "../../search/query.ts"
+import { hiddenFrom } from "../../search/scope.ts"
+import { type SearchInput, searchHistory } from "../../search/search.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
+import type { SearchIndex } from "../../store/index/search-index.ts"
+
+/** Who finds no more messages than this may have meant something else. */
+const FEW = 10
+
+/** Words that occur nowhere are replaced by those that were meant; whoever makes no mistake pays nothing for it. */
+export async function searchForgiving(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
+  const found = await searchHistory(store, index, input)
+  const isPlenty = found.total > FEW && found.matched === "all"
+  if (!index || found.mode === "scan" || isPlenty) return { found }
+  const { forgive } = await import("../../search/forgive.ts")
+  const hidden = hiddenFrom(await store.projects(), input.inside)
+  const forgiven = await forgive({ store, index, hidden }, input.query)
+  if (!forgiven) return { found }
+  const again = await searchHistory(store, index, { ...input, query: forgiven.query })
+  return again.hits.length > 0 ? { found: again, meant: forgiven.replaced } : { found }
+}
+
+export function replacedNote({ typed, by, why }: Replaced): string {
+  const [first, ...others] = by.map((word) => `"${word}"`)
+  if (why === "prefix")
+    return `Few or no messages contain "${typed}" alone. Also searched for words that start with it: ${by.join(", ")}.`
+  const also = others.length > 0 ? ` Other words like it: ${others.join(", ")}.` : ""
+  return `No message contains "${typed}". Showing results for ${first}.${also}`
+}
+
+/** Where filters leave nothing: how much there is without each of them. */
+export async function withoutFilterNotes(
+  store: HistoryReader,
+  index: SearchIndex | undefined,
+  input: SearchInput,
+  filters: QueryFilters,
+): Promise<string[]> {
+  const notes = filters.project === undefined ? [] : await unknownProject(store, filters.project, input.inside)
+  const fields = { source: "sources", tool: "tools", role: "roles" } as Record<string, string>
+  for (const [name, value] of Object.entries(filters)) {
+    const { [fields[name] ?? name]: _, ...rest } = input as Record<string, unknown>
+    const { total, total_is_at_least } = await searchHistory(store, index, {
+      ...(rest as SearchInput),
+      limit: 1,
+      offset: 0,
+    })
+    const count = `${total_is_at_least ? "more than " : ""}${grouped(total)}`
+    if (total > 0)
+      notes.push(`${count} ${total === 1 ? "message matches" : "messages match"} without ${name}:${value}.`)
+  }
+  return notes
+}
+
+const PROJECTS_OFFERED = 3
+const PROJECT_MISTAKES = 2
+
+async function unknownProject(store: HistoryReader, typed: string, inside: string | undefined): Promise<string[]> {
+  const projects = await store.projects()
+  const hidden = new Set(hiddenFrom(projects, inside))
+  const paths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
+  const wanted = typed.toLowerCase()
+  if (paths.some((path) => path.toLowerCase().includes(wanted))) return []
+  const near = [...new Set(paths.map((path) => basename(path)))]
+    .map((name) => ({ name, at: editDistance(name.toLowerCase(), wanted, PROJECT_MISTAKES) }))
+    .filter(({ at }) => at <= PROJECT_MISTAKES)
+    .sort((a, b) => a.at - b.at)
+    .map(({ name }) => name)
+  const like = near.length > 0 ? ` Projects like it: ${near.slice(0, PROJECTS_OFFERED).join(", ")}.` : ""
+  return [`No project's path contains "${typed}".${like}`]
+}
