@@ -123,6 +123,8 @@ describe("a history in memory answers as SQLite does", () => {
         history.list(page),
         history.list({ ...page, inside: "/code/secret", kinds: ["person"] }),
         history.list({ ...page, project: "WEB" }),
+        history.list({ ...page, among: [ref("first"), ref("sidebar", "codex"), ref("nowhere")] }),
+        history.list({ ...page, among: [] }),
         history.list({ ...page, collection: "handbook" }),
         history.list({ ...page, from: START + 10 * MINUTE, to: START + 35 * MINUTE, limit: 1 }),
       ]),
@@ -186,6 +188,8 @@ describe("the tools answer over a history in memory as over SQLite", () => {
       search(dex, { ...all, by: "message", query: "mutex file:auth.ts -sidebar from:2026-11-01" }),
     "search in documents": (dex) => search(dex, { ...all, in: "docs", collections: ["handbook"], query: "token" }),
     list: (dex) => list(dex, { in: "history", limit: 10, offset: 0 }),
+    "list of those that touched a file": (dex) =>
+      list(dex, { in: "history", file: "src/auth.ts", limit: 10, offset: 0 }),
     "list of everything": (dex) => list(dex, { in: "history", all: true, limit: 3, offset: 1 }),
     "list of documents": (dex) => list(dex, { in: "docs", limit: 10, offset: 0 }),
     show: (dex) => show(dex, { ids: ["first", "fork"], format: "full" }),

@@ -382,6 +382,7 @@ function isListed(row: ConversationRow, filter: ListFilter): boolean {
     (filter.in_project === undefined || row.project === filter.in_project) &&
     (conversation === undefined ||
       (isBeside(row.ref, conversation) && [row.ref.id, row.parent?.id].includes(conversation.id))) &&
+    (filter.among === undefined || filter.among.some((ref) => isSameConversation(ref, row.ref))) &&
     (from === undefined || (row.ended_at !== undefined && row.ended_at >= from)) &&
     (to === undefined || (row.started_at !== undefined && row.started_at <= to)) &&
     (row.kind === "document") === (collection !== undefined) &&

@@ -302,6 +302,8 @@ export type ListFilter = {
   in_project?: string
   /** Only this conversation and its subagents. */
   conversation?: Ref
+  /** Only these. */
+  among?: Ref[]
   /** Documents, in place of conversations; of this collection. */
   collection?: string
   limit: number

@@ -11,6 +11,7 @@ export type ListInput = {
   source?: SourceId
   from?: string
   to?: string
+  file?: string
   all?: boolean
   in: "history" | "docs"
   collection?: string
@@ -31,6 +32,7 @@ export async function run(dex: Dex, input: ListInput) {
     ...(!input.all && !conversation && input.collection === undefined && { kinds: PERSONS_KINDS }),
     ...(input.collection !== undefined && { collection: (await knownCollections(dex, [input.collection]))[0]! }),
     ...(conversation && { conversation }),
+    ...(input.file !== undefined && { among: await store.touching(input.file) }),
     inside: dex.project,
     limit: input.limit,
     offset: input.offset,

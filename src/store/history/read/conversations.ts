@@ -1,5 +1,5 @@
 import type { Kind, SourceId, Title } from "../../../core/conversation.ts"
-import { type Ref, type RefQuery, sourceWithOwner } from "../../../core/ref.ts"
+import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { asWritten, conversationRef, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import type { HistoryRow } from "../rot/sums.ts"
@@ -12,6 +12,7 @@ const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id =
 const LISTED = `where (@source is null or c.source = @source)
   and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path in (select value from json_each(@in_project)))
   and (@of_source is null or (c.source = @of_source and (c.native_id = @of_id or c.parent_id = @of_id)))
+  and (@among is null or c.source || ':' || c.native_id in (select value from json_each(@among)))
   and (@from is null or c.ended_at >= @from) and (@to is null or c.started_at <= @to)
   and (c.kind = 'document') = (@collection is not null)
   and (@collection is null or substr(c.native_id, 1, length(@collection) + 1) = @collection || '/')
@@ -60,6 +61,7 @@ export function listConversations(
     in_project: spellingsAsJson(db, filter.in_project, platform),
     of_source: filter.conversation ? sourceWithOwner(filter.conversation) : null,
     of_id: filter.conversation?.id ?? null,
+    among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(wholeOf(ref)))) : null,
     collection: filter.collection ?? null,
     damaged: "[]", // each row that is shown is looked at; looking at all of them would take longer than listing some
   }
