@@ -40,7 +40,7 @@ const keeping = () => import("./print/keeping.ts")
 const suggesting = () => import("./print/suggestions.ts")
 const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
 
-/** Every command, in the order in which help shows it, with how a terminal shows what it answers. */
+/** Every command that is a tool, in the order in which help shows it below its group, with how a terminal shows what it answers. */
 export const commands: readonly Command[] = [
   command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
   command(list, { view: async () => (await import("./print/list.ts")).printList }),
@@ -49,7 +49,6 @@ export const commands: readonly Command[] = [
   command(scan, { view: async () => (await import("./print/lines.ts")).printScan }),
   command(read, { view: async () => (await import("./print/read.ts")).printRead }),
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
-  command(handover, { view: async () => (await import("./print/handover.ts")).printHandover }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix }),
   command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest }),
   command(tests, { view: async () => (await import("./print/tests.ts")).printTests }),
@@ -124,6 +123,7 @@ export const commands: readonly Command[] = [
     confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmUninstall(...of),
     view: async () => (await import("./print/install.ts")).printUninstall,
   }),
+  command(handover, { view: async () => (await import("./print/handover.ts")).printHandover }),
   command(watch, {
     instead: async (input, json) => (isLong(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined),
     confirm: async (output) => output.asked === true && (await import("./confirm-service.ts")).confirmService(output),

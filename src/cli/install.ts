@@ -56,7 +56,7 @@ const wiring = object({
 
 export const install = defineTool({
   name: "install",
-  summary: "Give the memory to the coding agents on this machine",
+  summary: "Connect dex to your coding agents",
   input: object({
     agents: withDefault(listOf(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
     check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
@@ -67,7 +67,7 @@ export const install = defineTool({
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
-  cli: { positional: "agents", short: { y: "yes" }, example: "dex install" },
+  cli: { group: "Agents", common: true, positional: "agents", short: { y: "yes" }, example: "dex install" },
   run: async (dex: Dex, input) => {
     if (input.check === true) {
       const { check } = await import("../integrations/check.ts")
@@ -87,13 +87,13 @@ export const install = defineTool({
 
 export const uninstall = defineTool({
   name: "uninstall",
-  summary: "Take dex out of the coding agents' settings again",
+  summary: "Remove dex from your coding agents' settings",
   input: object({
     agents: withDefault(listOf(text(), "As for install; all that are wired if left out."), []),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
-  cli: { positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
+  cli: { group: "Agents", positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
   run: async (dex: Dex, input) => {
     const { unwireAgents } = await import("../integrations/wiring.ts")
     return unwireAgents(contextOf(dex), input.agents, input.yes === true)

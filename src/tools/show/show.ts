@@ -85,6 +85,8 @@ export const show = defineTool({
     estimated_tokens: estimatedTokens,
   }),
   cli: {
+    group: "Find",
+    common: true,
     positional: "ids",
     nested: { expand: "expand.message_index", before: "expand.before", after: "expand.after" },
     aliases: ["get"],
