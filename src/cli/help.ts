@@ -55,9 +55,9 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
   const words = [positional, rest].filter((field) => field !== undefined)
   const rows: [string, string][] = flagsOf(tool)
     .filter(({ path }) => path.join(".") !== rest)
-    .map(({ name, short, schema }) => [
+    .map(({ name, shorts: [short, ...more], schema }) => [
       `${short ? `-${short}, ` : "    "}--${name}${VALUES[schema.type] ?? " …"}`,
-      sayValue(schema),
+      [sayValue(schema), ...more.map((letter) => `Also: -${letter}.`)].join(" "),
     ])
   rows.push(["    --json", "Print JSON."])
   const lines = [

@@ -46,7 +46,7 @@ export const otherCommands: readonly OtherCommand[] = [
       const { pageHelp, COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
       const tools = commands.map(({ tool }) => tool)
-      return write((await import("./completions.ts")).completions(words[0], tools))
+      return write((await import("./completions.ts")).completions(words[0], tools, everyCommand()))
     },
   },
   {
@@ -61,7 +61,7 @@ export const otherCommands: readonly OtherCommand[] = [
   },
   {
     name: "version",
-    aliases: ["-V", "--version"],
+    aliases: ["-v", "-V", "--version"],
     summary: "Print the version of dex",
     group: "Keep",
     run: async () => write(`dex ${VERSION}\n`),

@@ -43,8 +43,9 @@ export type CliForm = {
   rest?: string
   /** Flags for fields inside an object: `{ before: "expand.before" }`. */
   nested?: Record<string, string>
-  /** One letter for a flag. */
+  /** Letters for flags. `-n` is `--limit` wherever there is one, without being declared. */
   short?: Record<string, string>
+  /** Other names that people type for it. */
   aliases?: string[]
   /** An example that works, for the help. */
   example: string

@@ -423,7 +423,7 @@ describe("the command line", () => {
     const home = tempDir()
     expect((await dex(home, ["--version"])).stdout).toMatch(/^dex \d+\.\d+\.\d+\n$/)
     expect((await dex(home, ["--help"])).stdout).toMatch(/search +Find past conversations/)
-    expect((await dex(home, ["search", "--help"])).stdout).toMatch(/-l, --limit N/)
+    expect((await dex(home, ["search", "--help"])).stdout).toMatch(/-n, --limit N/)
     expect(readdirSync(home)).toEqual([])
   })
 

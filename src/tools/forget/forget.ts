@@ -22,7 +22,14 @@ export const forget = defineTool({
     conversations: optional(listOf(object(conversationFields), "What would be forgotten, as it is listed.")),
     asked: optional(flag("Nothing was forgotten yet: confirm with yes.")),
   }),
-  cli: { group: "Keep", common: true, positional: "ids", short: { y: "yes" }, example: "dex forget 3" },
+  cli: {
+    group: "Keep",
+    common: true,
+    positional: "ids",
+    short: { y: "yes" },
+    aliases: ["rm"],
+    example: "dex forget 3",
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.forgotten.length > 0,
 })

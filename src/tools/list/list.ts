@@ -42,7 +42,7 @@ export const list = defineTool({
     group: "Find",
     common: true,
     short: { l: "limit", s: "source", p: "project", a: "all" },
-    aliases: ["index"],
+    aliases: ["ls", "index"],
     example: "dex list --project api --from 7d",
   },
   mcp: {

@@ -64,6 +64,7 @@ export const search = defineTool({
     common: true,
     positional: "query",
     short: { l: "limit", s: "source", f: "file", m: "model", p: "project", c: "collections" },
+    aliases: ["find"],
     example: 'dex search "refresh token race" --from 30d',
   },
   mcp: {

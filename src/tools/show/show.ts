@@ -89,7 +89,7 @@ export const show = defineTool({
     common: true,
     positional: "ids",
     nested: { expand: "expand.message_index", before: "expand.before", after: "expand.after" },
-    aliases: ["get"],
+    aliases: ["open", "get"],
     example: "dex show 2 --format outline",
   },
   mcp: {
