@@ -2,6 +2,7 @@ import { parseArgs } from "node:util"
 import { DexError } from "../core/error.ts"
 import { readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
+import { didYouMean } from "./did-you-mean.ts"
 
 /** A tool's flags as a person types them: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. */
 export type Flag = { name: string; path: string[]; schema: Schema; shorts: string[] }
@@ -67,18 +68,22 @@ function parse(tool: Tool<never>, argv: string[], options: Options) {
   try {
     return parseArgs({ args: argv, options, allowPositionals: true, strict: true })
   } catch (error) {
-    const known = Object.keys(options)
-      .filter((name) => !name.includes("="))
-      .map((name) => `--${name}`)
-    const unknown = /Unknown option '(-[^' ]+)/.exec((error as Error).message)?.[1]
-    if (unknown !== undefined)
-      throw new DexError("usage", `dex ${tool.name} has no option ${unknown}. It has: ${known.join(", ")}.`)
-    throw new DexError("usage", `${sayParse(error as Error, argv)}. See: dex ${tool.name} --help`, { cause: error })
+    throw usageError(tool.name, error as Error, argv, options)
   }
 }
 
-/** What Node says of a command line, in one sentence: its own has several lines. */
-export function sayParse({ message }: Error, argv: readonly string[]): string {
+/** What Node says of a command line, in one sentence, and what to type: its own has several lines. */
+export function usageError(command: string, error: Error, argv: readonly string[], options: object): DexError {
+  const see = `See: dex ${command} --help`
+  const unknown = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
+  if (unknown === undefined) return new DexError("usage", `${sayParse(error, argv)}. ${see}`, { cause: error })
+  const names = Object.keys(options).filter((name) => !name.includes("="))
+  const meant = unknown.startsWith("--") ? didYouMean(unknown.slice(2), names) : undefined
+  const hint = meant === undefined ? see : `Did you mean --${meant}?`
+  return new DexError("usage", `dex ${command} has no option ${unknown}. ${hint}`, { cause: error })
+}
+
+function sayParse({ message }: Error, argv: readonly string[]): string {
   const [, typed, flag] = /^Option '([^']+)' argument is ambiguous.*use '(--[^=]+)=/s.exec(message) ?? []
   if (typed === undefined)
     return message

@@ -2,8 +2,9 @@ import { DexError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
-import { isCalled, otherCommands } from "./other-commands.ts"
-import { printedError } from "./print/words.ts"
+import { didYouMean } from "./did-you-mean.ts"
+import { everyCommand, isCalled, otherCommands } from "./other-commands.ts"
+import { printedError, shellQuote } from "./print/words.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -28,18 +29,20 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
     return (await import("./ask-key.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
   const command = commands.find(({ tool }) => isCalled({ name: tool.name, ...tool.cli }, name))
-  if (!command) throw unknownCommand(name)
+  if (!command) throw unknownCommand(name, rest)
   const { input, json, help } = readArguments(command.tool, rest)
   if (!help) return runCommand(command, input, json)
   process.stdout.write((await import("./help.ts")).toolHelp(command.tool, terminalOf(process.stdout, process.env)))
   return 0
 }
 
-function unknownCommand(name: string): DexError {
-  const close = commands.find(({ tool }) => tool.name.startsWith(name.slice(0, 3)))
-  const hint = close ? ` Did you mean \`dex ${close.tool.name}\`?` : ""
-  return new DexError(
-    "usage",
-    `There is no command "${name}".${hint} \`dex --help\` lists them. To search: dex search "${name}"`,
-  )
+function unknownCommand(name: string, rest: readonly string[]): DexError {
+  const names = everyCommand().flatMap((one) => [one.name, ...(one.aliases ?? [])])
+  const meant = didYouMean(name, names)
+  const line = (words: string[]) => ["dex", ...words, ...rest].map(shellQuote).join(" ")
+  const hint =
+    meant === undefined
+      ? `\`dex help all\` lists them.${name.startsWith("-") ? "" : ` To search: ${line(["search", name])}`}`
+      : `Did you mean \`${line([meant])}\`?`
+  return new DexError("usage", `There is no command "${name}". ${hint}`)
 }
