@@ -21,7 +21,6 @@ const COLD = [
   "src/answers/rules.run.ts",
   "src/app/apart.ts",
   "src/cli/ask-key.ts",
-  "src/cli/ask-use-case.ts",
   "src/cli/chat.ts",
   "src/cli/completions.ts",
   "src/cli/confirm-forgetting.ts",

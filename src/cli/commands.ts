@@ -91,14 +91,9 @@ export const commands: readonly Command[] = [
   }),
   command(config, { view: async () => (await import("./print/config.ts")).printConfig }),
   command(ask, {
-    before: async (input) => (await import("./ask-use-case.ts")).withUseCase(input),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
-    before: async (input) =>
-      input.query === undefined || input.interactive || input.opencode
-        ? input
-        : (await import("./ask-use-case.ts")).withUseCase(input),
     instead: async (input, json) => (json ? undefined : (await import("./chat.ts")).chatCommand(input)),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
