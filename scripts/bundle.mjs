@@ -22,6 +22,7 @@ const COLD = [
   "src/app/apart.ts",
   "src/cli/ask-key.ts",
   "src/cli/chat.ts",
+  "src/cli/choose-wiring.ts",
   "src/cli/completions.ts",
   "src/cli/confirm-forgetting.ts",
   "src/cli/confirm-service.ts",

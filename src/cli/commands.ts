@@ -3,7 +3,6 @@ import { chat } from "../answers/chat.ts"
 import { digest } from "../answers/digest.ts"
 import { map } from "../answers/map.ts"
 import { rules } from "../answers/rules.ts"
-import { dexHome } from "../config/home.ts"
 import { backup, importHistory, restore } from "../tools/backup/backup.ts"
 import { config } from "../tools/config/config.ts"
 import { decisions } from "../tools/decisions/decisions.ts"
@@ -110,8 +109,12 @@ export const commands: readonly Command[] = [
     stops: WHAT_WAS_ANSWERED,
   }),
   command(install, {
-    before: async (input) => (await import("./confirm-wiring.ts")).withHooksChoice(input, dexHome(process.env).dir),
+    before: async (input) => (await import("./choose-wiring.ts")).chooseWiring(input),
     confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmInstall(...of),
+    after: async ({ agents }, dex) => {
+      const checked = await install.run(dex, { agents, check: true })
+      return { ...checked, agents: checked.agents.filter(({ wired }) => wired) }
+    },
     view: async () => (await import("./print/install.ts")).printInstall,
   }),
   command(uninstall, {

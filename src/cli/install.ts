@@ -15,6 +15,7 @@ const wiring = object({
       title: text(),
       found: flag("It is on this machine."),
       wired: optional(flag("With check: dex was given to it.")),
+      trust: optional(text("What it does without asking, once dex is connected.")),
       note: optional(text("What dex leaves out for it, and why.")),
       problems: optional(listOf(text(), "With check: what is no longer as dex wrote it.")),
       subagent: optional(
@@ -63,6 +64,7 @@ export const install = defineTool({
     hooks: optional(
       flag("Let agents' hooks ask dex what it knows of the moment. For a week it only notes what it would say."),
     ),
+    speak: optional(flag("Let the hooks make suggestions at once, without the silent week.")),
     no_hooks: optional(flag("Without those hooks; takes them out where they are.")),
     yes: optional(flag("Do not ask.")),
   }),
@@ -74,8 +76,13 @@ export const install = defineTool({
       return { ...(await check(contextOf(dex), input.agents)), files: [], asked: false }
     }
     const { wireAgents } = await import("../integrations/wiring.ts")
-    const hooks = input.no_hooks ? false : input.hooks
-    return wireAgents(contextOf(dex), input.agents, input.yes === true, hooks)
+    const hooks = input.no_hooks ? false : (input.speak ?? input.hooks)
+    const report = await wireAgents(contextOf(dex), input.agents, input.yes === true, hooks)
+    if (input.yes && input.speak && hooks) {
+      const { writeSetting } = await import("../config/write.ts")
+      writeSetting(dex.home.config, "proactive.mode", "speak")
+    }
+    return report
   },
   found: (output) =>
     output.servers === undefined
