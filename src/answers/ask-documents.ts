@@ -19,7 +19,7 @@ export function askDocuments({ collections, noGlobal, model }: AgentBounds) {
       scope: scopeField,
     }),
     output: askOutput,
-    cli: { positional: "query", example: "" },
+    cli: { group: "Learn", positional: "query", example: "" },
     mcp: {
       name: "ask_documents",
       description:

@@ -40,7 +40,7 @@ export const scopeField = withDefault(
 
 export const ask = defineTool({
   name: "ask",
-  summary: "Get a short, cited answer from conversations and documents",
+  summary: "Answer a question from your history, with sources",
   input: object({
     query: text("The question.", { minLength: 1 }),
     use_case: optional(text("What the answer is for.")),
@@ -55,6 +55,7 @@ export const ask = defineTool({
   }),
   output: askOutput,
   cli: {
+    group: "Learn",
     positional: "query",
     short: { u: "use_case", c: "collections" },
     example: 'dex ask "how do we retry failed webhooks" --use-case "adding a new one"',

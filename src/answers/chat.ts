@@ -6,7 +6,7 @@ import { askOutput } from "./ask.ts"
 /** Declared here; on a terminal the face in cli/ holds the conversation, question by question. */
 export const chat = defineTool({
   name: "chat",
-  summary: "Talk with your history and documents; every sentence has its source",
+  summary: "Ask one question after another, answered with sources",
   input: object({
     query: optional(text("A question. Without one, on a terminal, it goes on until you leave.", { minLength: 1 })),
     interactive: optional(flag("Go on after the first question.")),
@@ -20,6 +20,7 @@ export const chat = defineTool({
   }),
   output: askOutput,
   cli: {
+    group: "Learn",
     positional: "query",
     short: { i: "interactive", u: "use_case", c: "collections" },
     example: 'dex chat "how do we retry failed webhooks" -i',

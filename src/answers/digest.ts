@@ -6,7 +6,7 @@ import { costFields, mapOutput } from "./map-fields.ts"
 
 export const digest = defineTool({
   name: "digest",
-  summary: "What was done, decided and left open; without a model, the facts",
+  summary: "Report what was done, decided and left open",
   input: object({
     period: withDefault(choice(["today", "week"], "The day so far, or the last seven days."), "today"),
     project: projectField,
@@ -37,7 +37,7 @@ export const digest = defineTool({
     mapped: optional(mapOutput),
     notes: listOf(text()),
   }),
-  cli: { short: { p: "project", o: "output" }, example: "dex digest --period week" },
+  cli: { group: "Learn", common: true, short: { p: "project", o: "output" }, example: "dex digest --period week" },
   run: async (dex: Dex, input) => (await import("./digest.run.ts")).run(dex, input),
   found: (output) => output.projects.length > 0,
 })

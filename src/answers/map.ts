@@ -5,7 +5,7 @@ import { costFields, filterFields, mapOutput } from "./map-fields.ts"
 
 export const map = defineTool({
   name: "map",
-  summary: "Ask one thing of every conversation, with a model",
+  summary: "Run one question over many conversations (needs a model)",
   input: object({
     task: optional(text("What to collect from the conversations.")),
     recipe: optional(text("A task that is kept: rules, preferences, evaluation, digest, one of your own, or a file.")),
@@ -17,6 +17,7 @@ export const map = defineTool({
   }),
   output: mapOutput,
   cli: {
+    group: "Learn",
     positional: "task",
     short: { l: "limit", s: "source", p: "project", a: "all", o: "output" },
     example: 'dex map "decisions on the database, and why" --project api --dry-run',

@@ -5,7 +5,7 @@ import { costFields, filterFields, mapOutput } from "./map-fields.ts"
 
 export const rules = defineTool({
   name: "rules",
-  summary: "Rules for AGENTS.md from what you asked agents for, with a model",
+  summary: "Draft AGENTS.md rules from past requests (needs a model)",
   input: object({
     ...filterFields,
     for: optional(choice(["agents", "claude", "cursor"], "Whose file --output is: cursor's has a head of its own.")),
@@ -13,6 +13,7 @@ export const rules = defineTool({
   }),
   output: mapOutput,
   cli: {
+    group: "Learn",
     short: { l: "limit", s: "source", p: "project", a: "all", o: "output" },
     example: "dex rules --project api --output rules.md",
   },

@@ -7,7 +7,7 @@ import type { Dex } from "../tools/context.ts"
 import { damageNote } from "../tools/damage-note.ts"
 import { sourceField } from "../tools/fields.ts"
 import { isTraced, observe } from "../tools/observe.ts"
-import { sourceNames } from "../tools/resolve.ts"
+import { namedSources, sourceNamed } from "../tools/source-named.ts"
 import { appendTrace } from "../trace/append.ts"
 
 export type ToolRun = {
@@ -25,8 +25,8 @@ export type ToolRun = {
  * Runs a tool for a face: the one place where traces are recorded, and where what others wrote is made visible before it
  * leaves. Throws what the tool throws, recorded as well.
  */
-export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Promise<ToolRun> {
-  await checkSource(tool, dex, input)
+export async function runTool(tool: Tool<never>, dex: Dex, given: unknown): Promise<ToolRun> {
+  const input = await withSource(tool, dex, given)
   if (!isTraced(tool)) {
     const run = (tool.run as (dex: Dex, input: unknown) => Promise<unknown>)(dex, input)
     const output = await run.catch(async (error: unknown) => {
@@ -47,12 +47,11 @@ export async function runTool(tool: Tool<never>, dex: Dex, input: unknown): Prom
   throw await explainedBy(dex, ended.error)
 }
 
-async function checkSource(tool: Tool<never>, dex: Dex, input: unknown): Promise<void> {
+/** The input with the id of the source that it names in some way. Throws a DexError where there is none. */
+async function withSource(tool: Tool<never>, dex: Dex, input: unknown): Promise<unknown> {
   const named = (input as { source?: string } | undefined)?.source
-  if (named === undefined || tool.input.properties?.source !== sourceField) return
-  const names = await sourceNames(dex)
-  if (!names.includes(named))
-    throw new DexError("bad_input", `No agent is called ${JSON.stringify(named)}. There are: ${names.join(", ")}.`)
+  if (named === undefined || tool.input.properties?.source !== sourceField) return input
+  return { ...(input as object), source: sourceNamed(named, await namedSources(dex)) }
 }
 
 /** Says what was met, and leaves a note for the next sync, which repairs it. */

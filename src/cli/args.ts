@@ -2,9 +2,13 @@ import { parseArgs } from "node:util"
 import { DexError } from "../core/error.ts"
 import { readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
+import { didYouMean } from "./did-you-mean.ts"
 
 /** A tool's flags as a person types them: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. */
-export type Flag = { name: string; path: string[]; schema: Schema; short?: string }
+export type Flag = { name: string; path: string[]; schema: Schema; shorts: string[] }
+
+/** Letters that mean the same in every command, unless it says otherwise. */
+const SHORT: Record<string, string> = { n: "limit" }
 
 export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
   const nested = Object.entries(tool.cli.nested ?? {}).map(([name, path]) => flagAt(tool, name, path.split(".")))
@@ -17,8 +21,9 @@ export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
 
 function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: string[]): Flag {
   const schema = path.reduce<Schema>((at, key) => at.properties![key]!, tool.input)
-  const short = Object.entries(tool.cli.short ?? {}).find(([, field]) => field === path[0])?.[0]
-  return { name, path, schema, ...(short !== undefined && { short }) }
+  const letters = Object.entries({ ...SHORT, ...tool.cli.short })
+  const shorts = letters.filter(([, field]) => field === path[0]).map(([letter]) => letter)
+  return { name, path, schema, shorts }
 }
 
 /** What was typed, read by the tool's own schema. Throws a DexError that says what is wrong and what to type. */
@@ -29,15 +34,18 @@ export function readArguments(tool: Tool<never>, argv: string[]): { input: unkno
     help: { type: "boolean", short: "h" },
   }
   for (const flag of flags)
-    options[flag.name] = {
-      type: flag.schema.type === "boolean" ? "boolean" : "string",
-      ...(flag.schema.type === "array" && { multiple: true }),
-      ...(flag.short !== undefined && { short: flag.short }),
-    }
+    for (const [i, name] of namesOf(flag).entries())
+      options[name] = {
+        type: flag.schema.type === "boolean" ? "boolean" : "string",
+        ...(flag.schema.type === "array" && { multiple: true }),
+        ...(flag.shorts[i] !== undefined && { short: flag.shorts[i] }),
+      }
   const { values, positionals } = parse(tool, argv, options)
   const input: Record<string, unknown> = {}
   for (const flag of flags) {
-    const value = values[flag.name]
+    const value = namesOf(flag)
+      .map((name) => values[name])
+      .find((one) => one !== undefined)
     if (value !== undefined) put(input, flag.path, convert(flag, value))
   }
   takePositionals(tool, positionals, input)
@@ -49,24 +57,39 @@ export function readArguments(tool: Tool<never>, argv: string[]): { input: unkno
   return { input: result.ok, json: values.json === true, help }
 }
 
+/** Node gives an option one letter. For each further one there is an option more, whose name nobody can type. */
+function namesOf({ name, shorts }: Flag): string[] {
+  return [name, ...shorts.slice(1).map((letter) => `${name}=${letter}`)]
+}
+
 type Options = Record<string, { type: "string" | "boolean"; short?: string; multiple?: boolean }>
 
 function parse(tool: Tool<never>, argv: string[], options: Options) {
   try {
     return parseArgs({ args: argv, options, allowPositionals: true, strict: true })
   } catch (error) {
-    const known = Object.keys(options).map((name) => `--${name}`)
-    const unknown = /Unknown option '(-[^' ]+)/.exec((error as Error).message)?.[1]
-    if (unknown !== undefined)
-      throw new DexError("usage", `dex ${tool.name} has no option ${unknown}. It has: ${known.join(", ")}.`)
-    throw new DexError("usage", `${sayParse(error as Error, argv)}. See: dex ${tool.name} --help`, { cause: error })
+    throw usageError(tool.name, error as Error, argv, options)
   }
 }
 
-/** What Node says of a command line, in one sentence: its own has several lines. */
-export function sayParse({ message }: Error, argv: readonly string[]): string {
+/** What Node says of a command line, in one sentence, and what to type: its own has several lines. */
+export function usageError(command: string, error: Error, argv: readonly string[], options: object): DexError {
+  const see = `See: dex ${command} --help`
+  const unknown = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
+  if (unknown === undefined) return new DexError("usage", `${sayParse(error, argv)}. ${see}`, { cause: error })
+  const names = Object.keys(options).filter((name) => !name.includes("="))
+  const meant = unknown.startsWith("--") ? didYouMean(unknown.slice(2), names) : undefined
+  const hint = meant === undefined ? see : `Did you mean --${meant}?`
+  return new DexError("usage", `dex ${command} has no option ${unknown}. ${hint}`, { cause: error })
+}
+
+function sayParse({ message }: Error, argv: readonly string[]): string {
   const [, typed, flag] = /^Option '([^']+)' argument is ambiguous.*use '(--[^=]+)=/s.exec(message) ?? []
-  if (typed === undefined) return message.split(/\.\s/)[0]!.replace(/\.$/, "")
+  if (typed === undefined)
+    return message
+      .split(/\.\s/)[0]!
+      .replace(/\.$/, "")
+      .replace(/(--[\w-]+)=\w\b/, "$1")
   const value = argv[argv.indexOf(typed) + 1]
   return `${flag} has no value, or one that begins with a dash: then write ${flag}=${value}`
 }

@@ -28,11 +28,6 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
   try {
     note("Questions to your history and documents. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
     if (!started.model) note(`No model is set up, so the answers are quotes. ${HOW_TO_SET_UP}`)
-    if (input.use_case === undefined) {
-      const said = await lines.next("What is it for? (Enter to leave it open) ")
-      if (said === undefined) return 0
-      started.chat.setUseCase(said.trim() || undefined)
-    }
     let next = input.query
     for (;;) {
       const line = (next ?? (await lines.next(you)))?.trim()

@@ -14,6 +14,8 @@ export type Face<I, O> = {
   instead?: (input: I, json: boolean) => Promise<number | undefined>
   /** Asks what must be asked before it is done. True: it runs again, confirmed. Throws a DexError where the answer is no. */
   confirm?: (output: O, input: I, dex: Dex) => Promise<boolean>
+  /** What is looked at once it was confirmed and done. It is shown below, and says how the command ends. */
+  after?: (input: I, dex: Dex) => Promise<O>
   /** The first Ctrl-C lets it end in order. `keeps` says what stays of it; `signals` are heard as well. */
   stops?: { keeps: string; signals?: readonly NodeJS.Signals[] }
   /** With --json it tells its progress too, one event a line. */

@@ -3,7 +3,6 @@ import { chat } from "../answers/chat.ts"
 import { digest } from "../answers/digest.ts"
 import { map } from "../answers/map.ts"
 import { rules } from "../answers/rules.ts"
-import { dexHome } from "../config/home.ts"
 import { backup, importHistory, restore } from "../tools/backup/backup.ts"
 import { config } from "../tools/config/config.ts"
 import { decisions } from "../tools/decisions/decisions.ts"
@@ -40,7 +39,7 @@ const keeping = () => import("./print/keeping.ts")
 const suggesting = () => import("./print/suggestions.ts")
 const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
 
-/** Every command, in the order in which help shows it, with how a terminal shows what it answers. */
+/** Every command that is a tool, in the order in which help shows it below its group, with how a terminal shows what it answers. */
 export const commands: readonly Command[] = [
   command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
   command(list, { view: async () => (await import("./print/list.ts")).printList }),
@@ -49,7 +48,6 @@ export const commands: readonly Command[] = [
   command(scan, { view: async () => (await import("./print/lines.ts")).printScan }),
   command(read, { view: async () => (await import("./print/read.ts")).printRead }),
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
-  command(handover, { view: async () => (await import("./print/handover.ts")).printHandover }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix }),
   command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest }),
   command(tests, { view: async () => (await import("./print/tests.ts")).printTests }),
@@ -92,14 +90,9 @@ export const commands: readonly Command[] = [
   }),
   command(config, { view: async () => (await import("./print/config.ts")).printConfig }),
   command(ask, {
-    before: async (input) => (await import("./ask-use-case.ts")).withUseCase(input),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
-    before: async (input) =>
-      input.query === undefined || input.interactive || input.opencode
-        ? input
-        : (await import("./ask-use-case.ts")).withUseCase(input),
     instead: async (input, json) => (json ? undefined : (await import("./chat.ts")).chatCommand(input)),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
@@ -116,14 +109,19 @@ export const commands: readonly Command[] = [
     stops: WHAT_WAS_ANSWERED,
   }),
   command(install, {
-    before: async (input) => (await import("./confirm-wiring.ts")).withHooksChoice(input, dexHome(process.env).dir),
+    before: async (input) => (await import("./choose-wiring.ts")).chooseWiring(input),
     confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmInstall(...of),
+    after: async ({ agents }, dex) => {
+      const checked = await install.run(dex, { agents, check: true })
+      return { ...checked, agents: checked.agents.filter(({ wired }) => wired) }
+    },
     view: async () => (await import("./print/install.ts")).printInstall,
   }),
   command(uninstall, {
     confirm: async (...of) => (await import("./confirm-wiring.ts")).confirmUninstall(...of),
     view: async () => (await import("./print/install.ts")).printUninstall,
   }),
+  command(handover, { view: async () => (await import("./print/handover.ts")).printHandover }),
   command(watch, {
     instead: async (input, json) => (isLong(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined),
     confirm: async (output) => output.asked === true && (await import("./confirm-service.ts")).confirmService(output),

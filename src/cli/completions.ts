@@ -2,28 +2,31 @@ import { sourceIds } from "../agents/index.ts"
 import { DexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
 import { flagsOf } from "./args.ts"
+import type { ListedCommand } from "./other-commands.ts"
 
 /** A completion script, made from the declared commands. */
-export function completions(shell: string | undefined, tools: readonly Tool<never>[]): string {
-  const commands = [
-    ...tools.flatMap((tool) => [tool.name, ...(tool.cli.aliases ?? [])]),
-    "serve",
-    "mcp",
-    "completions",
-    "help",
-  ]
+export function completions(
+  shell: string | undefined,
+  tools: readonly Tool<never>[],
+  every: readonly ListedCommand[],
+): string {
+  // What begins with a dash is completed as an option.
+  const commands = every.flatMap(({ name, aliases = [], summary }) =>
+    [name, ...aliases].filter((word) => !word.startsWith("-")).map((word) => ({ word, summary })),
+  )
+  const words = ({ name, cli }: Tool<never>) => [name, ...(cli.aliases ?? [])]
   const flags = (tool: Tool<never>) => [...flagsOf(tool).map((flag) => `--${flag.name}`), "--json", "--help"]
   switch (shell) {
     case "bash":
       return `_dex() {
   local word="\${COMP_WORDS[COMP_CWORD]}" last="\${COMP_WORDS[COMP_CWORD-1]}"
-  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${commands.join(" ")}" -- "$word")); return; fi
+  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${commands.map(({ word }) => word).join(" ")}" -- "$word")); return; fi
   case "$last" in
     --source|-s) COMPREPLY=($(compgen -W "${sourceIds.join(" ")}" -- "$word")); return;;
     --format) COMPREPLY=($(compgen -W "full stripped user_only outline" -- "$word")); return;;
   esac
   case "\${COMP_WORDS[1]}" in
-${tools.map((tool) => `    ${[tool.name, ...(tool.cli.aliases ?? [])].join("|")}) COMPREPLY=($(compgen -W "${flags(tool).join(" ")}" -- "$word"));;`).join("\n")}
+${tools.map((tool) => `    ${words(tool).join("|")}) COMPREPLY=($(compgen -W "${flags(tool).join(" ")}" -- "$word"));;`).join("\n")}
     completions) COMPREPLY=($(compgen -W "bash zsh fish" -- "$word"));;
   esac
 }
@@ -33,12 +36,12 @@ complete -o default -F _dex dex
       return `#compdef dex
 _dex() {
   if (( CURRENT == 2 )); then
-    local -a commands=(${tools.map((tool) => quote(`${tool.name}:${tool.summary}`)).join(" ")} 'serve:Give agents this memory over MCP' 'completions:Shell completions')
+    local -a commands=(${commands.map(({ word, summary }) => quote(`${word}:${summary}`)).join(" ")})
     _describe command commands
     return
   fi
   case "\${words[2]}" in
-${tools.map((tool) => `    ${[tool.name, ...(tool.cli.aliases ?? [])].join("|")}) compadd -- ${flags(tool).join(" ")};;`).join("\n")}
+${tools.map((tool) => `    ${words(tool).join("|")}) compadd -- ${flags(tool).join(" ")};;`).join("\n")}
     completions) compadd bash zsh fish;;
   esac
 }
@@ -47,13 +50,13 @@ compdef _dex dex
     case "fish":
       return `${[
         "complete -c dex -f",
-        ...tools.map((tool) => `complete -c dex -n __fish_use_subcommand -a ${tool.name} -d ${quote(tool.summary)}`),
-        `complete -c dex -n __fish_use_subcommand -a serve -d 'Give agents this memory over MCP'`,
-        `complete -c dex -n __fish_use_subcommand -a completions -d 'Shell completions'`,
+        ...commands.map(
+          ({ word, summary }) => `complete -c dex -n __fish_use_subcommand -a ${word} -d ${quote(summary)}`,
+        ),
         ...tools.flatMap((tool) =>
           flagsOf(tool).map(
             (flag) =>
-              `complete -c dex -n '__fish_seen_subcommand_from ${tool.name}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${flag.schema.enum ? ` -a '${flag.schema.enum.join(" ")}'` : ""}`,
+              `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${flag.schema.enum ? ` -a '${flag.schema.enum.join(" ")}'` : ""}`,
           ),
         ),
         `complete -c dex -n '__fish_seen_subcommand_from completions' -a 'bash zsh fish'`,

@@ -1,9 +1,9 @@
 import { DexError } from "../core/error.ts"
-import { hooksChoice, noteAskedForPrivate, wasAskedForPrivate } from "../integrations/record.ts"
+import { noteAskedForPrivate, wasAskedForPrivate } from "../integrations/record.ts"
 import { recordFile } from "../integrations/wiring.ts"
 import { safeLine, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
-import { diffLines, type WiringOutput } from "./print/install.ts"
+import { diffLines, summaryLines, type WiringOutput } from "./print/install.ts"
 import { many, shortPath } from "./print/words.ts"
 
 /**
@@ -26,41 +26,34 @@ export async function confirmUninstall(output: WiringOutput, _: object, dex: Dex
   return output.asked
 }
 
-/**
- * Before the changes are worked out: whether agents' hooks are to ask dex, where it was never chosen and somebody is there
- * to say so.
- */
-export async function withHooksChoice<
-  I extends { yes?: boolean; check?: boolean; hooks?: boolean; no_hooks?: boolean },
->(input: I, dexHome: string): Promise<I> {
-  if (input.yes || input.check || input.hooks !== undefined || input.no_hooks !== undefined) return input
-  if (!isTerminal() || hooksChoice(recordFile(dexHome)) !== undefined) return input
-  const { confirm, isCancel } = await import("@clack/prompts")
-  const hooks = await confirm({
-    message:
-      "May agents' hooks ask dex what it knows, at a session's start, at a prompt, before an edit and after a failed command? For a week it only notes down what it would have said.",
-    output: process.stderr,
-  })
-  if (isCancel(hooks)) throw new DexError("cancelled", "Nothing was changed.")
-  return { ...input, ...(hooks ? { hooks } : { no_hooks: true }) }
-}
-
-/** Shows every change. */
+/** Says what would be written, and asks. The exact change to every file is shown to whoever wants to see it. */
 async function confirmChanges(output: WiringOutput, home: string): Promise<void> {
-  const terminal = terminalOf(process.stdout, process.env)
-  process.stdout.write(`${diffLines(output, { terminal, home, numbered: false }).join("\n")}\n`)
-  if (!isTerminal())
+  const context = { terminal: terminalOf(process.stdout, process.env), home, numbered: false }
+  const print = (lines: string[]) => process.stdout.write(`${lines.join("\n")}\n`)
+  if (!isTerminal()) {
+    print(diffLines(output, context))
     throw new DexError(
       "needs_yes",
       "Nothing was changed: there is no terminal to ask on. Add --yes to make these changes.",
     )
-  const { confirm, isCancel } = await import("@clack/prompts")
+  }
+  print(summaryLines(output, context))
+  const { select, isCancel } = await import("@clack/prompts")
   const count = output.files.filter(({ change }) => change !== "none" && change !== "problem").length
-  const yes = await confirm({
-    message: `Make ${count === 1 ? "this change" : `these changes to ${count} files`}? Files that were there are kept as backups.`,
-    output: process.stderr,
-  })
-  if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was changed.")
+  for (;;) {
+    const chosen = await select({
+      message: `Make ${count === 1 ? "this change" : `these changes to ${count} files`}?`,
+      options: [
+        { value: "apply", label: "Yes" },
+        { value: "diff", label: "Show every line first" },
+        { value: "cancel", label: "No, change nothing" },
+      ],
+      output: process.stderr,
+    })
+    if (chosen === "apply") return
+    if (isCancel(chosen) || chosen === "cancel") throw new DexError("cancelled", "Nothing was changed.")
+    print(diffLines(output, context))
+  }
 }
 
 /** So many projects fit a screen; the others can be named. */
@@ -91,6 +84,6 @@ async function askForPrivate(dex: Dex): Promise<boolean> {
   return true
 }
 
-function isTerminal(): boolean {
+export function isTerminal(): boolean {
   return process.stdin.isTTY === true && process.stdout.isTTY === true
 }

@@ -1,32 +1,53 @@
 import type { Schema } from "../core/schema.ts"
-import type { Tool } from "../core/tool.ts"
+import { COMMAND_GROUPS, type Tool } from "../core/tool.ts"
 import { padEnd, paint, type Terminal, wrap } from "../render/terminal.ts"
 import { flagsOf, wordOf } from "./args.ts"
+import type { ListedCommand } from "./other-commands.ts"
 
-export function generalHelp(tools: readonly Tool<never>[], terminal: Terminal): string {
-  const names = tools.map((tool) => tool.name)
-  const width = Math.max(...names.map((name) => name.length), "completions".length) + 2
-  const line = (name: string, summary: string) => rowLines([[name, summary]], terminal, width).join("\n")
-  return [
-    ...wrap("dex keeps and searches the conversations of all your coding agents, on this machine.", terminal.columns),
+/** What fits a screen: the commands that most people need, and how to see the others. */
+export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
+  const common = commands.filter((one) => one.common).map(({ aliases: _, ...one }) => one)
+  const more: [string, string][] = [
+    ["dex", "Read what is new, and show the newest conversations"],
+    ["dex help all", `List all ${commands.length} commands`],
+    ["dex help COMMAND", "Show a command's options and an example"],
+  ]
+  const lines = [
+    ...wrap("dex finds and keeps the conversations of your coding agents, on this machine.", terminal.columns),
     "",
-    paint(terminal, "bold", "Commands"),
-    line("(none)", "First run: find the agents and read them. Later: what is new"),
-    ...tools.map((tool) => line(tool.name, tool.summary)),
-    line("serve", "Give agents this memory over MCP, on stdin and stdout or over HTTP"),
-    line("mcp", "Serve one MCP tool that answers by itself: dex mcp agent"),
-    line("hook", "What agents call at their hooks; you never have to"),
-    line("completions", "Shell completions: dex completions bash | zsh | fish"),
+    ...groupedLines(common, terminal),
     "",
-    paint(terminal, "bold", "Try"),
-    ...tools.slice(0, 4).map((tool) => `  ${tool.cli.example}`),
+    ...rowLines(more, terminal, undefined, ""),
+    ...wrap("With --json, commands print JSON. Exit codes: 0 found, 1 nothing found, 2 error.", terminal.columns),
+  ]
+  return `${lines.join("\n")}\n`
+}
+
+/** Every command, with its other names. */
+export function allHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
+  const lines = [
+    ...groupedLines(commands, terminal),
     "",
-    ...wrap(
-      "dex <command> --help tells more. --json prints JSON. Exit codes: 0 found, 1 nothing found, 2 error.",
-      terminal.columns,
-    ),
-    "",
-  ].join("\n")
+    ...wrap("dex help COMMAND shows a command's options and an example.", terminal.columns),
+  ]
+  return `${lines.join("\n")}\n`
+}
+
+function groupedLines(commands: readonly ListedCommand[], terminal: Terminal): string[] {
+  const width = Math.max(...commands.map(({ name }) => name.length)) + 2
+  const margin = Math.max(...COMMAND_GROUPS.map(({ length }) => length)) + 2
+  const groups = COMMAND_GROUPS.map((group) => {
+    const among = commands.filter((one) => one.group === group)
+    const sorted = [...among.filter((one) => one.common), ...among.filter((one) => !one.common)]
+    const rows = sorted.map((one) => [one.name, withAliases(one)] as const)
+    const [first = "", ...more] = rowLines(rows, terminal, width, " ".repeat(margin))
+    return [paint(terminal, "bold", padEnd(group, margin)) + first.slice(margin), ...more]
+  })
+  return groups.flatMap((lines, i) => (i === 0 ? lines : ["", ...lines]))
+}
+
+function withAliases({ summary, aliases }: ListedCommand): string {
+  return aliases === undefined ? summary : `${summary} (also: ${aliases.join(", ")})`
 }
 
 export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
@@ -34,9 +55,9 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
   const words = [positional, rest].filter((field) => field !== undefined)
   const rows: [string, string][] = flagsOf(tool)
     .filter(({ path }) => path.join(".") !== rest)
-    .map(({ name, short, schema }) => [
+    .map(({ name, shorts: [short, ...more], schema }) => [
       `${short ? `-${short}, ` : "    "}--${name}${VALUES[schema.type] ?? " …"}`,
-      sayValue(schema),
+      [sayValue(schema), ...more.map((letter) => `Also: -${letter}.`)].join(" "),
     ])
   rows.push(["    --json", "Print JSON."])
   const lines = [
@@ -75,12 +96,14 @@ function rowLines(
   rows: readonly (readonly [name: string, text: string])[],
   terminal: Terminal,
   width = Math.max(...rows.map(([name]) => name.length)) + 2,
+  indent = "  ",
 ): string[] {
+  const room = terminal.columns - width - indent.length
   return rows.flatMap(([name, text]) => {
-    const [first = "", ...more] = wrap(text, Math.max(24, terminal.columns - width - 2))
+    const [first = "", ...more] = wrap(text, Math.max(24, room))
     return [
-      `  ${paint(terminal, "cyan", padEnd(name, width))}${first}`,
-      ...more.map((line) => " ".repeat(width + 2) + line),
+      `${indent}${paint(terminal, "cyan", padEnd(name, width))}${first}`,
+      ...more.map((line) => indent + " ".repeat(width) + line),
     ]
   })
 }

@@ -15,6 +15,7 @@ const wiring = object({
       title: text(),
       found: flag("It is on this machine."),
       wired: optional(flag("With check: dex was given to it.")),
+      trust: optional(text("What it does without asking, once dex is connected.")),
       note: optional(text("What dex leaves out for it, and why.")),
       problems: optional(listOf(text(), "With check: what is no longer as dex wrote it.")),
       subagent: optional(
@@ -56,26 +57,32 @@ const wiring = object({
 
 export const install = defineTool({
   name: "install",
-  summary: "Give the memory to the coding agents on this machine",
+  summary: "Connect dex to your coding agents",
   input: object({
     agents: withDefault(listOf(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
     check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
     hooks: optional(
       flag("Let agents' hooks ask dex what it knows of the moment. For a week it only notes what it would say."),
     ),
+    speak: optional(flag("Let the hooks make suggestions at once, without the silent week.")),
     no_hooks: optional(flag("Without those hooks; takes them out where they are.")),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
-  cli: { positional: "agents", short: { y: "yes" }, example: "dex install" },
+  cli: { group: "Agents", common: true, positional: "agents", short: { y: "yes" }, example: "dex install" },
   run: async (dex: Dex, input) => {
     if (input.check === true) {
       const { check } = await import("../integrations/check.ts")
       return { ...(await check(contextOf(dex), input.agents)), files: [], asked: false }
     }
     const { wireAgents } = await import("../integrations/wiring.ts")
-    const hooks = input.no_hooks ? false : input.hooks
-    return wireAgents(contextOf(dex), input.agents, input.yes === true, hooks)
+    const hooks = input.no_hooks ? false : (input.speak ?? input.hooks)
+    const report = await wireAgents(contextOf(dex), input.agents, input.yes === true, hooks)
+    if (input.yes && input.speak && hooks) {
+      const { writeSetting } = await import("../config/write.ts")
+      writeSetting(dex.home.config, "proactive.mode", "speak")
+    }
+    return report
   },
   found: (output) =>
     output.servers === undefined
@@ -87,13 +94,13 @@ export const install = defineTool({
 
 export const uninstall = defineTool({
   name: "uninstall",
-  summary: "Take dex out of the coding agents' settings again",
+  summary: "Remove dex from your coding agents' settings",
   input: object({
     agents: withDefault(listOf(text(), "As for install; all that are wired if left out."), []),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
-  cli: { positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
+  cli: { group: "Agents", positional: "agents", short: { y: "yes" }, example: "dex uninstall" },
   run: async (dex: Dex, input) => {
     const { unwireAgents } = await import("../integrations/wiring.ts")
     return unwireAgents(contextOf(dex), input.agents, input.yes === true)

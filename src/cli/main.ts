@@ -1,10 +1,10 @@
-import { VERSION } from "../app/version.ts"
-import { byName } from "../core/by-name.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
-import { printedError } from "./print/words.ts"
+import { didYouMean } from "./did-you-mean.ts"
+import { everyCommand, isCalled, otherCommands } from "./other-commands.ts"
+import { printedError, shellQuote } from "./print/words.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -23,55 +23,26 @@ export async function main(argv: string[]): Promise<number> {
 
 async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (name === undefined) return (await import("./home.ts")).showHome()
-  if (name === "help" && rest.length > 0) return dispatch([rest[0]!, "--help"])
-  const undeclared = byName(UNDECLARED, name)
-  if (undeclared) return undeclared(rest)
+  if (name === "help" && rest.length > 0 && rest[0] !== "all") return dispatch([rest[0]!, "--help"])
+  const other = otherCommands.find((one) => isCalled(one, name))
+  if (other) return other.run(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
     return (await import("./ask-key.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
-  const command = commands.find(({ tool }) => tool.name === name || tool.cli.aliases?.includes(name))
-  if (!command) throw unknownCommand(name)
+  const command = commands.find(({ tool }) => isCalled({ name: tool.name, ...tool.cli }, name))
+  if (!command) throw unknownCommand(name, rest)
   const { input, json, help } = readArguments(command.tool, rest)
-  if (help) return write((await import("./help.ts")).toolHelp(command.tool, stdout()))
-  return runCommand(command, input, json)
-}
-
-/** What is no tool: what tells about the others, and what serves agents. */
-const UNDECLARED: Record<string, (rest: string[]) => Promise<number>> = {
-  "-V": async () => write(`dex ${VERSION}\n`),
-  version: async () => write(`dex ${VERSION}\n`),
-  "-h": generalHelp,
-  "--help": generalHelp,
-  help: generalHelp,
-  hook: async () => {
-    const { pageHelp, HOOK } = await import("./help.ts")
-    return write(pageHelp(HOOK, stdout()))
-  },
-  completions: async (rest) => {
-    const { pageHelp, COMPLETIONS } = await import("./help.ts")
-    if (rest.includes("--help") || rest.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
-    return write((await import("./completions.ts")).completions(rest[0], declared()))
-  },
-  mcp: async (rest) => (await import("./mcp.ts")).mcpCommand(rest),
-  serve: async (rest) => (await import("./serve.ts")).serveCommand(rest),
-}
-
-async function generalHelp(): Promise<number> {
-  return write((await import("./help.ts")).generalHelp(declared(), stdout()))
-}
-
-const declared = () => commands.map(({ tool }) => tool)
-const stdout = () => terminalOf(process.stdout, process.env)
-
-function unknownCommand(name: string): DexError {
-  const close = commands.find(({ tool }) => tool.name.startsWith(name.slice(0, 3)))
-  const hint = close ? ` Did you mean \`dex ${close.tool.name}\`?` : ""
-  return new DexError(
-    "usage",
-    `There is no command "${name}".${hint} \`dex --help\` lists them. To search: dex search "${name}"`,
-  )
-}
-
-function write(text: string): number {
-  process.stdout.write(text)
+  if (!help) return runCommand(command, input, json)
+  process.stdout.write((await import("./help.ts")).toolHelp(command.tool, terminalOf(process.stdout, process.env)))
   return 0
+}
+
+function unknownCommand(name: string, rest: readonly string[]): DexError {
+  const names = everyCommand().flatMap((one) => [one.name, ...(one.aliases ?? [])])
+  const meant = didYouMean(name, names)
+  const line = (words: string[]) => ["dex", ...words, ...rest].map(shellQuote).join(" ")
+  const hint =
+    meant === undefined
+      ? `\`dex help all\` lists them.${name.startsWith("-") ? "" : ` To search: ${line(["search", name])}`}`
+      : `Did you mean \`${line([meant])}\`?`
+  return new DexError("usage", `There is no command "${name}". ${hint}`)
 }

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
-import { sayParse } from "./args.ts"
+import { usageError } from "./args.ts"
 
 const HELP = {
   usage: "dex mcp agent [options]",
@@ -41,18 +41,17 @@ async function help(): Promise<number> {
   return 0
 }
 
+const FLAGS = {
+  collections: { type: "string", short: "c", multiple: true },
+  "no-global": { type: "boolean" },
+  model: { type: "string" },
+  help: { type: "boolean", short: "h" },
+} as const
+
 function parse(args: string[]) {
   try {
-    return parseArgs({
-      args,
-      options: {
-        collections: { type: "string", short: "c", multiple: true },
-        "no-global": { type: "boolean" },
-        model: { type: "string" },
-        help: { type: "boolean", short: "h" },
-      },
-    })
+    return parseArgs({ args, options: FLAGS })
   } catch (error) {
-    throw new DexError("usage", `${sayParse(error as Error, args)}. See: dex mcp --help`, { cause: error })
+    throw usageError("mcp", error as Error, args, FLAGS)
   }
 }

@@ -22,7 +22,7 @@ function section(tool: Tool<never>): string[] {
     .filter(({ path }) => path.join(".") !== tool.cli.rest)
     .map(
       (flag) =>
-        `| ${flag.short ? `\`-${flag.short}\` ` : ""}\`--${flag.name}\` | ${typeName(flag.schema)} | ${flag.schema.default === undefined ? "" : `\`${String(flag.schema.default)}\``} | ${flag.schema.description ?? ""} |`,
+        `| ${flag.shorts.map((letter) => `\`-${letter}\` `).join("")}\`--${flag.name}\` | ${typeName(flag.schema)} | ${flag.schema.default === undefined ? "" : `\`${String(flag.schema.default)}\``} | ${flag.schema.description ?? ""} |`,
     )
   const words = [tool.cli.positional, tool.cli.rest].filter((field) => field !== undefined)
   rows.unshift(

@@ -30,12 +30,18 @@ export async function runCommand({ tool, face }: Command, given: unknown, json: 
     const answer = await runTool(tool, dex, input)
     progress.stop()
     let { output } = answer
-    if (!json && (await face.confirm?.(output, input, dex)))
-      output = (await runTool(tool, dex, { ...(input as object), yes: true })).output
+    const confirmed = !json && (await face.confirm?.(output, input, dex)) === true
+    if (confirmed) output = (await runTool(tool, dex, { ...(input as object), yes: true })).output
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
       const print = await face.view()
-      show(await print(output, { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }, input), dex)
+      const context = { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }
+      show(await print(output, context, input), dex)
+      if (confirmed && face.after) {
+        output = await face.after(input, dex)
+        process.stdout.write("\n")
+        show(await print(output, context, input), dex)
+      }
     }
     for (const note of answer.notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()

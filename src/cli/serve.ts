@@ -2,7 +2,7 @@ import { parseArgs } from "node:util"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
-import { sayParse } from "./args.ts"
+import { usageError } from "./args.ts"
 
 const OPTIONS = [
   ["    --port N", "Serve HTTP on this port; 0 takes a free one. The address is printed at the start."],
@@ -51,19 +51,18 @@ export async function serveCommand(args: string[]): Promise<number> {
   return serve(start)
 }
 
+const FLAGS = {
+  help: { type: "boolean", short: "h" },
+  port: { type: "string" },
+  host: { type: "string" },
+  "behind-tls": { type: "string" },
+} as const
+
 function read(args: string[]) {
   try {
-    return parseArgs({
-      args,
-      options: {
-        help: { type: "boolean", short: "h" },
-        port: { type: "string" },
-        host: { type: "string" },
-        "behind-tls": { type: "string" },
-      },
-    }).values
+    return parseArgs({ args, options: FLAGS }).values
   } catch (error) {
-    throw new DexError("usage", `${sayParse(error as Error, args)}. See: dex serve --help`, { cause: error })
+    throw usageError("serve", error as Error, args, FLAGS)
   }
 }
 

@@ -8,7 +8,7 @@ import { stateShape } from "../watch/state.ts"
 
 export const watch = defineTool({
   name: "watch",
-  summary: "Keep the memory current while you work, until it is stopped",
+  summary: "Keep the history up to date while you work",
   input: object({
     status: optional(flag("Say whether one runs, since when, and what it last read.")),
     remove: optional(flag("Watch the project of this folder no more.")),
@@ -31,7 +31,7 @@ export const watch = defineTool({
     ),
     asked: optional(flag("Nothing was changed yet: confirm with yes.")),
   }),
-  cli: { short: { y: "yes" }, example: "dex watch" },
+  cli: { group: "Keep", short: { y: "yes" }, example: "dex watch" },
   run: async (dex: Dex, input) => {
     if (input.install || input.uninstall) {
       const { changeService } = await import("../integrations/watch-service.ts")

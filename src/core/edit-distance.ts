@@ -2,7 +2,8 @@
  * How many letters must be put in, left out, replaced or swapped with their neighbour to make one word of the other.
  * Beyond `most` the answer is only that: more than `most`.
  */
-export function editDistance(a: string, b: string, most: number): number {
+export function editDistance(one: string, other: string, most: number): number {
+  const [a, b] = PAIRED.test(one + other) ? [[...one], [...other]] : [one, other]
   if (Math.abs(a.length - b.length) > most) return most + 1
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, i) => i)
@@ -21,3 +22,6 @@ export function editDistance(a: string, b: string, most: number): number {
   }
   return Math.min(last[b.length]!, most + 1)
 }
+
+/** Letters that JavaScript counts as two. */
+const PAIRED = /[\ud800-\udfff]/

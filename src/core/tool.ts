@@ -8,7 +8,7 @@ import type { TraceCommand, TraceFacts } from "./trace.ts"
 export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> = {
   /** The command's name. */
   name: string
-  /** One line, for lists of commands. */
+  /** One line that begins with a verb, for lists of commands. */
   summary: string
   input: I
   output: O
@@ -29,15 +29,23 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   trace?: { command: TraceCommand; facts?(input: Infer<I>, output: Infer<O>): TraceFacts }
 }
 
+/** What commands are for, in the order in which help shows them. */
+export const COMMAND_GROUPS = ["Find", "Learn", "Agents", "Keep"] as const
+export type CommandGroup = (typeof COMMAND_GROUPS)[number]
+
 export type CliForm = {
+  group: CommandGroup
+  /** One of the few that `dex --help` shows; `dex help all` shows every one. */
+  common?: true
   /** The input field that words without a flag go to; a list takes all of them. */
   positional?: string
   /** The input field for the words after the first one, joined by commas; it is a flag as well. */
   rest?: string
   /** Flags for fields inside an object: `{ before: "expand.before" }`. */
   nested?: Record<string, string>
-  /** One letter for a flag. */
+  /** Letters for flags. `-n` is `--limit` wherever there is one, without being declared. */
   short?: Record<string, string>
+  /** Other names that people type for it. */
   aliases?: string[]
   /** An example that works, for the help. */
   example: string

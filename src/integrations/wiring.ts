@@ -16,7 +16,7 @@ import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPriva
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
 export type WiringReport = {
-  agents: { agent: SourceId; title: string; found: boolean; note?: string }[]
+  agents: { agent: SourceId; title: string; found: boolean; trust?: string; note?: string }[]
   files: FileChange[]
   /** Nothing was changed yet: it waits for a yes. */
   asked: boolean
@@ -79,10 +79,11 @@ export async function wireAgents(
   return {
     agents: listed
       .filter(({ wiring }) => named.length === 0 || named.includes(wiring.agent))
-      .map(({ wiring: { agent, title, note }, found }) => ({
+      .map(({ wiring: { agent, title, trust, note }, found }) => ({
         agent,
         title,
         found,
+        ...(found && trust !== undefined && { trust }),
         ...(found && noteOf(note?.(machine, bin))),
       })),
     ...outcome,

@@ -1,7 +1,7 @@
 import { homedir } from "node:os"
 import { resolve } from "node:path"
 import type { Agent } from "../agents/agent.ts"
-import { agentOf, agents, sourceIds } from "../agents/index.ts"
+import { agentOf, agents } from "../agents/index.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { isSamePath } from "../core/path-key.ts"
@@ -85,11 +85,6 @@ function notFound(typed: string): DexError {
 /** dex's own, or one that the user brings. */
 export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | undefined> {
   return agentOf(source) ?? (await dex.outside()).agents.find((agent) => agent.source === source)
-}
-
-/** Every source that a filter may name. */
-export async function sourceNames(dex: Dex): Promise<SourceId[]> {
-  return [...sourceIds, ...(await dex.outside()).agents.map(({ source }) => source)]
 }
 
 /** Whether this is the project that dex is asked in, however it is spelled. */

@@ -39,10 +39,9 @@ async function typed(keys: Keys, options: { script?: Script; columns?: number; a
 
 const ANSWER = [{ text: "Port 8080 was taken by another test [1]. It was the moon. It now binds to port 0 [1]." }]
 
-test("the use case is asked once, questions follow, and the commands do what they say", async () => {
+test("the first words are the first question, and the commands do what they say", async () => {
   const told = await typed(
     [
-      [/What is it for\?/, "a talk\r"],
       [/You: /, "why is the hook test flaky\r"],
       [/without a source left out[\s\S]*You: /, "and before?\r"],
       [/Confidence[\s\S]*You: /, "/sources\r"],
@@ -67,7 +66,8 @@ test("the use case is asked once, questions follow, and the commands do what the
   expect(told.text).not.toContain("the moon")
   expect(told.text).toMatch(/This chat is kept in ~\/\.dex\/chat-sessions\/2/)
   expect(told.asked.map(({ body }) => body.messages.length)).toEqual([2, 4, 2])
-  expect(told.asked[0]!.body.messages[1]!.content).toContain("Use case: a talk")
+  expect(told.asked[0]!.body.messages[1]!.content).toContain("why is the hook test flaky")
+  expect(told.asked[0]!.body.messages[1]!.content).not.toContain("Use case:")
   expect(told.asked[2]!.body.messages[1]!.content).toContain("Use case: CI")
   const saved = readFileSync(join(home, "notes.md"), "utf8")
   expect(saved).toContain("## why is the hook test flaky\n\nPort 8080 was taken")
@@ -77,7 +77,6 @@ test("the use case is asked once, questions follow, and the commands do what the
 test("Ctrl-C stops the answer, the next one leaves; what was shown is kept", async () => {
   const told = await typed(
     [
-      [/What is it for\?/, "\r"],
       [/You: /, "why is the hook test flaky\r"],
       [/Port 8080 was taken \[1\]\./, "\x03"],
       [/you stopped it[\s\S]*You: /, "\x03"],
@@ -100,17 +99,13 @@ test("at an empty line the first Ctrl-C says so and clears, the second leaves; C
     ? readdirSync(join(home, ".dex/chat-sessions")).length
     : 0
   const first = await typed([
-    [/What is it for\?/, "\r"],
     [/You: /, "half a thought\x03\x03"],
     [/Ctrl-C again leaves[\s\S]*You: /, "\x03"],
   ])
   if (!first) return
   expect(first.code).toBe(0)
   expect(first.text).toContain("No model is set up, so the answers are quotes.")
-  const second = await typed([
-    [/What is it for\?/, "\r"],
-    [/You: /, "\x04"],
-  ])
+  const second = await typed([[/You: /, "\x04"]])
   expect(second!.code).toBe(0)
   expect(second!.text).not.toContain("is kept in")
   const after = before === 0 ? 0 : readdirSync(join(home, ".dex/chat-sessions")).length
@@ -129,6 +124,13 @@ test.each([80, 140])(
     expect(told.code).toBe(0)
     expect(told.lines.some((line) => line.length > columns - 15)).toBe(true)
     expect(told.lines.filter((line) => line.length > columns)).toEqual([])
-    expect(told.text).not.toContain("What is it for?")
+    expect(told.asked[0]!.body.messages[1]!.content).toContain("Use case: CI")
   },
 )
+
+test.each(["ask", "chat"])("dex %s with a question answers it and asks nothing, on a terminal too", async (command) => {
+  const run = await onTerminal(home, [command, "why is the hook test flaky"], [])
+  if (!run) return
+  expect(run.code).toBe(0)
+  expect(run.screen).toContain("port 8080")
+})

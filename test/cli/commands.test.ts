@@ -423,14 +423,14 @@ describe("the command line", () => {
     const home = tempDir()
     expect((await dex(home, ["--version"])).stdout).toMatch(/^dex \d+\.\d+\.\d+\n$/)
     expect((await dex(home, ["--help"])).stdout).toMatch(/search +Find past conversations/)
-    expect((await dex(home, ["search", "--help"])).stdout).toMatch(/-l, --limit N/)
+    expect((await dex(home, ["search", "--help"])).stdout).toMatch(/-n, --limit N/)
     expect(readdirSync(home)).toEqual([])
   })
 
   test("says what is wrong with a command, an option or a value, and what there is", async () => {
     const home = tempDir()
     expect(await dex(home, ["serach"])).toMatchObject({ code: 2, stderr: expect.stringMatching(/no command "serach"/) })
-    expect((await dex(home, ["list", "--colour"])).stderr).toMatch(/has no option --colour. It has: .*--limit/)
+    expect((await dex(home, ["list", "--colour"])).stderr).toMatch(/has no option --colour. See: dex list --help/)
     expect((await dex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
     expect((await dex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
     expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/No agent is called ".*"\. There are: claude_code/)

@@ -1,15 +1,22 @@
 import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
-import { generalHelp, toolHelp } from "../../src/cli/help.ts"
+import { allHelp, shortHelp, toolHelp } from "../../src/cli/help.ts"
+import { everyCommand } from "../../src/cli/other-commands.ts"
+import { COMMAND_GROUPS } from "../../src/core/tool.ts"
 import { offered } from "../../src/mcp/definitions.ts"
 import { tools } from "../../src/tools/index.ts"
+import { onTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 
 const NARROW = { columns: 60, color: false, interactive: true }
 const named = (name: string) => commands.find(({ tool }) => tool.name === name)!.tool
 const help = (name: string, terminal = { ...NARROW, columns: 80 }) => toolHelp(named(name), terminal)
+const everything = everyCommand()
+/** The commands that a list of them shows. */
+const namesIn = (shown: string) =>
+  [...shown.matchAll(/^(?:[A-Z][a-z]+)? +([a-z]+) +[A-Z]\w+ /gm)].map(([, name]) => name!)
 const said = (name: string, ...argv: string[]): string => {
   try {
     readArguments(named(name), argv)
@@ -18,6 +25,49 @@ const said = (name: string, ...argv: string[]): string => {
     return (error as Error).message
   }
 }
+
+describe("dex --help", () => {
+  test("fits a screen of 24 rows and 80 columns, with the line to type on", async () => {
+    const shown = shortHelp(everything, { ...NARROW, columns: 80 })
+    const lines = shown.split("\n").slice(0, -1)
+    expect(lines.length).toBeLessThanOrEqual(23)
+    expect(lines.filter((line) => line.length > 80)).toEqual([])
+    expect(lines[0]).toMatch(/^dex .*coding agents/)
+    const home = tempDir()
+    for (const word of ["--help", "-h", "help"]) {
+      const run = await onTerminal(home, [word], [], 80)
+      if (run) expect(run).toEqual({ code: 0, screen: shown.replaceAll("\n", "\r\n") })
+    }
+  })
+
+  test("shows about ten commands, a line each, and says how to see the others", () => {
+    const shown = shortHelp(everything, { ...NARROW, columns: 80 })
+    expect(namesIn(shown)).toEqual(
+      COMMAND_GROUPS.flatMap((group) => everything.filter((one) => one.common && one.group === group)).map(
+        ({ name }) => name,
+      ),
+    )
+    expect(namesIn(shown).length).toBeGreaterThanOrEqual(9)
+    expect(namesIn(shown).length).toBeLessThanOrEqual(13)
+    for (const group of COMMAND_GROUPS) expect(shown).toMatch(new RegExp(`^${group} +[a-z]+ +[A-Z]`, "m"))
+    expect(shown).toMatch(/^dex help all +List all \d\d commands$/m)
+    expect(shown).toMatch(/^dex help COMMAND /m)
+  })
+
+  test("dex help all lists every command once, below its group", async () => {
+    const { code, stdout } = await dex(tempDir(), ["help", "all"])
+    expect(code).toBe(0)
+    expect(namesIn(stdout).sort()).toEqual(everything.map(({ name }) => name).sort())
+  })
+
+  test("every command has a group, and a summary that begins with a verb", () => {
+    expect(everything.filter(({ group }) => !COMMAND_GROUPS.includes(group)).map(({ name }) => name)).toEqual([])
+    const verbs =
+      "Add Answer Ask Check Connect Continue Delete Draft Explain Find Free Get Hide Keep List Measure Merge Outline Print Read Rebuild Remove Replace Report Run Say Serve Show Suggest Turn Write"
+    const odd = everything.filter(({ summary }) => !verbs.split(" ").includes(summary.split(" ")[0]!))
+    expect(odd.map(({ name, summary }) => `${name}: ${summary}`)).toEqual([])
+  })
+})
 
 describe("--help", () => {
   test("shows what may be left out in brackets", () => {
@@ -43,11 +93,8 @@ describe("--help", () => {
       for (const line of toolHelp(tool, NARROW).split("\n"))
         if (!/^(?:Example|dex )/.test(line))
           expect([tool.name, line, line.length <= 60]).toEqual([tool.name, line, true])
-    for (const line of generalHelp(
-      commands.map(({ tool }) => tool),
-      NARROW,
-    ).split("\n"))
-      if (!line.startsWith("  dex ")) expect([line, line.length <= 60]).toEqual([line, true])
+    for (const line of [...shortHelp(everything, NARROW).split("\n"), ...allHelp(everything, NARROW).split("\n")])
+      expect([line, line.length <= 60]).toEqual([line, true])
   })
 
   test("a number is N", () => {
@@ -79,7 +126,7 @@ describe("--help", () => {
       ["help", name],
     ])
       expect(await dex(home, args)).toMatchObject({ code: 0, stdout: expect.stringMatching(tells), stderr: "" })
-    expect((await dex(home, ["--help"])).stdout).toMatch(new RegExp(`^  ${name} `, "m"))
+    expect((await dex(home, ["help", "all"])).stdout).toMatch(new RegExp(`^(?:[A-Z][a-z]+)? +${name} `, "m"))
   })
 
   test("dex hook tells a person, never an agent that leaves the event out", async () => {

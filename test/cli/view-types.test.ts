@@ -10,7 +10,7 @@ const counting = defineTool({
   summary: "Counts",
   input: object({ word: optional(text()) }),
   output: object({ total: integer(), note: optional(text()) }),
-  cli: { example: "dex count" },
+  cli: { group: "Keep", example: "dex count" },
   run: async () => ({ total: 1 }),
 })
 

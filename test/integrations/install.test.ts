@@ -339,6 +339,72 @@ describe("the hooks that ask dex", () => {
   )
 })
 
+describe("dex install on a terminal", () => {
+  const DOWN = "\u001b[B"
+
+  test("says what it found, connects what is chosen, sums up what it writes, and checks it", async () => {
+    const home = homeWith({ ".codex/": "", ".gemini/": "", ".claude/": "" })
+    const done = await onTerminal(
+      home,
+      ["install"],
+      [
+        [/Connect which agents/, ` \r`],
+        [/Let dex suggest/, "\r"],
+        [/Make these changes to \d+ files/, "\r"],
+      ],
+      80,
+    )
+    if (done === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(done.code).toBe(0)
+    expect(done.screen).toMatch(/Found: Claude Code, Codex, Gemini CLI\r/)
+    const asked = done.screen.slice(0, done.screen.indexOf("Make these changes"))
+    expect(asked).toMatch(/Codex\r\n {2}create ~\/\.codex\/config\.toml/)
+    expect(asked).toMatch(/Gemini CLI calls dex's tools without asking you/)
+    expect(asked).not.toContain("+++ ")
+    expect(asked).not.toContain("~/.claude.json")
+    expect(existsSync(join(home, ".claude.json"))).toBe(false)
+    expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
+    expect(text(home, ".gemini/settings.json")).toContain("dex-hook")
+    expect(done.screen).toMatch(/ok +Codex {2}wired[\s\S]*ok +Gemini CLI {2}wired/)
+    expect(done.screen).toMatch(/Try it: in Codex, ask "what did I do/)
+  })
+
+  test("shows every line to whoever wants to see it, and no is no", async () => {
+    const home = homeWith({ ".codex/": "" })
+    const before = snapshot(home)
+    const shown = await onTerminal(
+      home,
+      ["install", "--hooks"],
+      [
+        [/Make these changes/, `${DOWN}\r`],
+        [/\+\[mcp_servers\.dex\][\s\S]*Make these changes/, `${DOWN}${DOWN}\r`],
+      ],
+    )
+    if (shown === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(shown.code).toBe(2)
+    expect(shown.screen).not.toContain("Connect which")
+    expect(shown.screen).toContain("Nothing was changed.")
+    expect(snapshot(home)).toEqual(before)
+  })
+
+  test("suggestions that are on at once need no silent week", async () => {
+    const home = homeWith({ ".codex/": "" })
+    const done = await onTerminal(
+      home,
+      ["install"],
+      [
+        [/Let dex suggest/, `${DOWN}\r`],
+        [/Make these changes/, "\r"],
+      ],
+    )
+    if (done === undefined) return console.log("NOT RUN: no program here makes a terminal")
+    expect(done.code).toBe(0)
+    expect(JSON.parse(text(home, ".dex/config.json"))).toMatchObject({ "proactive.mode": "speak" })
+    expect(done.screen).not.toContain("first week")
+    expect(existsSync(join(home, ".codex/hooks.json"))).toBe(true)
+  })
+})
+
 describe("which projects are private", () => {
   const conversation = (home: string, id: number, cwd: string) =>
     claudeSession(home, {
@@ -364,8 +430,9 @@ describe("which projects are private", () => {
       home,
       ["install"],
       [
-        [/May agents' hooks ask dex/, "n"],
-        [/Make these changes/, "y"],
+        [/Connect which agents/, "\r"],
+        [/Let dex suggest/, `${down}${down}\r`],
+        [/Make these changes/, "\r"],
         [/Which projects are private/, `${down} \r`],
       ],
     )
@@ -377,10 +444,11 @@ describe("which projects are private", () => {
     expect(first.screen).not.toContain("dex private <folder>` keeps")
 
     rmSync(join(home, ".codex/skills"), { recursive: true })
-    const second = await onTerminal(home, ["install"], [[/Make this change/, "y"]])
+    const second = await onTerminal(home, ["install"], [[/Make this change/, "\r"]])
     expect(second).toMatchObject({ code: 0 })
     expect(second!.screen).not.toContain("Which projects")
-    expect(second!.screen).not.toContain("hooks ask")
+    expect(second!.screen).not.toContain("Connect which")
+    expect(second!.screen).not.toContain("Let dex suggest")
     expect(existsSync(join(home, ".codex/hooks.json"))).toBe(false)
     expect(text(home, ".codex/skills/dex/SKILL.md")).toContain("# Recall")
   })
@@ -402,8 +470,9 @@ describe("which projects are private", () => {
       home,
       ["install"],
       [
-        [/May agents' hooks ask dex/, "y"],
-        [/Make these changes/, "y"],
+        [/Connect which agents/, "\r"],
+        [/Let dex suggest/, "\r"],
+        [/Make these changes/, "\r"],
         [/Which projects are private/, "\u0003"],
       ],
     )

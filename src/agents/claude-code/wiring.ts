@@ -18,6 +18,7 @@ export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
 
 export const claudeCodeWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine), settings(machine)], program: "claude" }),
+  trust: "lets the dex-retrieval sub-agent run dex commands that only read, without asking you.",
   wanted: (machine, bin) => [
     {
       path: settings(machine),

@@ -6,6 +6,8 @@ export type Wiring = {
   signs(machine: Machine): { paths: string[]; program?: string }
   /** What dex adds, and where. */
   wanted(machine: Machine, bin: Bin): WantedFile[]
+  /** What it will then do without asking the person, in words for them. */
+  trust?: string
   /** What dex leaves out for this agent and why, and what is still to be done by hand. */
   note?(machine: Machine, bin: Bin): string | undefined
 }

@@ -13,6 +13,7 @@ export const opencodeWiring: Wiring = {
     paths: [folder(machine), join(xdg(machine.env.XDG_DATA_HOME, machine.home, ".local", "share"), "opencode")],
     program: "opencode",
   }),
+  trust: "lets the dex-retrieval sub-agent call dex's tools and commands without asking you. They only read.",
   wanted: (machine, bin) => [
     {
       path: settings(machine),

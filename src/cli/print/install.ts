@@ -7,7 +7,43 @@ import { many, shortPath } from "./words.ts"
 export type WiringOutput = OutputOf<typeof install>
 type FileOutput = WiringOutput["files"][number]
 
-/** The exact change to every file, as it is shown before anything is asked. */
+/** What would be written where, and what agents will then do without asking. */
+export function summaryLines({ agents, files }: WiringOutput, { terminal, home }: PrintContext): string[] {
+  const indented = (text: string) => wrap(text, terminal.columns - 2).map((line) => `  ${line}`)
+  const changesOf = (agent: string) =>
+    CHANGES.flatMap((change) => {
+      const paths = files.filter((file) => file.agent === agent && file.change === change).map(({ path }) => path)
+      return paths.length === 0 ? [] : [`${WILL[change]} ${paths.map((path) => shown(path, home)).join(", ")}`]
+    })
+  const written = [...agents, { agent: "dex", title: "Programs that agents start", trust: undefined }]
+    .map((one) => ({ ...one, changes: changesOf(one.agent) }))
+    .filter(({ changes }) => changes.length > 0)
+  return [
+    ...written.flatMap(({ title, changes }) => [paint(terminal, "bold", title), ...changes.flatMap(indented)]),
+    ...written.flatMap(({ title, trust }) =>
+      trust === undefined
+        ? []
+        : wrap(`${title} ${trust}`, terminal.columns).map((line) => paint(terminal, "yellow", line)),
+    ),
+    ...files.flatMap(({ problem }) =>
+      problem === undefined ? [] : [paint(terminal, "red", `problem: ${shown(problem, home)}`)],
+    ),
+    ...wrap(sumOf(files), terminal.columns),
+  ]
+}
+
+const CHANGES = ["create", "edit", "remove"] as const
+const WILL = { create: "create", edit: "change", remove: "remove" }
+
+function sumOf(files: readonly FileOutput[]): string {
+  const counts = CHANGES.map((change) => ({ change, count: files.filter((file) => file.change === change).length }))
+  const said = counts
+    .filter(({ count }) => count > 0)
+    .map(({ change, count }) => `${WILL[change]} ${many(count, "file")}`)
+  return `In all: ${said.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
+}
+
+/** The exact change to every file. */
 export function diffLines({ files }: WiringOutput, { terminal, home }: PrintContext): string[] {
   const shownBefore = new Set<string>()
   return files.flatMap(({ diff, problem }) => {
@@ -27,7 +63,11 @@ function painted(line: string, terminal: PrintContext["terminal"]): string {
   return line.startsWith("@@") ? paint(terminal, "cyan", line) : line
 }
 
-export function printInstall(output: WiringOutput, context: PrintContext): Printed {
+export function printInstall(
+  output: WiringOutput,
+  context: PrintContext,
+  { speak }: { speak?: boolean } = {},
+): Printed {
   if (output.servers) return printCheck(output, context)
   const { home } = context
   if (!output.agents.some(({ found }) => found))
@@ -60,7 +100,9 @@ export function printInstall(output: WiringOutput, context: PrintContext): Print
         : "Nothing needed to change. `dex install --check` starts the server to try it.",
       ...(changed && output.hooks === true
         ? [
-            "Agents' hooks ask dex what it knows. For the first week it only notes down what it would have said; then `dex` shows it and asks. `dex install --no-hooks` takes them out.",
+            speak
+              ? "dex makes suggestions to your agents. `dex mute <kind|project>` stops some of them, `dex install --no-hooks` all."
+              : "Agents' hooks ask dex what it knows. For the first week it only notes down what it would have said; then `dex` shows it and asks. `dex install --no-hooks` takes them out.",
           ]
         : []),
       ...(output.private_asked === false
@@ -90,7 +132,7 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
   }
 }
 
-const DONE: Record<string, string> = { none: "as it was", create: "made     ", edit: "changed  ", remove: "removed  " }
+const DONE: Record<string, string> = { none: "unchanged", create: "created  ", edit: "changed  ", remove: "removed  " }
 
 function changeLines({ files }: WiringOutput, agent: string, { terminal, home }: PrintContext): string[] {
   return files
@@ -106,7 +148,7 @@ function backupNotes({ files }: WiringOutput, home: string): string[] {
   const backups = files.flatMap(({ backup }) => (backup === undefined ? [] : [backup]))
   if (backups.length === 0) return []
   const folder = backups[0]!.replace(/[\\/][^\\/]*$/, "")
-  return [`${many(backups.length, "copy", "copies")} of changed files as they were: ${shortPath(folder, home)}`]
+  return [`Backed up ${many(backups.length, "file")} to ${shortPath(folder, home)}`]
 }
 
 function problemNotes(files: FileOutput[], home: string): string[] {
@@ -141,6 +183,9 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
   })
   const notes = servers.map(({ command }) => `Started: ${shown(command.join(" "), home)}`)
   const bad = servers.some(({ works }) => !works) || agents.some(({ problems }) => problems?.length)
+  const ready = agents.find(({ wired }) => wired)
+  if (!bad && servers.length > 0 && ready)
+    notes.push(`Try it: in ${ready.title}, ask "what did I do in this repository last week?"`)
   if (servers.length === 0) notes.push("Nothing is wired yet. `dex install` does it.")
   else if (bad) notes.push("`dex install` writes again what is missing.")
   return { lines, notes }

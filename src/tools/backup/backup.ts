@@ -16,13 +16,13 @@ export const backup = defineTool({
     blocks: integer("Compressed blocks that were read back."),
     duration_ms: integer(),
   }),
-  cli: { positional: "file", example: "dex backup ~/backups/dex.db" },
+  cli: { group: "Keep", positional: "file", example: "dex backup ~/backups/dex.db" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
 })
 
 export const restore = defineTool({
   name: "restore",
-  summary: "Put a backup in the place of the history",
+  summary: "Replace the history with a backup",
   input: object({
     file: text("A file that `dex backup` wrote."),
     replace: optional(flag("Also where there is a history; that one is kept beside it under another name.")),
@@ -33,7 +33,7 @@ export const restore = defineTool({
     messages: integer(),
     kept: optional(text("Where the history that was here is now.")),
   }),
-  cli: { positional: "file", example: "dex restore ~/backups/dex.db" },
+  cli: { group: "Keep", positional: "file", example: "dex restore ~/backups/dex.db" },
   run: async (dex: Dex, input) => (await import("./run-restore.ts")).run(dex, input),
 })
 
@@ -53,6 +53,6 @@ export const importHistory = defineTool({
     made_private: listOf(text(), "Projects that are private there, and so from now on here."),
     duration_ms: integer(),
   }),
-  cli: { positional: "file", example: "dex import ~/Sync/laptop.db" },
+  cli: { group: "Keep", positional: "file", example: "dex import ~/Sync/laptop.db" },
   run: async (dex: Dex, input) => (await import("./run-import.ts")).run(dex, input),
 })

@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 export const config = defineTool({
   name: "config",
-  summary: "Show and change settings, and say where each comes from",
+  summary: "Show and change settings, and where each comes from",
   input: object({
     words: withDefault(listOf(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
   }),
@@ -36,7 +36,7 @@ export const config = defineTool({
     ),
     problems: listOf(text(), "What was not taken, and why."),
   }),
-  cli: { positional: "words", example: "dex config set embed.provider ollama" },
+  cli: { group: "Keep", positional: "words", example: "dex config set embed.provider ollama" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.settings.length !== 1 || output.changed === true || output.settings[0]!.value !== undefined,
 })

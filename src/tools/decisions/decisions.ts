@@ -6,7 +6,7 @@ import { maxTokensField } from "../view-fields.ts"
 
 export const decisions = defineTool({
   name: "decisions",
-  summary: "What was decided in this project, in whose words, and what was reversed since",
+  summary: "List what was decided in this project, by whom and why",
   input: object({
     words: withDefault(listOf(text(), "Only decisions that hold all of these words."), []),
     file: optional(text("Only those about this file: its path, or the end of it.")),
@@ -43,6 +43,8 @@ export const decisions = defineTool({
     notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),
   cli: {
+    group: "Learn",
+    common: true,
     positional: "words",
     short: { l: "limit", p: "project" },
     example: "dex decisions --file src/auth.ts",

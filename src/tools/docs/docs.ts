@@ -56,7 +56,7 @@ export const docs = defineTool({
     estimated_tokens: optional(integer("With show: what this answer takes; an estimate.")),
     truncated: optional(text("What was left out to stay within max_tokens, and the call that goes on.")),
   }),
-  cli: { positional: "words", example: "dex docs add ./docs" },
+  cli: { group: "Find", positional: "words", example: "dex docs add ./docs" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) =>
     output.collections?.length !== 0 && output.documents?.length !== 0 && output.sections?.length !== 0,

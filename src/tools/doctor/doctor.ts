@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 export const doctor = defineTool({
   name: "doctor",
-  summary: "Check that everything is sound, and say how to mend what is not",
+  summary: "Check for problems and show how to fix them",
   input: object({
     repair: optional(flag("Restore what is damaged: in place, from the agents' files, or in a new history.db.")),
   }),
@@ -27,7 +27,7 @@ export const doctor = defineTool({
       }),
     ),
   }),
-  cli: { example: "dex doctor" },
+  cli: { group: "Keep", common: true, example: "dex doctor" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.ok,
 })

@@ -6,7 +6,7 @@ import { maxTokensField } from "../view-fields.ts"
 
 export const fix = defineTool({
   name: "fix",
-  summary: "What fixed this error, or made this command pass, before",
+  summary: "Find what fixed this error last time",
   input: object({
     error: text("An error's text, whole or in part, or the command that failed.", { minLength: 1 }),
     project: projectField,
@@ -38,6 +38,8 @@ export const fix = defineTool({
     notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),
   cli: {
+    group: "Learn",
+    common: true,
     positional: "error",
     short: { l: "limit", p: "project" },
     example: "dex fix \"Cannot find module 'zod'\"",

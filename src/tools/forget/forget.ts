@@ -5,7 +5,7 @@ import { conversationFields } from "../fields.ts"
 
 export const forget = defineTool({
   name: "forget",
-  summary: "Take conversations out of the history for good",
+  summary: "Delete conversations permanently",
   input: object({
     ids: listOf(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
     yes: optional(flag("Do not ask.")),
@@ -22,19 +22,26 @@ export const forget = defineTool({
     conversations: optional(listOf(object(conversationFields), "What would be forgotten, as it is listed.")),
     asked: optional(flag("Nothing was forgotten yet: confirm with yes.")),
   }),
-  cli: { positional: "ids", short: { y: "yes" }, example: "dex forget 3" },
+  cli: {
+    group: "Keep",
+    common: true,
+    positional: "ids",
+    short: { y: "yes" },
+    aliases: ["rm"],
+    example: "dex forget 3",
+  },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.forgotten.length > 0,
 })
 
 export const makePrivate = defineTool({
   name: "private",
-  summary: "Answer from a project only inside that project",
+  summary: "Hide a project from searches made elsewhere",
   input: object({
     project: optional(text("The project's folder; the current one if left out.")),
     off: optional(flag("Make it an ordinary project again.")),
   }),
   output: object({ project: text(), private: flag(), projects: listOf(text(), "All private projects.") }),
-  cli: { positional: "project", example: "dex private ~/clients/acme" },
+  cli: { group: "Keep", positional: "project", example: "dex private ~/clients/acme" },
   run: async (dex: Dex, input) => (await import("./run.ts")).setPrivate(dex, input),
 })

@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 export const gc = defineTool({
   name: "gc",
-  summary: "Give back the room that the search index no longer needs",
+  summary: "Free disk space that the search index no longer uses",
   input: object({}),
   output: object({
     dropped: listOf(object({ embedder: text(), vectors: integer() }), "Vectors of models that are no longer set."),
@@ -17,7 +17,7 @@ export const gc = defineTool({
     ),
     note: optional(text("What was left, and why.")),
   }),
-  cli: { example: "dex gc" },
+  cli: { group: "Keep", example: "dex gc" },
   run: async (dex: Dex) => (await import("./run.ts")).run(dex),
   trace: { command: "gc" },
 })

@@ -5,7 +5,7 @@ import { estimatedTokens } from "../view-fields.ts"
 
 export const guide = defineTool({
   name: "guide",
-  summary: "How an agent gets at past conversations, and what each step costs",
+  summary: "Show how agents should use dex, with token costs",
   input: object({}),
   output: object({
     steps: listOf(
@@ -19,7 +19,7 @@ export const guide = defineTool({
     rules: listOf(text()),
     estimated_tokens: estimatedTokens,
   }),
-  cli: { example: "dex guide" },
+  cli: { group: "Agents", example: "dex guide" },
   mcp: {
     name: "dex_guide",
     description: "How to use the other dex tools well, in which order and at what cost. Call it once if unsure.",

@@ -13,7 +13,7 @@ const said = object({ ref, kind: text(), question: optional(text()), text: text(
 
 export const handover = defineTool({
   name: "handover",
-  summary: "A brief of a conversation, to go on with in another agent",
+  summary: "Continue a conversation in another agent, with a brief",
   input: object({
     id: text(
       "A ref, a unique prefix, a row number of the last listing, or current. With #12, as it was at message 12.",
@@ -67,6 +67,6 @@ export const handover = defineTool({
     folder: optional(text("Where to run it.")),
     problem: optional(text("Why the agent cannot be opened.")),
   }),
-  cli: { positional: "id", example: "dex handover 2 --to codex" },
+  cli: { group: "Agents", common: true, positional: "id", example: "dex handover 2 --to codex" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
 })

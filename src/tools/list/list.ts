@@ -7,7 +7,7 @@ import { estimatedTokens, maxTokensField } from "../view-fields.ts"
 
 export const list = defineTool({
   name: "list",
-  summary: "Conversations, newest first",
+  summary: "List conversations, newest first",
   input: object({
     project: projectField,
     source: sourceField,
@@ -40,8 +40,10 @@ export const list = defineTool({
     estimated_tokens: estimatedTokens,
   }),
   cli: {
+    group: "Find",
+    common: true,
     short: { l: "limit", s: "source", p: "project", f: "file", a: "all" },
-    aliases: ["index"],
+    aliases: ["ls", "index"],
     example: "dex list --project api --from 7d",
   },
   mcp: {

@@ -6,7 +6,7 @@ import type { Dex } from "../context.ts"
 
 export const mute = defineTool({
   name: "mute",
-  summary: "Stop offers of one kind, or in one project",
+  summary: "Turn off suggestions by kind or project",
   input: object({
     what: optional(
       text(
@@ -21,6 +21,6 @@ export const mute = defineTool({
     name: optional(text()),
     mutes: listOf(object({ type: choice(["kind", "project"]), name: text(), since: text() })),
   }),
-  cli: { positional: "what", example: "dex mute related_code" },
+  cli: { group: "Agents", positional: "what", example: "dex mute related_code" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
 })

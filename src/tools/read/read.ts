@@ -16,7 +16,7 @@ import {
 
 export const read = defineTool({
   name: "read",
-  summary: "Chosen messages in full",
+  summary: "Read chosen messages in full",
   input: object({
     id: conversationField,
     messages: optional(text("Which: 5, 5-10 or 1,5,10-15. A ref with # names one by itself.")),
@@ -94,7 +94,7 @@ export const read = defineTool({
     truncated,
     estimated_tokens: estimatedTokens,
   }),
-  cli: { positional: "id", rest: "messages", example: "dex read 2 1,5,10-15" },
+  cli: { group: "Find", positional: "id", rest: "messages", example: "dex read 2 1,5,10-15" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.messages.length > 0,
   trace: { command: "read", facts: (_, output) => readingFacts([output]) },

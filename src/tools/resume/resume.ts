@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 export const resume = defineTool({
   name: "resume",
-  summary: "Open a conversation in its own agent",
+  summary: "Continue a conversation in the agent it came from",
   input: object({ id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }) }),
   output: object({
     id: text(),
@@ -13,7 +13,7 @@ export const resume = defineTool({
     folder: optional(text("Where to run it.")),
     problem: optional(text("Why it cannot be opened.")),
   }),
-  cli: { positional: "id", example: "dex resume 2" },
+  cli: { group: "Find", common: true, positional: "id", example: "dex resume 2" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.problem === undefined,
 })

@@ -16,7 +16,7 @@ import {
 
 export const scan = defineTool({
   name: "scan",
-  summary: "A conversation at a glance, one line a message",
+  summary: "Outline a conversation, one line per message",
   input: object({
     id: conversationField,
     tokens_per_msg: withDefault(
@@ -38,7 +38,7 @@ export const scan = defineTool({
     truncated,
     estimated_tokens: estimatedTokens,
   }),
-  cli: { positional: "id", example: "dex scan 2 --max-tokens 4000" },
+  cli: { group: "Find", positional: "id", example: "dex scan 2 --max-tokens 4000" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.lines.length > 0,
   trace: { command: "scan", facts: (_, output) => readingFacts([{ ...output, messages: output.lines }]) },

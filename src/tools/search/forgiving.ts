@@ -1,6 +1,6 @@
 import { basename } from "node:path"
-import { editDistance } from "../../core/edit-distance.ts"
 import { grouped } from "../../core/format.ts"
+import { nearest } from "../../core/nearest.ts"
 import type { Replaced } from "../../search/forgive.ts"
 import type { QueryFilters } from "../../search/query.ts"
 import { hiddenFrom } from "../../search/scope.ts"
@@ -55,20 +55,13 @@ export async function withoutFilterNotes(
   return notes
 }
 
-const PROJECTS_OFFERED = 3
-const PROJECT_MISTAKES = 2
-
 async function unknownProject(store: HistoryReader, typed: string, inside: string | undefined): Promise<string[]> {
   const projects = await store.projects()
   const hidden = new Set(hiddenFrom(projects, inside))
   const paths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
   const wanted = typed.toLowerCase()
   if (paths.some((path) => path.toLowerCase().includes(wanted))) return []
-  const near = [...new Set(paths.map((path) => basename(path)))]
-    .map((name) => ({ name, at: editDistance(name.toLowerCase(), wanted, PROJECT_MISTAKES) }))
-    .filter(({ at }) => at <= PROJECT_MISTAKES)
-    .sort((a, b) => a.at - b.at)
-    .map(({ name }) => name)
-  const like = near.length > 0 ? ` Projects like it: ${near.slice(0, PROJECTS_OFFERED).join(", ")}.` : ""
+  const near = nearest(typed, [...new Set(paths.map((path) => basename(path)))])
+  const like = near.length > 0 ? ` Projects like it: ${near.join(", ")}.` : ""
   return [`No project's path contains "${typed}".${like}`]
 }

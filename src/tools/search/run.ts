@@ -17,7 +17,8 @@ import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
 import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
-import { resolveSession, sourceNames } from "../resolve.ts"
+import { resolveSession } from "../resolve.ts"
+import { type NamedSource, namedSources, sourcesMeant } from "../source-named.ts"
 import { originsText } from "../view.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn } from "./notes.ts"
@@ -65,10 +66,12 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  const sources = await sourceNames(dex)
-  const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, sources, dex.now()))
+  const known = await namedSources(dex)
+  const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, known, dex.now()))
+  const { source } = query.filters
+  const typed = { ...query.filters, ...(source !== undefined && { source: sourcesMeant(source, known)[0]! }) }
   const index = await dex.index()
-  const filters = { ...query.filters, ...given(input) }
+  const filters = { ...typed, ...given(input) }
   const wanted = {
     ...filtersOf(filters, dex.now()),
     ...(conversation && { conversation }),
@@ -200,8 +203,8 @@ function filtersOf({ project, source, from, to, file, tool, role, model }: Query
 }
 
 /** `from:nowhere` is no date, so it is two words. */
-function isFilterValue(name: string, value: string, sources: SourceId[], now: number): boolean {
-  if (name === "source") return sources.includes(value)
+function isFilterValue(name: string, value: string, known: NamedSource[], now: number): boolean {
+  if (name === "source") return sourcesMeant(value, known).length === 1
   if (name === "role") return ROLES.some((role) => role === value)
   if (name !== "from" && name !== "to") return true
   try {

@@ -63,8 +63,11 @@ export const search = defineTool({
     notes: listOf(text(), "What is hidden, incomplete or degraded."),
   }),
   cli: {
+    group: "Find",
+    common: true,
     positional: "query",
     short: { l: "limit", s: "source", f: "file", m: "model", p: "project", c: "collections" },
+    aliases: ["find"],
     example: 'dex search "refresh token race" --from 30d',
   },
   mcp: {

@@ -85,9 +85,11 @@ export const show = defineTool({
     estimated_tokens: estimatedTokens,
   }),
   cli: {
+    group: "Find",
+    common: true,
     positional: "ids",
     nested: { expand: "expand.message_index", before: "expand.before", after: "expand.after" },
-    aliases: ["get"],
+    aliases: ["open", "get"],
     example: "dex show 2 --format outline",
   },
   mcp: {

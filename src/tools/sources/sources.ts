@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 export const sources = defineTool({
   name: "sources",
-  summary: "Which agents were found where, and what could not be read",
+  summary: "Show where agents were found, and what was not read",
   input: object({}),
   output: object({
     sources: listOf(
@@ -23,6 +23,6 @@ export const sources = defineTool({
       }),
     ),
   }),
-  cli: { example: "dex sources" },
+  cli: { group: "Keep", example: "dex sources" },
   run: async (dex: Dex) => (await import("./run.ts")).run(dex),
 })

@@ -6,7 +6,7 @@ const rates = { items: integer(), used: integer(), dismissed: integer() }
 
 export const stats = defineTool({
   name: "stats",
-  summary: "How much is kept, from which agents and projects",
+  summary: "Show how much is stored, by agent and project",
   input: object({
     summary: optional(flag("Only the totals.")),
     suggestions: optional(flag("What was suggested and what came of it.")),
@@ -39,7 +39,7 @@ export const stats = defineTool({
       object({ done: integer(), total: integer() }, "Conversations read of those found, while not all are."),
     ),
   }),
-  cli: { example: "dex stats" },
+  cli: { group: "Keep", example: "dex stats" },
   mcp: {
     name: "dex_stats",
     description:

@@ -21,7 +21,7 @@ const subscriptionFields = {
 
 export const subscribe = defineTool({
   name: "subscribe",
-  summary: "Be told of what concerns files, symbols, topics or things",
+  summary: "Get notified about files, symbols or topics",
   input: object({
     patterns: listOf(text(), "file:<glob>, symbol:<name>, topic:<words> or entity:<name>; without a type, a glob."),
     project: optional(text("The project's folder; the current one if left out.")),
@@ -46,7 +46,7 @@ export const subscribe = defineTool({
     secret: optional(text("To check a webhook's signature with. It is shown this once.")),
     notes: listOf(text()),
   }),
-  cli: { positional: "patterns", example: "dex subscribe 'file:src/auth/**' 'topic:refresh token'" },
+  cli: { group: "Agents", positional: "patterns", example: "dex subscribe 'file:src/auth/**' 'topic:refresh token'" },
   mcp: {
     name: "context_subscribe",
     description: "Be told of past fixes, decisions and changes when these files, symbols or topics are worked on.",
@@ -59,7 +59,7 @@ export const subscribe = defineTool({
 
 export const subscriptions = defineTool({
   name: "subscriptions",
-  summary: "Who is told of what, and what webhooks still wait for",
+  summary: "List subscriptions and pending webhook deliveries",
   input: object({
     all: optional(flag("Of all projects, not only the current one.")),
     send: optional(flag("Send to webhooks what is due now.")),
@@ -72,16 +72,16 @@ export const subscriptions = defineTool({
     retried: optional(integer()),
     notes: listOf(text()),
   }),
-  cli: { short: { a: "all" }, example: "dex subscriptions" },
+  cli: { group: "Agents", short: { a: "all" }, example: "dex subscriptions" },
   run: async (dex: Dex, input) => (await import("./run.ts")).runSubscriptions(dex, input),
   found: (output) => output.subscriptions.length > 0,
 })
 
 export const unsubscribe = defineTool({
   name: "unsubscribe",
-  summary: "Not be told any more",
+  summary: "Remove a subscription",
   input: object({ id: text("The subscription's id, or a beginning that only one has.", { minLength: 1 }) }),
   output: object({ id: text(), project: text() }),
-  cli: { positional: "id", example: "dex unsubscribe 7c1f" },
+  cli: { group: "Agents", positional: "id", example: "dex unsubscribe 7c1f" },
   run: async (dex: Dex, input) => (await import("./run.ts")).runUnsubscribe(dex, input),
 })

@@ -6,7 +6,7 @@ import { suggestionShape } from "../suggestions/suggestions.ts"
 
 export const suggest = defineTool({
   name: "suggest",
-  summary: "What matters for what is being worked on: fixes, decisions, files that belong together",
+  summary: "Suggest fixes, decisions and files for what you work on",
   input: object({
     current_file: optional(text("The file at hand.")),
     current_symbol: optional(text("The symbol at the cursor.")),
@@ -44,6 +44,7 @@ export const suggest = defineTool({
     notes: listOf(text(), "What is not known yet, or not shown."),
   }),
   cli: {
+    group: "Learn",
     nested: {
       file: "current_file",
       symbol: "current_symbol",

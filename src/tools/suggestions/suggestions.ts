@@ -32,7 +32,7 @@ export const suggestionShape = object({
 
 export const suggestions = defineTool({
   name: "suggestions",
-  summary: "What was suggested here, and what waits to be",
+  summary: "List past and pending suggestions",
   input: object({
     status: optional(choice(STATUSES, "Only these.")),
     take: optional(flag("What waits, oldest first; it counts as shown from then on.")),
@@ -46,14 +46,14 @@ export const suggestions = defineTool({
     suggestions: listOf(suggestionShape),
     notes: listOf(text(), "What is hidden or left out."),
   }),
-  cli: { short: { l: "limit", a: "all" }, example: "dex suggestions --take" },
+  cli: { group: "Agents", short: { l: "limit", a: "all" }, example: "dex suggestions --take" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.suggestions.length > 0,
 })
 
 export const feedback = defineTool({
   name: "feedback",
-  summary: "Say that a suggestion helped, or did not",
+  summary: "Say whether a suggestion helped",
   input: object({
     id: optional(text("The suggestion's id.")),
     verdict: optional(choice(["used", "dismissed"])),
@@ -67,7 +67,7 @@ export const feedback = defineTool({
     reset: optional(integer("How many weights were taken back.")),
     note: text(),
   }),
-  cli: { positional: "id", rest: "verdict", example: "dex feedback 3f2a used --item 1" },
+  cli: { group: "Agents", positional: "id", rest: "verdict", example: "dex feedback 3f2a used --item 1" },
   mcp: {
     name: "suggestion_feedback",
     description: "Tell dex whether its suggestion helped; later ones follow it.",

@@ -43,7 +43,7 @@ export const sync = defineTool({
     embedding: optional(embeddingShape),
     documents: optional(object({ changed: integer(), removed: integer() }, "Where there are collections.")),
   }),
-  cli: { example: "dex sync" },
+  cli: { group: "Keep", common: true, example: "dex sync" },
   run: async (dex: Dex, input) => {
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
     const { embedderOf } = await import("../embedder.ts")
@@ -81,12 +81,12 @@ export const sync = defineTool({
 
 export const reindex = defineTool({
   name: "reindex",
-  summary: "Build the search index again from the history",
+  summary: "Rebuild the search index from the history",
   input: object({
     vectors: optional(flag("Make the vectors again too. Without it, those of unchanged messages are kept.")),
   }),
   output: object({ conversations: integer(), duration_ms: integer(), embedding: optional(embeddingShape) }),
-  cli: { example: "dex reindex" },
+  cli: { group: "Keep", example: "dex reindex" },
   run: async (dex: Dex, input) => (await import("./run-reindex.ts")).run(dex, input),
   trace: { command: "reindex", facts: (_, output) => ({ inputs: { conversations: output.conversations } }) },
 })

@@ -5,7 +5,7 @@ import { maxTokensField } from "../view-fields.ts"
 
 export const tests = defineTool({
   name: "tests",
-  summary: "Which tests of this project are failing, as last known",
+  summary: "List the tests of this project that fail, as last known",
   input: object({
     file: optional(text("Only tests in this file, or about it.")),
     limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 500 }), 20),
@@ -36,7 +36,7 @@ export const tests = defineTool({
     estimated_tokens: integer("Of this answer; an estimate."),
     notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),
-  cli: { short: { f: "file", l: "limit" }, example: "dex tests --file src/auth.ts" },
+  cli: { group: "Learn", short: { f: "file", l: "limit" }, example: "dex tests --file src/auth.ts" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.failing.length > 0 || output.unnamed.length > 0,
 })

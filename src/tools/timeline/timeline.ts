@@ -6,7 +6,7 @@ import { estimatedTokens, headFields, hiddenParts, hideField, maxTokensField, sh
 
 export const timeline = defineTool({
   name: "timeline",
-  summary: "What was said just before and after a message",
+  summary: "Show what was said just before and after a message",
   input: object({
     id: optional(
       text("The message: claude_code:1f3c#12, or a row number of the last search. Without #, the last one."),
@@ -39,7 +39,7 @@ export const timeline = defineTool({
     ),
     estimated_tokens: estimatedTokens,
   }),
-  cli: { positional: "id", example: "dex timeline 2 --before 5 --after 20" },
+  cli: { group: "Find", positional: "id", example: "dex timeline 2 --before 5 --after 20" },
   mcp: {
     name: "dex_timeline",
     description:

@@ -65,7 +65,7 @@ const traceShape = object({
 
 export const trace = defineTool({
   name: "trace",
-  summary: "Why a retrieval answered as it did: every score taken apart, and what was left out",
+  summary: "Explain an earlier answer: scores, and what was left out",
   input: object({
     id: optional(text("A trace's id or the beginning of it; the newest if left out.")),
     replay: optional(flag("Run it again, and show what changed.")),
@@ -104,6 +104,6 @@ export const trace = defineTool({
     ),
     notes: listOf(text(), "What is hidden or cut."),
   }),
-  cli: { positional: "id", example: "dex trace T-3f9a1c2b --replay" },
+  cli: { group: "Find", positional: "id", example: "dex trace T-3f9a1c2b --replay" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
 })

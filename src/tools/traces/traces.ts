@@ -5,7 +5,7 @@ import type { Dex } from "../context.ts"
 
 export const traces = defineTool({
   name: "traces",
-  summary: "The last retrievals, newest last: what was asked, and how it went",
+  summary: "List recent answers: what was asked, and how it went",
   input: object({
     tail: withDefault(integer("How many at the most.", { minimum: 1, maximum: 100_000 }), 20),
   }),
@@ -26,7 +26,7 @@ export const traces = defineTool({
     hidden_private: integer("Asked in private projects; shown inside them."),
     unreadable: integer("Lines that were torn."),
   }),
-  cli: { short: { n: "tail" }, example: "dex traces --tail 5" },
+  cli: { group: "Find", short: { n: "tail" }, example: "dex traces --tail 5" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.traces.length > 0,
 })

@@ -1,0 +1,85 @@
+import { VERSION } from "../app/version.ts"
+import type { CommandGroup } from "../core/tool.ts"
+import { terminalOf } from "../render/terminal.ts"
+import { commands } from "./commands.ts"
+
+/** A command as lists of commands show it. */
+export type ListedCommand = {
+  name: string
+  aliases?: readonly string[]
+  summary: string
+  group: CommandGroup
+  common?: true
+}
+
+/** A command that is no tool. It reads its own words, and returns the exit code. */
+export type OtherCommand = ListedCommand & { run(words: string[]): Promise<number> }
+
+/** What serves agents, and what tells about the others. */
+export const otherCommands: readonly OtherCommand[] = [
+  {
+    name: "serve",
+    summary: "Serve the memory to agents over MCP, on stdio or HTTP",
+    group: "Agents",
+    run: async (words) => (await import("./serve.ts")).serveCommand(words),
+  },
+  {
+    name: "mcp",
+    summary: "Serve one MCP tool that answers by itself: dex mcp agent",
+    group: "Agents",
+    run: async (words) => (await import("./mcp.ts")).mcpCommand(words),
+  },
+  {
+    name: "hook",
+    summary: "Answer an agent's hook: agents call it, you never have to",
+    group: "Agents",
+    run: async () => {
+      const { pageHelp, HOOK } = await import("./help.ts")
+      return write(pageHelp(HOOK, stdout()))
+    },
+  },
+  {
+    name: "completions",
+    summary: "Print shell completions: dex completions bash | zsh | fish",
+    group: "Keep",
+    run: async (words) => {
+      const { pageHelp, COMPLETIONS } = await import("./help.ts")
+      if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
+      const tools = commands.map(({ tool }) => tool)
+      return write((await import("./completions.ts")).completions(words[0], tools, everyCommand()))
+    },
+  },
+  {
+    name: "help",
+    aliases: ["-h", "--help"],
+    summary: "Show help for a command, or list them all",
+    group: "Keep",
+    run: async ([which]) => {
+      const { allHelp, shortHelp } = await import("./help.ts")
+      return write((which === "all" ? allHelp : shortHelp)(everyCommand(), stdout()))
+    },
+  },
+  {
+    name: "version",
+    aliases: ["-v", "-V", "--version"],
+    summary: "Print the version of dex",
+    group: "Keep",
+    run: async () => write(`dex ${VERSION}\n`),
+  },
+]
+
+export function everyCommand(): ListedCommand[] {
+  return [...commands.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...otherCommands]
+}
+
+/** Whether this is how a command is called. */
+export function isCalled({ name, aliases }: Pick<ListedCommand, "name" | "aliases">, word: string): boolean {
+  return name === word || aliases?.includes(word) === true
+}
+
+const stdout = () => terminalOf(process.stdout, process.env)
+
+function write(text: string): number {
+  process.stdout.write(text)
+  return 0
+}

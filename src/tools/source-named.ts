@@ -1,0 +1,50 @@
+import { agents, sourceIds } from "../agents/index.ts"
+import type { SourceId } from "../core/conversation.ts"
+import { DexError } from "../core/error.ts"
+import { nearest } from "../core/nearest.ts"
+import type { Dex } from "./context.ts"
+
+/** A source that a filter may name, and every word that people have for it. */
+export type NamedSource = { source: SourceId; words: string[] }
+
+export async function namedSources(dex: Dex): Promise<NamedSource[]> {
+  const outside = (await dex.outside()).agents
+  const known = [...sourceIds, ...outside.map(({ source }) => source)]
+  return known.map((source) => {
+    const agent = agents.find((one) => one.source === source)
+    const name = agent?.name ?? outside.find((one) => one.source === source)?.name
+    return { source, words: [source, name ?? source, ...(agent?.aliases ?? [])].map(plain) }
+  })
+}
+
+/** The sources that a word can stand for: its own, else those of which it is a part. */
+export function sourcesMeant(word: string, known: readonly NamedSource[]): SourceId[] {
+  const typed = plain(word)
+  const own = known.find(({ words }) => words.includes(typed))
+  const meant = own ? [own] : known.filter(({ words }) => words.some((one) => one.includes(typed)))
+  return meant.map(({ source }) => source)
+}
+
+/** The source that was meant. Throws a DexError that names the nearest ones where it is none, or more than one. */
+export function sourceNamed(word: string, known: readonly NamedSource[]): SourceId {
+  const [only, ...others] = sourcesMeant(word, known)
+  if (only !== undefined && others.length === 0) return only
+  const shown = JSON.stringify(word)
+  if (only !== undefined)
+    throw new DexError("bad_input", `${shown} could be any of: ${[only, ...others].join(", ")}. Type more of it.`)
+  const near = nearest(
+    plain(word),
+    known.flatMap(({ words }) => words),
+  )
+  const sources = new Set(near.flatMap((name) => sourcesMeant(name, known)))
+  throw new DexError(
+    "bad_input",
+    sources.size > 0
+      ? `No agent is called ${shown}. Did you mean ${[...sources].join(" or ")}?`
+      : `No agent is called ${shown}. There are: ${known.map(({ source }) => source).join(", ")}.`,
+  )
+}
+
+function plain(word: string): string {
+  return word.toLowerCase().replaceAll(/[\s-]+/g, "_")
+}

@@ -1,0 +1,102 @@
+import { execFileSync } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { readArguments } from "../../src/cli/args.ts"
+import { commands } from "../../src/cli/commands.ts"
+import { everyCommand } from "../../src/cli/other-commands.ts"
+import { dex } from "../support/dex.ts"
+import { smallHome } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+const TRIED = { ls: "list", find: "search", open: "show", rm: "forget", index: "list", get: "show" }
+
+describe("names that people try", () => {
+  test("do what the command does, and its help names them", async () => {
+    const home = tempDir()
+    smallHome(home)
+    await dex(home, ["sync"])
+    const same = async (alias: string[], command: string[]) => {
+      const run = await dex(home, alias)
+      expect([alias, run]).toEqual([alias, await dex(home, command)])
+      return run
+    }
+    const { stdout } = await same(["ls", "--json"], ["list", "--json"])
+    const ref = JSON.parse(stdout).conversations[0].id as string
+    await same(["find", "sidebar"], ["search", "sidebar"])
+    await same(["open", ref], ["show", ref])
+    expect(await dex(home, ["rm", ref, "--yes"])).toMatchObject({ code: 0 })
+    expect(await dex(home, ["open", ref])).toMatchObject({ code: 2 })
+    for (const [alias, name] of Object.entries(TRIED)) {
+      const help = await same([alias, "--help"], [name, "--help"])
+      expect(help.stdout).toMatch(new RegExp(`^Also: .*\\bdex ${alias}\\b`, "m"))
+    }
+    const { stdout: all } = await dex(home, ["help", "all"])
+    expect(all).toMatch(/^ +list +.*\(also: ls, index\)$/m)
+  })
+
+  test("-v, -V, --version and version print the version", async () => {
+    const home = tempDir()
+    for (const word of ["-v", "-V", "--version", "version"])
+      expect(await dex(home, [word])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^dex \d+\.\d+\.\d+\n$/) })
+  })
+
+  test("a name is one command's only", () => {
+    const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
+  })
+
+  test("every shell completes them, and the options after them", async () => {
+    const home = tempDir()
+    const script = async (shell: string) => (await dex(home, ["completions", shell])).stdout
+    const [bash, zsh, fish] = [await script("bash"), await script("zsh"), await script("fish")]
+    for (const alias of [...Object.keys(TRIED), "serve", "mcp", "hook", "help", "version"]) {
+      expect(zsh).toMatch(new RegExp(`'${alias}:[A-Z]`))
+      expect(fish).toMatch(new RegExp(`__fish_use_subcommand -a ${alias} -d '[A-Z]`))
+    }
+    expect(fish).toMatch(/__fish_seen_subcommand_from list ls index' -l limit/)
+    expect(zsh).toMatch(/^ {4}list\|ls\|index\) compadd -- .*--limit/m)
+    writeFileSync(join(home, "dex.bash"), bash)
+    const complete = (...words: string[]) =>
+      execFileSync(
+        "bash",
+        [
+          "-c",
+          `. ./dex.bash; COMP_WORDS=(${words.join(" ")}); COMP_CWORD=${words.length - 1}; _dex; echo "\${COMPREPLY[@]}"`,
+        ],
+        { cwd: home, encoding: "utf8" },
+      ).trim()
+    expect(complete("dex", "fi")).toBe("find fix")
+    expect(complete("dex", "ls", "--lim")).toBe("--limit")
+  })
+})
+
+describe("-n", () => {
+  const limited = commands.map(({ tool }) => tool).filter(({ input }) => input.properties?.limit !== undefined)
+
+  test.each(limited.map((tool) => [tool.name, tool] as const))("is --limit in dex %s", (_, tool) => {
+    const words = tool.cli.positional === undefined ? [] : ["x"]
+    const letters = ["n", ...Object.keys(tool.cli.short ?? {}).filter((letter) => tool.cli.short![letter] === "limit")]
+    for (const typed of letters.flatMap((letter) => [[`-${letter}`, "12"], [`-${letter}12`]]))
+      expect(readArguments(tool, [...words, ...typed]).input).toMatchObject({ limit: 12 })
+    expect(readArguments(tool, [...words, "--limit", "12"]).input).toMatchObject({ limit: 12 })
+  })
+
+  test("is shown by help, beside the letter that was there before", async () => {
+    expect(limited.length).toBeGreaterThan(7)
+    const { stdout } = await dex(tempDir(), ["list", "--help"])
+    expect(stdout).toMatch(/-n, --limit N +.* Also: -l\./)
+  })
+
+  test("without a number is an error that names --limit", async () => {
+    for (const letter of ["-n", "-l"]) {
+      const { code, stderr } = await dex(tempDir(), ["list", letter])
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/--limit <value>' argument missing/)])
+    }
+  })
+
+  test("stays what it was in dex traces", () => {
+    const { tool } = commands.find(({ tool: { name } }) => name === "traces")!
+    expect(readArguments(tool, ["-n", "3"]).input).toMatchObject({ tail: 3 })
+  })
+})

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest"
+import { dex } from "../support/dex.ts"
+import { claudeSession, smallHome } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+const error = async (...args: string[]) => {
+  const { code, stdout, stderr } = await dex(tempDir(), args)
+  expect([args, code, stdout]).toEqual([args, 2, ""])
+  return stderr.trimEnd()
+}
+
+describe("a mistyped command", () => {
+  test("is answered with the nearest one and the other words as they were typed", async () => {
+    expect(await error("serach", "foo")).toBe('dex: There is no command "serach". Did you mean `dex search foo`?')
+    expect(await error("serach", "refresh token", "--from", "7d")).toBe(
+      "dex: There is no command \"serach\". Did you mean `dex search 'refresh token' --from 7d`?",
+    )
+    expect(await error("hadnover", "2")).toMatch(/Did you mean `dex handover 2`\?$/)
+    expect(await error("fnid", "x")).toMatch(/Did you mean `dex find x`\?$/)
+    expect(await error("comletions", "zsh")).toMatch(/Did you mean `dex completions zsh`\?$/)
+    expect(await error("--hlep")).toMatch(/Did you mean `dex --help`\?$/)
+    expect(await error("help", "serach")).toMatch(/Did you mean `dex search --help`\?$/)
+  })
+
+  test("is completed where it is the beginning of one", async () => {
+    expect(await error("sugg")).toMatch(/Did you mean `dex suggest`\?$/)
+    expect(await error("searching", "x")).toMatch(/Did you mean `dex search x`\?$/)
+  })
+
+  test("that is like none is proposed as a search, with all the words", async () => {
+    expect(await error("webhooks", "retry twice")).toBe(
+      "dex: There is no command \"webhooks\". `dex help all` lists them. To search: dex search webhooks 'retry twice'",
+    )
+    expect(await error("-x")).toBe('dex: There is no command "-x". `dex help all` lists them.')
+  })
+})
+
+describe("a mistyped option", () => {
+  test("is answered with the nearest one, and with no list", async () => {
+    expect(await error("search", "x", "--limt", "3")).toBe(
+      "dex: dex search has no option --limt. Did you mean --limit?",
+    )
+    expect(await error("list", "--form=7d")).toBe("dex: dex list has no option --form. Did you mean --from?")
+    expect(await error("show", "1", "--max", "9")).toMatch(/no option --max\. Did you mean --max-tokens\?$/)
+    expect(await error("list", "--jsno")).toMatch(/Did you mean --json\?$/)
+    expect(await error("serve", "--prot", "7337")).toBe("dex: dex serve has no option --prot. Did you mean --port?")
+    expect(await error("mcp", "agent", "--colections", "x")).toMatch(/Did you mean --collections\?$/)
+  })
+
+  test("that is like none leads to the help", async () => {
+    expect(await error("list", "--colour")).toBe("dex: dex list has no option --colour. See: dex list --help")
+    expect(await error("list", "-x")).toBe("dex: dex list has no option -x. See: dex list --help")
+  })
+})
+
+describe("--source", () => {
+  const synced = async () => {
+    const home = tempDir()
+    smallHome(home)
+    claudeSession(home, {
+      id: "77777777-7777-4777-8777-777777777777",
+      start: "2026-11-01T00:00:00Z",
+      turns: [{ user: "where does the axolotl sleep" }, { assistant: "In the pond." }],
+    })
+    await dex(home, ["sync"])
+    return home
+  }
+
+  test("takes an agent's id, its name, or what is part of one agent's only", async () => {
+    const home = await synced()
+    const exact = await dex(home, ["list", "--source", "claude_code", "--json"])
+    expect(JSON.parse(exact.stdout).total).toBeGreaterThan(0)
+    for (const word of ["claude", "Claude Code", "claude-code", "CLAUDE", "clau"])
+      expect([word, await dex(home, ["list", "--source", word, "--json"])]).toEqual([word, exact])
+    for (const word of ["gemini", "gem", "open", "cursor"])
+      expect(await dex(home, ["list", "-s", word, "--json"])).toMatchObject({ code: 1, stderr: "" })
+  })
+
+  test("is understood in a query too, where it is no one else's word", async () => {
+    const home = await synced()
+    const found = async (...words: string[]) =>
+      JSON.parse((await dex(home, ["search", ...words, "--json"])).stdout).results.map(({ id }: { id: string }) => id)
+    const [only] = await found("axolotl")
+    expect(await found("axolotl", "source:claude")).toEqual([only])
+    expect(await found("axolotl", "--source", "claude")).toEqual([only])
+    expect(await found("axolotl", "source:gemini")).toEqual([])
+  })
+
+  test("of no agent is answered with the nearest, or with all that there are", async () => {
+    const home = await synced()
+    const said = async (word: string) => (await dex(home, ["list", "--source", word])).stderr.trimEnd()
+    expect(await said("cladue")).toBe('dex: No agent is called "cladue". Did you mean claude_code?')
+    expect(await said("gemni-cli")).toMatch(/Did you mean gemini_cli\?$/)
+    expect(await said("codx")).toMatch(/Did you mean codex\?$/)
+    expect(await said("code")).toBe('dex: "code" could be any of: claude_code, codex, opencode. Type more of it.')
+    expect(await said("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
+  })
+})
