@@ -201,6 +201,8 @@ async function saveOutcome(deps: SyncDeps, plan: Plan, report: SyncReport): Prom
 
 type Job = { connector: Connector; unit: NamedUnit; replay: boolean }
 type Plan = {
+  /** What was written before this moment is in it. */
+  asOf: number
   jobs: Job[]
   found: number
   containers: { source: SourceId; path: string; stamp: string }[]
@@ -209,7 +211,7 @@ type Plan = {
 
 /** What there is to do: new and grown units, units whose connector knows more now, and the marking of what is gone. */
 async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<Plan> {
-  const plan: Plan = { jobs: [], found: 0, containers: [], units: new Map() }
+  const plan: Plan = { asOf: Date.now(), jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
     const { source } = connector
     if (options.redactAgain) await redactNames(deps.store, source)
@@ -357,17 +359,20 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
   const { store, index } = deps
   const bytesTotal = bytesOf(plan)
   const total = plan.found
-  if (plan.jobs.length === 0) return saveThatAllIsRead(store, total)
+  if (plan.jobs.length === 0) return saveThatAllIsRead(store, total, plan.asOf)
   const reader = openReader(deps, bytesTotal, largestOf(plan))
   const recent = recentMessages()
   let indexedAt = 0
   let savedAt = 0
   let left = plan.jobs.length
   const waiting = new Set(plan.jobs.map(({ unit }) => unit))
+  /** All is read once it can be found, too. */
+  const saveSoFar = () =>
+    store.saveProgress({ done: Math.max(0, Math.min(total - left, total - 1)), total, at: plan.asOf })
   const say = (phase: SyncProgress["phase"]) =>
     options.onProgress?.({ phase, done: total - left, total, bytes: report.bytes, bytesTotal })
   try {
-    await store.saveProgress({ done: total - left, total, at: Date.now() })
+    await saveSoFar()
     say("reading")
     for await (const { job, result } of readAll(reader, plan.jobs)) {
       left--
@@ -390,7 +395,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
       const now = Date.now()
       if (now - savedAt > SAVE_PROGRESS_EVERY_MS) {
         savedAt = now
-        await store.saveProgress({ done: total - left, total, at: now })
+        await saveSoFar()
       }
       if (now - indexedAt > INDEX_EVERY_MS || recent.chars() > INDEX_EVERY_CHARS) {
         await index.follow(store, { recent: recent.of })
@@ -404,12 +409,13 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
         break
       }
     }
-    await store.saveProgress({ done: total - left, total, at: Date.now() })
+    await saveSoFar()
     say("indexing")
-    await index.follow(store, {
+    const { complete } = await index.follow(store, {
       recent: recent.of,
       ...(options.deadline !== undefined && { deadline: options.deadline }),
     })
+    if (complete) await store.saveProgress({ done: total - left, total, at: plan.asOf })
   } finally {
     await reader.close()
   }
@@ -443,10 +449,10 @@ async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<Writ
 }
 
 /** So that nobody is told that the history is old. Not at every sync: one with nothing to do should write nothing. */
-async function saveThatAllIsRead(store: HistoryWriter, total: number): Promise<void> {
+async function saveThatAllIsRead(store: HistoryWriter, total: number, asOf: number): Promise<void> {
   const last = await store.progress()
   const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAY_AGAIN_MS
-  if (isOld) await store.saveProgress({ done: total, total, at: Date.now() })
+  if (isOld) await store.saveProgress({ done: total, total, at: asOf })
 }
 
 /** What was written since the index last followed. The last write of a message is the one that counts. */

@@ -55,3 +55,42 @@ test("what waits for the index is bounded by its size, not only by time", async 
   store.close()
   index.close()
 })
+
+test("it is only said that all is read once it can be found, as of when it was looked for", async () => {
+  const home = tempDir()
+  claudeSession(home, {
+    id: "11111111-1111-4111-8111-111111111111",
+    start: "2026-10-03T10:00:00Z",
+    turns: [{ user: "Why does the zeppelin leak?" }],
+  })
+  const store = openStore(join(home, "history.db"))
+  const index = openIndex(join(home, "index.db"))
+  const before = Date.now()
+  const told: { isAll: boolean; at: number; isFound: boolean }[] = []
+  await syncHistory({
+    store: {
+      ...store,
+      saveProgress: async (progress) => {
+        const { total } = await index.count({ match: [{ words: "zeppelin" }] })
+        told.push({ isAll: progress.done >= progress.total, at: progress.at, isFound: total > 0 })
+        return store.saveProgress(progress)
+      },
+      writeUnit: async (write) => {
+        while (Date.now() === before) {} // so that the clock is another one than when it was looked for
+        return store.writeUnit(write)
+      },
+    },
+    index,
+    connectors: (await loadConnectors()).connectors,
+    machine: { home, platform: process.platform, env: {} },
+    home: { dir: join(home, ".dex"), history: join(home, "history.db"), lock: join(home, "lock") },
+  })
+  const written = Date.now()
+  expect(told.length).toBeGreaterThan(1)
+  expect(told.filter(({ isAll, isFound }) => isAll && !isFound)).toEqual([])
+  expect(told.at(-1)).toMatchObject({ isAll: true, isFound: true })
+  for (const { at } of told) expect(at).toBe(told[0]!.at)
+  expect(told[0]!.at).toBeLessThan(written)
+  store.close()
+  index.close()
+})
