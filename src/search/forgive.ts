@@ -37,8 +37,8 @@ const MOST_ENDINGS = 8
 /** Beyond this, only words that begin with the same letter are looked through. */
 const ALL_LETTERS_UP_TO = 200_000
 
-/** Where words are looked for. What stands only in `hidden` projects is never offered. */
-export type Vocabulary = { store: HistoryReader; index: SearchIndex; hidden: string[] }
+/** Where words are looked for, and how long. What stands only in `hidden` projects is never offered. */
+export type Vocabulary = { store: HistoryReader; index: SearchIndex; hidden: string[]; until: number }
 
 /** What was meant, where some of the words occur nowhere. Undefined where all do, or nothing is like them. */
 export async function forgive(
@@ -69,7 +69,10 @@ type IndexWordCount = { word: string; messages: number }
 
 /** A word that is still being typed: others begin so, or its stem is shorter than what stands there already. */
 async function begun(vocabulary: Vocabulary, word: string): Promise<Replaced | undefined> {
-  const stems = [...(await vocabulary.index.words(word)), ...(await stemsWithin(vocabulary.index, word))]
+  const [own] = indexWords([word]) // what is found already
+  const stems = [...(await vocabulary.index.words(word)), ...(await stemsWithin(vocabulary.index, word))].filter(
+    ({ stem }) => stem !== own,
+  )
   const words = await wordsBehind(vocabulary, commonest(stems), (one) => one.startsWith(word) && one !== word)
   const by = words.map((one) => one.word).slice(0, MOST_ENDINGS)
   return by.length > 0 ? { typed: word, by, why: "prefix" } : undefined
@@ -118,12 +121,13 @@ function likely(word: string, stems: IndexWord[]): IndexWord[] {
 
 /** The words that people wrote, of these stems, in the order of the stems. The index itself has stems only. */
 async function wordsBehind(
-  { store, index, hidden }: Vocabulary,
+  { store, index, hidden, until }: Vocabulary,
   stems: IndexWord[],
   isMeant: (word: string) => boolean,
 ): Promise<IndexWordCount[]> {
   const found = new Map<string, number>()
   for (const [i, { stem, messages }] of stems.entries()) {
+    if (Date.now() > until) break
     const hits = await index.find({
       match: [stemTerm(stem)],
       weights: RANK_WEIGHTS.columns,

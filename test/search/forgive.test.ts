@@ -80,7 +80,8 @@ test.each([
   }
 })
 
-test("a word that is there is searched for as it is", async () => {
+test("a word that is there is searched for as it is, also where few messages have it", async () => {
+  expect(await found("webhook fails")).toMatchObject({ ids: ["1"], notes: "", replaced: undefined })
   expect(await found("checkpoints rebase written")).toMatchObject({ ids: ["0"], notes: "", replaced: undefined })
 })
 

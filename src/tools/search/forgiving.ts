@@ -1,4 +1,5 @@
 import { basename } from "node:path"
+import { isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { nearest } from "../../core/nearest.ts"
 import type { Replaced } from "../../search/forgive.ts"
@@ -10,6 +11,8 @@ import type { SearchIndex } from "../../store/index/search-index.ts"
 
 /** Who finds no more messages than this may have meant something else. */
 const FEW = 10
+/** For a guess nobody waits longer. */
+const PATIENCE_MS = 800
 
 /** Words that occur nowhere are replaced by those that were meant; whoever makes no mistake pays nothing for it. */
 export async function searchForgiving(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
@@ -18,7 +21,11 @@ export async function searchForgiving(store: HistoryReader, index: SearchIndex |
   if (!index || found.mode === "scan" || isPlenty) return { found }
   const { forgive } = await import("../../search/forgive.ts")
   const hidden = hiddenFrom(await store.projects(), input.inside)
-  const forgiven = await forgive({ store, index, hidden }, input.query)
+  const vocabulary = { store, index, hidden, until: Date.now() + PATIENCE_MS }
+  const forgiven = await forgive(vocabulary, input.query).catch((error: unknown) => {
+    if (!isDexError(error) || error.code !== "index_damaged") throw error
+    return undefined // what was found stands; the next sync builds the index again
+  })
   if (!forgiven) return { found }
   const again = await searchHistory(store, index, { ...input, query: forgiven.query })
   return again.hits.length > 0 ? { found: again, meant: forgiven.replaced } : { found }
