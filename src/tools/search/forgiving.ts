@@ -3,9 +3,9 @@ import { isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { nearest } from "../../core/nearest.ts"
 import type { Replaced } from "../../search/forgive.ts"
-import type { QueryFilters } from "../../search/query.ts"
+import type { Query, QueryFilters } from "../../search/query.ts"
 import { hiddenFrom } from "../../search/scope.ts"
-import { type SearchInput, searchHistory } from "../../search/search.ts"
+import { type SearchInput, type SearchOutcome, searchHistory } from "../../search/search.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
 
@@ -17,18 +17,32 @@ const PATIENCE_MS = 800
 /** Words that occur nowhere are replaced by those that were meant; whoever makes no mistake pays nothing for it. */
 export async function searchForgiving(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
   const found = await searchHistory(store, index, input)
-  const isPlenty = found.total > FEW && found.matched === "all"
-  if (!index || found.mode === "scan" || isPlenty) return { found }
-  const { forgive } = await import("../../search/forgive.ts")
-  const hidden = hiddenFrom(await store.projects(), input.inside)
-  const vocabulary = { store, index, hidden, until: Date.now() + PATIENCE_MS }
-  const forgiven = await forgive(vocabulary, input.query).catch((error: unknown) => {
+  if (!index || found.mode === "scan") return { found }
+  try {
+    const forgiven = (await isEnough(index, found, input.query)) ? undefined : await meantBy(store, index, input)
+    const again = forgiven && (await searchHistory(store, index, { ...input, query: forgiven.query }))
+    return again && again.hits.length > 0 ? { found: again, meant: forgiven.replaced } : { found }
+  } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return undefined // what was found stands; the next sync builds the index again
-  })
-  if (!forgiven) return { found }
-  const again = await searchHistory(store, index, { ...input, query: forgiven.query })
-  return again.hits.length > 0 ? { found: again, meant: forgiven.replaced } : { found }
+    return { found } // it stands; the next sync builds the index again
+  }
+}
+
+async function meantBy(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
+  const { forgive } = await import("../../search/forgive.ts")
+  const hidden = hiddenFrom(await store.projects(), inside)
+  return forgive({ store, index, hidden, until: Date.now() + PATIENCE_MS }, query)
+}
+
+async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {
+  if (hits.length === 0 || matched === "some") return false
+  return total > FEW || !(await goesOn(index, query))
+}
+
+/** Whether there are words that start with the last one. */
+async function goesOn(index: SearchIndex, { words }: Query): Promise<boolean> {
+  const last = words.at(-1) ?? ""
+  return last !== "" && (await index.words(last)).some(({ stem }) => stem.length > last.length)
 }
 
 export function replacedNote({ typed, by, why }: Replaced): string {
