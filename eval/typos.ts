@@ -2,9 +2,9 @@ import { messageText } from "../src/core/format.ts"
 import { forgive } from "../src/search/forgive.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { searchHistory } from "../src/search/search.ts"
-import { openHome } from "./home.ts"
+import { openGenuineHome } from "./genuine-home.ts"
+import { generator } from "./metrics.ts"
 import { Absent } from "./set.ts"
-import { genuineCorpus } from "./sets/corpus.ts"
 
 // Words of the genuine conversations, mistyped by one letter, and as they are while they are being typed.
 //   npm run eval:typos
@@ -13,15 +13,12 @@ const WORDS = 500
 const BEGUN = 200
 const LEAST_LETTERS = 5
 const LEAST_CONVERSATIONS = 3
+/** As `dex search` has it. */
+const FEW = 10
 const LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 try {
-  const home = await openHome({
-    name: "questions",
-    unit: "conversation",
-    chats: { transcripts: genuineCorpus() },
-    questions: [],
-  })
+  const home = await openGenuineHome()
   const { store, index } = home
   const holders = new Map<string, Set<string>>()
   const { rows } = await store.list({ limit: 1_000, offset: 0 })
@@ -34,7 +31,7 @@ try {
       ))
         if (holders.has(word)) holders.get(word)!.add(ref.id)
         else holders.set(word, new Set([ref.id]))
-  const random = mulberry(7)
+  const random = generator(7)
   const ordinary = [...holders]
     .filter(([word, ids]) => /^[a-z]+$/.test(word) && word.length >= LEAST_LETTERS && ids.size >= LEAST_CONVERSATIONS)
     .map(([word]) => word)
@@ -48,8 +45,12 @@ try {
       typed = mistyped(word, random)
     const started = performance.now()
     const by =
-      (await forgive({ store, index, hidden: [], until: Number.POSITIVE_INFINITY }, parseQuery(`the ${typed} here`)))
-        ?.replaced[0]?.by ?? []
+      (
+        await forgive(
+          { store, index, hidden: [], few: FEW, until: Number.POSITIVE_INFINITY },
+          parseQuery(`the ${typed} here`),
+        )
+      )?.replaced[0]?.by ?? []
     longest = Math.max(longest, performance.now() - started)
     tried++
     if (by[0] === word) first++
@@ -68,8 +69,8 @@ try {
       const asked = { query, by: "conversation" as const, limit: 20, offset: 0 }
       const exact = await searchHistory(store, index, asked)
       const forgiven =
-        exact.total <= 10
-          ? await forgive({ store, index, hidden: [], until: Number.POSITIVE_INFINITY }, query)
+        exact.total <= FEW
+          ? await forgive({ store, index, hidden: [], few: FEW, until: Number.POSITIVE_INFINITY }, query)
           : undefined
       const found = forgiven ? await searchHistory(store, index, { ...asked, query: forgiven.query }) : exact
       prefixes++
@@ -109,15 +110,4 @@ function shuffled<T>(list: T[], random: () => number): T[] {
     .map((item) => ({ item, at: random() }))
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item)
-}
-
-/** A generator that gives the same numbers everywhere. */
-function mulberry(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

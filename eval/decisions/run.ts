@@ -4,9 +4,8 @@ import { formatRef } from "../../src/core/ref.ts"
 import type { ConversationRow, StoredMessage } from "../../src/store/history/store.ts"
 import { type Decision, decisionsIn } from "../../src/suggest/decisions/decisions.ts"
 import { supersede } from "../../src/suggest/decisions/supersede.ts"
-import { openHome } from "../home.ts"
+import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
-import { genuineCorpus } from "../sets/corpus.ts"
 import { plain, sentenceHash, sentencesOf } from "./sentences.ts"
 
 // Decisions that are found, against those that were labelled by hand before there was an extractor.
@@ -30,12 +29,7 @@ const half = values.half === "develop" ? "develop" : "held"
 const labels = JSON.parse(readFileSync(new URL("labels.json", import.meta.url), "utf8")) as Labels
 
 try {
-  const home = await openHome({
-    name: "questions",
-    unit: "conversation",
-    chats: { transcripts: genuineCorpus() },
-    questions: [],
-  })
+  const home = await openGenuineHome()
   const all: Found[] = []
   const spoken = new Map<string, StoredMessage[]>()
   for (const id of [...labels.conversations.held, ...labels.conversations.develop]) {

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
-import { openHome } from "../home.ts"
+import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
-import { genuineCorpus } from "../sets/corpus.ts"
 import { phrasesIn, wordsOf } from "./words.ts"
 
 // Titles of genuine conversations, against what a good one must contain, labelled by hand before titles were made so.
@@ -22,12 +21,7 @@ const { values } = parseArgs({ options: { show: { type: "boolean", default: fals
 const { labels, ...halves } = JSON.parse(readFileSync(new URL("labels.json", import.meta.url), "utf8")) as Labels
 
 try {
-  const home = await openHome({
-    name: "questions",
-    unit: "conversation",
-    chats: { transcripts: genuineCorpus() },
-    questions: [],
-  })
+  const home = await openGenuineHome()
   console.log("half    conversations  title has what it must      empty titles")
   for (const half of ["build", "held"] as const) {
     let [good, empty] = [0, 0]

@@ -1,19 +1,10 @@
-import type { Message, Part } from "./conversation.ts"
+import type { Part } from "./conversation.ts"
 import { parseObject } from "./record.ts"
 
 // A plan that the agent wrote and the person approved is part of the task.
 
 /** How an agent starts anew with a plan that was accepted. */
-const PLAN_OPENING = "Implement the following plan:"
-
-/** What each call was made with, by its id. */
-export function callTexts(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
-  const calls = new Map<string, string>()
-  for (const { parts } of messages)
-    for (const part of parts)
-      if (part.type === "tool_call" && part.call_id !== undefined) calls.set(part.call_id, part.text)
-  return calls
-}
+export const PLAN_OPENING = "Implement the following plan:"
 
 /** Only what tells a plan from other parts. */
 type PlanPart = Pick<Part, "type" | "text"> & { origin: string; tool?: string; call_id?: string; is_error?: boolean }

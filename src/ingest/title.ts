@@ -1,8 +1,9 @@
+import { callTexts } from "../core/call-texts.ts"
 import type { Conversation, Message, Part, Title } from "../core/conversation.ts"
-import { callTexts, planIn } from "../core/plan.ts"
+import { planIn } from "../core/plan.ts"
 
 const MAX_TITLE = 120
-/** What a person wants is said in the first prompts, or it cannot be told from prompts. */
+/** A later prompt is about a detail. */
 const PROMPTS = 12
 /** Of each, this much is looked at. */
 const PROMPT_CHARS = 2_000
@@ -14,7 +15,7 @@ const SENTENCE_WORDS = 4
 const SENTENCES = 4
 
 /**
- * A title where the agent and the person gave none: the heading of the plan that it began with, what it committed, or the
+ * A title where the agent and the person gave none: the heading of the last approved plan, what it committed, or the
  * first prompt that says something; with what its branch is called, where that says more. Never "commit this" or "yes".
  */
 export function conversationTitle(

@@ -27,8 +27,6 @@ const MANY_TEXTS = 60
 const FEW_TEXTS = 3
 /** Of a stem that stands in more messages than this, the newest are enough. */
 const MANY = 5_000
-/** Who finds no more than this may have meant a longer word. */
-const FEW = 10
 /** A word in fewer messages may be a mistake itself. */
 const ORDINARY = 20
 const OFFERED = 3
@@ -37,8 +35,17 @@ const MOST_ENDINGS = 8
 /** Beyond this, only words that begin with the same letter are looked through. */
 const ALL_LETTERS_UP_TO = 200_000
 
-/** Where words are looked for, and how long. What stands only in `hidden` projects is never offered. */
-export type Vocabulary = { store: HistoryReader; index: SearchIndex; hidden: string[]; until: number }
+/** What a guess is made from. */
+export type Vocabulary = {
+  store: HistoryReader
+  index: SearchIndex
+  /** Words that occur only in these projects are never offered. */
+  hidden: string[]
+  /** A word in no more messages than this may be the beginning of a longer one. */
+  few: number
+  /** When to stop looking. */
+  until: number
+}
 
 /** What was meant, where some of the words occur nowhere. Undefined where all do, or nothing is like them. */
 export async function forgive(
@@ -46,7 +53,7 @@ export async function forgive(
   query: Query,
 ): Promise<{ query: Query; replaced: Replaced[] } | undefined> {
   const replaced: Replaced[] = []
-  for (const { word, messages } of await rareWords(vocabulary.index, query)) {
+  for (const { word, messages } of await rareWords(vocabulary, query)) {
     const isLast = word === query.words.at(-1)
     const meant = isLast ? await begun(vocabulary, word) : undefined
     const found = meant ?? (messages === 0 ? await misspelt(vocabulary, word) : undefined)
@@ -57,12 +64,12 @@ export async function forgive(
 }
 
 /** Those that stand in a few messages at the most. */
-async function rareWords(index: SearchIndex, { words }: Query): Promise<IndexWordCount[]> {
+async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<IndexWordCount[]> {
   const typed = words.filter((word) => TYPED.test(word) && !isStopword(word))
   const { shares, sample } = await index.sizes(typed.map((words) => ({ words })))
-  const rare = typed.filter((_, i) => shares[i]! * sample <= FEW)
+  const rare = typed.filter((_, i) => shares[i]! * sample <= few)
   const totals = await Promise.all(rare.map((words) => index.count({ match: [{ words }] })))
-  return rare.map((word, i) => ({ word, messages: totals[i]!.total })).filter(({ messages }) => messages <= FEW)
+  return rare.map((word, i) => ({ word, messages: totals[i]!.total })).filter(({ messages }) => messages <= few)
 }
 
 type IndexWordCount = { word: string; messages: number }

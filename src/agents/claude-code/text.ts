@@ -1,5 +1,6 @@
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Origin, Part } from "../../core/conversation.ts"
+import { PLAN_OPENING } from "../../core/plan.ts"
 import { array, isRecord, record, string } from "../../core/record.ts"
 import { splitInjected } from "../kit/injected.ts"
 
@@ -40,9 +41,6 @@ const INJECTED_OPENINGS = [
   "Base directory for this skill: ",
 ]
 
-/** How a plan begins that was accepted and starts a conversation anew: the agent wrote it. */
-const PLAN_OPENING = "Implement the following plan:\n\n"
-
 /** How a compaction's summary begins; 1.0.x did not mark it in any other way. */
 const SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
@@ -80,7 +78,8 @@ export function userParts(text: string, voice: Origin): Part[] {
   const opening = text.trimStart()
   if (opening.startsWith(SUMMARY_OPENING)) return [{ type: "summary", text: text.trim(), origin: "agent" }]
   if (INJECTED_OPENINGS.some((words) => opening.startsWith(words))) return [injectedPart(text)]
-  if (opening.startsWith(PLAN_OPENING)) return [{ type: "text", text: text.trim(), origin: "agent" }]
+  // The agent wrote the plan that was accepted and starts a conversation anew.
+  if (opening.startsWith(`${PLAN_OPENING}\n\n`)) return [{ type: "text", text: text.trim(), origin: "agent" }]
   const command = commandOf(text)
   const parts: Part[] = command ? [{ type: "text", text: command, origin: voice }] : []
   for (const run of splitInjected(text, INJECTED_TAGS)) {

@@ -3,7 +3,7 @@ import type { Db } from "../sqlite/database.ts"
 /** A word as the index has it, which is its stem, and how many messages have it. */
 export type IndexWord = { stem: string; messages: number }
 
-/** Those that begin so; all of them where nothing is said. */
+/** The words that start so; all of them if it is empty. */
 export function wordsBeginning(db: Db, beginning: string): IndexWord[] {
   db.exec("create virtual table if not exists temp.index_word using fts5vocab(main, words, row)")
   return db.prepare(BEGINNING).all({ from: beginning, to: `${beginning}\u{10ffff}` }) as IndexWord[]

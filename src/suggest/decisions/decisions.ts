@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
+import { callTexts } from "../../core/call-texts.ts"
 import type { Effect } from "../../core/conversation.ts"
-import { callTexts, planIn } from "../../core/plan.ts"
+import { planIn } from "../../core/plan.ts"
 import { formatRef } from "../../core/ref.ts"
 import { commitMarks } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"

@@ -1,7 +1,7 @@
+import { callTexts } from "../../core/call-texts.ts"
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
 import { errorLines, normaliseError, placeInError } from "../../core/error-text.ts"
-import { callTexts } from "../../core/plan.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import { fileNameOf } from "../paths.ts"
 

@@ -31,7 +31,7 @@ export async function searchForgiving(store: HistoryReader, index: SearchIndex |
 async function meantBy(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
   const { forgive } = await import("../../search/forgive.ts")
   const hidden = hiddenFrom(await store.projects(), inside)
-  return forgive({ store, index, hidden, until: Date.now() + PATIENCE_MS }, query)
+  return forgive({ store, index, hidden, few: FEW, until: Date.now() + PATIENCE_MS }, query)
 }
 
 async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {
