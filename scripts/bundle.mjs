@@ -31,6 +31,7 @@ const COLD = [
   "src/cli/help.ts",
   "src/cli/home.ts",
   "src/cli/mcp.ts",
+  "src/cli/pager.ts",
   "src/cli/print/ask.ts",
   "src/cli/print/backup.ts",
   "src/cli/print/digest.ts",
