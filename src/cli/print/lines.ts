@@ -1,5 +1,5 @@
 import type { OutputOf } from "../../core/tool.ts"
-import { paint, safe, type Terminal } from "../../render/terminal.ts"
+import { paint, safe, type Terminal, wrapAfter } from "../../render/terminal.ts"
 import type { scan } from "../../tools/scan/scan.ts"
 import type { timeline } from "../../tools/timeline/timeline.ts"
 import type { PrintContext, Printed } from "./printer.ts"
@@ -25,7 +25,7 @@ export function printScan(output: Scan, context: PrintContext): Printed {
     )
   }
   return {
-    lines: [...headLines(output, context), "", ...output.lines.map((line) => shown(line, context.terminal))],
+    lines: [...headLines(output, context), "", ...output.lines.flatMap((line) => shown(line, context.terminal))],
     notes,
   }
 }
@@ -49,21 +49,27 @@ export function printTimeline(output: Timeline, context: PrintContext): Printed 
     )
   }
   return {
-    lines: [...headLines(output, context), ...others, "", ...output.lines.map((line) => shown(line, context.terminal))],
+    lines: [
+      ...headLines(output, context),
+      ...others,
+      "",
+      ...output.lines.flatMap((line) => shown(line, context.terminal)),
+    ],
     notes,
   }
 }
 
 /** Not cut to the terminal's width: how much of a message is shown was asked for. */
-function shown(line: string, terminal: Terminal): string {
+function shown(line: string, terminal: Terminal): string[] {
   const clean = safe(line)
   const label = /^[^\t]*\t/.exec(clean)?.[0] ?? ""
   const role = /^\[[^\]]*\]/.exec(clean.slice(label.length))?.[0] ?? ""
   const rest = clean.slice(label.length + role.length)
   const style = role.startsWith("[user") ? "green" : "cyan"
-  return (
-    paint(terminal, label.trimStart().startsWith(">") ? "bold" : "dim", label) + paint(terminal, style, role) + rest
-  )
+  const emphasis = label.trimStart().startsWith(">") ? "bold" : "dim"
+  const text = paint(terminal, style, role) + rest
+  if (!terminal.interactive) return [paint(terminal, emphasis, label) + text]
+  return wrapAfter(paint(terminal, emphasis, label.replace("\t", "  ")), text, terminal.columns)
 }
 
 function shortId(id: string): string {

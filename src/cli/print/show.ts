@@ -45,8 +45,9 @@ export function headLines(conversation: Head, { terminal, home }: PrintContext):
   const facts = [conversation.id, shortPath(safeLine(conversation.project), home), when(conversation.date)].filter(
     (fact) => fact !== "",
   )
+  const title = safeLine(conversation.title)
   const lines = [
-    paint(terminal, "bold", safeLine(conversation.title)),
+    ...(terminal.interactive ? wrap(title, terminal.columns) : [title]).map((line) => paint(terminal, "bold", line)),
     ...wrap(facts.join(" · "), terminal.columns).map((line) => paint(terminal, "dim", line)),
   ]
   if (conversation.parent) lines.push(paint(terminal, "dim", `a subagent of ${conversation.parent}`))
