@@ -41,6 +41,7 @@ const COLD = [
   "src/cli/print/fix.ts",
   "src/cli/print/install.ts",
   "src/cli/print/map.ts",
+  "src/cli/print/reader.ts",
   "src/cli/print/suggest.ts",
   "src/cli/print/tests.ts",
   "src/cli/print/suggestions.ts",

@@ -31,15 +31,15 @@ export function pagerCommand(env: Env, color: boolean): string[] | undefined {
 
 /** False where the pager could not be started. */
 async function throughPager([program = "", ...args]: string[], lines: Iterable<string>): Promise<boolean> {
+  // Ctrl-C is the pager's: less stops what it is doing with it, others end, and so do we. It may come as soon as it runs.
+  const ignore = () => {}
+  process.on("SIGINT", ignore)
   const child = spawn(program, args, { stdio: ["pipe", "inherit", "inherit"] })
   const ended = new Promise<number | null>((resolve) => {
     child.once("close", resolve)
     child.once("error", () => resolve(NOT_FOUND))
   })
   child.stdin!.on("error", () => {}) // it was left before the end
-  // Ctrl-C is the pager's: less stops what it is doing with it, others end, and so do we.
-  const ignore = () => {}
-  process.on("SIGINT", ignore)
   try {
     await feed(child, lines, ended)
     return (await ended) !== NOT_FOUND

@@ -5,8 +5,9 @@ import { VERSION } from "../app/version.ts"
 import type { SyncProgress } from "../ingest/sync.ts"
 import { toJson } from "../render/json.ts"
 import { safe, terminalOf, wrap } from "../render/terminal.ts"
+import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
-import type { Printed } from "./print/printer.ts"
+import type { PrintContext, Printed, ReadPage } from "./print/printer.ts"
 import { printedError } from "./print/words.ts"
 
 /** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
@@ -31,7 +32,7 @@ export async function runCommand(
   })
   const release = onInterrupt(stop, face)
   let code: number
-  let reading: Printed | undefined
+  let reading: ReadPage | undefined
   try {
     const answer = await runTool(tool, dex, input)
     progress.stop()
@@ -40,17 +41,12 @@ export async function runCommand(
     if (confirmed) output = (await runTool(tool, dex, { ...(input as object), yes: true })).output
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
-      const print = await face.view()
       const context = { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }
-      const printed = await print(output, context, input)
-      // Before the rows are out: `| head` may end us in the middle of them.
-      if (printed.listing) saveListing(dex.home.dir, printed.listing)
-      if (tool.cli.paged && context.terminal.interactive) reading = printed
-      else show(printed)
+      reading = await present({ tool, face }, output, context, input, dex)
       if (confirmed && face.after) {
         output = await face.after(input, dex)
         process.stdout.write("\n")
-        show(await print(output, context, input))
+        show(await (await face.view())(output, context, input))
       }
     }
     for (const note of answer.notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
@@ -63,14 +59,31 @@ export async function runCommand(
   }
   // Once everything is closed: somebody may read for an hour.
   if (reading) {
-    const { lines, notes } = reading
-    await (await import("./pager.ts")).readPaged(() => lines, pager)
-    showNotes(notes, lines.length > 0)
+    await (await import("./pager.ts")).readPaged(reading.lines, pager)
+    showNotes(reading.notes, true)
   }
   return code
 }
 
 const stdout = () => terminalOf(process.stdout, process.env)
+
+/** Prints what a tool answered. Returns what is to be read through a pager instead. */
+async function present(
+  { tool, face }: Command,
+  output: unknown,
+  context: PrintContext,
+  input: unknown,
+  dex: Dex,
+): Promise<ReadPage | undefined> {
+  const isRead = tool.cli.paged === true && context.terminal.interactive
+  if (isRead && face.reader) return (await face.reader())(output, context, input, dex)
+  const printed = await (await face.view())(output, context, input)
+  // Before the rows are out: `| head` may end us in the middle of them.
+  if (printed.listing) saveListing(dex.home.dir, printed.listing)
+  if (isRead) return { ...printed, lines: () => printed.lines }
+  show(printed)
+  return undefined
+}
 
 function show({ lines, notes }: Printed): void {
   if (lines.length > 0) process.stdout.write(`${lines.join("\n").trimEnd()}\n`)

@@ -13,7 +13,7 @@ const HOME = syncedOnce((at) =>
     start: "2026-11-01T00:00:00Z",
     // More than a pipe holds.
     turns: Array.from({ length: 100 }, (_, i) => ({
-      user: `question ${i} of many${i < 50 ? "" : "\n\nand what was pasted".repeat(250)}`,
+      user: `question ${i} of many${i < 50 ? "" : `\n\n${"and what was pasted ".repeat(200)}`}`,
     })),
   }),
 )
@@ -66,20 +66,11 @@ describe("dex show on a terminal", () => {
     expect(run.screen).not.toMatch(/EPIPE|error/i)
   })
 
-  test("Ctrl-C is the pager's: less goes on, others end, and dex ends well with them", async () => {
-    const inLess = await onTerminal(
-      HOME,
-      ["show", "77777777"],
-      [
-        [/:(\x1b\[K)?$/, "\x03"],
-        [/:(\x1b\[K)?$/, "q"],
-      ],
-    )
-    if (isWithout(inLess)) return
-    expect(inLess.code).toBe(0)
+  test("Ctrl-C is the pager's, and dex ends well with it", async () => {
     const lines = ["export PAGER='echo waiting; exec sleep 100'", "trap : INT", "dex show 77777777", 'echo "ended $?"']
     const run = await shellOnTerminal(HOME, lines, [[/waiting/, "\x03"]])
-    expect(run!.screen.trimEnd()).toMatch(/ended 0$/)
+    if (isWithout(run)) return
+    expect(run.screen.trimEnd()).toMatch(/ended 0$/)
   })
 
   test("--json never goes through a pager", async () => {
@@ -88,7 +79,7 @@ describe("dex show on a terminal", () => {
     if (isWithout(run)) return
     expect(run.screen).toContain('{"conversations"')
     expect(run.screen).not.toContain('PAGED{"')
-    expect(run.screen).toContain("PAGED#1 User")
+    expect(run.screen).toContain("PAGEDYou · #1")
   })
 })
 

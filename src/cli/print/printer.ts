@@ -2,6 +2,8 @@ import type { Terminal } from "../../render/terminal.ts"
 
 /** `numbered`: rows are kept, so that their numbers can be typed here. */
 export type PrintContext = { terminal: Terminal; home: string; numbered: boolean }
+/** Lines to be read, made when they are asked for, from the beginning each time. */
+export type ReadPage = { lines: () => Iterable<string>; notes?: string[] }
 export type Printed = {
   lines: string[]
   /** For stderr: they are not results. */

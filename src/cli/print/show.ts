@@ -26,19 +26,23 @@ const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", to
 
 export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): Printed {
   const lines: string[] = []
-  const notes: string[] = []
   for (const conversation of output.conversations) {
     lines.push(...headLines(conversation, context), "")
     for (const message of conversation.messages)
       lines.push(...(format === "outline" ? [outlineLine(message, context)] : messageLines(message, context)))
     if (format === "outline") lines.push("")
-    notes.push(...endNotes(conversation))
   }
+  return { lines, notes: notesOfShow(output) }
+}
+
+/** What was left out, and how to go on. */
+export function notesOfShow(output: Output): string[] {
+  const notes = output.conversations.flatMap(endNotes)
   if (output.left_out)
     notes.push(
       `${many(output.left_out.conversations, "conversation")} left out to stay within the budget. Continue with: ${output.left_out.continue_with}`,
     )
-  return { lines, notes }
+  return notes
 }
 
 export function headLines(conversation: Head, { terminal, home }: PrintContext): string[] {

@@ -1,0 +1,179 @@
+import type { Effect, Hunk, Part, Role } from "../core/conversation.ts"
+import { messageText } from "../core/format.ts"
+import { planIn } from "../core/plan.ts"
+import { parseObject } from "../core/record.ts"
+import { type FoldOptions, foldedCall, foldedText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
+import { markdownLines, plainLines } from "./markdown-lines.ts"
+import { type Screen, styled, within } from "./screen.ts"
+import { paint, type Style, safeLine, wrapLine } from "./terminal.ts"
+
+/** A message as it is read on a screen. */
+export type ReadMessage = {
+  number: number
+  role: Role
+  parts: readonly Part[]
+  effects?: readonly Effect[]
+  /** `2026-11-03 09:12`, and what else is to be said of it. */
+  facts: readonly string[]
+}
+
+export type ReadOptions = {
+  screen: Screen
+  /** What the agent is called. */
+  agent: string
+  /** The folder that paths are said without. */
+  root: string
+  /** Parts that are shown whole; all others of calls, outputs and thinking are folded to one line. */
+  unfolds(part: Part): boolean
+}
+
+/** Of a change that is not unfolded, how many lines are shown. */
+const DIFF_LINES = 24
+
+/**
+ * The lines of each message, in order, made when they are asked for. A call stands on one line with what became of it, so a
+ * message that has nothing but the results of calls shown here has no lines. `messages` are all of those that are shown.
+ */
+export function* readMessages(messages: readonly ReadMessage[], options: ReadOptions): Generator<string[]> {
+  const outcomes = outcomesOf(messages)
+  let isFolded = false
+  for (const message of messages) {
+    const screen = isPersons(message) ? within(options.screen, 2) : options.screen
+    const fold: FoldOptions = { screen, root: options.root, number: message.number }
+    const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options))
+    if (shown.length === 0) continue
+    const isSaid = shown.some(({ type }) => type === "said")
+    const lines = isSaid ? [headLine(message, options)] : []
+    let before: ShownPart["type"] | undefined
+    for (const part of shown) {
+      if (before !== undefined && (before === "said" || part.type === "said")) lines.push("")
+      lines.push(...(isPersons(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
+      before = part.type
+    }
+    // One blank line between what is said; none between calls that follow each other.
+    yield isSaid || !isFolded ? ["", ...lines] : lines
+    isFolded = before === "folded"
+  }
+}
+
+type ShownPart = { type: "said" | "folded"; lines: string[] }
+
+function partLines(
+  part: Part,
+  outcomes: ReturnType<typeof outcomesOf>,
+  fold: FoldOptions,
+  options: ReadOptions,
+): ShownPart[] {
+  const { screen } = fold
+  const isWhole = options.unfolds(part)
+  const folded = (...lines: string[]): ShownPart[] => [{ type: "folded", lines }]
+  switch (part.type) {
+    case "text": {
+      if (part.text.trim() === "") return []
+      if (part.origin !== "injected") return [{ type: "said", lines: markdownLines(part.text, screen) }]
+      return folded(
+        foldedText("injected", isWhole ? "" : part.text, fold),
+        ...(isWhole ? indented(part.text, screen) : []),
+      )
+    }
+    case "thinking":
+    case "summary": {
+      if (part.text.trim() === "") return []
+      const name = part.type === "summary" ? "summary of what came before:" : part.type
+      if (!isWhole) return folded(foldedText(name, part.text, fold))
+      const lines = markdownLines(part.text, within(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
+      return folded(foldedText(name, "", fold), ...lines)
+    }
+    case "image":
+      return folded(foldedText(messageText({ parts: [part] }, "stripped").replace(/^\[|\]$/g, ""), "", fold))
+    case "tool_call": {
+      const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
+      const input = isWhole ? callInput(part.text, screen) : []
+      const result = outcome.result === undefined ? [] : resultLines(outcome.result, options, screen)
+      return folded(foldedCall(part.tool, part.text, outcome, fold), ...input, ...result)
+    }
+    case "tool_result": {
+      const outcome: Outcome & { madeIn?: number } = (part.call_id !== undefined && outcomes.get(part.call_id)) || {
+        result: part,
+      }
+      if (outcome.madeIn !== undefined && outcome.result === part) return []
+      return folded(
+        foldedCall(part.tool ?? "tool", "", { ...outcome, result: part }, fold),
+        ...resultLines(part, options, screen),
+      )
+    }
+  }
+}
+
+/** A change as a diff; other output only where it was asked for. */
+function resultLines(result: ToolResult, { unfolds }: ReadOptions, screen: Screen): string[] {
+  const isWhole = unfolds(result)
+  if (result.hunks?.length) return diffLines(result.hunks, screen, isWhole ? Number.POSITIVE_INFINITY : DIFF_LINES)
+  return isWhole ? indented(result.text.trimEnd(), screen) : []
+}
+
+function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
+  return text === ""
+    ? []
+    : plainLines(text, within(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
+}
+
+/** A call's input, field by field: texts as they are, not as JSON writes them. */
+function callInput(text: string, screen: Screen): string[] {
+  const input = parseObject(text)
+  if (!input) return indented(text, screen)
+  return Object.entries(input).flatMap(([name, value]) => {
+    const shown = typeof value === "string" ? value : JSON.stringify(value)
+    return indented(shown.includes("\n") ? `${name}:\n${shown}` : `${name}: ${shown}`, screen)
+  })
+}
+
+function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string[] {
+  const all = hunks.flatMap((hunk) => [
+    { text: `@@ -${hunk.old_start},${hunk.old_lines} +${hunk.new_start},${hunk.new_lines} @@`, style: "dim" as const },
+    ...hunk.lines.map((text) => ({ text, style: styleOfChange(text) })),
+  ])
+  const shown = all.slice(0, most)
+  const lines = shown.flatMap(({ text, style }) => {
+    const clean = styled({ color: false }, text).replaceAll("\t", "    ").replaceAll("\n", " ")
+    const pieces = wrapLine(clean, Math.max(8, screen.columns - 2))
+    return pieces.map((piece) => `  ${style ? paint(screen, style, piece) : piece}`)
+  })
+  const left = all.length - shown.length
+  return left === 0 ? lines : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more lines`)}`]
+}
+
+function styleOfChange(line: string): Style | undefined {
+  return line.startsWith("+") ? "green" : line.startsWith("-") ? "red" : undefined
+}
+
+function isPersons({ role, parts }: ReadMessage): boolean {
+  return role === "user" && parts.some((part) => part.type === "text" && part.origin === "person")
+}
+
+function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
+  const [name, style] = speaker(message, agent)
+  const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
+  return paint(screen, "bold", paint(screen, style, safeLine(name))) + paint(screen, "dim", facts)
+}
+
+function speaker(message: ReadMessage, agent: string): [name: string, style: Style] {
+  if (isPersons(message)) return ["You", "green"]
+  switch (message.role) {
+    case "assistant":
+      return [agent, "cyan"]
+    case "user":
+      return [
+        message.parts.some((part) => planIn(part) !== undefined) ? "Approved plan" : "Prompt by an agent",
+        "magenta",
+      ]
+    case "document":
+      return ["Section", "cyan"]
+    default:
+      return [message.role === "tool" ? "Tool" : "System", "magenta"]
+  }
+}
+
+function barred(line: string, screen: Screen): string {
+  return `${paint(screen, "green", screen.glyphs.bar)} ${line}`.trimEnd()
+}
