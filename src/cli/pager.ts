@@ -29,12 +29,19 @@ export function pagerCommand(env: Env, color: boolean): string[] | undefined {
   return [program, ...(isPlain ? ["-RFX"] : color ? ["-R"] : []), ...given]
 }
 
+/** Where no locale is set, less takes every letter beyond ASCII for bytes to be spelled out (`<E2><94><82>`). dex writes UTF-8. */
+export function lessCharset(env: Env): Env {
+  const isTold = env.LC_ALL || env.LC_CTYPE || env.LANG || env.LESSCHARSET || env.LESSCHARDEF
+  return isTold ? {} : { LESSCHARSET: "utf-8" }
+}
+
 /** False where the pager could not be started. */
 async function throughPager([program = "", ...args]: string[], lines: Iterable<string>): Promise<boolean> {
   // Ctrl-C is the pager's: less stops what it is doing with it, others end, and so do we. It may come as soon as it runs.
   const ignore = () => {}
   process.on("SIGINT", ignore)
-  const child = spawn(program, args, { stdio: ["pipe", "inherit", "inherit"] })
+  const env = { ...process.env, ...lessCharset(process.env) }
+  const child = spawn(program, args, { stdio: ["pipe", "inherit", "inherit"], env })
   const ended = new Promise<number | null>((resolve) => {
     child.once("close", resolve)
     child.once("error", () => resolve(NOT_FOUND))
@@ -43,6 +50,11 @@ async function throughPager([program = "", ...args]: string[], lines: Iterable<s
   try {
     await feed(child, lines, ended)
     return (await ended) !== NOT_FOUND
+  } catch (error) {
+    // A line could not be made: what was made is read, then it is said.
+    child.stdin!.end()
+    await ended
+    throw error
   } finally {
     process.off("SIGINT", ignore)
   }

@@ -1,11 +1,14 @@
-import { describe, expect, test } from "vitest"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, onTestFinished, test, vi } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
-import { pagerCommand } from "../../src/cli/pager.ts"
+import { lessCharset, pagerCommand, readPaged } from "../../src/cli/pager.ts"
 import { onTerminal, shellOnTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { syncedOnce } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
 
 const HOME = syncedOnce((at) =>
   claudeSession(at, {
@@ -19,12 +22,14 @@ const HOME = syncedOnce((at) =>
 )
 const FIRST = "question 0 of many"
 const LAST = "question 99 of many"
+/** What less shows below a page, waiting for a key. */
+const PROMPT = /:(\x1b\[K)?$/
 /** No shell without the terminal that `script` makes: then there is nothing to show. */
 const isWithout = (run: unknown): run is undefined => run === undefined
 
 describe("dex show on a terminal", () => {
   test("is read in less, which is left with q", async () => {
-    const run = await onTerminal(HOME, ["show", "77777777"], [[/:(\x1b\[K)?$/, "q"]])
+    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
     if (isWithout(run)) return
     expect(run.code).toBe(0)
     expect(run.screen).toContain(FIRST)
@@ -73,6 +78,28 @@ describe("dex show on a terminal", () => {
     expect(run.screen.trimEnd()).toMatch(/ended 0$/)
   })
 
+  test("less keeps the flags that the user chose in LESS, and is given the one that colours need", async () => {
+    const lines = ["export LESS=-M", "unset NO_COLOR", "dex show 77777777", 'echo "ended $?"']
+    const run = await shellOnTerminal(HOME, lines, [[/lines 1-\d+/, "q"]])
+    if (isWithout(run)) return
+    expect(run.screen).toContain("\x1b[32m") // not ESC[32m, spelled out
+    expect(run.screen).not.toContain("ESC")
+    expect(run.screen.trimEnd()).toMatch(/ended 0$/)
+  })
+
+  test("has no colours with NO_COLOR, in less too", async () => {
+    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    if (isWithout(run)) return
+    expect(run.screen).not.toMatch(/\x1b\[3\dm/)
+  })
+
+  test("letters beyond ASCII are letters in less, though no locale is set", async () => {
+    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    if (isWithout(run)) return
+    expect(run.screen).toContain(`│ ${FIRST}`)
+    expect(run.screen).not.toContain("<E2>")
+  })
+
   test("--json never goes through a pager", async () => {
     const lines = ["export PAGER='sed s/^/PAGED/'", "dex show 77777777#1 --json", "dex show 77777777#1"]
     const run = await shellOnTerminal(HOME, lines)
@@ -92,6 +119,21 @@ test("what is piped goes through no pager", async () => {
 })
 
 describe("the pager", () => {
+  test.runIf(process.platform !== "win32")(
+    "is let go when a line cannot be made, and what was made is there",
+    async () => {
+      const file = join(tempDir(), "read")
+      vi.stubEnv("DEX_PAGER", `cat > '${file}'`)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      const lines = function* () {
+        yield "first\n".repeat(2_000)
+        throw new Error("the second is damaged")
+      }
+      await expect(readPaged(lines, true)).rejects.toThrow("the second is damaged")
+      expect(readFileSync(file, "utf8")).toMatch(/^first\n/)
+    },
+  )
+
   test.each([
     [{}, ["less", "-RFX"]],
     [{ PAGER: "less" }, ["less", "-RFX"]],
@@ -104,6 +146,12 @@ describe("the pager", () => {
     [{ TERM: "dumb" }, undefined],
   ])("for %o is %o", (env, command) => {
     expect(pagerCommand(env, true)).toEqual(command)
+  })
+
+  test("less is told of UTF-8 only where nothing else says what to write", () => {
+    expect(lessCharset({ LANG: "" })).toEqual({ LESSCHARSET: "utf-8" })
+    for (const set of [{ LANG: "C" }, { LC_ALL: "de_DE.UTF-8" }, { LESSCHARSET: "latin1" }])
+      expect(lessCharset(set)).toEqual({})
   })
 
   test("only commands whose output is read take --no-pager", () => {
