@@ -79,7 +79,7 @@ async function present(
   if (isRead && face.reader) return (await face.reader())(output, context, input, dex)
   const printed = await (await face.view())(output, context, input)
   // Before the rows are out: `| head` may end us in the middle of them.
-  if (printed.listing) saveListing(dex.home.dir, printed.listing)
+  if (printed.listing) saveListing(dex.home.dir, printed.listing, printed.words)
   if (isRead) return { ...printed, lines: () => printed.lines }
   show(printed)
   return undefined

@@ -5,7 +5,7 @@ import { parseObject } from "../core/record.ts"
 import { type FoldOptions, foldedCall, foldedText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
 import { markdownLines, plainLines } from "./markdown-lines.ts"
 import { type Screen, styled, within } from "./screen.ts"
-import { paint, type Style, safeLine, wrapLine } from "./terminal.ts"
+import { clip, markWords, paint, type Style, safeLine, widthOf, wrapLine } from "./terminal.ts"
 
 /** A message as it is read on a screen. */
 export type ReadMessage = {
@@ -25,6 +25,8 @@ export type ReadOptions = {
   root: string
   /** Parts that are shown whole; all others of calls, outputs and thinking are folded to one line. */
   unfolds(part: Part): boolean
+  /** What is marked in what is shown. */
+  words?: RegExp
 }
 
 /** Of a change that is not unfolded, how many lines are shown. */
@@ -40,7 +42,7 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
   for (const message of messages) {
     const screen = isPersons(message) ? within(options.screen, 2) : options.screen
     const fold: FoldOptions = { screen, root: options.root, number: message.number }
-    const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options))
+    const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options)).map(withMarks(options))
     if (shown.length === 0) continue
     const isSaid = shown.some(({ type }) => type === "said")
     const lines = isSaid ? [headLine(message, options)] : []
@@ -54,6 +56,10 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
     yield isSaid || !isFolded ? ["", ...lines] : lines
     isFolded = before === "folded"
   }
+}
+
+function withMarks({ words }: ReadOptions): (part: ShownPart) => ShownPart {
+  return (part) => (words ? { ...part, lines: part.lines.map((line) => markWords(line, words)) } : part)
 }
 
 type ShownPart = { type: "said" | "folded"; lines: string[] }
@@ -153,8 +159,10 @@ function isPersons({ role, parts }: ReadMessage): boolean {
 
 function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
   const [name, style] = speaker(message, agent)
+  const said = clip(safeLine(name), screen.columns)
   const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
-  return paint(screen, "bold", paint(screen, style, safeLine(name))) + paint(screen, "dim", facts)
+  const room = screen.columns - widthOf(said)
+  return paint(screen, "bold", paint(screen, style, said)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
 }
 
 function speaker(message: ReadMessage, agent: string): [name: string, style: Style] {

@@ -151,9 +151,32 @@ function withCodes(line: string, from: number, codes: Code[], open: string): { t
     const upTo = Math.max(done, at - from)
     text += switched(line.slice(done, upTo), on)
     done = upTo
-    on = code === "\x1b[0m" ? "" : on + code
+    on = code === "\x1b[0m" ? "" : code === UNMARKED ? on.replaceAll(MARKED, "") : on + code
   }
   return { text: text + switched(line.slice(done), on), open: on }
+}
+
+const MARKED = "\x1b[7m"
+const UNMARKED = "\x1b[27m"
+
+/** These words, each as a whole and in any case. */
+export function wordPattern(words: readonly string[]): RegExp {
+  const longestFirst = [...words]
+    .sort((a, b) => b.length - a.length)
+    .map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"))
+  return new RegExp(`(?<![\\p{L}\\p{N}])(?:${longestFirst.join("|")})(?![\\p{L}\\p{N}])`, "giu")
+}
+
+/** Every whole word of a line that is one of these, in any case, in reverse. Colours stay as they are. */
+export function markWords(line: string, words: RegExp): string {
+  const { plain, codes } = withoutCodes(line)
+  const marks = [...plain.matchAll(words)].flatMap(({ 0: word, index }) => [
+    { at: index, code: MARKED },
+    { at: index + word.length, code: UNMARKED },
+  ])
+  if (marks.length === 0) return line
+  const all = [...codes, ...marks].sort((a, b) => a.at - b.at)
+  return withCodes(plain, 0, all, "").text
 }
 
 function switched(text: string, on: string): string {

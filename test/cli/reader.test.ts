@@ -21,6 +21,7 @@ async function onScreen(args: string, ...before: string[]): Promise<string[]> {
   const run = await shellOnTerminal(HOME, [...before, `dex show ${args} --no-pager`])
   return (run?.screen ?? "").replaceAll("\r", "").split("\n")
 }
+const MARKED = /\x1b\[7m([^\x1b]*)/g
 const isHere = process.platform === "linux"
 
 describe.runIf(isHere)("dex show on a terminal", () => {
@@ -62,6 +63,17 @@ describe.runIf(isHere)("dex show on a terminal", () => {
     expect(screen).toContain("Is it \x1b[1msafe\x1b[0m?")
     expect(screen).toContain("\x1b[35mfunc\x1b[0m")
     expect(screen.replace(/\x1b\[\d+m/g, "")).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]|owned/)
+  })
+
+  test("marks what the last search found, in all its forms, in the rows of that search only", async () => {
+    const inReverse = async (args: string, query: string) =>
+      [...(await onScreen(args, "unset NO_COLOR", `dex search ${query} > /dev/null`)).join("\n").matchAll(MARKED)].map(
+        ([, word]) => word,
+      )
+    expect(await inReverse("1", "waiting mutexes")).toEqual(["mutex", "waits"])
+    expect(await inReverse("11111111", "requset")).toEqual(["requests", "request", "request"])
+    expect(await inReverse("77777777", "mutex")).toEqual([])
+    expect((await onScreen("1", "dex search mutex > /dev/null")).join("\n")).not.toMatch(/\x1b/)
   })
 
   test("is in ASCII with LANG=C", async () => {

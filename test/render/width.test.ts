@@ -1,7 +1,17 @@
 import fc from "fast-check"
 import stringWidth from "fast-string-width"
 import { expect, test } from "vitest"
-import { clip, padEnd, paint, widthOf, wrap, wrapAfter, wrapLine } from "../../src/render/terminal.ts"
+import {
+  clip,
+  markWords,
+  padEnd,
+  paint,
+  widthOf,
+  wordPattern,
+  wrap,
+  wrapAfter,
+  wrapLine,
+} from "../../src/render/terminal.ts"
 
 test.each([
   ["abc …", 5],
@@ -131,4 +141,14 @@ test("further lines hang below the first one's text", () => {
 test("a word of a megabyte is broken in time that grows with its length", () => {
   expect(wrap("x".repeat(1_000_000), 80)).toHaveLength(12_500)
   expect(wrap("✅".repeat(100_000), 80)).toHaveLength(2_500)
+})
+
+test("words are marked as a whole, in any case, and colours stay as they are", () => {
+  const words = wordPattern(["token", "c++", "refresh token"])
+  expect(markWords("Token tokens a_token", words)).toBe("\x1b[7mToken\x1b[0m tokens a_\x1b[7mtoken\x1b[0m")
+  expect(markWords("the refresh token, C++", words)).toBe("the \x1b[7mrefresh token\x1b[0m, \x1b[7mC++\x1b[0m")
+  expect(markWords("\x1b[1ma token b\x1b[0m c", words)).toBe(
+    "\x1b[1ma \x1b[0m\x1b[1m\x1b[7mtoken\x1b[0m\x1b[1m b\x1b[0m c",
+  )
+  expect(markWords("\x1b[32mnothing\x1b[0m", words)).toBe("\x1b[32mnothing\x1b[0m")
 })

@@ -10,4 +10,6 @@ export type Printed = {
   notes?: string[]
   /** The refs that row numbers stand for from now on. */
   listing?: string[]
+  /** The words that a search found, as they stand in its rows: they are marked in what is read of it. */
+  words?: string[]
 }

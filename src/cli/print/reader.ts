@@ -1,15 +1,16 @@
 import type { Part } from "../../core/conversation.ts"
+import { isSameConversation, parseRef, type Ref } from "../../core/ref.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { isChosen, readFields, withFields } from "../../render/fields.ts"
 import { plainLines } from "../../render/markdown-lines.ts"
-import { type ReadMessage, readMessages } from "../../render/message-lines.ts"
+import type { ReadMessage } from "../../render/message-lines.ts"
 import { screenOf } from "../../render/screen.ts"
 import type { Dex } from "../../tools/context.ts"
-import { agentNamed, resolveConversation } from "../../tools/resolve.ts"
+import { resolveConversation } from "../../tools/resolve.ts"
 import type { show } from "../../tools/show/show.ts"
+import { drawnLines, readable } from "./conversation-lines.ts"
 import type { PrintContext, ReadPage } from "./printer.ts"
 import { headLines, notesOfShow, printShow } from "./show.ts"
-import { when } from "./words.ts"
 
 type Output = OutputOf<typeof show>
 type Input = InputOf<typeof show>
@@ -34,28 +35,32 @@ async function conversation(
   const shown = new Map(told.messages.map((message) => [message.index, message]))
   const fields = readFields(input)
   const stored = await (await dex.store()).messages(row.ref, [...shown.keys()])
-  const messages = withFields(stored, fields).messages.map(({ number, role, parts, effects }): ReadMessage => {
-    const { date, state, content = "" } = shown.get(number) ?? {}
-    const facts = [...(date ? [when(date)] : []), ...(state ? [state] : [])]
+  const messages = withFields(stored, fields).messages.map((message): ReadMessage => {
+    const read = readable(message)
+    if (input.format !== "user_only") return read
     // A person's words, and the plans that they approved, which a tool's result may hold.
-    if (input.format === "user_only")
-      return { number, role: "user", parts: [{ type: "text", text: content, origin: "person" }], facts }
-    return { number, role, parts, effects, facts }
+    const text = shown.get(message.number)?.content ?? ""
+    return { ...read, role: "user", effects: [], parts: [{ type: "text", text, origin: "person" }] }
   })
-  const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
   const screen = screenOf(context.terminal, process.env)
-  const options = {
-    screen,
-    agent,
-    root: told.project,
-    unfolds: (part: Part) => input.format === "full" || isChosen(part, fields),
-  }
+  const unfolds = (part: Part) => input.format === "full" || isChosen(part, fields)
+  const drawn = await drawnLines(dex, row, messages, { screen, words: wordsFor(dex, row.ref), unfolds })
   const cut = told.messages.find((message) => message.cut)
   return function* () {
     yield* headLines(told, context)
     // One message that is longer than the whole budget: as much of it as the tool gave.
     if (cut) yield* ["", ...plainLines(cut.content, screen)]
-    else for (const lines of readMessages(messages, options)) yield* lines
+    else yield* drawn()
     yield ""
   }
+}
+
+/** What was searched for, where this is a row of the last search. */
+function wordsFor(dex: Dex, ref: Ref): string[] {
+  const { refs, words } = dex.lastListing()
+  const isListed = refs.some((text) => {
+    const { source, prefix: id = "", owner } = parseRef(text) ?? {}
+    return source !== undefined && isSameConversation({ source, id, ...(owner !== undefined && { owner }) }, ref)
+  })
+  return isListed ? words : []
 }

@@ -26,7 +26,7 @@ export function printSearch(output: Output, { terminal, numbered }: PrintContext
   const listing = output.results.map(hitRef)
   const read = `Read one: ${showFirst(listing, { numbered })}`
   notes.unshift(`${many(output.results.length, row)} shown${byMeaning}; ${total} ${match}. ${read}`)
-  return { lines, notes, listing }
+  return { lines, notes, listing, words: markedIn(output.results) }
 }
 
 function nounsFor(hits: Hit[]): { row: string; match: string } {
@@ -55,7 +55,14 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   ].map((line) => highlight(line, terminal))
 }
 
+function markedIn(hits: Hit[]): string[] {
+  const words = hits.flatMap(({ snippet }) => [...snippet.matchAll(MARKED)].map(([, word]) => word!.toLowerCase()))
+  return [...new Set(words)]
+}
+
+const MARKED = /\*\*([^*]+)\*\*/g
+
 /** `**word**` as the snippet marks it; without colour the stars stay, so that a pipe shows the match too. */
 function highlight(line: string, terminal: Terminal): string {
-  return terminal.color ? line.replace(/\*\*([^*]+)\*\*/g, (_, word: string) => paint(terminal, "yellow", word)) : line
+  return terminal.color ? line.replace(MARKED, (_, word: string) => paint(terminal, "yellow", word)) : line
 }

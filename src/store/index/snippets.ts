@@ -41,6 +41,20 @@ export function matchTexts(texts: string[], terms: Term[], words: string[]): Loo
   })
 }
 
+/** How the words, or others of their stem, are spelled in these texts; in small letters, each once. */
+export function spellingsIn(texts: readonly string[], words: readonly string[]): string[] {
+  if (words.length === 0) return []
+  return looking((db) => {
+    const insert = db.prepare("insert into look (x) values (?)")
+    for (const text of texts) insert.run(withoutMarks(text))
+    const marked = db.prepare("select highlight(look, 0, @mark, @mark) from look where look match @match").pluck()
+    const found = marked.all({ mark: MARK, match: anyOf(words.map((word) => ({ words: word }))) }) as string[]
+    return [...new Set(found.flatMap((text) => text.split(MARK).filter((_, i) => i % 2 === 1)))].map((word) =>
+      word.toLowerCase(),
+    )
+  })
+}
+
 function isBeyondWindow(text: string, word: string): boolean {
   return text.length > WINDOW_CHARS && text.toLowerCase().includes(word)
 }

@@ -1,0 +1,137 @@
+import { isoDate } from "../../core/dates.ts"
+import { formatCount, messageText } from "../../core/format.ts"
+import { type ReadMessage, type ReadOptions, readMessages } from "../../render/message-lines.ts"
+import { type Screen, styled } from "../../render/screen.ts"
+import { clip, paint, safeLine, wordPattern, wrap } from "../../render/terminal.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import { spellingsIn } from "../../store/index/snippets.ts"
+import type { Dex } from "../../tools/context.ts"
+import { conversationOf } from "../../tools/fields.ts"
+import { agentNamed } from "../../tools/resolve.ts"
+import { messageState } from "../../tools/view.ts"
+import { many, projectName, when } from "./words.ts"
+
+/** `words`: what was searched for, to be marked. `unfolds`: the parts that are shown whole. */
+export type DrawOptions = { screen: Screen; words?: readonly string[]; unfolds?: ReadOptions["unfolds"] }
+
+/** A whole conversation as lines no wider than the screen, made as they are asked for, each time from the beginning. */
+export async function conversationLines(
+  dex: Dex,
+  row: ConversationRow,
+  reading: DrawOptions,
+): Promise<() => Generator<string>> {
+  const messages = await (await dex.store()).messages(row.ref)
+  const head = await headOfReading(dex, row, reading.screen)
+  const drawn = await drawnLines(dex, row, messages.map(readable), reading)
+  return function* () {
+    yield* head
+    yield* drawn()
+  }
+}
+
+/** The lines of these messages of a conversation. */
+export async function drawnLines(
+  dex: Dex,
+  row: ConversationRow,
+  messages: readonly ReadMessage[],
+  { screen, words = [], unfolds = () => false }: DrawOptions,
+): Promise<() => Generator<string>> {
+  const spelled = screen.color && words.length > 0 ? spellingsIn(messages.map(fullText), words) : []
+  const options: ReadOptions = {
+    screen,
+    agent: await agentName(dex, row),
+    root: row.project ?? "",
+    unfolds,
+    ...(spelled.length > 0 && { words: wordPattern(spelled) }),
+  }
+  return function* () {
+    for (const lines of readMessages(messages, options)) yield* lines
+  }
+}
+
+const fullText = (message: ReadMessage) => messageText({ parts: [...message.parts] }, "full")
+
+export function readable(message: StoredMessage): ReadMessage {
+  const { number, role, parts, effects, at } = message
+  const { state } = messageState(message)
+  return {
+    number,
+    role,
+    parts,
+    effects,
+    facts: [...(at === undefined ? [] : [when(isoDate(at))]), ...(state ? [state] : [])],
+  }
+}
+
+/** Messages that a preview looks at, from each end. */
+const ENDS = 24
+/** Lines that a preview shows of what somebody said. */
+const SAID_LINES = 6
+
+/** A conversation in a corner of a screen: its title, one line of facts, how it began and how it ended. */
+export async function previewLines(
+  dex: Dex,
+  row: ConversationRow,
+  { screen, words = [] }: DrawOptions,
+): Promise<string[]> {
+  const store = await dex.store()
+  const numbers = (await store.versions(row.ref)).map(({ number }) => number)
+  const first = await said(dex, row, numbers.slice(0, ENDS), { screen, words })
+  const last = await said(dex, row, numbers.slice(Math.max(ENDS, numbers.length - ENDS)), { screen, words })
+  const began = first.slice(0, 2)
+  const ended = [...first.slice(2), ...last].slice(-2)
+  const isWhole = first.length + last.length <= 4 && numbers.length <= 2 * ENDS
+  return [
+    ...(await headOfReading(dex, row, screen)),
+    ...began.flat(),
+    ...(isWhole || ended.length === 0 ? [] : ["", paint(screen, "dim", screen.glyphs.ellipsis)]),
+    ...ended.flat(),
+  ]
+}
+
+/** What people and agents said in these messages, the beginning of each. */
+async function said(
+  dex: Dex,
+  row: ConversationRow,
+  numbers: number[],
+  { screen, words = [] }: DrawOptions,
+): Promise<string[][]> {
+  if (numbers.length === 0) return []
+  const messages = await (await dex.store()).messages(row.ref, numbers)
+  const spoken = messages.map(readable).flatMap((message) => {
+    const parts = message.parts.filter(
+      (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
+    )
+    return parts.length === 0 || message.role === "tool" ? [] : [{ ...message, parts }]
+  })
+  const drawn: string[][] = []
+  for (const message of spoken) {
+    const lines = [...(await drawnLines(dex, row, [message], { screen, words }))()]
+    drawn.push(
+      lines.length <= SAID_LINES + 2
+        ? lines
+        : [...lines.slice(0, SAID_LINES + 2), styled(screen, screen.glyphs.ellipsis, "dim")],
+    )
+  }
+  return drawn
+}
+
+async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Promise<string[]> {
+  const { title, project, date, message_count, estimated_tokens } = conversationOf(row)
+  const facts = [
+    await agentName(dex, row),
+    projectName(safeLine(project)),
+    ...(row.git_branch ? [safeLine(row.git_branch)] : []),
+    when(date),
+    many(message_count, row.kind === "document" ? "section" : "message"),
+    `${formatCount(estimated_tokens)} tokens`,
+  ]
+  return [
+    ...wrap(safeLine(title), screen.columns).map((line) => paint(screen, "bold", line)),
+    paint(screen, "dim", clip(facts.join(` ${screen.glyphs.dot} `), screen.columns)),
+  ]
+}
+
+async function agentName(dex: Dex, { ref }: ConversationRow): Promise<string> {
+  return (await agentNamed(dex, ref.source))?.name ?? ref.source
+}
