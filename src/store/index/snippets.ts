@@ -76,28 +76,35 @@ function tidy(snippet: string): string {
   return snippet.replace(/\s+/g, " ").trim()
 }
 
-/** A part of a snippet as JSON would write it, around its first marked word, without half a mark. */
-export function clipSnippet(snippet: string, chars: number): string {
-  if (JSON.stringify(snippet).length - 2 <= chars) return snippet
+/** A part of a snippet around its first marked word, without half a mark. `sizeOf`: as JSON would write it, if omitted. */
+export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
+  if (sizeOf(snippet) <= most) return snippet
   const words = snippet.split(" ")
   const first = Math.max(
     0,
     words.findIndex((word) => word.includes(MARK)),
   )
-  const length = (from: number, to: number) => JSON.stringify(words.slice(from, to).join(" ")).length
+  const fits = (from: number, to: number) => sizeOf(words.slice(from, to).join(" ")) <= most - ELLIPSES
   let from = first
   let to = first + 1
   for (;;) {
-    const canGrowRight = to < words.length && length(from, to + 1) <= chars
+    const canGrowRight = to < words.length && fits(from, to + 1)
     if (canGrowRight) to++
-    const canGrowLeft = from > 0 && first - from < LEAD_WORDS && length(from - 1, to) <= chars
+    const canGrowLeft = from > 0 && first - from < lead && fits(from - 1, to)
     if (canGrowLeft) from--
     if (!canGrowRight && !canGrowLeft) break
   }
-  const cut = words.slice(from, to).join(" ").slice(0, chars)
+  const text = words.slice(from, to).join(" ")
+  const cut = sizeOf(text) <= most ? text : text.slice(0, most)
   const whole = cut.split(MARK).length % 2 === 1 ? cut : `${cut}${MARK}`
   return `${from > 0 && !whole.startsWith("…") ? "…" : ""}${whole}${to < words.length && !whole.endsWith("…") ? "…" : ""}`
 }
 
+function sizeInJson(text: string): number {
+  return JSON.stringify(text).length - 2
+}
+
+/** What may be added at both ends. */
+const ELLIPSES = 2
 /** Words that are kept before the first marked one. */
 const LEAD_WORDS = 8
