@@ -18,16 +18,28 @@ export function printScan(output: Scan, context: PrintContext): Printed {
       `${many(output.lines.length, "message")}, about ${output.estimated_tokens} tokens. Read some: dex read ${shortId(output.id)} 5-10`,
     )
   if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
+  if (output.left_out) notes.push(leftOutNote(output.left_out))
   if (output.truncated) {
-    const more = output.hidden_parts ? "" : " (--hide tool_result makes more of them fit)"
     notes.push(
-      `${many(output.truncated.messages_left_out, "message")} left out to stay within the budget${more}. Continue with: ${output.truncated.continue_with}`,
+      `${many(output.truncated.messages_left_out, "message")} left out at the end to stay within the budget. Continue with: ${output.truncated.continue_with}`,
     )
   }
   return {
     lines: [...headLines(output, context), "", ...output.lines.flatMap((line) => shown(line, context.terminal))],
     notes,
   }
+}
+
+const LEFT_OUT: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: string, more: string]> = {
+  results: ["tool result", "tool results"],
+  asides: ["message of thoughts or injected text", "messages of thoughts or injected text"],
+  calls: ["tool call", "tool calls"],
+  failures: ["failed call or its output", "failed calls and their outputs"],
+}
+
+function leftOutNote(leftOut: NonNullable<Scan["left_out"]>): string {
+  const kinds = leftOut.map(({ kind, messages }) => many(messages, ...LEFT_OUT[kind]))
+  return `Left out between these lines, to keep the others readable: ${kinds.join(", ")}. A larger --max-tokens shows them.`
 }
 
 type Timeline = OutputOf<typeof timeline>
