@@ -5,7 +5,7 @@ import { parseObject } from "../core/record.ts"
 import { type FoldOptions, foldedCall, foldedText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
 import { markdownLines, plainLines } from "./markdown-lines.ts"
 import { type Screen, styled, within } from "./screen.ts"
-import { clip, markWords, paint, type Style, safeLine, widthOf, wrapLine } from "./terminal.ts"
+import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
 
 /** A message as it is read on a screen. */
 export type ReadMessage = {
@@ -25,6 +25,8 @@ export type ReadOptions = {
   root: string
   /** Parts that are shown whole; all others of calls, outputs and thinking are folded to one line. */
   unfolds(part: Part): boolean
+  /** What calls were given that are not among the messages, by id: their results are said with it. */
+  calls?: ReadonlyMap<string, string>
   /** What is marked in what is shown. */
   words?: RegExp
 }
@@ -104,11 +106,15 @@ function partLines(
       }
       if (outcome.madeIn !== undefined && outcome.result === part) return []
       return folded(
-        foldedCall(part.tool ?? "tool", "", { ...outcome, result: part }, fold),
+        foldedCall(part.tool ?? "tool", callOf(part, options), { ...outcome, result: part }, fold),
         ...resultLines(part, options, screen),
       )
     }
   }
+}
+
+function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
+  return (call_id !== undefined && calls?.get(call_id)) || ""
 }
 
 /** A change as a diff; other output only where it was asked for. */
@@ -142,11 +148,19 @@ function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string
   const shown = all.slice(0, most)
   const lines = shown.flatMap(({ text, style }) => {
     const clean = styled({ color: false }, text).replaceAll("\t", "    ").replaceAll("\n", " ")
-    const pieces = wrapLine(clean, Math.max(8, screen.columns - 2))
+    const pieces = wrapChange(clean, Math.max(8, screen.columns - 2))
     return pieces.map((piece) => `  ${style ? paint(screen, style, piece) : piece}`)
   })
   const left = all.length - shown.length
   return left === 0 ? lines : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more lines`)}`]
+}
+
+/** What does not fit stands below the text, not below the sign: only a line that was changed begins with one. */
+function wrapChange(line: string, columns: number): string[] {
+  const [lead = ""] = /^[+-]? */.exec(line)!
+  if (widthOf(line) <= columns) return [line]
+  const hang = lead.length > columns / 2 ? lead.slice(0, 1) : lead || " "
+  return wrapAfter(hang, line.slice(lead === "" ? 0 : hang.length), columns)
 }
 
 function styleOfChange(line: string): Style | undefined {

@@ -86,7 +86,9 @@ describe.runIf(isHere)("dex show on a terminal", () => {
     const cut = (await onScreen(`${AUTH} --max-tokens 400`)).join("\n")
     expect(cut).toContain("You · #1")
     expect(cut).toMatch(/messages? left out to stay within the budget\. Go on with: dex show/)
-    expect((await onScreen(`${AUTH}#5`)).join("\n")).toContain("There is more before and after")
+    const around = (await onScreen(`${AUTH}#6`)).join("\n")
+    expect(around).toContain("There is more before and after")
+    expect(around).toContain("\u25b8 Bash npm test \u2717 failed \u00b7 2 lines  #4") // called in #3
   })
 
   test("prints the same JSON as a pipe", async () => {

@@ -84,6 +84,24 @@ describe("a conversation on a screen", () => {
     expect(read([TESTED[3]!])).toEqual(["", "▸ tool · 3 lines  #4"])
   })
 
+  test("a result whose call is not shown says what the call was", () => {
+    const calls = new Map([["b", JSON.stringify({ file_path: "/code/api/src/auth.go" })]])
+    expect(read([message(4, "tool", [{ ...result("one\ntwo\n", "b"), tool: "Read" }])], { calls })).toEqual([
+      "",
+      "\u25b8 Read src/auth.go \u00b7 2 lines  #4",
+    ])
+  })
+
+  test("of a long line of a diff only the beginning has the sign", () => {
+    const lines = [`+    ${"added words ".repeat(8)}`, `-${"x".repeat(100)}`, "same"]
+    const hunk = { path: "/a", old_start: 1, old_lines: 2, new_start: 1, new_lines: 2, lines }
+    const shown = read([message(2, "tool", [{ ...result("ok", "a"), hunks: [hunk] }])])
+    expect(shown.filter((line) => line.startsWith("  +"))).toHaveLength(1)
+    expect(shown.filter((line) => line.startsWith("  -"))).toHaveLength(1)
+    expect(shown.filter((line) => /^ {7}\S/.test(line))).toEqual(["       words added words added words added words "])
+    expect(shown.filter((line) => widthOf(line) > 60)).toEqual([])
+  })
+
   test("shows an edit as a diff, and says how much of a long one is left out", () => {
     const lines = ["-old line", ...Array.from({ length: 40 }, (_, i) => `+new line ${i}`)]
     const hunk = { path: "a.ts", old_start: 3, old_lines: 1, new_start: 3, new_lines: 40, lines }

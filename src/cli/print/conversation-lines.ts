@@ -1,3 +1,4 @@
+import type { Part } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
 import { formatCount, messageText } from "../../core/format.ts"
 import { type ReadMessage, type ReadOptions, readMessages } from "../../render/message-lines.ts"
@@ -42,11 +43,32 @@ export async function drawnLines(
     agent: await agentName(dex, row),
     root: row.project ?? "",
     unfolds,
+    calls: await callsBefore(dex, row, messages),
     ...(spelled.length > 0 && { words: wordPattern(spelled) }),
   }
   return function* () {
     for (const lines of readMessages(messages, options)) yield* lines
   }
+}
+
+/** Of a piece of a conversation, what the calls were that were made before it and answered in it. */
+async function callsBefore(
+  dex: Dex,
+  row: ConversationRow,
+  messages: readonly ReadMessage[],
+): Promise<Map<string, string>> {
+  const made = new Set(messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_call"))))
+  const answered = messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_result")))
+  const missing = new Set(answered.filter((id) => !made.has(id)))
+  if (missing.size === 0) return new Map()
+  const parts = (await (await dex.store()).messages(row.ref)).flatMap((message) => message.parts)
+  return new Map(
+    parts.flatMap((part) => callIds(part, "tool_call").flatMap((id) => (missing.has(id) ? [[id, part.text]] : []))),
+  )
+}
+
+function callIds(part: Part, type: "tool_call" | "tool_result"): string[] {
+  return part.type === type && part.call_id !== undefined ? [part.call_id] : []
 }
 
 const fullText = (message: ReadMessage) => messageText({ parts: [...message.parts] }, "full")
