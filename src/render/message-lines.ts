@@ -117,11 +117,35 @@ function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
   return (call_id !== undefined && calls?.get(call_id)) || ""
 }
 
-/** A change as a diff; other output only where it was asked for. */
-function resultLines(result: ToolResult, { unfolds }: ReadOptions, screen: Screen): string[] {
+/** A change as a diff; other output only where it was asked for, or the lines of it that were searched for. */
+function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
   const isWhole = unfolds(result)
   if (result.hunks?.length) return diffLines(result.hunks, screen, isWhole ? Number.POSITIVE_INFINITY : DIFF_LINES)
-  return isWhole ? indented(result.text.trimEnd(), screen) : []
+  if (isWhole) return indented(result.text.trimEnd(), screen)
+  return words ? foundLines(result.text, words, screen) : []
+}
+
+/** Of an output that is folded, how many lines are shown for the words in them. */
+const FOUND_LINES = 3
+/** An output may be a whole file; what is beyond this is not looked through. */
+const FOUND_CHARS = 200_000
+const LONGEST_LINE = 10_000
+
+function foundLines(text: string, words: RegExp, screen: Screen): string[] {
+  const found = text
+    .slice(0, FOUND_CHARS)
+    .split("\n")
+    .map((line) => safeLine(line.slice(0, LONGEST_LINE)))
+    .map((line) => ({ line, at: line.search(words) }))
+    .filter(({ at }) => at >= 0)
+  const lines = found.slice(0, FOUND_LINES).map(({ line, at }) => {
+    const from = at < screen.columns / 2 ? 0 : at - 20
+    return `  ${clip(`${from > 0 ? screen.glyphs.ellipsis : ""}${line.slice(from)}`, screen.columns - 2)}`
+  })
+  const left = found.length - lines.length
+  return left === 0
+    ? lines
+    : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more such lines`)}`]
 }
 
 function indented(text: string, screen: Screen, ...styles: Style[]): string[] {

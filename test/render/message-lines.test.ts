@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
 import { type ReadMessage, type ReadOptions, readMessages } from "../../src/render/message-lines.ts"
 import { glyphsOf } from "../../src/render/screen.ts"
-import { widthOf } from "../../src/render/terminal.ts"
+import { widthOf, wordPattern } from "../../src/render/terminal.ts"
 
 const OPTIONS: ReadOptions = {
   screen: { columns: 60, color: false, glyphs: glyphsOf({}) },
@@ -82,6 +82,29 @@ describe("a conversation on a screen", () => {
 
   test("shows a result whose call is not shown", () => {
     expect(read([TESTED[3]!])).toEqual(["", "▸ tool · 3 lines  #4"])
+  })
+
+  test("of a folded output, the lines are shown that were searched for, and how many more there are", () => {
+    const output = [
+      "first",
+      `${"far ".repeat(40)}the Quokka`,
+      "quokkas",
+      ...Array(4).fill("a quokka \x1b[31mhere"),
+    ].join("\n")
+    const messages = [
+      message(1, "assistant", [call("Bash", { command: "make" }, "a")]),
+      message(2, "tool", [result(output, "a")]),
+    ]
+    const words = wordPattern(["quokka"])
+    expect(read(messages, { words }).map((line) => line.replace(/\x1b\[\d+m/g, ""))).toEqual([
+      "",
+      "\u25b8 Bash make \u00b7 7 lines  #1",
+      "  \u2026far far far far the Quokka",
+      "  a quokka here",
+      "  a quokka here",
+      "  \u2026 2 more such lines",
+    ])
+    expect(read(messages)).toHaveLength(2)
   })
 
   test("a result whose call is not shown says what the call was", () => {
