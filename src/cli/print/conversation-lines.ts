@@ -2,7 +2,7 @@ import type { Part } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
 import { formatCount, messageText } from "../../core/format.ts"
 import { type ReadMessage, type ReadOptions, readMessages } from "../../render/message-lines.ts"
-import { type Screen, styled } from "../../render/screen.ts"
+import type { Screen } from "../../render/screen.ts"
 import { clip, paint, safeLine, wordPattern, wrap } from "../../render/terminal.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { spellingsIn } from "../../store/index/snippets.ts"
@@ -91,51 +91,35 @@ const ENDS = 24
 const SAID_LINES = 6
 
 /** A conversation in a corner of a screen: its title, one line of facts, how it began and how it ended. */
-export async function previewLines(
-  dex: Dex,
-  row: ConversationRow,
-  { screen, words = [] }: DrawOptions,
-): Promise<string[]> {
+export async function previewLines(dex: Dex, row: ConversationRow, { screen, words }: DrawOptions): Promise<string[]> {
   const store = await dex.store()
   const numbers = (await store.versions(row.ref)).map(({ number }) => number)
-  const first = await said(dex, row, numbers.slice(0, ENDS), { screen, words })
-  const last = await said(dex, row, numbers.slice(Math.max(ENDS, numbers.length - ENDS)), { screen, words })
-  const began = first.slice(0, 2)
-  const ended = [...first.slice(2), ...last].slice(-2)
-  const isWhole = first.length + last.length <= 4 && numbers.length <= 2 * ENDS
+  const ends = numbers.length <= 2 * ENDS ? numbers : [...numbers.slice(0, ENDS), ...numbers.slice(-ENDS)]
+  const spoken = (await store.messages(row.ref, ends)).map(readable).flatMap(onlySaid)
+  const began = spoken.slice(0, 2)
+  const ended = spoken.slice(2).slice(-2)
+  const isWhole = spoken.length <= 4 && ends === numbers
+  const drawn = async (message: ReadMessage) =>
+    beginningOf([...(await drawnLines(dex, row, [message], { screen, ...(words && { words }) }))()], screen)
   return [
     ...(await headOfReading(dex, row, screen)),
-    ...began.flat(),
+    ...(await Promise.all(began.map(drawn))).flat(),
     ...(isWhole || ended.length === 0 ? [] : ["", paint(screen, "dim", screen.glyphs.ellipsis)]),
-    ...ended.flat(),
+    ...(await Promise.all(ended.map(drawn))).flat(),
   ]
 }
 
-/** What people and agents said in these messages, the beginning of each. */
-async function said(
-  dex: Dex,
-  row: ConversationRow,
-  numbers: number[],
-  { screen, words = [] }: DrawOptions,
-): Promise<string[][]> {
-  if (numbers.length === 0) return []
-  const messages = await (await dex.store()).messages(row.ref, numbers)
-  const spoken = messages.map(readable).flatMap((message) => {
-    const parts = message.parts.filter(
-      (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
-    )
-    return parts.length === 0 || message.role === "tool" ? [] : [{ ...message, parts }]
-  })
-  const drawn: string[][] = []
-  for (const message of spoken) {
-    const lines = [...(await drawnLines(dex, row, [message], { screen, words }))()]
-    drawn.push(
-      lines.length <= SAID_LINES + 2
-        ? lines
-        : [...lines.slice(0, SAID_LINES + 2), styled(screen, screen.glyphs.ellipsis, "dim")],
-    )
-  }
-  return drawn
+/** What a person or an agent said in it; nothing where it only worked. */
+function onlySaid(message: ReadMessage): ReadMessage[] {
+  const parts = message.parts.filter(
+    (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
+  )
+  return parts.length === 0 || message.role === "tool" ? [] : [{ ...message, parts }]
+}
+
+function beginningOf(lines: string[], screen: Screen): string[] {
+  const most = SAID_LINES + 2 // a blank line and who speaks
+  return lines.length <= most ? lines : [...lines.slice(0, most), paint(screen, "dim", screen.glyphs.ellipsis)]
 }
 
 async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Promise<string[]> {
