@@ -85,7 +85,7 @@ describe.runIf(isHere)("dex show on a terminal", () => {
   test("says what was left out, and shows what fits of a message that is too long", async () => {
     const cut = (await onScreen(`${AUTH} --max-tokens 400`)).join("\n")
     expect(cut).toContain("You · #1")
-    expect(cut).toMatch(/messages? left out to stay within the budget\. Go on with: dex show/)
+    expect(cut).toMatch(/messages? left out to stay within the budget\. Continue with: dex show/)
     const around = (await onScreen(`${AUTH}#6`)).join("\n")
     expect(around).toContain("There is more before and after")
     expect(around).toContain("\u25b8 Bash npm test \u2717 failed \u00b7 2 lines  #4") // called in #3
