@@ -6,6 +6,7 @@ import { hooksChoice } from "../integrations/record.ts"
 import { recordFile } from "../integrations/wiring.ts"
 import { paint, safeLine, type Terminal, wrap } from "../render/terminal.ts"
 import type { KeptSuggestion, Suggestions } from "../store/suggestions/suggestions.ts"
+import { asTyped } from "./print/as-typed.ts"
 import { many, when } from "./print/words.ts"
 
 /** So long hooks only note down what they would have said. */
@@ -36,16 +37,15 @@ export async function askToSpeak({ home, env, suggestions, terminal, now, say }:
     for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)
   if (would.length > MOST_SHOWN) say(`  and ${many(would.length - MOST_SHOWN, "other")}`)
   if (!process.stdin.isTTY || !terminal.interactive)
-    return say("May it speak? dex config set proactive.mode speak (or log, to let it only listen).")
+    return say(asTyped("May it speak? dex config set proactive.mode speak (or log, to let it only listen).", terminal))
   const { confirm, isCancel } = await import("@clack/prompts")
   const may = await confirm({ message: "May dex say such things to your agents from now on?", output: process.stderr })
   if (isCancel(may)) return
   writeSetting(home.config, "proactive.mode", may ? "speak" : "log")
-  say(
-    may
-      ? "It speaks from now on. `dex mute <kind|project>` stops some of it, DEX_QUIET=1 all of it."
-      : "It only listens. If you change your mind: dex config set proactive.mode speak",
-  )
+  const outcome = may
+    ? "It speaks from now on. `dex mute <kind|project>` stops some of it, DEX_QUIET=1 all of it."
+    : "It only listens. If you change your mind: dex config set proactive.mode speak"
+  say(asTyped(outcome, terminal))
 }
 
 function suggestionLine({ moment, items }: KeptSuggestion): string {

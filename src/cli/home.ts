@@ -9,6 +9,7 @@ import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
+import { asTyped } from "./print/as-typed.ts"
 import { printList } from "./print/list.ts"
 import { many, seconds, shortPath, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
@@ -30,6 +31,7 @@ export async function showHome(): Promise<number> {
   const interrupt = () => (stop.signal.aborted ? process.exit(130) : stop.abort())
   process.on("SIGINT", interrupt)
   const say = (line = "") => process.stdout.write(`${line}\n`)
+  const tell = (line = "") => say(asTyped(line, terminal))
   try {
     const first = !dex.hasHistory()
     if (first) {
@@ -46,7 +48,7 @@ export async function showHome(): Promise<number> {
     const kept = found.sources.filter((source) => source.kept > 0)
     if (kept.length === 0) {
       say(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
-      say("`dex sources` shows where it looked.")
+      tell("`dex sources` shows where it looked.")
       return 1
     }
     for (const source of kept)
@@ -58,8 +60,8 @@ export async function showHome(): Promise<number> {
     else if (report.added_messages > 0)
       say(`${many(report.added_messages, "new message")}, read in ${seconds(report.duration_ms)}.`)
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
-    if (!report.busy && !report.complete) say("Not everything is read yet: `dex sync` goes on where this stopped.")
-    if (report.unreadable.length > 0) say(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
+    if (!report.busy && !report.complete) tell("Not everything is read yet: `dex sync` goes on where this stopped.")
+    if (report.unreadable.length > 0) tell(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
     const { askToSpeak } = await import("./ask-to-speak.ts")
     await askToSpeak({
       home: dex.home,
@@ -90,13 +92,14 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
   for (const line of lines) say(line)
   say()
   say(paint(terminal, "bold", "Try"))
-  say(`  ${showFirst(listing, { numbered })}`)
+  const offer = (command: string) => say(`  ${asTyped(command, terminal)}`)
+  offer(showFirst(listing, { numbered }))
   const word = await tellingWord(
     dex,
     newest.conversations.map(({ title }) => title),
   )
-  if (word !== undefined) say(`  dex search ${word}`)
-  say("  dex list")
+  if (word !== undefined) offer(`dex search ${word}`)
+  offer("dex list")
 }
 
 /** The word of these titles that the fewest messages contain, so that it finds what it came from. */

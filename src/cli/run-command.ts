@@ -7,6 +7,7 @@ import { toJson } from "../render/json.ts"
 import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
+import { asTyped } from "./print/as-typed.ts"
 import type { Printed } from "./print/printer.ts"
 import { printedError } from "./print/words.ts"
 
@@ -60,8 +61,8 @@ function show({ lines, notes, listing }: Printed, dex: Dex): void {
   if (listing) saveListing(dex.home.dir, listing)
   if (lines.length > 0) process.stdout.write(`${lines.join("\n").trimEnd()}\n`)
   if (notes?.length) {
-    const width = terminalOf(process.stderr, process.env).columns
-    const wrapped = notes.flatMap((note) => wrap(safe(note), width))
+    const terminal = terminalOf(process.stderr, process.env)
+    const wrapped = notes.flatMap((note) => wrap(asTyped(safe(note), terminal), terminal.columns))
     process.stderr.write(`${lines.length > 0 ? "\n" : ""}${wrapped.join("\n")}\n`)
   }
 }

@@ -10,12 +10,14 @@ import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 import { readState, takeInstance } from "../watch/instance.ts"
 import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
+import { asTyped } from "./print/as-typed.ts"
 import { many, projectName, seconds, shortPath } from "./print/words.ts"
 
 /** Comes back when it is stopped. */
 export async function watchCommand(json: boolean): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
-  const say = (text: string) => void process.stderr.write(`${safeLine(text)}\n`)
+  const say = (text: string) =>
+    void process.stderr.write(`${asTyped(safeLine(text), terminalOf(process.stderr, process.env))}\n`)
   try {
     const project = projectToWatch(dex)
     if (project !== undefined && optIn(dex.home, project))
@@ -25,7 +27,7 @@ export async function watchCommand(json: boolean): Promise<number> {
       const state = readState(dex.home)
       const who = state ? ` (pid ${state.pid}, since ${state.since.slice(0, 16).replace("T", " ")} UTC)` : ""
       const too = project === undefined ? "." : "; it sees to this project too."
-      say(`A dex watch runs already${who}${too} \`dex watch --status\` tells more.`)
+      say(`\`dex watch\` is running already${who}${too} \`dex watch --status\` tells more.`)
       return 0
     }
     if (project === undefined && !json && optedIn(dex.home).length === 0)

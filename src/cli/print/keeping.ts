@@ -8,6 +8,7 @@ import type { mute } from "../../tools/mute/mute.ts"
 import type { sources } from "../../tools/sources/sources.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { reindex, sync } from "../../tools/sync/sync.ts"
+import { asTyped } from "./as-typed.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, projectName, seconds, shellQuote, shortPath, when, whereTo } from "./words.ts"
 
@@ -147,9 +148,12 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
     problem: paint(terminal, "red", "problem"),
   }
   const lines = output.checks.flatMap((check) => {
-    const [first = "", ...rest] = wrap(`${check.name}: ${safeLine(check.message)}`, terminal.columns - 9)
+    const [first = "", ...rest] = wrap(
+      `${check.name}: ${asTyped(safeLine(check.message), terminal)}`,
+      terminal.columns - 9,
+    )
     const lines = [`${marks[check.status]}  ${first}`, ...rest.map((line) => `         ${line}`)]
-    if (check.mend) lines.push(`         → ${paint(terminal, "cyan", check.mend)}`)
+    if (check.mend) lines.push(`         → ${paint(terminal, "cyan", asTyped(check.mend, terminal))}`)
     return lines
   })
   return { lines, ...(output.repaired && { notes: repairNotes(output.repaired) }) }

@@ -25,7 +25,9 @@ export function printWatch(
   if (!output.running)
     return {
       lines: [],
-      notes: ["No dex watch runs. `dex watch` starts one; agents and commands read what is new without it too."],
+      notes: [
+        "`dex watch` is not running. Start it to have changes read at once; agents and commands read what is new without it too.",
+      ],
     }
   return { lines: stateLines(output.state, home) }
 }
@@ -58,7 +60,7 @@ function noteOf({ note }: Service): { notes?: string[] } {
 }
 
 function stateLines(state: WatchState | undefined, home: string): string[] {
-  if (!state) return ["A dex watch runs; it has not said anything of itself yet."]
+  if (!state) return ["It is running, and has not reported anything yet."]
   const since = `running since ${when(state.since)}, pid ${state.pid}`
   const found =
     state.last_message === undefined
