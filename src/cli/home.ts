@@ -7,6 +7,7 @@ import { listed } from "../core/format.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
+import { sayConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { asTyped } from "./print/as-typed.ts"
@@ -53,7 +54,7 @@ export async function showHome(): Promise<number> {
     }
     for (const source of kept)
       say(
-        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${many(source.kept, "conversation")}, ${many(source.messages, "message")}`,
+        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
     say()
     if (report.busy) say("Another dex is reading right now.")

@@ -99,7 +99,7 @@ function lineOf(event: WatchEvent): string | undefined {
     case "watching":
       return `watching ${watchedBy(event)} (${many(event.folders, "folder")})`
     case "progress":
-      return `reading, ${event.done} of ${event.total} conversations`
+      return `reading, ${event.done} of ${event.total} transcripts`
     case "looked":
       if (event.conversations === 0 && event.messages === 0) return undefined
       return `${event.source ?? "all agents"}: ${many(event.messages, "new message")} in ${many(event.conversations, "conversation")} (${seconds(event.duration_ms)})`
@@ -130,7 +130,7 @@ function statusLine(): EventView {
     const terminal = terminalOf(process.stdout, process.env)
     const clock = () => new Date(event.at).toTimeString().slice(0, 8)
     if (event.event === "watching") head = `Watching ${watchedBy(event)}`
-    if (event.event === "progress") last = `reading, ${event.done} of ${event.total} conversations`
+    if (event.event === "progress") last = `reading, ${event.done} of ${event.total} transcripts`
     if (event.event === "looked") {
       messages += event.messages
       if (event.messages > 0) last = `${many(messages, "new message")}, the last at ${clock()}`

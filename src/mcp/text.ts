@@ -212,7 +212,7 @@ function statsLines(stats: Stats): Line[] {
     stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
     `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read whole, on average`,
     stats.session_id && `this session: ${stats.session_id}`,
-    stats.sync && `note: ${stats.sync.done} of ${stats.sync.total} conversations read so far`,
+    stats.sync && `note: ${stats.sync.done} of ${stats.sync.total} transcripts read so far`,
     `next: ${call("dex_search", { query: "…" })} ~1500 tokens`,
   ]
 }

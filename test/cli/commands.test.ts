@@ -19,9 +19,9 @@ describe("dex sync", () => {
     const home = tempDir()
     smallHome(home)
     const first = await dex(home, ["sync"])
-    expect(first.stdout).toMatch(/^Read 3 conversations of 3: 14 new messages in /)
+    expect(first.stdout).toMatch(/^Read 3 transcripts of 3: 14 new messages in /)
     const second = await dex(home, ["sync"])
-    expect(second.stdout).toMatch(/^Nothing new in 3 conversations/)
+    expect(second.stdout).toMatch(/^Nothing new in 3 transcripts/)
   })
 
   test("reads only what was appended", async () => {
@@ -34,7 +34,7 @@ describe("dex sync", () => {
       path,
       `${JSON.stringify({ ...JSON.parse(line), uuid: "later-1", message: { role: "user", content: "and one more thing" } })}\n`,
     )
-    expect((await dex(home, ["sync"])).stdout).toMatch(/^Read 1 conversation of 3: 1 new message /)
+    expect((await dex(home, ["sync"])).stdout).toMatch(/^Read 1 transcript of 3: 1 new message /)
   })
 
   test("leaves the agents' files as they were, byte for byte", async () => {
@@ -59,7 +59,7 @@ describe("dex sync", () => {
   test("keeps a conversation whose file the agent has deleted, and says so", async () => {
     const home = await synced()
     rmSync(join(home, ".claude", "projects", "-code-web"), { recursive: true })
-    expect((await dex(home, ["sync"])).stderr).toMatch(/1 conversation gone from the agents' own folders; kept here/)
+    expect((await dex(home, ["sync"])).stderr).toMatch(/1 transcript gone from the agents' own folders; kept here/)
     const [shown] = (await json(home, ["show", SIDEBAR])).conversations
     expect(shown).toMatchObject({ archived: true, messages: [{ index: 1 }, { index: 2 }] })
     expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })
@@ -442,7 +442,7 @@ describe("the command line", () => {
     smallHome(home)
     const run = await dex(home, [])
     expect(run.code).toBe(0)
-    expect(run.stdout).toMatch(/claude_code +3 conversations, 14 messages/)
+    expect(run.stdout).toMatch(/claude_code +2 conversations \(and 1 automated\), 14 messages/)
     expect(run.stdout).toMatch(/Newest\n {2}1 .*The sidebar[\s\S]*Try\n {2}dex show \S+\n {2}dex search sidebar\n/)
     const empty = await dex(tempDir(), [])
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringMatching(/No conversations were found yet/) })

@@ -15,6 +15,7 @@ import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
+import { sayConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
 import type { Repaired } from "./repair.ts"
 
@@ -142,7 +143,7 @@ const MOST_NAMED = 20
 /** Every row and every block is read. What is damaged is noted for the next sync, too. */
 async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   const name = "history"
-  const { conversations, messages } = await store.stats()
+  const { kinds, messages } = await store.stats()
   const { conversations: injured, others, unsealed } = await store.inspect()
   noteDamage(
     damageFile(dex.home.dir),
@@ -164,7 +165,7 @@ async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     checks.push({
       name,
       status: "ok",
-      message: `${grouped(conversations)} conversations, ${grouped(messages)} messages; every row and block was read`,
+      message: `${sayConversations(kinds)}, ${grouped(messages)} messages; every row and block was read`,
     })
   if (unsealed > 0)
     checks.push({
@@ -261,7 +262,7 @@ async function syncing(dex: Dex): Promise<Check[]> {
   const lock = tryLock(dex.home.lock)
   lock?.release()
   const progress = await (await dex.store()).progress()
-  const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} conversations read`
+  const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
   if (!lock) return [{ name: "sync", status: "note", message: `A sync is running${far ? `: ${far}` : ""}.` }]
   if (progress && progress.done < progress.total)
     return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
@@ -281,7 +282,7 @@ async function sources(dex: Dex): Promise<Check[]> {
   return (await (await dex.store()).sourceReport()).map((report) => {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
-    const parts = [`${grouped(report.conversations)} ${report.conversations === 1 ? "conversation" : "conversations"}`]
+    const parts = [sayConversations(report.kinds)]
     if (report.archived > 0) parts.push(`${report.archived} of its files are gone and kept here`)
     if (skipped > 0) parts.push(`${skipped} damaged records`)
     if (unknown > 0) parts.push(`${unknown} records of unknown types`)

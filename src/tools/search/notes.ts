@@ -17,7 +17,7 @@ export function notesOn(
   const notes: string[] = []
   if (progress && progress.done < progress.total)
     notes.push(
-      `${grouped(progress.done)} of ${grouped(progress.total)} conversations read so far. \`dex sync\` reads the rest.`,
+      `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read so far. \`dex sync\` reads the rest.`,
     )
   else if (progress && now - progress.at > STALE_MS)
     notes.push(`Last synced ${Math.floor((now - progress.at) / DAY_MS)} days ago. \`dex sync\` reads what is new.`)
