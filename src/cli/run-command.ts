@@ -44,7 +44,9 @@ export async function runCommand({ tool, face }: Command, given: unknown, json: 
         show(await print(output, context, input), dex)
       }
     }
-    for (const note of answer.notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
+    const unread = face.asksAll && (await (await import("../tools/unread.ts")).unreadNote(dex))
+    const notes = unread ? [...answer.notes, unread] : answer.notes
+    for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     return tool.found === undefined || tool.found(output) ? 0 : 1
   } finally {

@@ -278,7 +278,8 @@ function makePrivateFile(path: string): void {
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Somebody else writes to it at this moment. */
+export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY")
 }
 

@@ -13,10 +13,10 @@ import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
 import type { HistoryWriter } from "../../store/history/store.ts"
 import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
-import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 import { sayConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
+import { isSyncing } from "../unread.ts"
 import type { Repaired } from "./repair.ts"
 
 type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
@@ -209,6 +209,11 @@ async function index(dex: Dex): Promise<Check[]> {
     if (await opened.isBehind(await dex.store()))
       return [{ name, status: "note", message: "The index has not caught up with the history yet.", mend: "dex sync" }]
     return [{ name, status: "ok", message: "sound and current" }]
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "busy") throw error
+    return [
+      { name, status: "note", message: "A sync is writing to it, so it was not checked. Try again when that ends." },
+    ]
   } finally {
     opened.close()
   }
@@ -259,22 +264,27 @@ async function suggesting(dex: Dex): Promise<Check[]> {
 
 async function syncing(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
-  const lock = tryLock(dex.home.lock)
-  lock?.release()
   const progress = await (await dex.store()).progress()
   const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
-  if (!lock) return [{ name: "sync", status: "note", message: `A sync is running${far ? `: ${far}` : ""}.` }]
+  if (isSyncing(dex)) {
+    // Until it knows what there is to read, what is noted is how far the one before it came.
+    const isUnderWay = progress && progress.done < progress.total
+    const so = isUnderWay ? ` since ${utcMinute(progress.at)}: ${far}` : ", and looks for what is new"
+    return [{ name: "sync", status: "note", message: `A sync is running${so}.` }]
+  }
   if (progress && progress.done < progress.total)
     return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
   return [
     {
       name: "sync",
       status: "ok",
-      message: progress
-        ? `${far}, last at ${isoDate(progress.at).slice(0, 16).replace("T", " ")} UTC`
-        : "nothing was synced yet",
+      message: progress ? `${far}, last at ${utcMinute(progress.at)}` : "nothing was synced yet",
     },
   ]
+}
+
+function utcMinute(at: number): string {
+  return `${isoDate(at).slice(0, 16).replace("T", " ")} UTC`
 }
 
 async function sources(dex: Dex): Promise<Check[]> {

@@ -19,6 +19,7 @@ import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
 import { type NamedSource, namedSources, sourcesMeant } from "../source-named.ts"
+import { unreadNote } from "../unread.ts"
 import { originsText } from "../view.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn } from "./notes.ts"
@@ -95,7 +96,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const notes = [
     ...(meant?.map(replacedNote) ?? []),
     ...(outcome.hits.length === 0 ? await withoutFilterNotes(store, index, wanted, filters) : []),
-    ...notesOn(outcome, query, await store.progress(), dex.now()),
+    ...notesOn(outcome, query, (await store.progress())?.at, await unreadNote(dex), dex.now()),
   ]
   const rows = outcome.hits.map((hit) => ({
     ...briefly(conversationOf(hit.row)),
