@@ -7,6 +7,7 @@ import { grouped, listed } from "../core/format.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
+import { deletionsAhead, sayDeletions } from "../tools/deletions.ts"
 import { sayConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
@@ -69,6 +70,9 @@ export async function showHome(): Promise<number> {
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
     if (!report.busy && !report.complete) await readTheRest(dex, stop.signal, tell)
     if (report.unreadable.length > 0) tell(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
+    const ahead = await deletionsAhead(dex)
+    const deleted = ahead && sayDeletions(ahead)
+    if (deleted !== undefined) tell(deleted)
     const { askToSpeak } = await import("./ask-to-speak.ts")
     await askToSpeak({
       home: dex.home,

@@ -93,8 +93,8 @@ const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAY_AGAIN_MS = 3_600_000
 const TRY_AGAIN_MS = 24 * 3_600_000
-/** What is left of a reading is little when it has fewer bytes: about as many as are read in a second. */
-const LITTLE_BYTES = 4 << 20
+/** What is left of a reading is little when it has no more than this: about as much as is read in a second. */
+const LITTLE = { bytes: 4 << 20, units: 100 }
 /** And a reading never pauses before it has read so many units: the newest of them are what somebody looks for first. */
 const READ_FIRST = 5
 /** A history that an older dex wrote gets its checksums over several syncs, this long each. */
@@ -353,6 +353,10 @@ async function keptUnit(store: HistoryWriter, source: SourceId, key: string): Pr
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 
+function isMuch(bytes: number, units: number): boolean {
+  return bytes > LITTLE.bytes || units > LITTLE.units
+}
+
 function isAfter(moment: number | undefined): boolean {
   return moment !== undefined && Date.now() > moment
 }
@@ -414,7 +418,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
       }
       // What was read ahead comes without a pause, and a thread that has none does not hear that it should stop.
       if (options.signal) await new Promise((resolve) => setImmediate(resolve))
-      const isPaused = isAfter(options.pauseAt) && report.read >= READ_FIRST && bytesTotal - report.bytes > LITTLE_BYTES
+      const isPaused = isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, left)
       if (options.signal?.aborted || isAfter(options.deadline) || isPaused) {
         report.complete = left === 0
         break

@@ -76,6 +76,20 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     expect(await total(home)).toBeLessThan(SESSIONS)
   })
 
+  test("very many short conversations are not waited for either", { timeout: 120_000 }, async () => {
+    const home = tempDir()
+    for (let n = 0; n < 200; n++)
+      claudeSession(home, {
+        id: `${String(n).padStart(8, "0")}-1111-4111-8111-111111111111`,
+        start: "2026-11-10T10:00:00Z",
+        turns: [{ user: `What of number ${n}?`, assistant: "Nothing." }],
+      })
+    const first = await dex(home, [], { DEX_FIRST_MS: "0" })
+    expect(first.stdout).toMatch(/1\d\d of 200 transcripts are not read yet\. They are now read in the background/)
+    await expect.poll(() => running(home), { timeout: 90_000, interval: 200 }).toEqual([])
+    expect(await total(home)).toBe(200)
+  })
+
   test("what is little is read to its end, however late it is", async () => {
     const home = tempDir()
     smallHome(home)

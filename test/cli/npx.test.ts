@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { delimiter, dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { programOf } from "../../src/render/program.ts"
@@ -71,6 +71,8 @@ test.skipIf(process.platform === "win32")(
     expect((await npx(home, project, ["show", "nosuch"])).stderr).toContain("`npx dexctx list` shows what there is")
     expect((await npx(home, project, ["help"])).stdout).toMatch(/^npx dexctx help all /m)
     expect((await npx(home, project, ["search", "--help"])).stdout).toContain("Example: npx dexctx search")
+    const index = readdirSync(join(home, ".dex")).filter((name) => name.startsWith("index-"))
+    for (const name of index) rmSync(join(home, ".dex", name))
     expect((await npx(home, project, ["doctor"])).stdout).toContain("→ npx dexctx sync")
     const json = await npx(home, project, ["doctor", "--json"])
     expect(json.stdout).toContain('"mend":"dex sync"')

@@ -6,7 +6,6 @@ import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
-import { readText } from "../../files/read-file.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { keptDamaged } from "../../store/history/rot/damaged-files.ts"
 import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
@@ -14,6 +13,7 @@ import type { HistoryWriter } from "../../store/history/store.ts"
 import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
+import { deletionsAhead, sayDeletions } from "../deletions.ts"
 import { sayConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
 import { isSyncing } from "../unread.ts"
@@ -21,7 +21,6 @@ import type { Repaired } from "./repair.ts"
 
 type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
 
-const CLAUDE_KEEPS_DAYS = 30
 const MODEL_WAITS_MS = 20_000
 
 /** Every check runs, whatever the others found; none of them changes anything. What is to be repaired is before. */
@@ -333,25 +332,13 @@ async function agents(dex: Dex): Promise<Check[]> {
 }
 
 async function retention(dex: Dex): Promise<Check[]> {
-  const config = dex.machine.env.CLAUDE_CONFIG_DIR ?? join(dex.machine.home, ".claude")
-  if (!existsSync(join(config, "projects"))) return []
-  const days = cleanupDays(join(config, "settings.json"))
-  if (days !== undefined && days > CLAUDE_KEEPS_DAYS)
-    return [
-      {
-        name: "retention",
-        status: "ok",
-        message: `Claude Code keeps its transcripts for ${days} days; dex keeps them for good once they are synced.`,
-      },
-    ]
-  return [
-    {
-      name: "retention",
-      status: "note",
-      message: `Claude Code deletes transcripts after ${days ?? CLAUDE_KEEPS_DAYS} days. What was synced before is kept here; sync at least that often${days === undefined ? ', or set "cleanupPeriodDays" in its settings.json' : ""}.`,
-      mend: "dex sync",
-    },
-  ]
+  const ahead = await deletionsAhead(dex)
+  if (!ahead) return []
+  const { days, isChosen, unread } = ahead
+  const rule = `Claude Code deletes transcripts after ${days} days.`
+  const longer = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
+  const message = `${rule} ${sayDeletions(ahead) ?? "None goes within a week."} What was synced is kept here for good.${longer}`
+  return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, ...(unread > 0 && { mend: "dex sync" }) }]
 }
 
 /** Asks for one word: only an answer shows that address, key and model are right. */
@@ -393,17 +380,6 @@ const MODEL_MENDS: Record<string, string> = {
   llm_no_model: "dex config set llm.model …",
   llm_unreachable: "dex config set llm.provider …",
   llm_wrong_answer: "dex config set llm.provider …",
-}
-
-const MOST_BYTES = 16 << 20
-
-function cleanupDays(settings: string): number | undefined {
-  try {
-    const value = (JSON.parse(readText(settings, MOST_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
-    return typeof value === "number" ? value : undefined
-  } catch {
-    return undefined // no settings, or not JSON: Claude Code then uses its default
-  }
 }
 
 function sum(counts: Record<string, number>): number {
