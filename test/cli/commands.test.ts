@@ -221,7 +221,7 @@ describe("dex list", () => {
   test("refuses a date it cannot read and says how to write one", async () => {
     const run = await dex(SMALL, ["list", "--from", "lately"])
     expect(run.code).toBe(2)
-    expect(run.stderr).toMatch(/"lately" is not a date. Write 2026-11-03, 7d/)
+    expect(run.stderr).toMatch(/"lately" is not a date that dex understands\. Write a day \(2026-11-03.*7d, 2w\)/)
   })
 })
 
@@ -434,7 +434,9 @@ describe("the command line", () => {
     expect((await dex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
     expect((await dex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
     expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/No agent is called ".*"\. There are: claude_code/)
-    expect((await dex(home, ["search"])).stderr).toMatch(/dex search needs something/)
+    expect((await dex(home, ["search"])).stderr).toMatch(
+      /A search needs words, or at least a file.*For example: dex search "refresh/,
+    )
   })
 
   test("a first run finds the agents, reads them and says what to try", async () => {

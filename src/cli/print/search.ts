@@ -18,13 +18,17 @@ export function printSearch(output: Output, { terminal, numbered }: PrintContext
     return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes] }
   const lines: string[] = []
   for (const [i, hit] of output.results.entries()) lines.push(...hitLines(hit, i + 1, terminal), "")
+  const listing = output.results.map(hitRef)
+  const read = `Read one: ${showFirst(listing, { numbered })}`
+  if (output.mode === "list") {
+    notes.unshift(`${output.results.length} of ${many(output.total, "conversation")}, newest first. ${read}`)
+    return { lines, notes, listing }
+  }
   const { row, match: unit } = nounsFor(output.results)
   const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, unit)}`
   const match = output.total === 1 ? "matches" : "match"
   const near = output.results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
-  const listing = output.results.map(hitRef)
-  const read = `Read one: ${showFirst(listing, { numbered })}`
   notes.unshift(`${many(output.results.length, row)} shown${byMeaning}; ${total} ${match}. ${read}`)
   return { lines, notes, listing }
 }
@@ -43,10 +47,7 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
     indent + clip(where, terminal.columns - 4),
-    ...wrap(safeLine(hit.snippet), terminal.columns - 4)
-      .map((line) => indent + line)
-      .join("\n")
-      .split("\n"),
+    ...(hit.snippet === "" ? [] : wrap(safeLine(hit.snippet), terminal.columns - 4)).map((line) => indent + line),
     ...(hit.score_parts
       ? wrap(sumLine({ score_final: hit.score_final, terms: hit.score_parts }), terminal.columns - 4)
       : []

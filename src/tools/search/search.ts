@@ -9,9 +9,11 @@ export const search = defineTool({
   name: "search",
   summary: "Find past conversations by what was said in them",
   input: object({
-    query: text('Words, "a phrase", -without; project:, source:, file:, tool:, role:, from:, to: narrow it.', {
-      minLength: 1,
-    }),
+    query: optional(
+      text('Words, "a phrase", -without; project:, source:, file:, tool:, role:, from:, to: narrow it.', {
+        minLength: 1,
+      }),
+    ),
     project: projectField,
     source: sourceField,
     from: fromField,
@@ -48,15 +50,15 @@ export const search = defineTool({
         ),
       }),
     ),
-    total: integer("Messages that match."),
+    total: integer("Messages that match; without words, conversations."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
     matched: choice(["all", "some"], "some: no message holds all the words."),
     replaced: optional(
       listOf(object({ typed: text(), by: listOf(text()) }), "Words that no message has, and what was searched for."),
     ),
     mode: choice(
-      ["lexical", "hybrid", "scan"],
-      "What was done: by words; by words and meaning; or, without an index, by reading the history itself.",
+      ["lexical", "hybrid", "scan", "list"],
+      "What was done: by words; by words and meaning; without an index, by reading the history itself; without words, by filters.",
     ),
     reranked: optional(flag("A model ordered the best again.")),
     degraded: optional(listOf(text(), "Why it is less than what is set up.")),
