@@ -128,5 +128,5 @@ test("an index that a sync is writing to is not called damaged", { timeout: 60_0
   writer.close()
   expect(stdout).toContain("index: A sync is writing to it, so it was not checked.")
   expect(readdirSync(join(home, ".dex")).filter((name) => name.endsWith(".damaged"))).toEqual([])
-  expect((await dex(home, ["doctor"])).stdout).toContain("index: sound and current")
+  expect((await dex(home, ["doctor"])).stdout).toContain("index: healthy and up to date")
 })
