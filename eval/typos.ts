@@ -45,12 +45,7 @@ try {
       typed = mistyped(word, random)
     const started = performance.now()
     const by =
-      (
-        await forgive(
-          { store, index, hidden: [], few: FEW, until: Number.POSITIVE_INFINITY },
-          parseQuery(`the ${typed} here`),
-        )
-      )?.replaced[0]?.by ?? []
+      (await forgive({ store, index, hidden: [], few: FEW }, parseQuery(`the ${typed} here`)))?.replaced[0]?.by ?? []
     longest = Math.max(longest, performance.now() - started)
     tried++
     if (by[0] === word) first++
@@ -68,10 +63,7 @@ try {
       const query = parseQuery(word.slice(0, length))
       const asked = { query, by: "conversation" as const, limit: 20, offset: 0 }
       const exact = await searchHistory(store, index, asked)
-      const forgiven =
-        exact.total <= FEW
-          ? await forgive({ store, index, hidden: [], few: FEW, until: Number.POSITIVE_INFINITY }, query)
-          : undefined
+      const forgiven = exact.total <= FEW ? await forgive({ store, index, hidden: [], few: FEW }, query) : undefined
       const found = forgiven ? await searchHistory(store, index, { ...asked, query: forgiven.query }) : exact
       prefixes++
       if (found.hits.length === 0) vanished++
