@@ -11,7 +11,7 @@ import { RANK_WEIGHTS } from "./rank.ts"
 export type Replaced = { typed: string; by: string[]; why: "typo" | "prefix" }
 
 /** Words as people mistype them. Names of one's own, numbers and hashes are not guessed at; shorter ones have too many neighbours. */
-const TYPED = /^\p{Ll}{4,40}$/u
+const TYPED = /^\p{Ll}{4,64}$/u
 /** From here on two mistakes in one word are believed. */
 const TWO_MISTAKES_FROM = 8
 const OFFERED = 3

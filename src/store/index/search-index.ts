@@ -19,7 +19,18 @@ import { olderIndex } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { BLOCK_SCHEMA, badBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
-import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, fieldsOf, type IndexedText, messageTags, tagsOf } from "./fields.ts"
+import {
+  CARD,
+  CARD_TAG,
+  COLUMN_NAMES,
+  COLUMN_VALUES,
+  cardOf,
+  fieldsOf,
+  type IndexedText,
+  messageTags,
+  tagsOf,
+} from "./fields.ts"
+import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
 import {
   type Count,
   countMatches,
@@ -59,6 +70,8 @@ export type SearchIndex = {
   /** True when the history has changed since the index last followed it. */
   isBehind(store: HistoryReader): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
+  /** Conversations in which all of it stands, the newest first, unranked. */
+  newest(query: NewestQuery): Promise<NewestHit[]>
   /** Which of these documents hold the term. */
   holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
   /** How many messages match, counted to a limit. */
@@ -243,6 +256,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     },
     isBehind,
     find: async (query) => readInOneState((db) => find(db, query)),
+    newest: async (query) => readInOneState((db) => newest(db, query)),
     holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
@@ -471,7 +485,7 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
     db.prepare(sql).run(doc, id, number, at ?? row.ended_at ?? null, version)
     docs.push({ id: doc, conversation: id, fields, tags: `${tags} ${ownTags}` })
   }
-  if (hasNewCard) put(CARD, row.ended_at, 0, card, "")
+  if (hasNewCard) put(CARD, row.ended_at, 0, card, CARD_TAG)
   for (const message of fresh)
     put(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
   return docs

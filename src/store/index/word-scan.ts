@@ -5,7 +5,7 @@ import { cjkRuns } from "../../core/words.ts"
 
 /** Shorter words are not guessed at, and longer ones are not words. */
 const LEAST_LETTERS = 4
-const MOST_LETTERS = 32
+const MOST_LETTERS = 64
 
 /**
  * Which words were seen with which bits: pairs of a word's hash and its bits. Of half a million words about 25 share their hash
@@ -19,22 +19,47 @@ export function noWordsSeen(): SeenWords {
 
 /** Adds the words of a text that were not seen with this bit to `found`, in lower case. */
 export function scanWords(text: string, bit: number, seen: SeenWords, found: Map<string, number>): void {
-  let [start, hash, isWord] = [0, 0, true]
-  for (let i = 0; i <= text.length; i++) {
-    const letter = i < text.length ? letterOf(text.charCodeAt(i)) : SEPARATOR
-    if (letter > NO_LETTER) hash = Math.imul(hash ^ letter, 0x5bd1e995)
-    else if (letter === NO_LETTER) isWord = false
-    else {
-      const length = i - start
-      if (isWord && length >= LEAST_LETTERS && length <= MOST_LETTERS && isNew(seen, hash, bit)) {
-        const word = text.slice(start, i).toLowerCase()
-        found.set(word, (found.get(word) ?? 0) | bit)
+  const { length } = text
+  let start = 0
+  let hash = 0
+  let isWord = true
+  for (let i = 0; i < length; i++) {
+    const code = text.charCodeAt(i)
+    let letter = LETTERS[code]!
+    if (letter > NO_LETTER) {
+      if (letter === UNKNOWN) {
+        LETTERS[code] = lookAt(String.fromCharCode(code))
+        letter = LETTERS[code]!
       }
-      start = i + 1
-      hash = 0
-      isWord = true
+      if (letter > NO_LETTER) {
+        hash = Math.imul(hash ^ letter, 0x5bd1e995)
+        continue
+      }
     }
+    if (letter === NO_LETTER) {
+      isWord = false
+      continue
+    }
+    if (isWord && i - start >= LEAST_LETTERS) add(text, start, i, hash, bit, seen, found)
+    start = i + 1
+    hash = 0
+    isWord = true
   }
+  if (isWord && length - start >= LEAST_LETTERS) add(text, start, length, hash, bit, seen, found)
+}
+
+function add(
+  text: string,
+  start: number,
+  end: number,
+  hash: number,
+  bit: number,
+  seen: SeenWords,
+  found: Map<string, number>,
+): void {
+  if (end - start > MOST_LETTERS || !isNew(seen, hash, bit)) return
+  const word = text.slice(start, end).toLowerCase()
+  found.set(word, (found.get(word) ?? 0) | bit)
 }
 
 /** What the index's tokenizer takes as the end of a word, and what makes of it something that nobody mistypes: `a1`. */
@@ -43,13 +68,6 @@ const NO_LETTER = 1
 const UNKNOWN = 0xffff
 /** For each character the letter that it is in lower case, or one of these three. */
 const LETTERS = new Uint16Array(0x10000).fill(UNKNOWN)
-
-function letterOf(code: number): number {
-  const letter = LETTERS[code]!
-  if (letter !== UNKNOWN) return letter
-  LETTERS[code] = lookAt(String.fromCharCode(code))
-  return LETTERS[code]!
-}
 
 function lookAt(character: string): number {
   if (/[\p{N}\p{Co}\p{Cs}]/u.test(character) || cjkRuns(character).length > 0) return NO_LETTER
