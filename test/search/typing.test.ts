@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
-import { searchAsTyped, type TypedQuery } from "../../src/search/typing.ts"
+import { searchAsTyped, type TypedQuery, type TypedRead } from "../../src/search/typing.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite } from "../../src/store/history/store.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
@@ -117,4 +117,21 @@ test("a ticket and a hash are found as they are typed", async () => {
   ])
   expect(await ids("ent-221")).toBe("a")
   expect(await ids("3f9a1c")).toBe("b")
+})
+
+test("what was read for an earlier key is used again, and forgotten conversations are not shown", async () => {
+  const { store, index, ids } = await world(TALKS)
+  const read: TypedRead = new Map()
+  const rows = await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)
+  expect(read.size).toBe(3)
+  expect(await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)).toEqual(rows)
+  await store.forget([{ source: "claude_code", id: "new" }])
+  expect(await ids("confi")).toBe("old agent") // the index has not followed yet
+})
+
+test("a snippet of a long text shows the word that is being typed", async () => {
+  const filler = "plain talk of nothing ".repeat(1_000)
+  const { typed } = await world([{ id: "a", user: `${filler} the wingman is here ${filler}` }])
+  expect((await typed("wingm"))[0]!.snippet).toContain("the **wingman** is here")
+  expect((await typed("talk wingm"))[0]!.snippet).toContain("**wingman**")
 })

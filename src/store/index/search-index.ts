@@ -79,7 +79,7 @@ export type SearchIndex = {
   /** How many messages there are, and which share of a sample of the newest holds each term. */
   sizes(terms: Term[]): Promise<Sizes>
   /** The words as they are written that begin so, the commonest first. */
-  words(beginning: string): Promise<WrittenWord[]>
+  words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
@@ -260,7 +260,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
-    words: async (beginning) => readInOneState((db) => wordsBeginning(db, beginning)),
+    words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")

@@ -42,11 +42,12 @@ function scanFields(fields: IndexedText, bit: number, seen: SeenWords, found: Ma
 }
 
 function saveFound(db: Db, found: Map<string, number>): void {
-  const add = db.prepare(
-    "insert into word (word, groups) values (?, ?) on conflict (word) do update set groups = groups | excluded.groups",
-  )
-  for (const word of [...found.keys()].sort()) add.run(word, found.get(word))
+  if (found.size > 0) db.prepare(SAVE).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
 }
+
+/** All at once: it takes half as long as one by one. */
+const SAVE = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
+  on conflict (word) do update set groups = groups | excluded.groups`
 
 /** What this connection saved, while nobody else writes. */
 const saved = new WeakMap<Db, { others: unknown; seen: SeenWords }>()
@@ -144,11 +145,18 @@ function replaceGroup(db: Db, bit: number, found: Map<string, number>): void {
 }
 
 /** The words that begin so, the commonest first. */
-export function wordsBeginning(db: Db, beginning: string): WrittenWord[] {
-  return written(db, "word >= @from and word < @to", { from: beginning, to: `${beginning}\u{10ffff}` }).sort(
-    (a, b) => b.spread - a.spread,
-  )
+export function wordsBeginning(db: Db, beginning: string, limit = Number.MAX_SAFE_INTEGER): WrittenWord[] {
+  const range = { from: beginning, to: `${beginning}\u{10ffff}`, limit }
+  // With one letter thousands begin. Where enough of them occur everywhere, the others need not be looked at.
+  const everywhere = written(db, `${BETWEEN} and groups = ${ALL_GROUPS} limit @limit`, range)
+  if (everywhere.length === limit) return everywhere
+  const { limit: _, ...all } = range
+  return written(db, BETWEEN, all)
+    .sort((a, b) => b.spread - a.spread)
+    .slice(0, limit)
 }
+
+const BETWEEN = "word >= @from and word < @to"
 
 /** The words that have so many letters. */
 export function wordsOfLength(db: Db, least: number, most: number): WrittenWord[] {

@@ -25,25 +25,21 @@ export function scanWords(text: string, bit: number, seen: SeenWords, found: Map
   let isWord = true
   for (let i = 0; i < length; i++) {
     const code = text.charCodeAt(i)
-    let letter = LETTERS[code]!
-    if (letter > NO_LETTER) {
-      if (letter === UNKNOWN) {
-        LETTERS[code] = lookAt(String.fromCharCode(code))
-        letter = LETTERS[code]!
-      }
-      if (letter > NO_LETTER) {
-        hash = Math.imul(hash ^ letter, 0x5bd1e995)
-        continue
-      }
-    }
-    if (letter === NO_LETTER) {
-      isWord = false
+    const letter = LETTERS[code]!
+    if (letter > UNKNOWN) {
+      hash = Math.imul(hash, 0x01000193) ^ letter
       continue
     }
-    if (isWord && i - start >= LEAST_LETTERS) add(text, start, i, hash, bit, seen, found)
-    start = i + 1
-    hash = 0
-    isWord = true
+    if (letter === UNKNOWN) {
+      LETTERS[code] = lookAt(String.fromCharCode(code))
+      i-- // now it is known
+    } else if (letter === NO_LETTER) isWord = false
+    else {
+      if (isWord && i - start >= LEAST_LETTERS) add(text, start, i, hash, bit, seen, found)
+      start = i + 1
+      hash = 0
+      isWord = true
+    }
   }
   if (isWord && length - start >= LEAST_LETTERS) add(text, start, length, hash, bit, seen, found)
 }
@@ -65,7 +61,7 @@ function add(
 /** What the index's tokenizer takes as the end of a word, and what makes of it something that nobody mistypes: `a1`. */
 const SEPARATOR = 0
 const NO_LETTER = 1
-const UNKNOWN = 0xffff
+const UNKNOWN = 2
 /** For each character the letter that it is in lower case, or one of these three. */
 const LETTERS = new Uint16Array(0x10000).fill(UNKNOWN)
 
@@ -78,7 +74,8 @@ function lookAt(character: string): number {
 
 function isNew(seen: SeenWords, hash: number, bit: number): boolean {
   const { slots } = seen
-  const key = (hash ^ (hash >>> 15)) | 1 // 0 is an empty slot
+  const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+  const key = (mixed ^ (mixed >>> 13)) | 1 // 0 is an empty slot
   const at = slotOf(slots, key)
   if ((slots[at + 1]! & bit) !== 0) return false
   if (slots[at] === 0) seen.size++
