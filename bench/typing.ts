@@ -1,6 +1,6 @@
 // npm run bench:typing [-- home …]: how long a keystroke takes, in homes that have a history; else in those that it makes.
 import { spawn } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, rmSync } from "node:fs"
 import { loadavg, tmpdir } from "node:os"
 import { join } from "node:path"
 import { INDEX_FILE } from "../src/core/formats.ts"
@@ -29,7 +29,7 @@ for (const home of homes.length > 0 ? homes : SIZES.map(madeHome)) {
   await report("nothing typed yet", opened, Array(20).fill(""))
   const syncing = syncElsewhere()
   await report("one to three words, while a sync runs elsewhere", opened, typed)
-  syncing.kill()
+  await syncing.end()
   opened.store.close()
   opened.index.close()
 }
@@ -109,8 +109,16 @@ async function report(what: string, { store, index }: Opened, lines: string[]): 
 function syncElsewhere() {
   const home = join(tmpdir(), `dex-bench-typing-${process.pid}`)
   generateCorpus(join(home, ".claude"), { messages: 100_000, seed: 3 })
-  return spawn(process.execPath, [join(ROOT, "dist/dex.js"), "sync"], {
+  const sync = spawn(process.execPath, [join(ROOT, "dist/dex.js"), "sync"], {
     env: { PATH: process.env.PATH, HOME: home },
     stdio: "ignore",
   })
+  const ended = new Promise((resolve) => sync.once("exit", resolve))
+  return {
+    end: async () => {
+      sync.kill("SIGKILL")
+      await ended
+      rmSync(home, { recursive: true, force: true })
+    },
+  }
 }

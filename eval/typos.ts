@@ -2,6 +2,7 @@ import { messageText } from "../src/core/format.ts"
 import { forgive } from "../src/search/forgive.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { searchHistory } from "../src/search/search.ts"
+import { searchAsTyped } from "../src/search/typing.ts"
 import { openGenuineHome } from "./genuine-home.ts"
 import { generator } from "./metrics.ts"
 import { Absent } from "./set.ts"
@@ -73,6 +74,21 @@ try {
   }
   console.log(
     `${BEGUN} words while they are typed (${prefixes} beginnings): ${share(whole, BEGUN)} always find a conversation with the word among 20; nothing was found for ${vanished} beginnings`,
+  )
+
+  let [typedWhole, typedPrefixes, typedVanished] = [0, 0, 0]
+  for (const word of drawn.slice(WORDS, WORDS + BEGUN)) {
+    let isFound = true
+    for (let length = 4; length <= word.length; length++) {
+      const rows = await searchAsTyped(store, index, { text: word.slice(0, length), limit: 20 })
+      typedPrefixes++
+      if (rows.length === 0) typedVanished++
+      if (!rows.some(({ ref }) => holders.get(word)!.has(ref.id))) isFound = false
+    }
+    if (isFound) typedWhole++
+  }
+  console.log(
+    `the same without ranking, after each key (${typedPrefixes}): ${share(typedWhole, BEGUN)} always find a conversation with the word among 20; nothing was found for ${typedVanished} beginnings`,
   )
   home.close()
 } catch (error) {
