@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from "node:fs"
+import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 
 // Node takes longer to find twenty small modules than to run a search. So what reading commands need is one file,
@@ -140,8 +141,12 @@ export async function bundle({ outdir, version, plugins = [] }) {
     target: "node22",
     // Finds its WebAssembly beside itself.
     external: ["web-tree-sitter"],
-    // Its CommonJS asks for its own files in a way that no bundler can follow.
-    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
+    alias: {
+      // Its CommonJS asks for its own files in a way that no bundler can follow.
+      "jsonc-parser": "jsonc-parser/lib/esm/main.js",
+      // One of its users requires it, another imports it: once is enough.
+      acorn: fileURLToPath(import.meta.resolve("acorn")),
+    },
     // The database driver is CommonJS and asks for Node's modules by `require`.
     banner: { js: "import{createRequire as dexRequire}from'node:module';const require=dexRequire(import.meta.url);" },
     define: { DEX_VERSION: JSON.stringify(version) },
@@ -153,7 +158,7 @@ export async function bundle({ outdir, version, plugins = [] }) {
   }
   const pieces = await build({
     ...common,
-    plugins,
+    plugins: [withoutLocales, ...plugins],
     splitting: true,
     chunkNames: "cold/[name]-[hash]",
     entryPoints: {
@@ -183,6 +188,17 @@ export async function bundle({ outdir, version, plugins = [] }) {
   })
   const first = await build({ ...common, plugins: [leaveOut(COLD)], entryPoints: { dex: "src/cli/dex.ts" } })
   return { ...pieces.metafile.outputs, ...main.metafile.outputs, ...hook.metafile.outputs, ...first.metafile.outputs }
+}
+
+/**
+ * zod says what is wrong in fifty languages, and offers them all to whoever imports it. dex speaks English.
+ * @type {import("esbuild").Plugin}
+ */
+const withoutLocales = {
+  name: "without-locales",
+  setup(bundler) {
+    bundler.onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({ contents: "export {}" }))
+  },
 }
 
 /** @type {(cold: string[]) => import("esbuild").Plugin} */

@@ -31,7 +31,7 @@ export type AskAnswer = Awaited<ReturnType<typeof finish>>
 export type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
 export const NO_MODEL = "No model is set up, so these are quotes."
-const NOT_FOUND = "Nothing that was found answers this."
+const NOT_FOUND = "No answer was found."
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
   const library = await openLibrary(dex, {
@@ -80,10 +80,7 @@ export async function answerOf(
   return answerFrom(dex, input, library, found, {
     extractive: true,
     partial,
-    notes: [
-      ...notes,
-      ...(partial ? [] : ["The model's answer could not be shown to stand on what was read; these are quotes."]),
-    ],
+    notes: [...notes, ...(partial ? [] : ["The model's answer could not be verified; these are quotes."])],
     used,
   })
 }
@@ -127,7 +124,7 @@ export async function finish(
     const left = said.length - kept
     const notes = [
       ...rest.notes,
-      ...(onlyWeb(sources) ? ["This rests only on text from the web."] : []),
+      ...(onlyWeb(sources) ? ["This comes only from text on the web."] : []),
       ...older
         .filter(({ n, newer }) => [n, newer].every((one) => sources.some((source) => source.n === one)))
         .map((one) => one.note),

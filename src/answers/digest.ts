@@ -10,7 +10,7 @@ export const digest = defineTool({
   input: object({
     period: withDefault(choice(["today", "week"], "The day so far, or the last seven days."), "today"),
     project: projectField,
-    facts: optional(flag("Only the facts: no model is asked.")),
+    facts: optional(flag("Show only the facts; do not use a model.")),
     ...costFields,
   }),
   output: object({
@@ -29,7 +29,7 @@ export const digest = defineTool({
         files_total: integer(),
         failed_commands: listOf(
           object({ ref: text("The last time."), command: text(), error: optional(text()), times: integer() }),
-          "That failed and did not succeed afterwards, the last first.",
+          "Commands that failed and did not succeed afterwards, newest first.",
         ),
         failed_commands_total: integer(),
       }),

@@ -21,21 +21,19 @@ export const filterFields = {
   from: fromField,
   to: toField,
   all: optional(flag("Also subagents and automated runs.")),
-  limit: optional(integer("Only so many, the newest.", { minimum: 1 })),
+  limit: optional(integer("Only the newest N.", { minimum: 1 })),
 }
 
 /** How it is done, and what it may cost. */
 export const costFields = {
   batch_tokens: withDefault(
-    integer("How many tokens of conversations go into one request.", { minimum: 4_000, maximum: 2_000_000 }),
+    integer("Tokens of conversations per request.", { minimum: 4_000, maximum: 2_000_000 }),
     80_000,
   ),
   parallel: withDefault(integer("Requests at once.", { minimum: 1, maximum: 32 }), 3),
-  max_tokens_total: optional(
-    integer("Ask no more when a request could bring this run above so many tokens.", { minimum: 1 }),
-  ),
-  dry_run: optional(flag("Say what would be asked, and ask nothing.")),
-  model: optional(text("Another model than llm.model.")),
+  max_tokens_total: optional(integer("Stop before a request that could exceed this many tokens.", { minimum: 1 })),
+  dry_run: optional(flag("Show what would be asked, and ask nothing.")),
+  model: optional(text("Use this model instead of llm.model.")),
   output: optional(text("A file to write: JSON if it ends in .json, else Markdown.")),
 }
 
@@ -52,13 +50,13 @@ export const mapOutput = object({
   model: optional(text()),
   dry_run: optional(flag()),
   conversations: integer("That were chosen and say something."),
-  without_text: integer("Chosen, and empty or all copied from others."),
+  without_text: integer("Chosen, but empty or copied from other conversations."),
   left_out: mapOf(integer(), "Conversations of other kinds that match too; all takes them."),
   estimated_tokens: integer("Of all conversations as they are shown to the model; an estimate."),
   batch_tokens: integer(),
   batches: object({
     total: integer(),
-    cached: integer("Answered in an earlier run: not paid again."),
+    cached: integer("Answered in an earlier run; not paid for again."),
     asked: optional(integer()),
     failed: optional(integer()),
     not_done: optional(integer()),
@@ -83,12 +81,12 @@ export const mapOutput = object({
   dropped: optional(
     object(
       { foreign_refs: integer(), items_without_refs: integer(), items_with_foreign_links: integer() },
-      "What the model said that stands on nothing it was shown.",
+      "What the model said without a source in the data.",
     ),
   ),
   refs_not_in_result: optional(integer("Refs that merging left out.")),
   result: optional(anyObject("What was found, as the schema says.")),
-  partial: optional(flag("Not all of it was done; the notes say what is missing.")),
+  partial: optional(flag("It is incomplete; the notes say what is missing.")),
   used: optional(
     object({ requests: integer(), input_tokens: integer(), output_tokens: integer(), is_estimate: flag() }),
   ),

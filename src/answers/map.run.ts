@@ -109,7 +109,7 @@ type Page = typeof markdownOf
 function noModel(): DexError {
   return new DexError(
     "no_model",
-    "This needs a model, and none is set up. Any server that speaks OpenAI's chat completions will do: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for one of your own, or `dex config set llm.api_key` for OpenAI. --dry-run says beforehand what would be asked.",
+    "This needs a model, and none is set up. Any server that speaks OpenAI's chat completions will do: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for your own server, or `dex config set llm.api_key` for OpenAI. --dry-run shows what would be asked.",
   )
 }
 
@@ -202,34 +202,32 @@ function describe(job: Job, prepared: Prepared) {
 function leftOutNotes({ left_out, without_text }: Prepared): string[] {
   const kinds = Object.entries(left_out).map(([kind, count]) => `${count} of kind ${kind}`)
   return [
-    ...(kinds.length > 0 ? [`Not taken: ${kinds.join(", ")}; --all takes them.`] : []),
-    ...(without_text > 0 ? [`Conversations without words of their own: ${without_text}.`] : []),
+    ...(kinds.length > 0 ? [`Not included: ${kinds.join(", ")}; --all includes them.`] : []),
+    ...(without_text > 0 ? [`Conversations without own text: ${without_text}.`] : []),
   ]
 }
 
 function notesOf(mapped: Mapped, { batches }: Prepared): string[] {
   const { failed, not_done, stopped, merges, dropped, refs_not_in_result } = mapped
-  const goOn = "The same command goes on where this ended; what is done is not paid again."
+  const goOn = "Run the same command to continue; what is done is not paid for again."
   return [
     ...(not_done > 0 ? [`Partial: ${not_done} of ${batches.length} batches were not done: ${stopped}. ${goOn}`] : []),
     ...(not_done === 0 && stopped !== undefined ? [`Not all was merged: ${stopped}. ${goOn}`] : []),
     ...failed.map(
       ({ refs, reason }) => `Partial: ${refs.length} conversations could not be mapped (${refs[0]}…): ${reason}.`,
     ),
-    ...merges.failed.map((reason) => `A merge failed, so its items stand side by side: ${reason}.`),
+    ...merges.failed.map((reason) => `A merge failed, so its items are listed separately: ${reason}.`),
     ...(merges.unmerged > 0 && merges.failed.length === 0 && stopped === undefined
-      ? [`${merges.unmerged} parts were too large to merge and stand side by side; a larger llm.max_tokens helps.`]
+      ? [`${merges.unmerged} parts were too large to merge and are listed separately; a larger llm.max_tokens helps.`]
       : []),
-    ...(dropped.foreign_refs > 0
-      ? [`${dropped.foreign_refs} refs were left out: they were not in what was shown.`]
-      : []),
-    ...(dropped.items_without_refs > 0 ? [`${dropped.items_without_refs} items without a source were left out.`] : []),
+    ...(dropped.foreign_refs > 0 ? [`${dropped.foreign_refs} refs were dropped: they were not in the data.`] : []),
+    ...(dropped.items_without_refs > 0 ? [`${dropped.items_without_refs} items without a source were dropped.`] : []),
     ...(dropped.items_with_foreign_links > 0
-      ? [`${dropped.items_with_foreign_links} items with a link that is in no conversation were left out.`]
+      ? [`${dropped.items_with_foreign_links} items with a link that is in no conversation were dropped.`]
       : []),
     ...(mapped.short > 0
       ? [
-          `In ${mapped.short} requests the server counted less than half of the tokens that were sent. If its context is smaller than a batch, it did not read all: try a smaller --batch-tokens.`,
+          `In ${mapped.short} requests the server counted less than half of the tokens that were sent. If its context is smaller than a batch, it did not read everything: try a smaller --batch-tokens.`,
         ]
       : []),
     ...(refs_not_in_result > 0 ? [`Merging left ${refs_not_in_result} refs out.`] : []),

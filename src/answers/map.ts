@@ -8,12 +8,12 @@ export const map = defineTool({
   summary: "Run one question over many conversations (needs a model)",
   input: object({
     task: optional(text("What to collect from the conversations.")),
-    recipe: optional(text("A task that is kept: rules, preferences, evaluation, digest, one of your own, or a file.")),
-    topic: optional(text("What the recipe is about, where it asks for that.")),
+    recipe: optional(text("A saved task: rules, preferences, evaluation, digest, one of your own, or a file.")),
+    topic: optional(text("The recipe's topic, if it needs one.")),
     ...filterFields,
     schema: optional(text("A JSON Schema file for the result: an object with lists of items.")),
     ...costFields,
-    resume: optional(flag("Go on with the last run; the same command does that too.")),
+    resume: optional(flag("Continue the last run; running the same command again does that too.")),
   }),
   output: mapOutput,
   cli: {

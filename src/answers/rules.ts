@@ -8,7 +8,12 @@ export const rules = defineTool({
   summary: "Draft AGENTS.md rules from past requests (needs a model)",
   input: object({
     ...filterFields,
-    for: optional(choice(["agents", "claude", "cursor"], "Whose file --output is: cursor's has a head of its own.")),
+    for: optional(
+      choice(
+        ["agents", "claude", "cursor"],
+        "Format of the --output file: agents, claude or cursor (adds front matter).",
+      ),
+    ),
     ...costFields,
   }),
   output: mapOutput,

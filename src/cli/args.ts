@@ -133,7 +133,7 @@ function takePositionals(tool: Tool<never>, words: string[], input: Record<strin
 function sayField(tool: Tool<never>, wrong: string, input: Record<string, unknown>): string {
   const [, path = "", said = wrong] = /^([a-z_.]+)(?:\[\d+\])? (.*)$/s.exec(wrong) ?? []
   if (path === tool.cli.positional && said === "is missing")
-    return `dex ${tool.name} needs something: ${tool.cli.example}`
+    return `dex ${tool.name} needs more: for example ${tool.cli.example}`
   const flags = flagsOf(tool)
   const field = flags.find((flag) => flag.path.join(".") === path)
   if (said === "is missing" && field) {

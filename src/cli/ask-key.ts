@@ -16,13 +16,13 @@ export async function askKey(name: string): Promise<number> {
   const home = dexHome(process.env)
   const key = process.stdin.isTTY ? await typedKey(of) : await pipedKey()
   if (key === "")
-    throw new DexError("usage", "No key was given, so nothing was changed. On a terminal it is asked for.")
+    throw new DexError("usage", "No key was given, so nothing was changed. On a terminal dex asks for it.")
   const file = writeKey(home, of, key)
   const user = process.env.HOME ?? homedir()
-  process.stdout.write(`The key is kept in ${shortPath(file, user)}, which only you can read.\n`)
+  process.stdout.write(`The key is stored in ${shortPath(file, user)}, which only you can read.\n`)
   const { settings } = loadSettings({ file: home.config, env: process.env })
   const used = keyPlace(of, settings, { env: process.env, home: user })
-  if (used?.from === "environment") process.stderr.write(`$${used.place} is set and counts for more.\n`)
+  if (used?.from === "environment") process.stderr.write(`$${used.place} is set and wins.\n`)
   return 0
 }
 

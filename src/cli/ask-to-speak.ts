@@ -30,21 +30,24 @@ export async function askToSpeak({ home, env, suggestions, terminal, now, say }:
   const would = (await suggestions()).list({ would: true, from: choice.at, limit: 1_000 })
   say()
   if (would.length === 0)
-    return say("Agents' hooks asked dex for a week; there was nothing that it would have said. It goes on listening.")
+    return say("Agents' hooks asked dex for a week; it would have said nothing. It keeps listening.")
   say(paint(terminal, "bold", `${many(would.length, "time")} I would have spoken`))
   for (const one of would.slice(0, MOST_SHOWN))
     for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)
   if (would.length > MOST_SHOWN) say(`  and ${many(would.length - MOST_SHOWN, "other")}`)
   if (!process.stdin.isTTY || !terminal.interactive)
-    return say("May it speak? dex config set proactive.mode speak (or log, to let it only listen).")
+    return say("Let it speak? dex config set proactive.mode speak (or log, to only record).")
   const { confirm, isCancel } = await import("@clack/prompts")
-  const may = await confirm({ message: "May dex say such things to your agents from now on?", output: process.stderr })
+  const may = await confirm({
+    message: "Let dex make such suggestions to your agents from now on?",
+    output: process.stderr,
+  })
   if (isCancel(may)) return
   writeSetting(home.config, "proactive.mode", may ? "speak" : "log")
   say(
     may
-      ? "It speaks from now on. `dex mute <kind|project>` stops some of it, DEX_QUIET=1 all of it."
-      : "It only listens. If you change your mind: dex config set proactive.mode speak",
+      ? "It makes suggestions from now on. `dex mute <kind|project>` stops some of them, DEX_QUIET=1 all."
+      : "It only records. If you change your mind: dex config set proactive.mode speak",
   )
 }
 

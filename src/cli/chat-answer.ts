@@ -45,7 +45,7 @@ function showRest(turn: Turn, isShown: boolean, saysNoModel: boolean, terminal: 
   const notes = [...nothing, ...notesOf(saysNoModel ? turn : withoutNoModel(turn))]
   if (turn.forgot)
     notes.push(
-      `The conversation is long: its first ${turn.forgot === 1 ? "question is" : `${turn.forgot} questions are`} no longer seen by the model. /clear starts over.`,
+      `This chat is long: its first ${turn.forgot === 1 ? "question is" : `${turn.forgot} questions are`} no longer sent to the model. /clear starts over.`,
     )
   if (lines.length > 0 && notes.length > 0) process.stderr.write("\n")
   for (const one of notes) note(one)

@@ -26,8 +26,8 @@ const commands: Record<string, ChatCommand> = {
   "/help": { does: "Show this", run: showHelp },
   "/collections": { does: "Show which documents are looked at", run: showCollections },
   "/use-case": { does: "Show or change what the answers are for", run: changeUseCase },
-  "/clear": { does: "Start over: the next question stands alone", run: clear },
-  "/verbose": { does: "Show every search and reading, or stop doing so", run: toggleVerbose },
+  "/clear": { does: "Start over: forget the earlier questions", run: clear },
+  "/verbose": { does: "Turn showing every search and read on or off", run: toggleVerbose },
   "/sources": { does: "Show everything that was cited in this chat", run: showSources },
   "/save": { does: "Write this chat to a Markdown file: /save notes.md", run: save },
   "/quit": leave,
@@ -79,7 +79,7 @@ async function changeUseCase({ started: { chat }, ask }: Talk, words: string): P
 function clear({ started: { chat, kept } }: Talk): void {
   chat.clear()
   kept.cleared()
-  note("The next question stands alone. What was said is kept.")
+  note("Starting over. What was said so far is kept in the file.")
 }
 
 function toggleVerbose(talk: Talk): void {
@@ -110,7 +110,7 @@ function save({ dex, started, said }: Talk, words: string): void {
     const isThere = (error as NodeJS.ErrnoException).code === "EEXIST"
     note(
       isThere
-        ? `${file} is there already and was left alone. Give another name: /save other.md`
+        ? `${file} exists already and was not changed. Give another name: /save other.md`
         : `It could not be written: ${messageOf(error)}`,
     )
   }

@@ -39,7 +39,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
   writeFileSync(config, `${JSON.stringify(configFor(dex, llm), undefined, 2)}\n`, { mode: 0o600 })
   describe(dex, folder, input, llm, startedAt)
   note(
-    "OpenCode answers here, with dex's tools. Its sentences are not held against their sources, as those of dex's own chat are.",
+    "OpenCode answers here, with dex's tools. Its sentences are not checked against their sources, as dex's own chat does.",
   )
   const [cache, tmp] = [own("cache"), own("tmp")]
   const ended = await run(input, own("work"), {

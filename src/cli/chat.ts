@@ -14,7 +14,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
       "usage",
       input.query === undefined
         ? 'There is no terminal to talk on. Give the question: dex chat "how do we retry failed webhooks"'
-        : "-i needs a terminal to talk on. Without it, one question is answered.",
+        : "-i needs a terminal. Without it, one question is answered.",
     )
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {

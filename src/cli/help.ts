@@ -132,7 +132,7 @@ export const HOOK: Page = {
   usage: "dex hook <agent> <event>",
   text: [
     "Answers an agent's hook: agents call it by themselves, once `dex install` has wired them, and you never have to. It reads what the agent sends on stdin, and prints the few lines that matter then, or nothing. It always exits with 0, and within 250 ms.",
-    "What it said: dex suggestions. What went wrong: dex doctor. To silence it: dex mute, DEX_QUIET=1, or dex config set proactive.enabled false. To take it out: dex uninstall.",
+    "What it said: dex suggestions. What went wrong: dex doctor. To silence it: dex mute, DEX_QUIET=1, or dex config set proactive.enabled false. To remove it: dex uninstall.",
   ],
   options: [],
   examples: ["dex hook claude_code SessionStart"],
@@ -140,7 +140,7 @@ export const HOOK: Page = {
 
 export const COMPLETIONS: Page = {
   usage: "dex completions <bash | zsh | fish>",
-  text: ["Prints a script with which your shell completes commands and options."],
+  text: ["Prints a script that lets your shell complete commands and options."],
   options: [],
   examples: ["dex completions bash >> ~/.bashrc"],
 }

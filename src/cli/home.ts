@@ -58,7 +58,7 @@ export async function showHome(): Promise<number> {
     else if (report.added_messages > 0)
       say(`${many(report.added_messages, "new message")}, read in ${seconds(report.duration_ms)}.`)
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
-    if (!report.busy && !report.complete) say("Not everything is read yet: `dex sync` goes on where this stopped.")
+    if (!report.busy && !report.complete) say("Not everything is read yet: `dex sync` continues where this stopped.")
     if (report.unreadable.length > 0) say(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
     const { askToSpeak } = await import("./ask-to-speak.ts")
     await askToSpeak({

@@ -39,7 +39,7 @@ const wiring = object({
   ),
   asked: flag("Nothing was changed yet: confirm with yes."),
   hooks: optional(flag("Agents' hooks ask dex.")),
-  private_asked: optional(flag("It was asked once which projects are private; a terminal is needed for that.")),
+  private_asked: optional(flag("Asked once which projects are private; that needs a terminal.")),
   launcher_kept: optional(flag("With uninstall: an entry that was changed since, and so was left, still starts it.")),
   servers: optional(
     listOf(
@@ -60,12 +60,12 @@ export const install = defineTool({
   summary: "Connect dex to your coding agents",
   input: object({
     agents: withDefault(listOf(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
-    check: optional(flag("Only say what is wired, and start the server to see whether it answers.")),
+    check: optional(flag("Only show what is connected, and start the server to check that it answers.")),
     hooks: optional(
-      flag("Let agents' hooks ask dex what it knows of the moment. For a week it only notes what it would say."),
+      flag("Let dex make suggestions through the agents' hooks. For the first week it only records what it would say."),
     ),
     speak: optional(flag("Let the hooks make suggestions at once, without the silent week.")),
-    no_hooks: optional(flag("Without those hooks; takes them out where they are.")),
+    no_hooks: optional(flag("Install no hooks, and remove those that are there.")),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
@@ -96,7 +96,7 @@ export const uninstall = defineTool({
   name: "uninstall",
   summary: "Remove dex from your coding agents' settings",
   input: object({
-    agents: withDefault(listOf(text(), "As for install; all that are wired if left out."), []),
+    agents: withDefault(listOf(text(), "As for install. Default: all that are connected."), []),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,

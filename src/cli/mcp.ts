@@ -11,8 +11,8 @@ const HELP = {
   ],
   options: [
     ["-c, --collections NAME", "Only documents of these collections (several times, or with commas)."],
-    ["    --no-global", "Without documents that belong to no project."],
-    ["    --model NAME", "Another model than llm.model."],
+    ["    --no-global", "Leave out documents that belong to no project."],
+    ["    --model NAME", "Use this model instead of llm.model."],
   ],
   examples: ["claude mcp add dex-ask -s user -- dex mcp agent"],
 } as const

@@ -12,7 +12,7 @@ export async function openOrPrint({ command, folder, problem }: ToOpen, printed:
   return {
     ...printed,
     notes: [
-      `${program} could not be started (${opened.error.message}). What is printed above can be used where it is installed.`,
+      `${program} could not be started (${opened.error.message}). You can use what is printed above where it is installed.`,
     ],
   }
 }

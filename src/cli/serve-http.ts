@@ -49,10 +49,10 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
     void Promise.all([fresh.stop(LAST_LOOK_MS), stopDelivering()]).then(([isIdle]) => endProcess(isIdle))
   }
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end)
-  log(`MCP is served at ${listening.url}/mcp. Ctrl-C ends it.`)
+  log(`Serving MCP at ${listening.url}/mcp. Ctrl-C stops it.`)
   log(`Requests need the header "Authorization: Bearer …" with the token in ${tokenFile}`)
   if (place.publicName !== undefined)
-    log(`TLS must end in front of it: clients reach it as https://${place.publicName}/mcp.`)
+    log(`TLS must be terminated in front of it: clients use https://${place.publicName}/mcp.`)
   void fresh.pickUp(0)
   return new Promise<never>(() => {})
 }
@@ -66,7 +66,7 @@ function checkPlace({ host, publicName }: ServerAddress): void {
   if (publicName === undefined && !isLoopback(host))
     throw new DexError(
       "usage",
-      `On ${host} other machines could read this history, and its token, on the way. Leave --host out, or put a server that ends TLS in front and say by which name clients reach it: --behind-tls dex.example.com`,
+      `On ${host} other machines could read this history, and its token, on the way. Omit --host, or put a server that terminates TLS in front of it and give the name that clients use: --behind-tls dex.example.com`,
     )
 }
 

@@ -5,11 +5,11 @@ import { terminalOf } from "../render/terminal.ts"
 import { usageError } from "./args.ts"
 
 const OPTIONS = [
-  ["    --port N", "Serve HTTP on this port; 0 takes a free one. The address is printed at the start."],
+  ["    --port N", "Serve HTTP on this port; 0 picks a free one. The address is printed at the start."],
   ["    --host ADDRESS", "Listen on this address of this machine. Default: 127.0.0.1."],
   [
     "    --behind-tls NAME",
-    "TLS ends in front of dex, and clients reach it as https://NAME. Only with this may --host be an address that other machines can reach.",
+    "TLS is terminated in front of dex, and clients use https://NAME. Required if --host is an address that other machines can reach.",
   ],
 ] as const
 
@@ -20,7 +20,7 @@ async function help(): Promise<string> {
     {
       usage: "dex serve [options]",
       text: [
-        `Gives agents this memory over MCP, with the tools ${names.slice(0, -1).join(", ")} and ${names.at(-1)}.`,
+        `Serves this memory to agents over MCP, with the tools ${names.slice(0, -1).join(", ")} and ${names.at(-1)}.`,
         'Without options it speaks on stdin and stdout until stdin closes. Agents start it themselves: give them the command "dex serve".',
         "With --port it serves streamable HTTP at /mcp until it is stopped with Ctrl-C. Every request must show the token that is in the file http-token in dex's folder (~/.dex, or DEX_HOME); the file is made at the first start. What subscriptions are told is streamed at /suggestions, and sent to webhooks (see dex subscribe).",
       ],
@@ -44,9 +44,9 @@ export async function serveCommand(args: string[]): Promise<number> {
     return serveHttp({ ...start, port: portOf(port), host: host ?? "127.0.0.1", publicName })
   }
   if (host !== undefined || publicName !== undefined)
-    throw new DexError("usage", "--host and --behind-tls are for HTTP. Say on which port: dex serve --port 7337 …")
+    throw new DexError("usage", "--host and --behind-tls are for HTTP. Give a port too: dex serve --port 7337 …")
   if (process.stdin.isTTY)
-    process.stderr.write("dex serves MCP here: it waits for an agent's messages on stdin. Ctrl-D ends it.\n")
+    process.stderr.write("dex is serving MCP: it waits for an agent's messages on stdin. Ctrl-D stops it.\n")
   const { serve } = await import("../mcp/serve.ts")
   return serve(start)
 }
@@ -69,6 +69,6 @@ function read(args: string[]) {
 function portOf(text: string): number {
   const port = Number(text)
   if (!/^\d+$/.test(text) || port > 65_535)
-    throw new DexError("usage", `--port needs a number from 0 to 65535, not "${text}". 0 takes a free one.`)
+    throw new DexError("usage", `--port needs a number from 0 to 65535, not "${text}". 0 picks a free one.`)
   return port
 }

@@ -24,14 +24,12 @@ export async function watchCommand(json: boolean): Promise<number> {
     if (!instance) {
       const state = readState(dex.home)
       const who = state ? ` (pid ${state.pid}, since ${state.since.slice(0, 16).replace("T", " ")} UTC)` : ""
-      const too = project === undefined ? "." : "; it sees to this project too."
-      say(`A dex watch runs already${who}${too} \`dex watch --status\` tells more.`)
+      const too = project === undefined ? "." : "; it now watches this project too."
+      say(`dex watch is already running${who}${too} \`dex watch --status\` shows more.`)
       return 0
     }
     if (project === undefined && !json && optedIn(dex.home).length === 0)
-      say(
-        "No project is watched: the agents' conversations are. Start it inside a project to have that kept current too.",
-      )
+      say("No project is watched, only the agents' conversations. Start it inside a project to watch that too.")
     const stop = new AbortController()
     const release = onSignals(() => stop.abort())
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
@@ -102,7 +100,7 @@ function lineOf(event: WatchEvent): string | undefined {
       if (event.conversations === 0 && event.messages === 0) return undefined
       return `${event.source ?? "all agents"}: ${many(event.messages, "new message")} in ${many(event.conversations, "conversation")} (${seconds(event.duration_ms)})`
     case "project": {
-      if (event.files === undefined && event.git) return `${projectName(event.project)}: looked at as a whole`
+      if (event.files === undefined && event.git) return `${projectName(event.project)}: checked as a whole`
       const files = event.files === undefined ? "many files" : event.files > 0 ? many(event.files, "file") : undefined
       const what = [files, event.git ? "its git history" : undefined].filter(Boolean).join(" and ")
       return `${projectName(event.project)}: ${what} changed`

@@ -10,9 +10,9 @@ export const watch = defineTool({
   name: "watch",
   summary: "Keep the history up to date while you work",
   input: object({
-    status: optional(flag("Say whether one runs, since when, and what it last read.")),
-    remove: optional(flag("Watch the project of this folder no more.")),
-    install: optional(flag("Make it a service of yours (systemd or launchd) that starts when you log in.")),
+    status: optional(flag("Show whether it is running, since when, and what it last read.")),
+    remove: optional(flag("Stop watching the project of this folder.")),
+    install: optional(flag("Install it as a user service (systemd or launchd) that starts when you log in.")),
     uninstall: optional(flag("Remove that service.")),
     yes: optional(flag("With install and uninstall: do not ask.")),
   }),
@@ -24,8 +24,8 @@ export const watch = defineTool({
       object({
         change: choice(["none", "create", "edit", "remove"]),
         path: text(),
-        content: optional(text("What the file will hold, or holds.")),
-        commands: listOf(listOf(text()), "What is run, in this order."),
+        content: optional(text("What the file will contain, or contains.")),
+        commands: listOf(listOf(text()), "The commands that are run, in this order."),
         note: optional(text()),
       }),
     ),

@@ -48,7 +48,7 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
     origin: SettingOrigin,
     where: string,
   ) => {
-    if ("wrong" in read) return void problems.push(`${where}: ${read.wrong}. It was not taken.`)
+    if ("wrong" in read) return void problems.push(`${where}: ${read.wrong}. It was ignored.`)
     values[name] = read.ok
     origins[name] = origin
   }
@@ -58,7 +58,7 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
   }
   for (const [name, value] of Object.entries(readObject(file, problems))) {
     if (isSetting(name)) put(name, readValue(name, value), "config", file)
-    else problems.push(`${file}: there is no setting ${printable(name)}. It was not taken.`)
+    else problems.push(`${file}: there is no setting ${printable(name)}. It was ignored.`)
   }
   if (project !== undefined) {
     const own = join(project, PROJECT_FILE)
@@ -86,7 +86,7 @@ export function loadSettings({ file, env, project, flags = {} }: LoadOptions): L
 /** A repository that somebody cloned must not be able to send their conversations to its own server. */
 function whyNot(narrowest: SettingValue | undefined): string {
   return narrowest === undefined
-    ? "is not for a project to choose. Set it for yourself with `dex config set`."
+    ? "cannot be set by a project. Set it for yourself with `dex config set`."
     : `may only be ${narrowest} in a project's file.`
 }
 
@@ -106,7 +106,7 @@ function misspelt(env: LoadOptions["env"]): string[] {
 /** What a file of settings holds; nothing when it is not there. */
 export function readObject(path: string, problems: string[]): Record<string, unknown> {
   const say = (what: string) => {
-    problems.push(`${path}: ${what} None of it was taken.`)
+    problems.push(`${path}: ${what} All of it was ignored.`)
     return {}
   }
   let text: string

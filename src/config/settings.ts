@@ -15,20 +15,20 @@ export const SETTINGS = {
   ),
   "embed.url": setting(
     text(
-      "Where the embedding server is. Usual: https://api.openai.com/v1 for openai, http://127.0.0.1:11434 for ollama.",
+      "The embedding server's address. Default: https://api.openai.com/v1 for openai, http://127.0.0.1:11434 for ollama.",
     ),
     { check: url },
   ),
   "embed.model": setting(text("The embedding model's name, as the server knows it.", { minLength: 1 })),
   "embed.dims": setting(
-    integer("How many numbers a vector has. Left out, the server is asked once.", { minimum: 16, maximum: 3968 }),
+    integer("How many numbers a vector has. Default: ask the server once.", { minimum: 16, maximum: 3968 }),
   ),
-  "embed.api_key_env": setting(text("The environment variable that holds the embedding server's key."), {
+  "embed.api_key_env": setting(text("The environment variable that contains the embedding server's key."), {
     default: "DEX_EMBED_API_KEY",
     check: variableName,
   }),
   "embed.api_key_file": setting(
-    text("A file that holds the embedding server's key, readable by you alone (chmod 600)."),
+    text("A file that contains the embedding server's key, readable only by you (chmod 600)."),
     { check: wholePath },
   ),
   "embed.timeout_ms": setting(
@@ -38,11 +38,11 @@ export const SETTINGS = {
     }),
     { default: 150 },
   ),
-  traces: setting(flag("Record how every retrieval got to its answer, for `dex trace`."), {
+  traces: setting(flag("Record how every answer was found, for `dex trace`."), {
     default: true,
     narrowest: false,
   }),
-  "search.rerank": setting(flag("Let a reranking model order the best 20 hits again."), {
+  "search.rerank": setting(flag("Let a reranking model reorder the best 20 results."), {
     default: false,
     narrowest: false,
   }),
@@ -64,7 +64,7 @@ export const SETTINGS = {
     }),
     { default: 50 },
   ),
-  "rerank.url": setting(text("Where the reranking server is: any that speaks /rerank."), { check: url }),
+  "rerank.url": setting(text("The reranking server's address: any that speaks /rerank."), { check: url }),
   "rerank.model": setting(text("The reranking model's name, as the server knows it.", { minLength: 1 })),
   "rerank.timeout_ms": setting(
     integer("How long a search waits for the reranking server before it answers in its own order.", {
@@ -73,41 +73,35 @@ export const SETTINGS = {
     }),
     { default: 1_000 },
   ),
-  "rerank.api_key_env": setting(text("The environment variable that holds the reranking server's key."), {
+  "rerank.api_key_env": setting(text("The environment variable that contains the reranking server's key."), {
     default: "DEX_RERANK_API_KEY",
     check: variableName,
   }),
   "rerank.api_key_file": setting(
-    text("A file that holds the reranking server's key, readable by you alone (chmod 600)."),
+    text("A file that contains the reranking server's key, readable only by you (chmod 600)."),
     { check: wholePath },
   ),
-  "proactive.enabled": setting(
-    flag("Offer what is known before anybody asks: through agents' hooks, and to subscriptions."),
-    {
-      default: true,
-      narrowest: false,
-    },
-  ),
+  "proactive.enabled": setting(flag("Make suggestions unasked: through the agents' hooks, and to subscriptions."), {
+    default: true,
+    narrowest: false,
+  }),
   "proactive.mode": setting(
     choice(
       ["log", "speak"],
-      "What hooks do with what they would say: only note it down, or say it. Not chosen: they note it down, and after a week `dex` asks.",
+      "log: hooks only record what they would say. speak: they say it. If unset, they record, and after a week `dex` asks you.",
     ),
     { narrowest: "log" },
   ),
-  "proactive.max_suggestions": setting(
-    integer("How many things are offered at one moment.", { minimum: 1, maximum: 5 }),
-    {
-      default: 5,
-    },
-  ),
+  "proactive.max_suggestions": setting(integer("Most suggestions at one moment.", { minimum: 1, maximum: 5 }), {
+    default: 5,
+  }),
   "proactive.min_relevance_score": setting({
-    ...decimal("How likely a thing must be to help, from 0 to 1. Left out: as it was fitted."),
+    ...decimal("How likely a suggestion must be to help, from 0 to 1. Default: fitted on real sessions."),
     minimum: 0,
     maximum: 1,
   }),
   "proactive.recent_change_days": setting(
-    integer("How many days back a change in git counts as recent.", { minimum: 1, maximum: 365 }),
+    integer("How many days a git change counts as recent.", { minimum: 1, maximum: 365 }),
     { default: 7 },
   ),
   "proactive.enable_fixes": kind("what fixed this error before"),
@@ -118,35 +112,31 @@ export const SETTINGS = {
   "proactive.enable_warnings": kind("failing tests, deprecated functions, reversed decisions"),
   "proactive.enable_conversations": kind("past conversations about the same file"),
   "llm.provider": setting(
-    text("Where the model that answers is: any server that speaks /chat/completions, with its /v1."),
+    text("The address of the model that answers: any server that speaks /chat/completions, usually ending in /v1."),
     { default: "https://api.openai.com/v1", check: url },
   ),
   "llm.model": setting(text("The model's name, as the server knows it.", { minLength: 1 }), { default: "gpt-4o-mini" }),
-  "llm.temperature": setting(
-    { ...decimal("How freely the model chooses its words."), minimum: 0, maximum: 2 },
-    { default: 0 },
-  ),
-  "llm.max_tokens": setting(
-    integer("How many tokens one reply of the model may have.", { minimum: 16, maximum: 1_000_000 }),
-    { default: 4096 },
-  ),
-  "llm.api_key_env": setting(text("The environment variable that holds the model server's key."), {
+  "llm.temperature": setting({ ...decimal("The model's temperature."), minimum: 0, maximum: 2 }, { default: 0 }),
+  "llm.max_tokens": setting(integer("Most tokens in one reply of the model.", { minimum: 16, maximum: 1_000_000 }), {
+    default: 4096,
+  }),
+  "llm.api_key_env": setting(text("The environment variable that contains the model server's key."), {
     default: "DEX_LLM_API_KEY",
     check: variableName,
   }),
   "deliver.allow_hosts": setting(
     text(
-      "Hosts that webhooks may be sent to although they are private or without TLS, with commas: localhost:3000,hooks.lan.",
+      "Hosts that may receive webhooks although they are private or without TLS, separated by commas: localhost:3000,hooks.lan.",
     ),
     { check: hosts },
   ),
   agents: setting(
     text(
-      "Agents of your own, with commas: whole paths of modules, or names of packages in ~/.dex/node_modules. They run inside dex.",
+      "Your own agents, separated by commas: full paths of modules, or names of packages in ~/.dex/node_modules. They run inside dex.",
     ),
     { check: modules, isOwn: true },
   ),
-  "llm.api_key_file": setting(text("A file that holds the model server's key, readable by you alone (chmod 600)."), {
+  "llm.api_key_file": setting(text("A file that contains the model server's key, readable only by you (chmod 600)."), {
     check: wholePath,
   }),
 }
@@ -218,7 +208,7 @@ function url(value: string): string | undefined {
   const { protocol, username, password, search, hash } = new URL(value)
   if (protocol !== "http:" && protocol !== "https:") return "must begin with http:// or https://"
   if (username || password || search || hash)
-    return "must hold no password and nothing after a ? or #: addresses are printed. A key goes into a file or the environment"
+    return "must not contain a password or anything after a ? or #, because addresses are printed. Keep keys in a file or the environment"
   return undefined
 }
 
@@ -231,11 +221,11 @@ function hosts(value: string): string | undefined {
 function modules(value: string): string | undefined {
   return splitNames(value).every((name) => /^(\/|~\/|[a-z]:[\\/]|@?[a-z0-9][\w.-]*(\/[a-z0-9][\w.-]*)?$)/i.test(name))
     ? undefined
-    : "must be whole paths or names of packages, with commas: ~/agents/mine.mjs,dex-agent-other"
+    : "must be full paths or names of packages, separated by commas: ~/agents/mine.mjs,dex-agent-other"
 }
 
 function wholePath(value: string): string | undefined {
-  return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a whole path: /… or ~/…"
+  return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a full path: /… or ~/…"
 }
 
 function variableName(value: string): string | undefined {

@@ -14,7 +14,7 @@ export function writeSetting(file: string, name: SettingName, value: SettingValu
   const problems: string[] = []
   const { [name]: _, ...others } = readObject(file, problems)
   if (problems.length > 0)
-    throw new DexError("config", `${problems[0]!.replace(" None of it was taken.", "")} Mend or remove it first.`)
+    throw new DexError("config", `${problems[0]!.replace(" All of it was ignored.", "")} Fix or remove it first.`)
   const chosen = value === undefined || value === SETTINGS[name].default ? others : { ...others, [name]: value }
   replaceFile(file, `${JSON.stringify(chosen, undefined, 2)}\n`)
 }

@@ -167,7 +167,7 @@ function explained(error: unknown, { url, signal }: Request, timedOut: boolean):
   const what = why === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
   return new DexError(
     "embed_unreachable",
-    `${what} ${placeOf(url)} (${why}). Start the server, mend embed.url, or turn vectors off: dex config set embed.provider none`,
+    `${what} ${placeOf(url)} (${why}). Start the server, fix embed.url, or turn vectors off: dex config set embed.provider none`,
     { cause: error },
   )
 }

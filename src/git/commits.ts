@@ -118,9 +118,7 @@ async function readLog(project: string, wanted: Wanted): Promise<Log> {
     // A partial clone lacks the contents that a renaming is told by; those that changed nothing are told by their names.
     parser = commitParser(isShallow)
     end = await runLog(project, wanted, "-M100%", parser.take)
-    left_out.push(
-      "Only files that were renamed without a change are followed: contents are missing in this repository.",
-    )
+    left_out.push("Only files renamed without a change are followed: this repository lacks contents.")
   }
   if (end.stopped === "cancelled" || (end.code !== 0 && !end.stopped)) throw notRead(project, end)
   const commits = parser.commits(end.stopped === undefined)
@@ -156,9 +154,7 @@ function cutShort(stopped: RunEnd["stopped"], commits: number, limits: CommitLim
 }
 
 function olderOnes({ isCut, hasOlder, commits }: Log, goesOn: boolean): string[] {
-  return !goesOn && !isCut && (hasOlder || commits.length === 0)
-    ? ["Older commits are not known: those of one year are read."]
-    : []
+  return !goesOn && !isCut && (hasOlder || commits.length === 0) ? ["Commits older than a year are not read."] : []
 }
 
 const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"

@@ -27,7 +27,7 @@ export type EmbedReport = {
   /** Messages that still have no vector; the next sync goes on with them. */
   left: number
   duration_ms: number
-  /** Why it is not more. */
+  /** Why there are not more. */
   problem?: string
 }
 

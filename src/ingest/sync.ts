@@ -77,7 +77,7 @@ export type SyncReport = {
   restored: Ref[]
   /** Conversations of which something is damaged and could not be restored. */
   damaged: Ref[]
-  /** What became of the vectors, where an embedder is set. */
+  /** The state of the vectors, if an embedder is set. */
   embedding?: EmbedReport
 }
 

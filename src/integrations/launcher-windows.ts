@@ -60,7 +60,7 @@ if (isQuiet || !existsSync(script)) {
 }
 
 function syncScript(dex: string): string {
-  return `// Reads what is new behind the agent's back: nobody waits, nothing is printed, it ends within a minute, and where a sync
+  return `// Syncs in the background: the agent does not wait, nothing is printed, it ends within a minute, and where a sync
 // runs already it leaves it to that. Written by \`dex install\`; \`dex uninstall\` removes it.
 import { spawn } from "node:child_process"
 

@@ -153,7 +153,7 @@ exit 0
 
 function syncProgram(dex: string): string {
   return `#!/bin/sh
-# Reads what is new behind the agent's back: nobody waits, nothing is printed, it ends within a minute, and where a sync
+# Syncs in the background: the agent does not wait, nothing is printed, it ends within a minute, and where a sync
 # runs already it leaves it to that. Written by \`dex install\`; \`dex uninstall\` removes it.
 trap '' HUP INT
 ${syncLine(quoted(dex))}

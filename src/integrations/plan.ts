@@ -23,7 +23,7 @@ export type FilePlan = {
   needs_launcher?: boolean
 }
 
-/** How dex's additions get into a file. A file that holds them all already stays as it is. */
+/** How dex's additions get into a file. A file that contains them all already stays as it is. */
 export function planAdding(agent: SourceId | "dex", { path, additions }: WantedFile, record: Record): FilePlan {
   const executable = additions.some((addition) => addition.type === "file" && addition.executable === true)
   return planned({ agent, path, executable }, () => {

@@ -110,6 +110,6 @@ function isAdded(value: unknown): value is Added {
 function damaged(file: string, why: string): DexError {
   return new DexError(
     "integrations",
-    `${file}, where dex keeps what it added to agents' files, cannot be read (${why}). Nothing was changed. Mend it, or remove it and take "dex" out of the agents' settings by hand.`,
+    `${file}, where dex keeps what it added to agents' files, cannot be read (${why}). Nothing was changed. Fix it, or remove it and delete "dex" from the agents' settings by hand.`,
   )
 }

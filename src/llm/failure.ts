@@ -32,7 +32,7 @@ export function failureOf(trouble: Trouble, server: Server): Failure {
       const what = trouble.code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
       const broken = (retries: number) =>
         `The connection to ${place} broke (${trouble.code})${times(retries)}. Try again, or look at the server's log.`
-      const unreachable = `${what} ${place} (${clean(trouble.code, server)}). Start the server, or mend llm.provider.`
+      const unreachable = `${what} ${place} (${clean(trouble.code, server)}). Start the server, or fix llm.provider.`
       return { retry: lost, error: (retries) => new DexError("llm_unreachable", lost ? broken(retries) : unreachable) }
     }
     case "status":

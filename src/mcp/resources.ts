@@ -49,7 +49,7 @@ export async function listResources(
   return { resources: conversations.map(resourceOf), ...(more && { nextCursor: String(next_offset) }) }
 }
 
-/** The same words as dex_get gives of it, capped; what was cut is said with the call that goes on. */
+/** The same words as dex_get gives of it, capped; what was cut is said with the call that continues. */
 export async function readResource(uri: string, asked: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
   const ref = refOf(uri)
   if (ref === undefined)

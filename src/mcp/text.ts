@@ -127,7 +127,7 @@ function getLines({ conversations, left_out }: Got, offered: Names): Line[] {
       `${one.id} ${headOf(one)}`,
       one.parent && `  subagent of ${one.parent}`,
       one.fork_of && `  fork of ${one.fork_of}`,
-      one.archived ? "  the agent's own file is gone; this is the only copy" : undefined,
+      one.archived ? "  the agent deleted its file; this is the only copy" : undefined,
       one.files.length > 0 ? `  files: ${one.files.map(safeLine).join(", ")}` : undefined,
       ...one.messages.flatMap((message) => [
         `#${message.index} ${message.role} (${message.origin})${message.date ? ` ${message.date}` : ""}${message.state ? ` ${message.state}` : ""}`,
@@ -167,12 +167,7 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
 function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offered: Names): Line[] {
   const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
   const [told] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
-  if (!told)
-    return [
-      "Nothing is known that would help here.",
-      ...remarks,
-      `next: by words: ${call("dex_search", { query: "…" })}`,
-    ]
+  if (!told) return ["No suggestions here.", ...remarks, `next: by words: ${call("dex_search", { query: "…" })}`]
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
   // A commit is read with git.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))

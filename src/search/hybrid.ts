@@ -110,8 +110,8 @@ function whyNone(settings: EmbedSettings, known: string[]): string {
   const wanted = `${settings.provider}:${settings.model ?? "(no model)"}`
   if (!settings.model) return "No embedding model is chosen: dex config set embed.model …"
   return known.length === 0
-    ? `No message has a vector of ${wanted} yet. \`dex sync\` makes them.`
-    : `The vectors that are kept are of another model (${known.join(", ")}), not of ${wanted}. \`dex sync\` makes those.`
+    ? `No message has a vector from ${wanted} yet. \`dex sync\` makes them.`
+    : `The stored vectors are from another model (${known.join(", ")}), not of ${wanted}. \`dex sync\` makes new ones.`
 }
 
 /**

@@ -45,7 +45,7 @@ export async function rerankTop<Row extends RankedConversation>(
     return {
       rows,
       reranked: false,
-      degraded: `${stop.aborted ? late : error.message} The hits stand as they were found.`,
+      degraded: `${stop.aborted ? late : error.message} The results keep their order.`,
     }
   }
 }

@@ -21,7 +21,7 @@ export type Filters = {
   among?: "history" | "docs" | "all"
   /** Only documents of these collections. */
   collections?: string[]
-  /** Without documents that belong to no project. */
+  /** Leave out documents that belong to no project. */
   noGlobal?: boolean
   /** The project in which the question is asked. */
   inside?: string

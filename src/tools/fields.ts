@@ -9,8 +9,8 @@ import type { ConversationRow } from "../store/history/store.ts"
 export const projectField = optional(text("Only projects whose path contains this."))
 /** Not a choice: a user may bring agents of their own. Whoever runs a tool checks it. */
 export const sourceField = optional(text(`Only from this agent: ${sourceIds.join(", ")}.`))
-export const fromField = optional(text("Not before: 2026-11-03, 7d, yesterday."))
-export const toField = optional(text("Not after: 2026-11-03, 1d, today."))
+export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))
+export const toField = optional(text("End date: 2026-11-03, 1d, today."))
 
 export const conversationFields = {
   id: text("The ref: pass it to get."),
@@ -21,7 +21,7 @@ export const conversationFields = {
   kind: text("person, subagent, automation or dex."),
   message_count: integer(),
   estimated_tokens: integer("What a get in the stripped format would return; an estimate."),
-  superseded: optional(flag("The agent's own file no longer has any of it; dex kept it.")),
+  superseded: optional(flag("No longer in the agent's file; dex kept it.")),
 }
 const conversationShape = object(conversationFields)
 

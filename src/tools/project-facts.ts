@@ -37,9 +37,10 @@ async function readCode(dex: Dex, knowledge: Knowledge, project: string): Promis
   try {
     const options = { signal, onProgress, ...(dex.staysSmall && { apart: true }) }
     const { not_listed } = await syncProjectCode({ knowledge, project }, options)
-    return not_listed === 0 ? [] : [`${not_listed} of its code files are beyond what is read of one project.`]
+    return not_listed === 0 ? [] : [`${not_listed} of its code files are over the limit for one project.`]
   } catch (error) {
-    if (time.aborted) return ["Its code is not read whole yet: the next time goes on, and `dex watch` reads it all."]
+    if (time.aborted)
+      return ["Its code is not completely read yet: the next call continues, and `dex watch` reads all of it."]
     return [`Its code could not be read: ${messageOf(error)}`]
   }
 }

@@ -40,7 +40,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
     const names = rows.slice(0, 5).map((candidate) => formatRef(candidate.ref))
     throw new DexError(
       "ambiguous_ref",
-      `"${typed}" could be any of: ${names.join(", ")}${rows.length > 5 ? ", …" : ""}. Type more of it.`,
+      `"${typed}" matches several: ${names.join(", ")}${rows.length > 5 ? ", …" : ""}. Type more of it.`,
     )
   }
   if (query.section !== undefined) return { row, number: await sectionNumber(dex, row, query.section) }
@@ -78,7 +78,7 @@ function noRow(dex: Dex, typed: string): DexError {
 function notFound(typed: string): DexError {
   return new DexError(
     "not_found",
-    `No conversation "${typed}" is known. \`dex list\` shows what there is; \`dex sync\` reads what is new.`,
+    `No conversation "${typed}" was found. \`dex list\` shows what there is; \`dex sync\` reads what is new.`,
   )
 }
 
@@ -98,7 +98,7 @@ export function projectNamed(dex: Dex, text: string): string {
   if (!isFolder(folder))
     throw new DexError(
       "no_project",
-      `There is no folder ${folder}. Name a folder of the project; \`.\` is the current one.`,
+      `There is no folder ${folder}. Give a folder of the project; \`.\` is the current one.`,
     )
   return createProjectFinder(dex.machine.platform)(folder)
 }
@@ -137,7 +137,7 @@ export async function resolveConversation(
   if (belongs) return found
   throw new DexError(
     "not_in_session",
-    `${formatRef(found.row.ref)} is not part of the session ${formatRef(ref)}. Leave --session out to read it.`,
+    `${formatRef(found.row.ref)} is not part of the session ${formatRef(ref)}. Omit --session to read it.`,
   )
 }
 
@@ -157,7 +157,7 @@ async function currentRef(dex: Dex): Promise<string> {
   if (live) return formatRef(live.ref)
   throw new DexError(
     "no_session",
-    "No current session is known here: no agent said which one it is, and no conversation of this project went on in the last hour. Name one: --session <ref>.",
+    "There is no current session here: no agent named one, and no conversation of this project was active in the last hour. Give one: --session <ref>.",
   )
 }
 

@@ -31,7 +31,7 @@ export function sourceNamed(word: string, known: readonly NamedSource[]): Source
   if (only !== undefined && others.length === 0) return only
   const shown = JSON.stringify(word)
   if (only !== undefined)
-    throw new DexError("bad_input", `${shown} could be any of: ${[only, ...others].join(", ")}. Type more of it.`)
+    throw new DexError("bad_input", `${shown} matches several: ${[only, ...others].join(", ")}. Type more of it.`)
   const near = nearest(
     plain(word),
     known.flatMap(({ words }) => words),

@@ -8,14 +8,12 @@ export const showField = optional(
     "Only these parts, whole: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
   ),
 )
-export const hideField = optional(listOf(text(), "Not these parts, named in the same way. Stronger than show."))
-export const maxTokensField = optional(
-  integer("The whole answer stays within this (an estimate); what is cut is said.", { minimum: 1 }),
-)
+export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Wins over show."))
+export const maxTokensField = optional(integer("At most about this many tokens; cuts are reported.", { minimum: 1 }))
 export const conversationField = optional(
   text("A ref, a unique prefix of an id, a row number of the last listing, or current."),
 )
-export const sessionField = optional(text("current, or a ref: in place of the id, or to make sure of it."))
+export const sessionField = optional(text("current, or a ref: instead of an id, or to check it."))
 
 export const headFields = {
   id: text("The ref."),
@@ -31,6 +29,6 @@ export const truncated = optional(
   object({
     messages_left_out: integer(),
     next_message_index: integer(),
-    continue_with: text("The call that goes on."),
+    continue_with: text("The call that continues."),
   }),
 )

@@ -135,7 +135,10 @@ describe("what is shown while an answer comes", () => {
 
   test("an answer of which nothing holds shows nothing, and gives quotes", async () => {
     const { ask, shown } = await chatWith(inTurn(slowly("It is the moon. Trust me.")))
-    expect(await ask(QUESTION)).toMatchObject({ extractive: true, note: expect.stringContaining("could not be shown") })
+    expect(await ask(QUESTION)).toMatchObject({
+      extractive: true,
+      note: expect.stringContaining("could not be verified"),
+    })
     expect(shown).toEqual([])
   })
 
@@ -333,7 +336,7 @@ describe("on the command line", () => {
     })
     expect(run.code).toBe(0)
     expect(run.stdout).toBe(
-      `Port 8080 was taken [1].\n\n[1]  ${PORT}#2\n     2026-10-03 · words of: agent · CI is red again, why?\n`,
+      `Port 8080 was taken [1].\n\n[1]  ${PORT}#2\n     2026-10-03 · said by: agent · CI is red again, why?\n`,
     )
     expect(run.stderr).toContain(`  search ${QUESTION} → `)
     expect(run.stderr).toContain("  search free port → ")

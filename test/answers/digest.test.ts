@@ -113,7 +113,7 @@ test("the built program prints the facts, without control characters, and says w
   const page = await dex(home, ["digest", "--period", "week", "--json"])
   expect(JSON.parse(page.stdout)).toHaveProperty("projects")
   const text = await dex(home, ["digest", "--period", "week", "--project", "nowhere"])
-  expect(text).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Nothing was said") })
+  expect(text).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("No conversations") })
   expect(page.stdout + text.stdout).not.toContain("\u001b")
   expect(existsSync(join(home, ".dex/map"))).toBe(true)
 })

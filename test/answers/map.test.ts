@@ -233,7 +233,7 @@ test("refs and links that were not in the batch are dropped and counted, and not
   const n = output.batches.total
   expect(output.dropped).toEqual({ foreign_refs: 5 * n, items_without_refs: n, items_with_foreign_links: n })
   expect(items(output).map(({ text }) => text)).toEqual(Array(n).fill("half true"))
-  expect(output.notes.join(" ")).toMatch(/refs were left out.*without a source.*link that is in no conversation/)
+  expect(output.notes.join(" ")).toMatch(/refs were dropped.*without a source.*link that is in no conversation/)
 })
 
 test("a merge can name no ref that its parts did not, and what it leaves out is counted", async () => {
@@ -252,7 +252,7 @@ test("a merge that fails loses nothing: its parts stand side by side, and that i
   const { output } = await map(home(), {}, (one, turn) => (isMerge(one) ? [{ text: "no" }] : faithful(one, turn)))
   expect(output.items!.merged).toBe(output.items!.mapped)
   expect(output.merges).toMatchObject({ failed: 1 })
-  expect(output.notes.join()).toContain("stand side by side")
+  expect(output.notes.join()).toContain("are listed separately")
 })
 
 test("many results are merged in a tree, and every merge fits its budget", async () => {
@@ -288,7 +288,9 @@ test.each([1, 3])("with %i at once, what may be spent is kept to, and the same c
   expect(first.output.used!.input_tokens + first.output.used!.output_tokens).toBeLessThanOrEqual(22_000)
   expect(first.output.batches.asked).toBeGreaterThan(0)
   expect(first.output.batches.not_done).toBeGreaterThan(0)
-  expect(first.output.notes.join()).toMatch(/Partial: \d+ of \d+ batches were not done.*The same command goes on/)
+  expect(first.output.notes.join()).toMatch(
+    /Partial: \d+ of \d+ batches were not done.*Run the same command to continue/,
+  )
   const second = await go({ max_tokens_total: 1_000_000, parallel })
   expect(second.output.batches).toMatchObject({ cached: first.output.batches.asked, not_done: 0 })
   expect(second.output).not.toHaveProperty("partial")

@@ -59,7 +59,7 @@ describe("dex sync", () => {
   test("keeps a conversation whose file the agent has deleted, and says so", async () => {
     const home = await synced()
     rmSync(join(home, ".claude", "projects", "-code-web"), { recursive: true })
-    expect((await dex(home, ["sync"])).stderr).toMatch(/1 conversation gone from the agents' own folders; kept here/)
+    expect((await dex(home, ["sync"])).stderr).toMatch(/1 conversation deleted from the agents' folders; kept here/)
     const [shown] = (await json(home, ["show", SIDEBAR])).conversations
     expect(shown).toMatchObject({ archived: true, messages: [{ index: 1 }, { index: 2 }] })
     expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })
@@ -105,7 +105,7 @@ describe("dex search", () => {
     const home = SMALL
     const found = await json(home, ["search", "mutex", "zebra"])
     expect(found).toMatchObject({ matched: "some" })
-    expect(found.notes.join()).toMatch(/hold some of them/)
+    expect(found.notes.join()).toMatch(/contain some of them/)
   })
 
   test("exits with 1 when there is nothing, and prints an empty list as JSON", async () => {
@@ -165,7 +165,7 @@ describe("dex search", () => {
     expect(found).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
     expect((await json(home, ["search", "mutex", "--file", "nowhere.ts"])).results).toEqual([])
     expect((await json(home, ["search", "mutex", "--from", "2026-11-09"])).results).toEqual([])
-    expect(found.notes.join()).toMatch(/no index yet: \d of \d conversations were read one by one/)
+    expect(found.notes.join()).toMatch(/no search index yet: \d of \d conversations were read one by one/)
     await dex(home, ["sync"])
     expect(await json(home, ["search", "mutex"])).toMatchObject({ mode: "lexical", results: [{ id: AUTH }] })
   })
@@ -286,11 +286,11 @@ describe("dex show", () => {
       })
     await dex(home, ["sync"])
     expect((await dex(home, ["show", "abcabcab"])).stderr).toMatch(
-      /could be any of: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
+      /matches several: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
     )
     expect(await dex(home, ["show", "nothing"])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/No conversation "nothing" is known.*dex list/),
+      stderr: expect.stringMatching(/No conversation "nothing" was found.*dex list/),
     })
     expect((await dex(home, ["show", "7"])).stderr).toMatch(/There is no row 7/)
   })
@@ -320,7 +320,7 @@ describe("dex resume", () => {
     })
     rmSync(join(home, ".claude"), { recursive: true })
     await dex(home, ["sync"])
-    expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/own file is not here.*dex handover/s)
+    expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/file is not here.*dex handover/s)
   })
 })
 
@@ -366,10 +366,10 @@ describe("dex forget and private", () => {
     expect((await dex(home, ["private", project])).stdout).toMatch(/is private/)
     const outside = await json(home, ["search", "invoice"])
     expect(outside.results).toEqual([])
-    expect(outside.notes).toContain("1 hits in private projects, not shown.")
+    expect(outside.notes).toContain("1 matches in private projects, not shown.")
     expect((await json(home, ["list"])).conversations).toEqual([])
     expect((await dex(home, ["show", "55555555"])).stderr).toMatch(/private project/)
-    expect((await dex(home, ["private", project, "--off"])).stdout).toMatch(/ordinary project again/)
+    expect((await dex(home, ["private", project, "--off"])).stdout).toMatch(/no longer private/)
     expect((await json(home, ["search", "invoice"])).results.length).toBe(1)
   })
 })
@@ -434,7 +434,7 @@ describe("the command line", () => {
     expect((await dex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
     expect((await dex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
     expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/No agent is called ".*"\. There are: claude_code/)
-    expect((await dex(home, ["search"])).stderr).toMatch(/dex search needs something/)
+    expect((await dex(home, ["search"])).stderr).toMatch(/dex search needs more: for example dex search/)
   })
 
   test("a first run finds the agents, reads them and says what to try", async () => {

@@ -123,7 +123,7 @@ test("a document is shown within a budget, and says how to go on", async () => {
   const most = whole.estimated_tokens - 20
   const cut = await show("--max-tokens", String(most))
   expect(cut.estimated_tokens).toBeLessThanOrEqual(most)
-  expect(cut.truncated).toMatch(/1 sections were left out\. Go on: dex docs show 'docs:guide\/hooks\.md§Testing'/)
+  expect(cut.truncated).toMatch(/1 sections were left out\. Continue: dex docs show 'docs:guide\/hooks\.md§Testing'/)
   expect(await dex(home, ["docs", "show", "guide/hooks.md", "--max-tokens", "20"])).toMatchObject({ code: 2 })
 })
 

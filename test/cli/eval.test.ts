@@ -233,7 +233,7 @@ describe("dex eval --mine --fit", () => {
     expect(again.notes.join()).toMatch(/only the half of the questions was asked that a fit never sees/)
 
     const reset = await dex(dir, ["eval", "--reset"])
-    expect(reset.stdout).toMatch(/usual weights again: pairs 30 %, neighbours 20 %, decay 50 %/)
+    expect(reset.stdout).toMatch(/default weights again: pairs 30 %, neighbours 20 %, decay 50 %/)
     expect(JSON.parse(readFileSync(configOf(dir), "utf8"))).toEqual({})
     expect((await json(dir)).figures.n).toBe(44)
   })
@@ -241,7 +241,7 @@ describe("dex eval --mine --fit", () => {
   test("changes nothing when what fits one half makes the other worse", async () => {
     const dir = await synced(home(44, (hash) => (isFitted(hash) ? "single" : "many")))
     const run = await measured(dir, ["--fit"])
-    expect(run.stdout).toMatch(/does not hold on the other\. Nothing was changed\./)
+    expect(run.stdout).toMatch(/is not better on the other\. Nothing was changed\./)
     expect(existsSync(configOf(dir))).toBe(false)
   })
 

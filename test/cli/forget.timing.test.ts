@@ -44,7 +44,7 @@ test.each([
       expect(said.stderr.replaceAll("\n", " ")).toMatch(
         /Another program still reads the old pages of history\.db, index-\d\.db and knowledge-\d\.db: .* next `dex sync` or `dex gc`/,
       )
-    expect(said.stderr).not.toContain("Gone from")
+    expect(said.stderr).not.toContain("Deleted from")
     expect((await dex(home, ["search", canary("lost", 5)], { DEX_TRACES: "off" })).code).toBe(1)
     // It is true.
     expect(carve(folder, ends("lost"))).toEqual(expect.arrayContaining(["history.db: frame"]))

@@ -221,7 +221,7 @@ describe("dex sync with an embedder", () => {
     expect(server.asked).toEqual([])
   })
 
-  test("a server that fails does not fail the sync, and the next one goes on", async () => {
+  test("a server that fails does not fail the sync, and the next one continues", async () => {
     const home = tempDir()
     writeHome(home)
     const server = await wordsServer()
@@ -229,7 +229,7 @@ describe("dex sync with an embedder", () => {
     const down = await dex(home, ["sync"], { ...env, DEX_EMBED_URL: await closedUrl() })
     expect(down).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Read 10 conversations/) })
     expect(down.stderr.replace(/\s+/g, " ")).toMatch(
-      /Nothing answers at .* not embedded yet: the next `dex sync` goes on/,
+      /Nothing answers at .* not embedded yet: the next `dex sync` continues/,
     )
     const none = await find(home, env)
     expect(none).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/No message has a vector .* yet/)] })
@@ -298,7 +298,7 @@ describe("another model", () => {
     const other = { ...env, DEX_EMBED_MODEL: "other" }
     const before = await find(home, other, "invoice export")
     expect(before).toMatchObject({ mode: "lexical", results: [{ id: INVOICE }] })
-    expect(before.degraded).toEqual([expect.stringMatching(/of another model \(openai:words@-:256:p0\)/)])
+    expect(before.degraded).toEqual([expect.stringMatching(/from another model \(openai:words@-:256:p0\)/)])
     expect((await done(home, ["sync"], other)).embedding).toMatchObject({ embedder: "openai:other@-:256:p0", left: 0 })
     expect((await find(home, other)).results[0]?.id).toBe(SIGNED_OUT)
     const gc = await json(home, ["gc"], other)
@@ -306,7 +306,7 @@ describe("another model", () => {
     expect(gc.bytes_after).toBeLessThanOrEqual(gc.bytes_before)
     expect((await find(home, other)).results[0]?.id).toBe(SIGNED_OUT)
     expect((await json(home, ["trace"], other)).trace.command).toBe("search")
-    expect((await find(home, env, "invoice export")).degraded).toEqual([expect.stringMatching(/of another model/)])
+    expect((await find(home, env, "invoice export")).degraded).toEqual([expect.stringMatching(/from another model/)])
   })
 
   test("behind the same name is noticed, not mixed in, and mended by reindex --vectors", async () => {
@@ -357,8 +357,8 @@ describe("dex reindex and dex gc", () => {
     const { home, env } = await synced()
     await dex(home, ["forget", SIGNED_OUT, "--yes"], env)
     const run = await dex(home, ["gc"])
-    expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(Gave back|Nothing to give back)/) })
-    expect(run.stderr.replace(/\s+/g, " ")).toMatch(/Vectors of openai:words@-:256:p0 were left/)
+    expect(run).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(Freed|Nothing to free)/) })
+    expect(run.stderr.replace(/\s+/g, " ")).toMatch(/Vectors of openai:words@-:256:p0 were kept/)
     expect((await json(home, ["trace"])).trace).toMatchObject({ command: "gc" })
     expect(await find(home, env, "invoice export")).toMatchObject({ mode: "hybrid" })
   })

@@ -92,7 +92,7 @@ describe("--source", () => {
     expect(await said("cladue")).toBe('dex: No agent is called "cladue". Did you mean claude_code?')
     expect(await said("gemni-cli")).toMatch(/Did you mean gemini_cli\?$/)
     expect(await said("codx")).toMatch(/Did you mean codex\?$/)
-    expect(await said("code")).toBe('dex: "code" could be any of: claude_code, codex, opencode. Type more of it.')
+    expect(await said("code")).toBe('dex: "code" matches several: claude_code, codex, opencode. Type more of it.')
     expect(await said("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
   })
 })

@@ -190,7 +190,7 @@ describe("where there is nothing, the next step is one that was not just taken",
     const nothing = { suggestions: [], notes: [] }
     expect(notes(printSuggestions(nothing, context, {}))).toMatch(/dex suggest --file .*dex suggestions --all/)
     expect(notes(printSuggestions(nothing, context, { all: true }))).not.toContain("--all")
-    expect(notes(printSuggestions(nothing, context, { take: true }))).toMatch(/^Nothing waits/)
+    expect(notes(printSuggestions(nothing, context, { take: true }))).toMatch(/^Nothing is pending/)
   })
 
   test("what came of suggestions", () => {
@@ -215,18 +215,18 @@ describe("what is muted", () => {
   test("is named in how to undo it", () => {
     expect(printMute({ changed: true, name: "related_code", mutes: [kind, project] }, context)).toEqual({
       lines: ["related_code is now muted."],
-      notes: ["To let it speak again: dex mute related_code --undo"],
+      notes: ["To turn it on again: dex mute related_code --undo"],
     })
     expect(notes(printMute({ changed: true, name: project.name, mutes: [project] }, context))).toBe(
-      "To let it speak again: dex mute '~/my api' --undo",
+      "To turn it on again: dex mute '~/my api' --undo",
     )
-    expect(notes(printMute({ mutes: [kind] }, context))).toBe("To let it speak again: dex mute related_code --undo")
+    expect(notes(printMute({ mutes: [kind] }, context))).toBe("To turn it on again: dex mute related_code --undo")
     expect(notes(printMute({ mutes: [kind, project] }, context))).toContain("dex mute <name> --undo")
   })
 
-  test("may speak again", () => {
+  test("is on again", () => {
     expect(printMute({ changed: true, name: "related_code", mutes: [] }, context)).toEqual({
-      lines: ["related_code may speak again."],
+      lines: ["related_code is on again."],
       notes: [],
     })
     expect(printMute({ changed: false, name: "related_code", mutes: [] }, context).lines).toEqual([

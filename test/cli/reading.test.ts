@@ -272,7 +272,7 @@ describe("--session", () => {
     live("aaaaaaaa-0000-4000-8000-000000000003", "/code/elsewhere")
     await dex(home, ["sync"])
     const none = await dex(home, ["scan", "current"])
-    expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/No current session.*last hour/s) })
+    expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/There is no current session.*last hour/s) })
     const now = Date.now() / 1000
     utimesSync(older, now - 600, now - 600)
     utimesSync(newer, now - 60, now - 60)

@@ -109,12 +109,12 @@ describe("a damaged index", () => {
     for (let i = 0; i < 2; i++) {
       const { stdout } = await dex(home, ["search", "mutex", "--json"])
       expect(JSON.parse(stdout)).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
-      expect(stdout).toMatch(/The index is damaged: \d of \d conversations were read one by one instead/)
+      expect(stdout).toMatch(/The search index is damaged: \d of \d conversations were read one by one instead/)
     }
     expect((await dex(home, ["doctor"])).stdout).toMatch(/problem +index: The search index is damaged[\s\S]*→ dex sync/)
     expect((await dex(home, ["sync"])).code).toBe(0)
     expect(JSON.parse((await dex(home, ["search", "mutex", "--json"])).stdout)).toMatchObject({ mode: "lexical" })
-    expect((await dex(home, ["doctor"])).stdout).toMatch(/ok +index: sound and current/)
+    expect((await dex(home, ["doctor"])).stdout).toMatch(/ok +index: healthy and up to date/)
   })
 
   test("of another version is left alone, until a forget or a gc", async () => {
@@ -171,7 +171,7 @@ describe("dex doctor --repair", () => {
       expect([page, run.code, run.stderr]).toEqual([
         page,
         0,
-        expect.stringMatching(/The damaged one was kept: .*history\.damaged-/),
+        expect.stringMatching(/The damaged file was kept:\s+.*history\.damaged-/),
       ])
       expect([page, await answers(home)]).toEqual([page, before])
     }

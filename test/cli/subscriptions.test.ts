@@ -68,7 +68,7 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
   expect(await run(["feedback", "0f0f", "used", "--item", "1"])).toEqual({
     code: 0,
     stdout: "0f0f0f  used\n  1  fix: steer this\n",
-    stderr: expect.stringContaining("dex feedback --reset takes it all back"),
+    stderr: expect.stringContaining("dex feedback --reset undoes all feedback"),
   })
   expect(await run(["feedback", "0f0f", "dismissed", "--item", "2"])).toMatchObject({
     code: 0,
@@ -93,7 +93,10 @@ test("one subscribes, is told once by a poll, says whether it helped, and unsubs
   })
   expect(told.weights["kind:fix"]).toBeGreaterThan(0)
   expect(told.weights["kind:decision"]).toBeLessThan(0)
-  expect(await run(["feedback", "--reset"])).toMatchObject({ code: 0, stdout: expect.stringContaining("taken back") })
+  expect(await run(["feedback", "--reset"])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("learned weights are reset"),
+  })
   expect((await json(["stats", "--suggestions"])).suggestions.weights).toEqual({})
 
   expect(await run(["unsubscribe", id.slice(0, 6)])).toMatchObject({ code: 0 })
@@ -120,8 +123,8 @@ test("what is wrong is said with what to type", async () => {
     [["feedback"], /dex feedback <id> used\|dismissed/],
     [["feedback", "abc", "loved"], /must be one of: used, dismissed/],
     [["feedback", "abc", "used"], /No single suggestion/],
-    [["feedback", "abc", "--reset"], /leave the id out/],
-    [["suggestions", "--take", "--status", "used"], /leave --status out/],
+    [["feedback", "abc", "--reset"], /omit the id/],
+    [["suggestions", "--take", "--status", "used"], /omit --status/],
     [["suggestions", "--subscription", "x"], /No single subscription/],
     [["config", "set", "deliver.allow_hosts", "http://x/"], /names of hosts/],
   ]
@@ -144,7 +147,7 @@ test("what was used without saying which, and what was dismissed as a whole, is 
   const both = "  1  fix: Cannot find module 'zod'\n  2  related code: Cannot find module 'zod'\n"
   expect(await run(["feedback", "aaaa", "used"])).toMatchObject({
     stdout: `aaaa  used\n${both}`,
-    stderr: expect.stringContaining("say it with --item"),
+    stderr: expect.stringContaining("with --item"),
   })
   expect(await run(["feedback", "aaaa", "dismissed"])).toMatchObject({ stdout: `aaaa  dismissed\n${both}` })
 })
@@ -250,7 +253,7 @@ test("an agent subscribes and gives feedback over MCP, but sets up no webhook an
     'What should be watched? For example: context_subscribe {"patterns":["file:src/auth/**"]}',
   )
   expect(await said("suggestion_feedback", {})).toBe(
-    'Which one, and did it help? suggestion_feedback {"id":"<id>","verdict":"used|dismissed"}. `context_suggest` tells ids, and so does `dex suggestions`.',
+    'Which one, and did it help? suggestion_feedback {"id":"<id>","verdict":"used|dismissed"}. `context_suggest` and `dex suggestions` show the ids.',
   )
   expect(kept(home).weights()).toMatchObject({ "kind:fix": expect.any(Number) })
 })

@@ -34,7 +34,7 @@ test("a conversation of which its agent's file has nothing left is listed with w
   )
   const shown = await dex(home, ["list"])
   expect(shown.stdout).toMatch(/Feed the pangolin 0.*\(superseded\).*3 msg, \d+ tok/)
-  expect(shown.stderr).toMatch(/superseded: the agent's own file no longer has it; dex kept it/)
+  expect(shown.stderr).toMatch(/superseded: no longer in the agent's file; dex kept it/)
   const found = await dex(home, ["search", "pangolin dark"])
   expect(found.stdout).toMatch(/\(superseded\)/)
   expect(found.stdout).not.toMatch(/0 messages/)

@@ -114,7 +114,7 @@ describe("what is traced", () => {
     ])
     expect((await json(home, ["trace", traces[0].trace_id])).trace.error).toEqual({
       code: "not_found",
-      message: expect.stringMatching(/No conversation "nothing" is known/),
+      message: expect.stringMatching(/No conversation "nothing" was found/),
     })
   })
 
@@ -145,7 +145,7 @@ describe("what is traced", () => {
     writeFileSync(join(home, ".dex", "config.json"), "{ torn")
     writeFileSync(folder(home), "in the way")
     expect(await dex(home, ["search", "mutex"])).toMatchObject({ code: 0, stdout: expect.stringContaining("mutex") })
-    expect((await dex(home, ["show", "nothing"])).stderr).toMatch(/No conversation "nothing" is known/)
+    expect((await dex(home, ["show", "nothing"])).stderr).toMatch(/No conversation "nothing" was found/)
     rmSync(folder(home))
     await dex(home, ["search", "mutex"])
     expect(statSync(folder(home)).mode & 0o777).toBe(0o700)
@@ -191,16 +191,16 @@ describe("dex traces and dex trace", () => {
     const home = await synced()
     expect(await dex(home, ["traces"])).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/Nothing is traced yet/),
+      stderr: expect.stringMatching(/There are no traces yet/),
     })
-    expect((await dex(home, ["trace"])).stderr).toMatch(/Nothing is traced yet/)
+    expect((await dex(home, ["trace"])).stderr).toMatch(/There are no traces yet/)
     await dex(home, ["search", "token"])
     await dex(home, ["search", "theme"])
     expect(await dex(home, ["trace", "T-xyz"])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/No trace "T-xyz" is kept. `dex traces` lists them/),
+      stderr: expect.stringMatching(/No trace "T-xyz" was found. `dex traces` lists them/),
     })
-    expect((await dex(home, ["trace", "T-"])).stderr).toMatch(/could be any of: T-[0-9a-f]{16}, T-[0-9a-f]{16}/)
+    expect((await dex(home, ["trace", "T-"])).stderr).toMatch(/matches several: T-[0-9a-f]{16}, T-[0-9a-f]{16}/)
   })
 
   test("a wrong sum is said, not shown as if it were right", async () => {
@@ -273,7 +273,7 @@ describe("dex traces and dex trace", () => {
     await dex(home, ["reindex"])
     expect(await dex(home, ["trace", "--replay"])).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/A trace of reindex is not run again/),
+      stderr: expect.stringMatching(/A trace of reindex cannot be replayed/),
     })
   })
 
@@ -318,11 +318,11 @@ describe("dex traces and dex trace", () => {
     await dex(home, ["private", project])
     const listed = await dex(home, ["traces"])
     expect(listed.stdout).not.toContain("secretly")
-    expect(listed.stderr).toMatch(/1 of the last ones were made in private projects/)
+    expect(listed.stderr).toMatch(/1 of the latest were made in private projects/)
     expect(await inside(["traces"])).toContain("invoice secretly")
     const outside = await json(home, ["trace"])
     expect(outside.trace).toMatchObject({ query: "invoice", ranking: [{ summary: "(private)" }] })
-    expect(outside.notes.join()).toMatch(/1 rows are of private projects/)
+    expect(outside.notes.join()).toMatch(/1 rows are from private projects/)
     const [, hidden] = JSON.parse(await inside(["traces", "--json"])).traces
     expect((await dex(home, ["trace", hidden.trace_id])).stderr).toMatch(/made in a private project/)
     expect(await inside(["trace", hidden.trace_id])).toContain("the acme invoice")

@@ -152,14 +152,14 @@ test("every setting says what it does, and has a variable of its own", () => {
 test.each([
   ["embed.url", "ftp://x.example", /http/],
   ["embed.url", "nonsense", /address/],
-  ["embed.url", "https://user:hunter2@x.example", /no password/],
-  ["embed.url", "https://x.example/v1?key=hunter2", /no password/],
+  ["embed.url", "https://user:hunter2@x.example", /not contain a password/],
+  ["embed.url", "https://x.example/v1?key=hunter2", /not contain a password/],
   ["embed.api_key_env", "sk-hunter2", /not the key itself/],
-  ["embed.api_key_file", "embed.key", /whole path/],
+  ["embed.api_key_file", "embed.key", /full path/],
   ["embed.dims", "hunter2", /whole number/],
   ["embed.dims", "1e3", /whole number/],
   ["search.rerank", "hunter2", /on or off/],
-  ["llm.provider", "https://user:hunter2@x.example", /no password/],
+  ["llm.provider", "https://user:hunter2@x.example", /not contain a password/],
   ["llm.provider", "sk-hunter2", /address/],
   ["llm.temperature", "hunter2", /must be a number/],
   ["llm.temperature", "2.1", /at most 2/],
@@ -201,7 +201,7 @@ describe("writing", () => {
   test("does not write over a file that it cannot read", () => {
     const file = join(tempDir(), "config.json")
     writeFileSync(file, '{ "embed.model": "mine", ', { mode: 0o600 })
-    expect(() => writeSetting(file, "embed.dims", 64)).toThrow(/not a JSON object\. Mend or remove it first/)
+    expect(() => writeSetting(file, "embed.dims", 64)).toThrow(/not a JSON object\. Fix or remove it first/)
     expect(readFileSync(file, "utf8")).toBe('{ "embed.model": "mine", ')
   })
 })
@@ -339,7 +339,7 @@ describe("dex config", () => {
   test("takes a key from a pipe into a file of its own, and shows it nowhere", async () => {
     const home = tempDir()
     const run = await dex(home, ["config", "set", "llm.api_key"], {}, undefined, "sk-from-a-pipe\n")
-    expect(run).toMatchObject({ code: 0, stdout: "The key is kept in ~/.dex/llm.key, which only you can read.\n" })
+    expect(run).toMatchObject({ code: 0, stdout: "The key is stored in ~/.dex/llm.key, which only you can read.\n" })
     expect(statSync(join(home, ".dex", "llm.key")).mode & 0o777).toBe(0o600)
     expect(readFileSync(join(home, ".dex", "llm.key"), "utf8")).toBe("sk-from-a-pipe\n")
     const listed = await dex(home, ["config"], {})
@@ -362,7 +362,7 @@ describe("dex config", () => {
     const typed = await dex(home, ["config", "set", "embed.api_key", "sk-typed"], env)
     expect(plain.stderr).toMatch(/The key for embed is taken from ~\/\.dex\/embed\.key/)
     expect(plain.stderr).toMatch(/The key for rerank is taken from \$DEX_RERANK_API_KEY/)
-    expect(typed).toMatchObject({ code: 2, stderr: expect.stringMatching(/never taken from a command line/) })
+    expect(typed).toMatchObject({ code: 2, stderr: expect.stringMatching(/never read from the command line/) })
     expect(JSON.stringify([plain, json, typed])).not.toMatch(/sk-(in|typed)/)
     expect(readFileSync(join(home, ".dex", "config.json"), "utf8")).not.toContain("sk-")
   })

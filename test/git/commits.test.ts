@@ -118,7 +118,7 @@ describe("a project's commits", () => {
     const young = await readCommits(repository.folder, { now, limits: { days: 7 } })
     expect(young.commits.length).toBeGreaterThan(4)
     expect(young.commits.length).toBeLessThan(9)
-    expect(young.left_out.join()).toMatch(/Older commits are not known/)
+    expect(young.left_out.join()).toMatch(/Commits older than a year are not read/)
     const small = await readCommits(repository.folder, { now, limits: { bytes: 1_000 } })
     expect(small.commits.length).toBeLessThan(30)
     expect(small.left_out.join()).toMatch(/stopped after 0 MB: only the newest \d+ are known/)
@@ -243,7 +243,7 @@ describe("a repository that somebody made to harm", () => {
       renameSync(path, `${path}.away`)
       const read = await readCommits(repository.folder, { now })
       expect(read.commits).toHaveLength(3)
-      expect(read.left_out.join()).toMatch(/contents are missing/)
+      expect(read.left_out.join()).toMatch(/lacks contents/)
       expect(existsSync(sprung), remote("bait")).toBe(false)
       try {
         execFileSync("git", ["-C", repository.folder, "log", "-M", "--name-status", "--no-show-signature"], {

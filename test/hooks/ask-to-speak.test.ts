@@ -51,7 +51,7 @@ test("after a week it says how often it would have spoken and with what, asks, a
     ["n", "log"],
   ] as const) {
     const home = listening(8)
-    const asked = await onTerminal(home, [], [[/May dex say such things/, key]])
+    const asked = await onTerminal(home, [], [[/Let dex make such suggestions/, key]])
     if (asked === undefined) return console.log("NOT RUN: no program here makes a terminal")
     expect(asked.screen).toContain("2 times I would have spoken")
     expect(asked.screen).toContain("failed command: fix: Solved two. It was so.")

@@ -277,7 +277,7 @@ describe("the hooks that ask dex", () => {
     expect(snapshot(home), "a choice is kept").toEqual(without)
 
     const { stderr, stdout } = await run(home, "install", "--yes", "--hooks")
-    expect(stderr).toContain("For the first week it only notes down")
+    expect(stderr).toContain("For the first week it only records")
     expect(stdout).toContain("Trust all and continue")
     const program = join(home, ".dex/bin/dex-hook")
     for (const [source, path, events, timeout] of [
@@ -304,14 +304,14 @@ describe("the hooks that ask dex", () => {
   test("OpenCode gets its plugin only where it would not wait for npm, and it is said", async () => {
     const home = homeWith({ ".config/opencode/": "" })
     const { stdout } = await run(home, "install", "--yes")
-    expect(stdout).toContain("would wait for npm")
+    expect(stdout).toContain("offline it would hang")
     expect(existsSync(join(home, ".config/opencode/plugin"))).toBe(false)
     for (const [name, content] of Object.entries(OPENCODE_SET_UP)) {
       mkdirSync(join(home, dirname(`${name}x`)), { recursive: true })
       if (content !== "") writeFileSync(join(home, name), content)
     }
     const again = await run(home, "install", "--yes")
-    expect(again.stdout).not.toContain("would wait for npm")
+    expect(again.stdout).not.toContain("offline it would hang")
     expect(existsSync(join(home, ".config/opencode/plugin/dex.js"))).toBe(true)
   })
 
@@ -441,7 +441,7 @@ describe("which projects are private", () => {
     expect(first.screen.indexOf("/code/api")).toBeLessThan(first.screen.indexOf("/clients/acme"))
     expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
     expect(await found(home)).toBe(4)
-    expect(first.screen).not.toContain("dex private <folder>` keeps")
+    expect(first.screen).not.toContain("dex private <folder>` hides")
 
     rmSync(join(home, ".codex/skills"), { recursive: true })
     const second = await onTerminal(home, ["install"], [[/Make this change/, "\r"]])
@@ -455,7 +455,9 @@ describe("which projects are private", () => {
 
   test("is asked where nothing else is left to do, and choosing none marks none", async () => {
     const home = await synced()
-    expect((await run(home, "install", "--yes")).stderr).toContain("`dex private <folder>` keeps a project to itself")
+    expect((await run(home, "install", "--yes")).stderr).toContain(
+      "`dex private <folder>` hides a project from the others",
+    )
     const asked = await onTerminal(home, ["install"], [[/Which projects are private/, "\r"]])
     if (asked === undefined) return console.log("NOT RUN: no program here makes a terminal")
     expect(asked.code).toBe(0)
@@ -696,7 +698,7 @@ describe("what agents start", () => {
     const home = homeWith({ ".codex/": "", ".cursor/": "" })
     const none = await run(home, "install", "--check")
     expect(none).toMatchObject({ code: 1 })
-    expect(none.stderr).toContain("Nothing is wired yet")
+    expect(none.stderr).toContain("No agent is connected yet")
     await run(home, "install", "codex", "--yes")
 
     const { servers, agents } = await json(home, "install", "--check")
@@ -713,7 +715,7 @@ describe("what agents start", () => {
     const broken = await run(home, "install", "--check")
     expect(broken.code).toBe(1)
     expect(broken.stdout).toContain("no longer holds [mcp_servers.dex]")
-    expect(broken.stdout).toContain("dex-retrieval sub-agent is not there")
+    expect(broken.stdout).toContain("dex-retrieval sub-agent is missing")
     expect(broken.stdout).toMatch(/ended with 3 before it answered\. It said: broken/)
     expect((await run(home, "install", "--yes")).code).toBe(0)
     expect((await run(home, "install", "--check")).code).toBe(0)

@@ -380,7 +380,7 @@ describe("a connection", () => {
     await expect(model.reply(hello)).rejects.toMatchObject({
       code: "llm_unreachable",
       message: expect.stringMatching(
-        /Nothing answers at http.* \(ECONNREFUSED\)\. Start the server, or mend llm\.provider/,
+        /Nothing answers at http.* \(ECONNREFUSED\)\. Start the server, or fix llm\.provider/,
       ),
     })
     expect(slept).toEqual([])

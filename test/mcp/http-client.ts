@@ -48,7 +48,7 @@ export async function serveHttp(
   const port = await new Promise<number>((resolve, reject) => {
     child.stderr!.on("data", (chunk) => {
       stderr += chunk
-      const found = /served at http:\/\/\S+:(\d+)\/mcp[\s\S]*http-token\n/.exec(stderr)
+      const found = /Serving MCP at http:\/\/\S+:(\d+)\/mcp[\s\S]*http-token\n/.exec(stderr)
       if (found) resolve(Number(found[1]))
     })
     exited.then((code) => reject(new Error(`The server ended with ${code}. ${stderr}`)))

@@ -62,7 +62,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
   test("what cannot be read is an error that says what to do", async () => {
     const client = await connect(await synced(), { era })
     const cases: [string, RegExp][] = [
-      ["dex://conversation/zzzz", /^No conversation "zzzz" is known. `dex_list` shows/],
+      ["dex://conversation/zzzz", /^No conversation "zzzz" was found. `dex_list` shows/],
       [uriOf(`${AUTH}#99`), /^There is no message 99 in this conversation; the last one is 10/],
       ["dex://conversation/", /A conversation is dex:\/\/conversation\/\{ref\}/],
       ["dex://conversation/%", /A conversation is/],

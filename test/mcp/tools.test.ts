@@ -85,7 +85,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     const cases: [string, object, RegExp][] = [
       ["dex_search", {}, /^query is missing. dex_search takes: query, project/],
       ["dex_search", { query: "x", limit: "many" }, /^limit must be a whole number/],
-      ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" is known. `dex_list` shows/],
+      ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" was found. `dex_list` shows/],
       ["dex_get", { ids: ["7"] }, /^There is no row 7/],
       ["dex_get", { ids: [AUTH], max_tokens: 30_000 }, /^max_tokens must be at most 20000/],
       ["dex_get", { ids: [AUTH], max_tokens: 20 }, /smallest answer takes about \d+. Try max_tokens \d+/],
@@ -178,7 +178,7 @@ test("a private project is answered only from inside itself", async () => {
   const client = await connect(home)
   const found = await client.call("dex_search", { query: "mutex" })
   expect(found.structuredContent).toMatchObject({ results: [] })
-  expect(textOf(found)).toMatch(/1 hits in private projects, not shown/)
+  expect(textOf(found)).toMatch(/1 matches in private projects, not shown/)
   expect(await client.call("dex_get", { ids: [AUTH] })).toMatchObject({ isError: true })
   expect(textOf(await client.call("dex_get", { ids: [AUTH] }))).not.toMatch(/mutex/)
   expect(JSON.stringify(await client.call("dex_list", {}))).not.toMatch(/Refresh token race/)

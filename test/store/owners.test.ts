@@ -113,7 +113,7 @@ describe("two people's conversations with one id", () => {
 
   test("a name that two have is not guessed", async () => {
     await expect(answer(show, { ids: ["claude_code:same"], format: "full" })).rejects.toThrow(
-      `could be any of: ${ALICE}, ${BOB}`,
+      `matches several: ${ALICE}, ${BOB}`,
     )
   })
 

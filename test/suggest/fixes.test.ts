@@ -665,10 +665,10 @@ describe("dex fix", () => {
     const home = await solvedHome()
     const unsolved = await dex(home, ["fix", "error: Unexpected constant condition"])
     expect(unsolved.stdout).toContain("not seen solved there")
-    expect(unsolved.stderr).toContain("1 like it, with edits after it, but no run that ended well.")
+    expect(unsolved.stderr).toContain("1 similar errors were edited but never seen to pass.")
     const nothing = await dex(home, ["fix", "segmentation fault in libfoo"])
     expect(nothing).toMatchObject({ code: 1, stdout: "" })
-    expect(nothing.stderr).toContain("No fix of this is known.")
+    expect(nothing.stderr).toContain("No fix found.")
     expect(await dex(tempDir(), ["fix", "x"])).toMatchObject({ code: 2, stderr: expect.stringContaining("dex sync") })
   })
 

@@ -521,7 +521,7 @@ describe("dex tests", () => {
       / 1 {2}src\/a\.test\.ts > auth > refreshes\n {4}AssertionError: quokkaword\n {4}failed 2026-11-03 10:01 {2}\$ npx vitest run/,
     )
     expect(shown.stdout).not.toContain("\u001b")
-    expect(shown.stderr).toMatch(/1 failing test\. Last seen to run 2026-11-03 10:01; .*Nothing was run now/)
+    expect(shown.stderr).toMatch(/1 failing test\. Last run seen 2026-11-03 10:01; .*No test was run now/)
     expect(await run("--file", "src/other.ts")).toMatchObject({ code: 1, stdout: "" })
     expect(await run("-f", "/etc/passwd")).toMatchObject({ code: 2 })
 
@@ -568,6 +568,6 @@ describe("dex tests", () => {
     const home = tempDir()
     const found = await dex(home, ["tests"])
     expect(found).toMatchObject({ code: 1, stdout: "" })
-    expect(found.stderr).toMatch(/No test run and no report of this project is known/)
+    expect(found.stderr).toMatch(/No test runs or reports of this project are known/)
   })
 })

@@ -205,7 +205,7 @@ async function callOnce(
     const result = await client.call(name, JSON.parse(filled))
     if (result.isError) return done(`${name}: ${result.content[0]!.text}`)
     const told = result.structuredContent as { id?: string; suggestions?: unknown[]; notes?: string[] }
-    const forgotten = told.notes?.find((note) => /not remembered/.test(note))
+    const forgotten = told.notes?.find((note) => /could not be recorded/.test(note))
     if (forgotten !== undefined) return done(`${name}: ${forgotten}`)
     if (name === "context_suggest" && told.suggestions!.length > 0) known.SUGGESTION = told.id!
     return done()

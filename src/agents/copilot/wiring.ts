@@ -17,7 +17,7 @@ export const copilotWiring: Wiring = {
       ],
     },
   ],
-  note: () => "no sub-agent: not tried with the program",
+  note: () => "no sub-agent: untested with this program",
 }
 
 function folder({ home, env }: Machine): string {

@@ -12,5 +12,5 @@ export const cursorWiring: Wiring = {
     },
     { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skill({ subagent: false })] },
   ],
-  note: () => "no sub-agent: not tried with the program",
+  note: () => "no sub-agent: untested with this program",
 }

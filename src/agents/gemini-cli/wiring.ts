@@ -16,7 +16,8 @@ export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [
 
 export const geminiCliWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "gemini" }),
-  trust: "calls dex's tools without asking you, since dex is marked as trusted. They only read.",
+  trust:
+    "calls dex's tools without asking you, since dex is marked as trusted. They change nothing but dex's own records.",
   wanted: (machine, bin) => [
     {
       path: join(folder(machine), "settings.json"),

@@ -42,8 +42,8 @@ export const opencodeWiring: Wiring = {
   ],
   note: (machine, { hook }) =>
     hook !== undefined && !isSetUp(folder(machine))
-      ? `no hooks yet: with a plugin, OpenCode's next start would wait for npm, and offline it would not end. Use OpenCode once with a network until ${join(folder(machine), "package-lock.json")} is there, then run \`dex install\` again`
-      : "no sync hook: dex reads OpenCode when a server or another agent syncs",
+      ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(folder(machine), "package-lock.json")} is there, then run \`dex install\` again`
+      : "no sync hook: OpenCode's sessions are read when another agent or command syncs",
 }
 
 const MOST_BYTES = 64 << 20

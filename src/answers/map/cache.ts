@@ -69,7 +69,7 @@ export function openCache(dexDir: string): Cache {
         rmSync(beside, { force: true })
         throw new DexError(
           "map_cache",
-          `${folder} cannot be written (${messageOf(error)}), so nothing that is paid for could be kept. Make room or mend it.`,
+          `${folder} cannot be written (${messageOf(error)}), so nothing that is paid for could be kept. Make room or fix it.`,
           { cause: error },
         )
       }

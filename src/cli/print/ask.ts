@@ -22,7 +22,7 @@ export function sourceLines(sources: AskOutput["sources"], terminal: Terminal): 
   const width = Math.max(...sources.map(({ n }) => String(n).length)) + 4
   return sources.flatMap(({ n, ref, title, origin, date }) => [
     `${paint(terminal, "cyan", padEnd(`[${n}]`, width))}${safeLine(ref)}`,
-    ...wrap([date, `words of: ${origin}`, safeLine(title)].filter(Boolean).join(" · "), terminal.columns - width).map(
+    ...wrap([date, `said by: ${origin}`, safeLine(title)].filter(Boolean).join(" · "), terminal.columns - width).map(
       (line) => `${" ".repeat(width)}${paint(terminal, "dim", line)}`,
     ),
   ])
@@ -30,7 +30,7 @@ export function sourceLines(sources: AskOutput["sources"], terminal: Terminal): 
 
 /** How much the answer is worth, what is uncertain or left out, and what it cost. */
 export function notesOf({ sources, confidence, extractive, note, used }: AskOutput): string[] {
-  const how = extractive ? "Quotes, as they were written." : "Written by a model from these sources."
+  const how = extractive ? "Exact quotes." : "Written by a model from these sources."
   return [
     ...(sources.length > 0 ? [`Confidence: ${confidence}. ${how}`] : []),
     ...(note ? [safe(note)] : []),

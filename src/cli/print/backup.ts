@@ -13,7 +13,7 @@ export function printBackup(output: BackupOutput, { home }: PrintContext): Print
   const what = `${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(bytes)}`
   return {
     lines: [`${safeLine(shortPath(file, home))}: ${what}, written and read back in ${seconds(duration_ms)}.`],
-    notes: ["It holds your conversations: keep it as private as they are."],
+    notes: ["It contains your conversations: keep it private."],
   }
 }
 
@@ -35,9 +35,8 @@ type ImportOutput = OutputOf<typeof importHistory>
 export function printImport(output: ImportOutput, { home }: PrintContext): Printed {
   const { conversations, messages, forgotten, projects, made_private, duration_ms } = output
   const notes = projects.map(({ from, to }) => `${safeLine(from)} is ${safeLine(shortPath(to, home))} on this machine.`)
-  if (forgotten > 0) notes.push(`${many(forgotten, "conversation")} left out: forgotten here.`)
-  for (const path of made_private)
-    notes.push(`${safeLine(shortPath(path, home))} is private there, and so from now on here.`)
+  if (forgotten > 0) notes.push(`${many(forgotten, "conversation")} left out: deleted here.`)
+  for (const path of made_private) notes.push(`${safeLine(shortPath(path, home))} is private there, and now also here.`)
   if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }
   return {
     lines: [

@@ -33,7 +33,7 @@ export function printConfig(output: ConfigOutput, context: PrintContext, { words
     ({ server, from, place }) =>
       `The key for ${server} is taken from ${from === "file" ? shortPath(place, home) : `$${place}`}.`,
   )
-  return { lines, notes: [`Your choices are kept in ${file}.`, ...keys, ...sent, ...output.problems] }
+  return { lines, notes: [`Your settings are in ${file}.`, ...keys, ...sent, ...output.problems] }
 }
 
 type Setting = ConfigOutput["settings"][number]
@@ -53,6 +53,6 @@ function from({ origin, variable }: Setting, terminal: Terminal): string {
 
 function overruled({ origin, variable }: Setting, file: string): string {
   return origin === "environment"
-    ? `${file} was changed, but $${variable} is set and counts for more.`
-    : `${file} was changed, but this project's .dex.json counts for more here.`
+    ? `${file} was changed, but $${variable} is set and wins.`
+    : `${file} was changed, but this project's .dex.json wins here.`
 }

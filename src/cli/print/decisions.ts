@@ -16,8 +16,8 @@ export function printDecisions(
 ): Printed {
   if (output.decisions.length === 0) {
     const nothing = asked.all
-      ? "No such decision is known in any project. `dex search` finds what was said."
-      : "No such decision is known. `dex decisions --all` shows those of every project."
+      ? "No decisions found in any project. `dex search` finds what was said."
+      : "No decisions found in this project. `dex decisions --all` shows those of every project."
     return { lines: [], notes: [nothing, ...output.notes] }
   }
   const listing = output.decisions.map(({ ref }) => ref)

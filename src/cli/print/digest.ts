@@ -10,7 +10,7 @@ type Output = OutputOf<typeof digest>
 export function printDigest({ period, projects, mapped, notes }: Output, context: PrintContext): Printed {
   const days = period === "today" ? "today" : "in the last seven days"
   if (projects.length === 0)
-    return { lines: [], notes: [`Nothing was said ${days}. \`dex sync\` reads what is new.`, ...notes] }
+    return { lines: [], notes: [`No conversations ${days}. \`dex sync\` reads what is new.`, ...notes] }
   if (mapped?.dry_run) return printMap(mapped, context)
   const said = mapped?.result
     ? [...markdownOf(`Digest: ${days}`, mapped.result, []).split("\n"), "# The facts", ""]

@@ -27,7 +27,7 @@ function printCollections(collections: NonNullable<Output["collections"]>, { ter
       ? [`  ${many(problems.length, "file")} not read: ${clip(safeLine(problems[0]!), terminal.columns - 24)}`]
       : []),
   ])
-  return { lines, notes: ["One of them: dex docs list NAME. Read again: dex docs sync"] }
+  return { lines, notes: ["See one: dex docs list NAME. Update: dex docs sync"] }
 }
 
 function printDocuments(documents: NonNullable<Output["documents"]>, { terminal }: PrintContext): Printed {
@@ -85,7 +85,7 @@ function printSynced(synced: NonNullable<Output["synced"]>): Printed {
   const notes = synced.flatMap(({ skipped, complete, name }) => [
     ...skipped.slice(0, MOST_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
     ...(skipped.length > MOST_SKIPPED ? [`… and ${skipped.length - MOST_SKIPPED} more files not read.`] : []),
-    ...(complete ? [] : [`${safeLine(name)} is not read whole. dex docs sync goes on.`]),
+    ...(complete ? [] : [`${safeLine(name)} is not completely read. dex docs sync continues.`]),
   ])
   return { lines, notes: [...notes, ...(synced.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }
 }

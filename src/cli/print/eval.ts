@@ -11,7 +11,7 @@ type Weights = EvalOutput["weights"]
 
 export function printEval(output: EvalOutput, { terminal }: PrintContext): Printed {
   if (output.reset)
-    return { lines: [`Search has its usual weights again: ${saidWeights(output.weights)}.`], notes: output.notes }
+    return { lines: [`Search uses the default weights again: ${saidWeights(output.weights)}.`], notes: output.notes }
   const { figures, hit_at_5_interval: interval, asked, searched } = output
   if (!figures || !interval || !asked || !searched) return { lines: [], notes: output.notes }
   const rows: [string, string, string][] = [
@@ -51,10 +51,10 @@ function fitLines({ weights }: EvalOutput, fit: NonNullable<EvalOutput["fit"]>, 
     `MRR ${before.mrr.toFixed(3)} → ${after.mrr.toFixed(3)}, hit@5 ${percent(before.hit_at_5)} → ${percent(after.hit_at_5)} (${after.n})`
   const isSame = saidWeights(weights) === saidWeights(fit.weights)
   const verdict = fit.taken
-    ? `Fitted to your history: ${saidWeights(fit.weights)} (before: ${saidWeights(weights)}). Search uses it from now on; \`dex eval --reset\` goes back.`
+    ? `Fitted to your history: ${saidWeights(fit.weights)} (before: ${saidWeights(weights)}). Search uses it from now on; \`dex eval --reset\` restores the defaults.`
     : isSame
       ? `No other weights do better on your history. Nothing was changed: ${saidWeights(weights)}.`
-      : `The best fit on one half (${saidWeights(fit.weights)}) does not hold on the other. Nothing was changed.`
+      : `The best fit on one half (${saidWeights(fit.weights)}) is not better on the other. Nothing was changed.`
   if (isSame) return wrap(verdict, columns)
   return [
     ...wrap(verdict, columns),

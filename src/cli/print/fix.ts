@@ -11,14 +11,14 @@ export function printFix(output: Output, { terminal, numbered }: PrintContext): 
   if (output.fixes.length === 0)
     return {
       lines: [],
-      notes: [`No fix of this is known. \`dex search\` finds what was said of it.`, ...output.notes],
+      notes: [`No fix found. \`dex search\` finds what was said about it.`, ...output.notes],
     }
   const lines = output.fixes.flatMap((fix, i) => [...fixLines(fix, i + 1, terminal), ""])
   const solved = output.fixes[0]!.solved
   const listing = output.fixes.map(({ ref, failed_ref }) => ref ?? failed_ref)
   const head = solved
     ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}.`
-    : "It was met before and not seen solved there."
+    : "Similar errors were found, but none was seen to pass afterwards."
   return {
     lines,
     notes: [`${head} Read one: ${showFirst(listing, { numbered })}`, ...output.notes],

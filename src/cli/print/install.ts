@@ -96,24 +96,25 @@ export function printInstall(
       ),
       ...backupNotes(output, home),
       changed
-        ? "Restart open agents to see it. `dex install --check` starts the server to try it; `dex uninstall` takes all of this out again."
+        ? "Restart open agents to see it. `dex install --check` starts the server to try it; `dex uninstall` removes all of this again."
         : "Nothing needed to change. `dex install --check` starts the server to try it.",
       ...(changed && output.hooks === true
         ? [
             speak
               ? "dex makes suggestions to your agents. `dex mute <kind|project>` stops some of them, `dex install --no-hooks` all."
-              : "Agents' hooks ask dex what it knows. For the first week it only notes down what it would have said; then `dex` shows it and asks. `dex install --no-hooks` takes them out.",
+              : "Agents' hooks ask dex what it knows. For the first week it only records what it would have said; then `dex` shows it and asks you. `dex install --no-hooks` removes them.",
           ]
         : []),
       ...(output.private_asked === false
-        ? ["Agents may read every project's conversations. `dex private <folder>` keeps a project to itself."]
+        ? ["Agents may read every project's conversations. `dex private <folder>` hides a project from the others."]
         : []),
     ],
   }
 }
 
 export function printUninstall(output: WiringOutput, context: PrintContext): Printed {
-  if (output.files.length === 0) return { lines: [], notes: ["dex is not wired to these agents; nothing was changed."] }
+  if (output.files.length === 0)
+    return { lines: [], notes: ["dex is not connected to these agents; nothing was changed."] }
   const lines = output.agents.flatMap(({ agent, title }) => [
     paint(context.terminal, "bold", title),
     ...changeLines(output, agent, context),
@@ -124,10 +125,10 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
     notes: [
       ...backupNotes(output, context.home),
       left > 0
-        ? `${many(left, "file")} could not be put back; see above, then run \`dex uninstall\` again.`
+        ? `${many(left, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
         : output.launcher_kept
-          ? "The rest was taken out. What stays still starts dex, so dex keeps its launcher for it; once it is deleted, run `dex uninstall` again."
-          : "Taken out. Your history stays where it is; `dex install` brings the wiring back.",
+          ? "The rest was removed. What remains still starts dex, so dex keeps its launcher; once it is deleted, run `dex uninstall` again."
+          : "Removed. Your history stays where it is; `dex install` connects the agents again.",
     ],
   }
 }
@@ -158,9 +159,9 @@ function problemNotes(files: FileOutput[], home: string): string[] {
 }
 
 const SUBAGENT = {
-  there: "The dex-retrieval sub-agent is there.",
-  changed: "The dex-retrieval sub-agent is there, and not as this dex would write it.",
-  missing: "The dex-retrieval sub-agent is not there; `dex install` writes it.",
+  there: "The dex-retrieval sub-agent is installed.",
+  changed: "The dex-retrieval sub-agent is there, but differs from what this dex writes.",
+  missing: "The dex-retrieval sub-agent is missing; `dex install` writes it.",
 }
 
 function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): Printed {
@@ -168,7 +169,7 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
     const server = servers.find((one) => one.agents.includes(agent))
     const good = wired && server?.works === true && problems.length === 0
     const mark = good ? paint(terminal, "green", "ok      ") : wired ? paint(terminal, "red", "problem ") : "        "
-    const state = wired ? "wired" : found ? `not wired: dex install ${agent}` : "not found"
+    const state = wired ? "wired" : found ? `not connected: dex install ${agent}` : "not found"
     const details = [
       ...problems.map((problem) => shown(problem, home)),
       ...(server
@@ -186,8 +187,8 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
   const ready = agents.find(({ wired }) => wired)
   if (!bad && servers.length > 0 && ready)
     notes.push(`Try it: in ${ready.title}, ask "what did I do in this repository last week?"`)
-  if (servers.length === 0) notes.push("Nothing is wired yet. `dex install` does it.")
-  else if (bad) notes.push("`dex install` writes again what is missing.")
+  if (servers.length === 0) notes.push("No agent is connected yet. `dex install` does it.")
+  else if (bad) notes.push("`dex install` adds what is missing.")
   return { lines, notes }
 }
 

@@ -19,7 +19,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
   if (output.suggestions) return (await import("./suggestions.ts")).printSuggestionStats(output.suggestions, context)
   const { terminal, home } = context
   if (output.total_conversations === 0)
-    return { lines: [], notes: ["Nothing is kept yet. `dex sync` reads what your agents have written."] }
+    return { lines: [], notes: ["Nothing is stored yet. `dex sync` reads what your agents have written."] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   const counts = (of: Record<string, number>) =>
     Object.entries(of)
@@ -56,7 +56,7 @@ function embeddingNotes({ embedder, embedded, left, duration_ms, problem }: Embe
     ...(embedded > 0 ? [`${many(embedded, "message")} embedded ${by}.`] : []),
     ...(problem === undefined ? [] : [problem]),
     ...(left > 0
-      ? [`${many(left, "message")} not embedded yet: the next \`dex sync\` goes on. Search by words finds them.`]
+      ? [`${many(left, "message")} not embedded yet: the next \`dex sync\` continues. Search by words finds them.`]
       : []),
   ]
 }
@@ -65,9 +65,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
   if (output.busy)
     return {
       lines: [],
-      notes: [
-        "Another dex is syncing right now; what it reads is there for everyone. `dex doctor` shows how far it is.",
-      ],
+      notes: ["Another dex is syncing right now; you will see what it reads. `dex doctor` shows how far it is."],
     }
   const rate = output.bytes > 1e6 ? `, ${(output.bytes / 1e6 / (output.duration_ms / 1000)).toFixed(0)} MB/s` : ""
   const lines = [
@@ -77,12 +75,12 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
   ]
   const notes: string[] = []
   if (output.archived > 0)
-    notes.push(`${many(output.archived, "conversation")} gone from the agents' own folders; kept here.`)
+    notes.push(`${many(output.archived, "conversation")} deleted from the agents' folders; kept here.`)
   if (output.read_again > 0)
     notes.push(
-      `${many(output.read_again, "conversation")} read again, once: this dex keeps more of them than the one before (what answers cost, for one).`,
+      `${many(output.read_again, "conversation")} read again, once: this version of dex keeps more of them (what answers cost, for one).`,
     )
-  if (!output.complete) notes.push("Not everything is read yet. `dex sync` goes on where this one stopped.")
+  if (!output.complete) notes.push("Not everything is read yet. `dex sync` continues where this one stopped.")
   for (const file of output.unreadable.slice(0, 5))
     notes.push(`Unreadable: ${shortPath(file.path, home)} (${safeLine(file.reason)})`)
   if (output.unreadable.length > 5)
@@ -107,7 +105,7 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
       `${paint(terminal, found ? "bold" : "dim", source.source)}${found ? "" : paint(terminal, "dim", "  not found")}`,
     )
     if (found) {
-      const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only here` : ""
+      const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
       lines.push(
         `  ${many(source.kept, "conversation")}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
       )
@@ -158,9 +156,9 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
 function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOutput["repaired"]>): string[] {
   const notes: string[] = []
   if (kept_as !== undefined)
-    notes.push(`Made a new history.db of ${many(rows ?? 0, "row")}. The damaged one was kept: ${safeLine(kept_as)}`)
+    notes.push(`Made a new history.db of ${many(rows ?? 0, "row")}. The damaged file was kept: ${safeLine(kept_as)}`)
   if (restored.length > 0) notes.push(`Restored: ${restored.map(safeLine).join(", ")}.`)
-  if (damaged.length > 0) notes.push(`Could not be restored whole: ${damaged.map(safeLine).join(", ")}.`)
+  if (damaged.length > 0) notes.push(`Could not be fully restored: ${damaged.map(safeLine).join(", ")}.`)
   return notes.length > 0 ? notes : ["Nothing was damaged."]
 }
 
@@ -200,7 +198,7 @@ export function printForget(output: ForgetOutput, { terminal }: PrintContext): P
       ? [
           `No longer found or shown, and never read again. The agents' own files were not touched. ${pinnedNote(output.pinned)}`,
         ]
-      : ["Gone from the history and the index, and never read again. The agents' own files were not touched."],
+      : ["Deleted from the history and the index, and never read again. The agents' own files were not touched."],
   }
 }
 
@@ -209,7 +207,7 @@ export function printPrivate(output: OutputOf<typeof makePrivate>): Printed {
     lines: [
       output.private
         ? `${output.project} is private: answered only from inside that folder.`
-        : `${output.project} is an ordinary project again.`,
+        : `${output.project} is no longer private.`,
     ],
     notes: output.projects.length > 0 ? [`Private projects: ${output.projects.join(", ")}`] : [],
   }
@@ -219,7 +217,7 @@ type MuteOutput = OutputOf<typeof mute>
 
 export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
   const shown = (path: string) => safeLine(shortPath(path, home))
-  const undo = (of: string) => `To let ${of === "<name>" ? "one" : "it"} speak again: dex mute ${of} --undo`
+  const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex mute ${of} --undo`
   if (name === undefined) {
     const [first, second] = mutes
     if (!first)
@@ -239,7 +237,7 @@ export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintC
       lines: [`${shown(name)} is ${changed ? "now" : "already"} muted.`],
       notes: [undo(shellQuote(shown(name)))],
     }
-  return { lines: [`${shown(name)} ${changed ? "may speak again" : "was not muted"}.`], notes: [] }
+  return { lines: [`${shown(name)} ${changed ? "is on again" : "was not muted"}.`], notes: [] }
 }
 
 type ReindexOutput = OutputOf<typeof reindex>
@@ -258,11 +256,11 @@ export function printGc(output: GcOutput): Printed {
   const size = `the index has ${megabytes(output.bytes_after)}`
   const lines = [
     freed > 0
-      ? `Gave back ${megabytes(freed)} in ${seconds(output.duration_ms)}; ${size}.`
-      : `Nothing to give back (${seconds(output.duration_ms)}); ${size}.`,
+      ? `Freed ${megabytes(freed)} in ${seconds(output.duration_ms)}; ${size}.`
+      : `Nothing to free (${seconds(output.duration_ms)}); ${size}.`,
     ...output.dropped.map(({ embedder, vectors }) => `Dropped ${many(vectors, "vector")} of ${safeLine(embedder)}.`),
   ]
-  if (output.compacted > 0) lines.push(`Closed up the places of ${many(output.compacted, "deleted vector")}.`)
+  if (output.compacted > 0) lines.push(`Freed the space of ${many(output.compacted, "deleted vector")}.`)
   const notes = [
     ...(output.note === undefined ? [] : [output.note]),
     ...(output.pinned ? [pinnedNote(output.pinned)] : []),

@@ -19,9 +19,9 @@ export function printScan(output: Scan, context: PrintContext): Printed {
     )
   if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
   if (output.truncated) {
-    const more = output.hidden_parts ? "" : " (with --hide tool_result more of them fit)"
+    const more = output.hidden_parts ? "" : " (--hide tool_result makes more of them fit)"
     notes.push(
-      `${many(output.truncated.messages_left_out, "message")} left out to stay within the budget${more}. Go on with: ${output.truncated.continue_with}`,
+      `${many(output.truncated.messages_left_out, "message")} left out to stay within the budget${more}. Continue with: ${output.truncated.continue_with}`,
     )
   }
   return {

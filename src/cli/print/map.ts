@@ -7,7 +7,7 @@ import { many, shortPath } from "./words.ts"
 
 export function printMap(output: MapOutput, context: PrintContext): Printed {
   if (output.conversations === 0)
-    return { lines: [], notes: ["No conversations to map here. `dex list` shows what there is.", ...output.notes] }
+    return { lines: [], notes: ["No conversations match. `dex list` shows what there is.", ...output.notes] }
   if (output.dry_run) return printDryRun(output, context)
   const { written, result, partial, notes } = output
   const place = written === undefined ? [] : [`Written: ${shortPath(safeLine(written), context.home)}`]
@@ -30,7 +30,7 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
     ],
     notes: [
       ...notes,
-      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(left)} tokens of conversations would be sent, answers and merging apart.`,
+      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(left)} tokens of conversations would be sent, not counting answers and merging.`,
     ],
   }
 }

@@ -26,7 +26,7 @@ export function printRead(output: Output, context: PrintContext): Printed {
   if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
   if (output.truncated)
     notes.push(
-      `${many(output.truncated.messages_left_out, "message")} not read to the end. Go on with: ${output.truncated.continue_with}`,
+      `${many(output.truncated.messages_left_out, "message")} not read to the end. Continue with: ${output.truncated.continue_with}`,
     )
   return { lines, notes }
 }

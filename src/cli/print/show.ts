@@ -36,7 +36,7 @@ export function printShow(output: Output, context: PrintContext, { format }: Inp
   }
   if (output.left_out)
     notes.push(
-      `${many(output.left_out.conversations, "conversation")} left out to stay within the budget. Go on with: ${output.left_out.continue_with}`,
+      `${many(output.left_out.conversations, "conversation")} left out to stay within the budget. Continue with: ${output.left_out.continue_with}`,
     )
   return { lines, notes }
 }
@@ -51,8 +51,7 @@ export function headLines(conversation: Head, { terminal, home }: PrintContext):
   ]
   if (conversation.parent) lines.push(paint(terminal, "dim", `a subagent of ${conversation.parent}`))
   if (conversation.fork_of) lines.push(paint(terminal, "dim", `a fork of ${conversation.fork_of}`))
-  if (conversation.archived)
-    lines.push(paint(terminal, "dim", "the agent has deleted its own file; this is the only copy"))
+  if (conversation.archived) lines.push(paint(terminal, "dim", "the agent deleted its file; this is the only copy"))
   if (conversation.files && conversation.files.length > 0)
     lines.push(paint(terminal, "dim", clip(`files: ${conversation.files.map(safeLine).join(", ")}`, terminal.columns)))
   return lines
@@ -91,7 +90,7 @@ function endNotes(conversation: ShownConversation): string[] {
   if (conversation.hidden_parts) notes.push(`${many(conversation.hidden_parts, "part")} hidden.`)
   if (conversation.truncated)
     notes.push(
-      `${many(conversation.truncated.messages_left_out, "message")} left out to stay within the budget. Go on with: ${conversation.truncated.continue_with}`,
+      `${many(conversation.truncated.messages_left_out, "message")} left out to stay within the budget. Continue with: ${conversation.truncated.continue_with}`,
     )
   if (conversation.has_more_before || conversation.has_more_after) {
     const sides = [conversation.has_more_before && "before", conversation.has_more_after && "after"]

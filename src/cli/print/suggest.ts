@@ -14,7 +14,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
   if (told.length === 0)
     return {
       lines: waiting,
-      notes: ["Nothing is known that would help here. `dex search` looks for words.", ...output.notes],
+      notes: ["No suggestions here. `dex search` looks for words.", ...output.notes],
     }
   const room = terminal.columns - 4
   const lines = told.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
@@ -33,7 +33,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
   ])
   return {
     lines: [...lines, ...waiting],
-    notes: [`Was one of use? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
+    notes: [`Did one help? dex feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
     listing: told.map(({ ref }) => ref ?? ""),
   }
 }

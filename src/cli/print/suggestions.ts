@@ -33,14 +33,14 @@ export function printSuggestions(
 type ListedItem = Suggested["items"][number]
 
 function nothing({ take, all, status, from, subscription }: SuggestionsInput): string {
-  if (take) return "Nothing waits. `dex suggestions` shows what was told before."
+  if (take) return "Nothing is pending. `dex suggestions` shows earlier ones."
   if (status !== undefined || from !== undefined || subscription !== undefined)
     return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggestions${all ? " --all" : ""}\` shows everything.`
   const elsewhere = all ? "" : " `dex suggestions --all` looks at every project."
   return `Nothing was suggested ${all ? "yet" : "here"}. ${ASK}${elsewhere}`
 }
 
-const ASK = "To ask now: dex suggest --file <file>; unasked it speaks through agents' hooks (dex install)."
+const ASK = "Ask now: dex suggest --file <file>. Agents get suggestions through hooks (dex install)."
 
 function itemLines({ number, kind, title, reason, ref, file, status }: ListedItem, terminal: Terminal): string[] {
   const room = terminal.columns - 5
@@ -67,7 +67,7 @@ export function printFeedback(
   { terminal }: PrintContext,
   asked: { verdict?: string; item?: number },
 ): Printed {
-  if (reset !== undefined) return { lines: [`${many(reset, "weight")} taken back. ${note}`] }
+  if (reset !== undefined) return { lines: [`${many(reset, "weight")} reset. ${note}`] }
   const meant = items.filter(({ number }) => asked.item === undefined || number === asked.item)
   return {
     lines: [
@@ -139,7 +139,7 @@ function subscriptionLines(one: ListedSubscription, { terminal, home }: PrintCon
 }
 
 export function printUnsubscribed({ id }: { id: string }): Printed {
-  return { lines: [`${id} is not told any more.`] }
+  return { lines: [`Subscription ${id} is removed.`] }
 }
 
 export type SuggestionStats = NonNullable<OutputOf<typeof stats>["suggestions"]>
@@ -168,7 +168,7 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
       ),
       ...learntLines(stats.weights, label),
     ].map((line) => clip(line, terminal.columns)),
-    notes: ["A bar is how many of the items were used. What nobody said anything of counts as neither."],
+    notes: ["A bar shows the share of items that were used. Items without a verdict count as neither."],
   }
 }
 

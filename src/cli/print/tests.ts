@@ -15,7 +15,7 @@ export function printTests(output: Output, { terminal }: PrintContext): Printed 
     return {
       lines: [],
       notes: [
-        "No test run and no report of this project is known.",
+        "No test runs or reports of this project are known.",
         "Runs are read from conversations, reports (JUnit XML, vitest and jest JSON) from the project's folder.",
         ...output.notes,
       ],
@@ -24,7 +24,7 @@ export function printTests(output: Output, { terminal }: PrintContext): Printed 
     ...failing.flatMap((test, i) => [...testLines(test, i + 1, terminal), ""]),
     ...unnamed.flatMap((run, i) => [...runLines(run, failing.length + i + 1, terminal), ""]),
   ]
-  const seen = `Last seen to run ${when(newest)}; from ${from}. Nothing was run now.`
+  const seen = `Last run seen ${when(newest)}; from ${from}. No test was run now.`
   const head =
     lines.length === 0 ? `No test is known to fail. ${seen}` : `${many(output.total, "failing test")}. ${seen}`
   return {

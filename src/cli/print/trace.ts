@@ -19,15 +19,13 @@ const SHORT_ID = 10
 export function printTraces(output: TracesOutput, { terminal }: PrintContext): Printed {
   const notes: string[] = []
   if (output.traces.length === 0)
-    notes.push(
-      "Nothing is traced yet. Every search, show and reindex leaves a trace, unless the setting traces is off.",
-    )
+    notes.push("There are no traces yet. Every search, show and reindex leaves one, unless the setting traces is off.")
   else
     notes.push(
       `The last ${many(output.traces.length, "trace")}, newest last. See one: dex trace ${output.traces.at(-1)!.trace_id.slice(0, SHORT_ID)}`,
     )
   if (output.hidden_private > 0)
-    notes.push(`${grouped(output.hidden_private)} of the last ones were made in private projects and are not shown.`)
+    notes.push(`${grouped(output.hidden_private)} of the latest were made in private projects and are not shown.`)
   if (output.unreadable > 0) notes.push(`${many(output.unreadable, "line")} could not be read.`)
   return { lines: output.traces.map((line) => lineFor(line, terminal)), notes }
 }
@@ -116,11 +114,11 @@ function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
 }
 
 const REASONS: Record<string, string> = {
-  filter: "outside what was asked for",
+  filter: "excluded by a filter",
   floor: "too weak",
   duplicate: "the same text as another",
   budget: "no room left",
-  not_top_k: "others were better",
+  not_top_k: "others ranked higher",
 }
 
 /** What lost, by the reason. */

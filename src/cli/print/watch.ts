@@ -20,12 +20,12 @@ export function printWatch(
     }
   if (input.remove)
     return output.removed === undefined
-      ? { lines: [], notes: ["The project of this folder was not watched."] }
-      : { lines: [`${shortPath(output.removed, home)} is watched no more.`] }
+      ? { lines: [], notes: ["This folder's project was not watched."] }
+      : { lines: [`${shortPath(output.removed, home)} is no longer watched.`] }
   if (!output.running)
     return {
       lines: [],
-      notes: ["No dex watch runs. `dex watch` starts one; agents and commands read what is new without it too."],
+      notes: ["dex watch is not running. `dex watch` starts it; agents and commands also read what is new without it."],
     }
   return { lines: stateLines(output.state, home) }
 }
@@ -58,7 +58,7 @@ function noteOf({ note }: Service): { notes?: string[] } {
 }
 
 function stateLines(state: WatchState | undefined, home: string): string[] {
-  if (!state) return ["A dex watch runs; it has not said anything of itself yet."]
+  if (!state) return ["dex watch is running; it has not reported yet."]
   const since = `running since ${when(state.since)}, pid ${state.pid}`
   const found =
     state.last_message === undefined

@@ -97,7 +97,7 @@ function candidate(
     summary: [onBranch, both].filter((text) => text !== "").join(" "),
     reason:
       branch.edited > 0
-        ? `${fileNameOf(path)} was worked on on this branch, as ${fileNameOf(file)} is now.`
+        ? `${fileNameOf(path)} was edited on this branch, like ${fileNameOf(file)} is now.`
         : `${fileNameOf(file)} and ${fileNameOf(path)} were changed together ${times(together.edited)}, last on ${day}.`,
     file: path,
     names: [fileNameOf(path)],

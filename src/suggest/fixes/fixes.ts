@@ -24,7 +24,7 @@ export type Fix = {
   /** The lines of the output that say what went wrong where it was edited; `error` is the most telling one. */
   lines: string[]
   failed_at: number
-  /** The run that ended well. Absent where the conversation ends without one. */
+  /** The run that succeeded. Absent where the conversation ends without one. */
   fixed_at?: number
   /** Made after the failure was seen and before the next run; files that its output names first. */
   edits: FixEdit[]

@@ -6,7 +6,7 @@ export const backup = defineTool({
   name: "backup",
   summary: "Write the whole history into one file, and check it",
   input: object({
-    file: text("Where to. A backup of the same history that is there is replaced once the new one is checked."),
+    file: text("The file to write. An older backup of the same history there is replaced once the new one is checked."),
   }),
   output: object({
     file: text(),
@@ -25,7 +25,7 @@ export const restore = defineTool({
   summary: "Replace the history with a backup",
   input: object({
     file: text("A file that `dex backup` wrote."),
-    replace: optional(flag("Also where there is a history; that one is kept beside it under another name.")),
+    replace: optional(flag("Replace an existing history; it is kept beside the new one under another name.")),
   }),
   output: object({
     file: text(),
@@ -45,12 +45,12 @@ export const importHistory = defineTool({
     file: text(),
     conversations: integer("New or changed here."),
     messages: integer("New here."),
-    forgotten: integer("Left out, since they were forgotten here."),
+    forgotten: integer("Left out because they were deleted here."),
     projects: listOf(
       object({ from: text("The folder there."), to: text("The folder here.") }),
       "Projects that are in another folder on this machine, found by their git remote or first commit.",
     ),
-    made_private: listOf(text(), "Projects that are private there, and so from now on here."),
+    made_private: listOf(text(), "Projects that are private there, and now also here."),
     duration_ms: integer(),
   }),
   cli: { group: "Keep", positional: "file", example: "dex import ~/Sync/laptop.db" },

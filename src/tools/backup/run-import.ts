@@ -15,7 +15,7 @@ export async function run(dex: Dex, input: { file: string }) {
   const file = resolve(dex.cwd, input.file)
   const store = await dex.storeToWrite()
   if (verifyBackup(file).historyId === (await store.id()))
-    throw new DexError("same_history", `${input.file} is a copy of this very history: there is nothing to merge.`)
+    throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
   const lock = tryLock(dex.home.lock)
   if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
   const scratch = openScratch(dex.home.dir)

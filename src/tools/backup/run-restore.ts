@@ -16,7 +16,7 @@ export async function run(dex: Dex, input: { file: string; replace?: boolean }) 
     if (existsSync(history) && !input.replace)
       throw new DexError(
         "history_exists",
-        `There is a history here already. To merge the backup into it: dex import ${input.file}. To put the backup in its place: dex restore ${input.file} --replace`,
+        `There is already a history here. To merge the backup into it: dex import ${input.file}. To replace it with the backup: dex restore ${input.file} --replace`,
       )
     if (existsSync(history) && !isUnused(history))
       throw new DexError(

@@ -9,7 +9,7 @@ export const config = defineTool({
     words: withDefault(listOf(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
   }),
   output: object({
-    file: text("Where your choices are kept."),
+    file: text("Where your settings are stored."),
     settings: listOf(
       object({
         name: text(),
@@ -19,7 +19,7 @@ export const config = defineTool({
         variable: text("The environment variable that overrides it."),
         about: text(),
       }),
-      "All of them, or the one that was asked for or changed.",
+      "All settings, or the one that was asked for or changed.",
     ),
     changed: optional(flag("The file was written.")),
     sends_text_to: optional(
@@ -34,7 +34,7 @@ export const config = defineTool({
       object({ server: text("embed, rerank or llm."), from: text("environment or file."), place: text() }),
       "Where keys are. A key itself is never shown.",
     ),
-    problems: listOf(text(), "What was not taken, and why."),
+    problems: listOf(text(), "What was ignored, and why."),
   }),
   cli: { group: "Keep", positional: "words", example: "dex config set embed.provider ollama" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -95,11 +95,11 @@ function settingNamed(name: string | undefined): SettingName {
   if (/key|token|secret|password/i.test(name))
     throw new DexError(
       "usage",
-      "A key is never taken from a command line, where it stays in the shell's history. `dex config set llm.api_key` (or embed.api_key, rerank.api_key), without the key, asks for it and keeps it in a file that only you can read. Or put it into the variable that llm.api_key_env names.",
+      "Keys are never read from the command line, where they would stay in the shell's history. `dex config set llm.api_key` (or embed.api_key, rerank.api_key), without the key, asks for it and stores it in a file that only you can read. Or use the variable that llm.api_key_env names.",
     )
   const end = name.split(".").at(-1)!
   const close = SETTING_NAMES.filter((one) => one.endsWith(end) || one.startsWith(name))
-  const hint = close.length > 0 ? `Did you mean ${close.join(" or ")}?` : "`dex config list` names them all."
+  const hint = close.length > 0 ? `Did you mean ${close.join(" or ")}?` : "`dex config list` shows them all."
   throw new DexError("usage", `There is no setting "${name}". ${hint}`)
 }
 

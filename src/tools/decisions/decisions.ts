@@ -8,12 +8,12 @@ export const decisions = defineTool({
   name: "decisions",
   summary: "List what was decided in this project, by whom and why",
   input: object({
-    words: withDefault(listOf(text(), "Only decisions that hold all of these words."), []),
-    file: optional(text("Only those about this file: its path, or the end of it.")),
-    symbol: optional(text("Only those that name this function, type or setting.")),
+    words: withDefault(listOf(text(), "Only decisions that contain all of these words."), []),
+    file: optional(text("Only decisions about this file: its path, or the end of it.")),
+    symbol: optional(text("Only decisions that name this function, type or setting.")),
     project: projectField,
-    all: withDefault(flag("Of all projects, not only this one."), false),
-    limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 200 }), 20),
+    all: withDefault(flag("Include all projects, not only this one."), false),
+    limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
     max_tokens: maxTokensField,
   }),
   output: object({

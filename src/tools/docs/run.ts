@@ -113,7 +113,7 @@ async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
       document: head,
       sections: sections.slice(0, kept),
       ...(next && {
-        truncated: `${sections.length - kept} sections were left out. Go on: ${commandLine("docs", ["show", next.id])}`,
+        truncated: `${sections.length - kept} sections were left out. Continue: ${commandLine("docs", ["show", next.id])}`,
       }),
     }
   }

@@ -13,9 +13,9 @@ export const doctor = defineTool({
     repaired: optional(
       object({
         kept_as: optional(text("The damaged file, where a new one was made.")),
-        rows: optional(integer("Rows that were taken over into the new file.")),
+        rows: optional(integer("Rows copied to the new file.")),
         restored: listOf(text(), "Refs of conversations that are whole again."),
-        damaged: listOf(text(), "Refs of conversations of which something is lost."),
+        damaged: listOf(text(), "Refs of conversations with lost parts."),
       }),
     ),
     checks: listOf(
@@ -23,7 +23,7 @@ export const doctor = defineTool({
         name: text(),
         status: choice(["ok", "note", "problem"]),
         message: text(),
-        mend: optional(text("The command that mends it.")),
+        mend: optional(text("The command that fixes it.")),
       }),
     ),
   }),

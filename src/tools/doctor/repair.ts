@@ -18,7 +18,7 @@ export type Repaired = {
   rows?: number
   /** Refs of conversations that are whole again. */
   restored: string[]
-  /** Refs of conversations of which something is lost. */
+  /** Refs of conversations with lost parts. */
   damaged: string[]
 }
 

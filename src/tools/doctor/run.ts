@@ -206,8 +206,8 @@ async function index(dex: Dex): Promise<Check[]> {
       return [damagedIndex(problem)]
     }
     if (await opened.isBehind(await dex.store()))
-      return [{ name, status: "note", message: "The index has not caught up with the history yet.", mend: "dex sync" }]
-    return [{ name, status: "ok", message: "sound and current" }]
+      return [{ name, status: "note", message: "The index is behind the history.", mend: "dex sync" }]
+    return [{ name, status: "ok", message: "healthy and up to date" }]
   } finally {
     opened.close()
   }
@@ -217,7 +217,7 @@ function damagedIndex(what: string): Check {
   return {
     name: "index",
     status: "problem",
-    message: `The search index is damaged (${what}). Nothing is lost: it is made from the history, and search reads that until then.`,
+    message: `The search index is damaged (${what}). Nothing is lost: it is rebuilt from the history, and search reads the history until then.`,
     mend: "dex sync",
   }
 }
@@ -234,13 +234,13 @@ async function suggesting(dex: Dex): Promise<Check[]> {
       return [{ name, status: "problem", message: `suggest.db is damaged: ${damage[0]}`, mend: moved }]
     const { waiting, dead, last_problem } = kept.outbox()
     const off = kept.subscriptions().filter(({ enabled }) => !enabled)
-    const message = `subscriptions: ${grouped(kept.subscriptions().length)}; messages that wait for webhooks: ${grouped(waiting)}`
+    const message = `subscriptions: ${grouped(kept.subscriptions().length)}; pending webhook messages: ${grouped(waiting)}`
     if (dead > 0)
       return [
         {
           name,
           status: "note",
-          message: `${message}, ${grouped(dead)} were given up (${last_problem ?? "no answer"})`,
+          message: `${message}, ${grouped(dead)} failed for good (${last_problem ?? "no answer"})`,
           mend: "dex subscriptions --retry-dead --send",
         },
       ]
@@ -270,7 +270,7 @@ async function syncing(dex: Dex): Promise<Check[]> {
       name: "sync",
       status: "ok",
       message: progress
-        ? `${far}, last at ${isoDate(progress.at).slice(0, 16).replace("T", " ")} UTC`
+        ? `${far}, last sync ${isoDate(progress.at).slice(0, 16).replace("T", " ")} UTC`
         : "nothing was synced yet",
     },
   ]
@@ -282,7 +282,7 @@ async function sources(dex: Dex): Promise<Check[]> {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
     const parts = [`${grouped(report.conversations)} ${report.conversations === 1 ? "conversation" : "conversations"}`]
-    if (report.archived > 0) parts.push(`${report.archived} of its files are gone and kept here`)
+    if (report.archived > 0) parts.push(`${report.archived} of its files are deleted and kept here`)
     if (skipped > 0) parts.push(`${skipped} damaged records`)
     if (unknown > 0) parts.push(`${unknown} records of unknown types`)
     if (report.unreadable.length > 0)
@@ -314,7 +314,7 @@ async function agents(dex: Dex): Promise<Check[]> {
       ({ path, reason }): Check => ({
         name: "agents",
         status: "problem",
-        message: `${path} cannot be loaded: ${reason}. What was read of it before is kept.`,
+        message: `${path} cannot be loaded: ${reason}. What was read from it before is kept.`,
         mend: "dex config set agents <paths or packages, with commas>",
       }),
     ),

@@ -15,16 +15,16 @@ export const evaluate = defineTool({
   name: "eval",
   summary: "Measure how well search finds your own past work",
   input: object({
-    mine: withDefault(flag("Ask for your own commits. Nothing leaves this machine."), false),
-    fit: withDefault(flag("Fit the ranking's weights to your history; kept only if they prove better."), false),
-    reset: withDefault(flag("Go back to the usual weights."), false),
+    mine: withDefault(flag("Search for your own commits. Nothing leaves this machine."), false),
+    fit: withDefault(flag("Fit the ranking weights to your history; they are kept only if they prove better."), false),
+    reset: withDefault(flag("Restore the default weights."), false),
     limit: withDefault(integer("Commits to ask for, newest first.", { minimum: 10, maximum: 2000 }), 300),
   }),
   output: object({
     asked: optional(
       object({
         commits: integer("Commits that conversations of this history made."),
-        questions: integer("Those of them that make a question."),
+        questions: integer("Commits that can be asked for."),
         left_out: mapOf(integer(), "The others, by reason."),
       }),
     ),
@@ -37,9 +37,7 @@ export const evaluate = defineTool({
       }),
     ),
     figures: optional(figures),
-    hit_at_5_interval: optional(
-      object({ low: decimal(), high: decimal() }, "Where hit_at_5 lies in truth, 95 times of 100."),
-    ),
+    hit_at_5_interval: optional(object({ low: decimal(), high: decimal() }, "95 % confidence interval of hit_at_5.")),
     silent_without_answer: optional(
       decimal("Share that got no hits once the conversations that hold the answer were left out."),
     ),

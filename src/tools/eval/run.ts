@@ -48,7 +48,7 @@ export async function run(dex: Dex, input: Input) {
       "dex eval --mine asks for your own commits and says how many are found; --fit fits the ranking to them, --reset goes back.",
     )
   if (!dex.hasHistory())
-    throw new DexError("no_history", "Nothing is kept yet. `dex sync` reads what your agents have written.")
+    throw new DexError("no_history", "Nothing is stored yet. `dex sync` reads what your agents have written.")
   const { weights, isUsual } = current(dex)
   const store = await dex.store()
   const reach = await newestWithin(store, MOST_MESSAGES, dex.project)
@@ -83,7 +83,7 @@ function current(dex: Dex): { weights: Fitted; isUsual: boolean } {
 function overruled(dex: Dex): string[] {
   const { origins } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const names = Object.values(FITTED_SETTINGS).filter((name) => origins[name] === "environment")
-  return names.length > 0 ? [`The environment sets ${names.join(", ")}, and counts for more than your settings.`] : []
+  return names.length > 0 ? [`The environment sets ${names.join(", ")}, and wins over your settings.`] : []
 }
 
 /** An index of the masked history, in a folder of its own that is gone whichever way this ends. */
@@ -219,7 +219,7 @@ async function limitsOf(dex: Dex, store: HistoryReader, reach: Reach, isUsual: b
     notes.push("Measured by words alone: no text was sent to the servers that your searches also ask.")
   if (!isUsual)
     notes.push(
-      "The weights are not the usual ones, so only the half of the questions was asked that a fit never sees. `dex eval --reset` goes back.",
+      "The weights are not the usual ones, so only the half of the questions was asked that a fit never sees. `dex eval --reset` restores the defaults.",
     )
   const hidden = hiddenFrom(await store.projects(), dex.project, dex.machine.platform).length
   if (hidden > 0)

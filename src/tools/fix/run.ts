@@ -24,9 +24,8 @@ export async function run(dex: Dex, input: FixInput) {
   const all = hidden.length === 0 ? undefined : findFixes(knowledge, wanted)
   const withheld = all ? [...all.solved, ...all.unsolved].filter(({ project }) => isHidden(project)).length : 0
   const shown = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(listedFix)
-  if (unsolved.length > 0)
-    notes.push(`${grouped(unsolved.length)} like it, with edits after it, but no run that ended well.`)
-  if (withheld > 0) notes.push(`${grouped(withheld)} like it in private projects, not shown.`)
+  if (unsolved.length > 0) notes.push(`${grouped(unsolved.length)} similar errors were edited but never seen to pass.`)
+  if (withheld > 0) notes.push(`${grouped(withheld)} similar ones in private projects, not shown.`)
   const build = (kept: number) => ({
     fixes: shown.slice(0, kept),
     total: solved.length,

@@ -16,11 +16,11 @@ export const forget = defineTool({
     pinned: optional(
       listOf(
         text(),
-        "Databases whose old pages another program still reads: the words are in their bytes until it ends.",
+        "Databases whose old pages another program still reads: the deleted words stay in their bytes until it ends.",
       ),
     ),
-    conversations: optional(listOf(object(conversationFields), "What would be forgotten, as it is listed.")),
-    asked: optional(flag("Nothing was forgotten yet: confirm with yes.")),
+    conversations: optional(listOf(object(conversationFields), "What would be deleted, as listed.")),
+    asked: optional(flag("Nothing was deleted yet: confirm with yes.")),
   }),
   cli: {
     group: "Keep",
@@ -38,8 +38,8 @@ export const makePrivate = defineTool({
   name: "private",
   summary: "Hide a project from searches made elsewhere",
   input: object({
-    project: optional(text("The project's folder; the current one if left out.")),
-    off: optional(flag("Make it an ordinary project again.")),
+    project: optional(text("The project's folder. Default: the current one.")),
+    off: optional(flag("Make it no longer private.")),
   }),
   output: object({ project: text(), private: flag(), projects: listOf(text(), "All private projects.") }),
   cli: { group: "Keep", positional: "project", example: "dex private ~/clients/acme" },

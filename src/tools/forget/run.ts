@@ -21,10 +21,7 @@ const PATIENCE_MS = 10_000
 
 export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   if (input.ids.length === 0)
-    throw new DexError(
-      "no_ref",
-      "What should be forgotten? Give a ref, a row number or a project's folder: dex forget 3",
-    )
+    throw new DexError("no_ref", "What should be deleted? Give a ref, a row number or a project's folder: dex forget 3")
   const store = await dex.storeToWrite()
   const named: Ref[] = []
   for (const id of input.ids) named.push(...(await refsOf(dex, id)))
@@ -53,7 +50,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
   noteForgetting(dex.home) // a sync meanwhile may have thought that it was over
   const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>
     dex.onWait?.(
-      `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. What was forgotten stays forgotten if you stop this.`,
+      `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. You can stop this; what was deleted stays deleted.`,
     ),
   )
   return { forgotten, count: refs.length, ...(pinned.length > 0 && { pinned }) }

@@ -13,7 +13,7 @@ const PATIENCE_MS = 1_000
 export async function run(dex: Dex) {
   const started = Date.now()
   const index = await dex.indexToWrite()
-  if (!index) throw new DexError("no_index", "There is no search index to tidy. `dex sync` builds one.")
+  if (!index) throw new DexError("no_index", "There is no search index to clean up. `dex sync` builds one.")
   const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
   try {
     if (locks.includes(undefined))
@@ -54,7 +54,7 @@ function dropUnused(
     return {
       dropped: [],
       ...(known.length > 0 && {
-        note: `Vectors of ${known.join(", ")} were left: no embedding model is set here. \`dex reindex\` makes the index without them.`,
+        note: `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex reindex\` rebuilds the index without them.`,
       }),
     }
   const keep = keptId({ provider, model, ...(dims !== undefined && { dims }) }, known)

@@ -8,7 +8,7 @@ import { headFields } from "../view-fields.ts"
 const OPENED = agents.filter(({ open }) => open !== undefined).map(({ source }) => source)
 
 const ref = text("The message that says it.")
-const cut = optional(flag("The text is longer; read_more has the call for all of it."))
+const cut = optional(flag("The text is longer; read_more has the call that shows all of it."))
 const said = object({ ref, kind: text(), question: optional(text()), text: text("Quoted."), cut })
 
 export const handover = defineTool({
@@ -23,10 +23,13 @@ export const handover = defineTool({
     ),
     to: optional(choice(OPENED, "Open this agent with the brief. In a pipe the brief is printed.")),
     max_tokens: withDefault(
-      integer("The brief stays within this (an estimate); what is left out is said.", { minimum: 1, maximum: 25_000 }),
+      integer("At most about this many tokens; what is left out is reported.", {
+        minimum: 1,
+        maximum: 25_000,
+      }),
       2000,
     ),
-    print: withDefault(flag("Print it, whatever else is asked."), false),
+    print: withDefault(flag("Print the brief even with --to."), false),
   }),
   output: object({
     ...headFields,
@@ -44,7 +47,7 @@ export const handover = defineTool({
         outcome: choice(["succeeded", "failed", "unknown"], "unknown: the end of a pipe, which hides it."),
         exit_status: optional(integer()),
         error: optional(text("The line that says why.")),
-        later: optional(object({ ref: text(), outcome: text() }, "The like of it, which did not fail.")),
+        later: optional(object({ ref: text(), outcome: text() }, "A similar command that did not fail.")),
         cut,
       }),
       "Checks and failures, newest first.",
@@ -59,13 +62,13 @@ export const handover = defineTool({
       }),
     ),
     open_ends: listOf(said, "request, call, question, todo, step, command."),
-    read_more: listOf(text(), "The calls that go on."),
-    left_out: mapOf(integer(), "Items of each section that found no room."),
+    read_more: listOf(text(), "The calls that continue."),
+    left_out: mapOf(integer(), "Items of each section that did not fit."),
     brief: text("All of it as Markdown: what another agent gets."),
     estimated_tokens: integer("Of the brief; an estimate."),
     command: optional(listOf(text(), "The agent's program and arguments; the brief is the last one after them.")),
     folder: optional(text("Where to run it.")),
-    problem: optional(text("Why the agent cannot be opened.")),
+    problem: optional(text("Why the agent cannot be started.")),
   }),
   cli: { group: "Agents", common: true, positional: "id", example: "dex handover 2 --to codex" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

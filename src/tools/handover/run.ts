@@ -68,9 +68,9 @@ function opening(row: ConversationRow, to: string, brief: string, { machine }: D
   const longest = machine.platform === "win32" ? LONGEST_ON_WINDOWS : LONGEST_BYTES
   const problem =
     folder === undefined
-      ? `Its folder ${whyNoFolder(folders)} (${row.project ?? row.cwds[0] ?? "none is recorded"}), so there is no place to open ${to} in.`
+      ? `Its folder ${whyNoFolder(folders)} (${row.project ?? row.cwds[0] ?? "none is recorded"}), so ${to} cannot be started there.`
       : Buffer.byteLength(brief) > longest
-        ? `The brief is too long to be given to ${to} as an argument. Use a smaller --max-tokens.`
+        ? `The brief is too long to pass to ${to} as an argument. Use a smaller --max-tokens.`
         : undefined
   return {
     command: [...(agentOf(to)?.open ?? [])],

@@ -13,10 +13,10 @@ export const list = defineTool({
     source: sourceField,
     from: fromField,
     to: toField,
-    file: optional(text("Only those that touched this path.")),
+    file: optional(text("Only conversations that touched this file.")),
     all: optional(flag("Also subagents and automated runs.")),
-    in: withDefault(choice(["history", "docs"], "Which kind."), "history"),
-    collection: optional(text("This collection's documents.")),
+    in: withDefault(choice(["history", "docs"], "Conversations or documents."), "history"),
+    collection: optional(text("List this collection's documents.")),
     session: optional(text("current, or a ref: only that conversation and its subagents.")),
     limit: withDefault(integer("At most.", { minimum: 1, maximum: 1000 }), 20),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
@@ -26,7 +26,7 @@ export const list = defineTool({
     conversations: listOf(
       object({
         ...conversationFields,
-        lines_added: integer("Lines that its edits added, as far as the agent told."),
+        lines_added: integer("Lines its edits added, as far as the agent recorded them."),
         lines_removed: integer(),
         files: integer("Files it edited."),
         commits: integer("Commits it made."),
@@ -35,8 +35,8 @@ export const list = defineTool({
     collections: optional(listOf(collectionShape, "In docs, when no collection is named.")),
     total: integer(),
     left_out: mapOf(integer(), "Conversations of other kinds that match too; all shows them."),
-    next_offset: optional(integer("Pass it as offset to go on.")),
-    continue_with: optional(text("The call that goes on, where max_tokens cut the list.")),
+    next_offset: optional(integer("Pass it as offset to continue.")),
+    continue_with: optional(text("The call that continues, if max_tokens cut the list.")),
     estimated_tokens: estimatedTokens,
   }),
   cli: {

@@ -11,7 +11,7 @@ export async function run(dex: Dex, input: { what?: string; undo?: boolean; list
   if (input.what === undefined && input.undo)
     throw new DexError(
       "usage",
-      "Say what is to speak again: dex mute <kind|folder> --undo. `dex mute --list` lists it.",
+      "What should be turned on again? dex mute <kind|folder> --undo. `dex mute --list` lists what is muted.",
     )
   const suggestions = await dex.suggestions()
   const named = input.what === undefined || input.list ? undefined : await meant(dex, suggestions, input.what)

@@ -24,7 +24,7 @@ export const read = defineTool({
     show: showField,
     hide: hideField,
     session: sessionField,
-    from_char: withDefault(integer("Go on inside the first message, after this many characters.", { minimum: 0 }), 0),
+    from_char: withDefault(integer("Start the first message after this many characters.", { minimum: 0 }), 0),
   }),
   output: object({
     ...headFields,
@@ -68,7 +68,7 @@ export const read = defineTool({
               url: optional(text()),
               call_id: optional(text()),
             }),
-            "What it did, told from its tool calls.",
+            "What it did, taken from its tool calls.",
           ),
         ),
         usage: optional(

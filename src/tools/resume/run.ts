@@ -25,7 +25,7 @@ function problemOf(agent: Agent | undefined, row: ConversationRow, folder: strin
     return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${formatRef(row.ref)}`
   const isThere = row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
   if (row.archived || !isThere) {
-    return `The agent's own file is not here (deleted, or on another machine), so it cannot go on with it. dex still has the conversation: dex handover ${formatRef(row.ref)}`
+    return `The agent's file is not here (deleted, or on another machine), so the agent cannot continue it. dex still has the conversation: dex handover ${formatRef(row.ref)}`
   }
   if (folder === undefined && row.cwds.length > 0)
     return `Its folder ${whyNoFolder(row.cwds)} (${row.cwds[0]}). Read it with: dex show ${formatRef(row.ref)}`

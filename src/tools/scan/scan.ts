@@ -20,7 +20,7 @@ export const scan = defineTool({
   input: object({
     id: conversationField,
     tokens_per_msg: withDefault(
-      integer("How much of each message: texts are cut in proportion to it.", { minimum: 5, maximum: 10_000 }),
+      integer("About how many tokens of each message to show.", { minimum: 5, maximum: 10_000 }),
       50,
     ),
     max_tokens: maxTokensField,

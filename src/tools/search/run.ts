@@ -136,7 +136,7 @@ function withinBudget<A extends object>(answer: (kept: number) => A, rows: numbe
 }
 
 function leftOut(rows: number, offset: number): string {
-  return `${grouped(rows)} more rows were found and left out to stay within max_tokens. Go on with offset ${offset}.`
+  return `${grouped(rows)} more rows were left out to stay within max_tokens. Continue with offset ${offset}.`
 }
 
 /** A section is named by its heading, where a message has a number. */

@@ -24,13 +24,13 @@ export const show = defineTool({
     format: withDefault(
       choice(
         FORMATS,
-        "full: everything; stripped: without tool outputs and injected text; user_only: a person's words; outline: a line a message.",
+        "full: everything; stripped: without tool outputs and injected text; user_only: a person's words; outline: one line per message.",
       ),
       "stripped",
     ),
     expand: optional(
       object({
-        message_index: integer("The message in the middle.", { minimum: 1 }),
+        message_index: integer("Show the messages around this one.", { minimum: 1 }),
         before: withDefault(integer("Messages before it.", { minimum: 0 }), 2),
         after: withDefault(integer("Messages after it.", { minimum: 0 }), 2),
       }),
@@ -51,7 +51,7 @@ export const show = defineTool({
         kind: text(),
         parent: optional(text("The conversation that started this subagent.")),
         fork_of: optional(text()),
-        archived: optional(flag("The agent's own file is gone; this is the only copy.")),
+        archived: optional(flag("The agent deleted its file; this is the only copy.")),
         messages: listOf(
           object({
             index: integer(),
@@ -67,7 +67,10 @@ export const show = defineTool({
               ),
             ),
             cut: optional(
-              object({ characters_left_out: integer(), continue_with: text() }, "It is longer than the whole budget."),
+              object(
+                { characters_left_out: integer(), continue_with: text() },
+                "The message alone is longer than the budget.",
+              ),
             ),
           }),
         ),
@@ -79,9 +82,7 @@ export const show = defineTool({
         truncated,
       }),
     ),
-    left_out: optional(
-      object({ conversations: integer(), continue_with: text() }, "Conversations that found no room."),
-    ),
+    left_out: optional(object({ conversations: integer(), continue_with: text() }, "Conversations that did not fit.")),
     estimated_tokens: estimatedTokens,
   }),
   cli: {

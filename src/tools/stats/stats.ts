@@ -34,9 +34,9 @@ export const stats = defineTool({
         weights: mapOf(decimal(), "What verdicts taught, in log-odds."),
       }),
     ),
-    session_id: optional(text("The conversation this was asked from, where the agent tells.")),
+    session_id: optional(text("The conversation this was asked from, if the agent says so.")),
     sync: optional(
-      object({ done: integer(), total: integer() }, "Conversations read of those found, while not all are."),
+      object({ done: integer(), total: integer() }, "How many of the conversations found are read so far."),
     ),
   }),
   cli: { group: "Keep", example: "dex stats" },

@@ -33,7 +33,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   if (kept.subscriptions().length >= MOST_SUBSCRIPTIONS)
     throw new DexError(
       "too_many",
-      `There are ${MOST_SUBSCRIPTIONS} subscriptions, and more are not kept. \`dex subscriptions --all\` lists them.`,
+      `There are ${MOST_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscriptions --all\` lists them.`,
     )
   const session = currentSession(dex)
   const subscription: Subscription = {
@@ -93,7 +93,7 @@ async function sendNow(dex: Dex) {
   if (!lock)
     throw new DexError(
       "busy",
-      "A running `dex watch` or `dex serve --port` sends already. `dex subscriptions` shows how far it is.",
+      "A running `dex watch` or `dex serve --port` already sends them. `dex subscriptions` shows how far it is.",
     )
   try {
     const { deliverDue } = await import("../../deliver/deliver.ts")
@@ -109,12 +109,12 @@ async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: 
   } else {
     if (url === undefined) throw new DexError("usage", "Where should the webhook be sent? --url https://…")
     const checked = checkUrl(url, allowedHosts(dex.home.config, dex.machine.env))
-    if ("refused" in checked) throw new DexError("url", `That url is not taken: ${checked.refused}`)
+    if ("refused" in checked) throw new DexError("url", `That url cannot be used: ${checked.refused}`)
   }
   if (deliver !== "poll" && (await isPrivate(dex, project)))
     throw new DexError(
       "private",
-      "This project is private: it is answered only inside itself, so nothing of it is sent. `dex subscribe` with --deliver poll works here.",
+      "This project is private, so nothing of it is sent. `dex subscribe` with --deliver poll works here.",
     )
 }
 
@@ -126,7 +126,7 @@ function patternOf(text: string, priority: number): Pattern {
   if (!known)
     throw new DexError(
       "usage",
-      `There is no type ${type.slice(0, 40)}. It is one of: ${PATTERN_TYPES.join(", ")}. If it is a glob that begins so: 'file:${text.slice(0, 80)}'`,
+      `There is no type ${type.slice(0, 40)}. It is one of: ${PATTERN_TYPES.join(", ")}. If it is a glob: 'file:${text.slice(0, 80)}'`,
     )
   return { type: known, pattern: rest!.trim(), priority }
 }

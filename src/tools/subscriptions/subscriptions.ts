@@ -13,7 +13,7 @@ const subscriptionFields = {
   min_relevance: decimal(),
   max_per_trigger: integer(),
   cooldown_ms: integer(),
-  last_triggered: optional(text("When it was last told of something.")),
+  last_triggered: optional(text("When it was last notified.")),
   session: optional(text("The session that asked for it.")),
   enabled: flag(),
   disabled_because: optional(text()),
@@ -24,32 +24,32 @@ export const subscribe = defineTool({
   summary: "Get notified about files, symbols or topics",
   input: object({
     patterns: listOf(text(), "file:<glob>, symbol:<name>, topic:<words> or entity:<name>; without a type, a glob."),
-    project: optional(text("The project's folder; the current one if left out.")),
-    priority: withDefault(integer("Subscriptions with a higher one are told first.", { minimum: 0, maximum: 100 }), 1),
-    deliver: optional(choice(DELIVERIES, "How it is told; a webhook where a url is given, else poll.")),
-    url: optional(text("Where a webhook is sent to, signed.")),
+    project: optional(text("The project's folder. Default: the current one.")),
+    priority: withDefault(
+      integer("Subscriptions with a higher priority are notified first.", { minimum: 0, maximum: 100 }),
+      1,
+    ),
+    deliver: optional(choice(DELIVERIES, "How to notify. Default: webhook if a url is given, else poll.")),
+    url: optional(text("Where to send the signed webhook.")),
     min_relevance: withDefault(
-      { ...decimal("Only what is at least so likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
+      { ...decimal("Only what is at least this likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
       0.5,
     ),
-    max_per_trigger: withDefault(
-      integer("How many things are told at a time, at the most.", { minimum: 1, maximum: 10 }),
-      5,
-    ),
+    max_per_trigger: withDefault(integer("Most items per notification.", { minimum: 1, maximum: 10 }), 5),
     cooldown_ms: withDefault(
-      integer("Milliseconds within which it is not told again.", { minimum: 0, maximum: 86_400_000 }),
+      integer("Least milliseconds between two notifications.", { minimum: 0, maximum: 86_400_000 }),
       5_000,
     ),
   }),
   output: object({
     ...subscriptionFields,
-    secret: optional(text("To check a webhook's signature with. It is shown this once.")),
+    secret: optional(text("The key to check a webhook's signature with. It is shown only once.")),
     notes: listOf(text()),
   }),
   cli: { group: "Agents", positional: "patterns", example: "dex subscribe 'file:src/auth/**' 'topic:refresh token'" },
   mcp: {
     name: "context_subscribe",
-    description: "Be told of past fixes, decisions and changes when these files, symbols or topics are worked on.",
+    description: "Get notified of past fixes, decisions and changes when these files, symbols or topics are worked on.",
     // A webhook sends words out of this machine: a person sets it up.
     omit: ["url", "deliver", "project", "priority", "min_relevance", "max_per_trigger", "cooldown_ms"],
     writes: true,
@@ -61,9 +61,9 @@ export const subscriptions = defineTool({
   name: "subscriptions",
   summary: "List subscriptions and pending webhook deliveries",
   input: object({
-    all: optional(flag("Of all projects, not only the current one.")),
-    send: optional(flag("Send to webhooks what is due now.")),
-    retry_dead: optional(flag("Let what was given up be tried again from the start.")),
+    all: optional(flag("Include all projects, not only the current one.")),
+    send: optional(flag("Send due webhooks now.")),
+    retry_dead: optional(flag("Retry deliveries that were given up.")),
   }),
   output: object({
     subscriptions: listOf(object(subscriptionFields)),
@@ -80,7 +80,7 @@ export const subscriptions = defineTool({
 export const unsubscribe = defineTool({
   name: "unsubscribe",
   summary: "Remove a subscription",
-  input: object({ id: text("The subscription's id, or a beginning that only one has.", { minLength: 1 }) }),
+  input: object({ id: text("The subscription's id, or the start of it.", { minLength: 1 }) }),
   output: object({ id: text(), project: text() }),
   cli: { group: "Agents", positional: "id", example: "dex unsubscribe 7c1f" },
   run: async (dex: Dex, input) => (await import("./run.ts")).runUnsubscribe(dex, input),

@@ -33,8 +33,7 @@ export type SuggestInput = {
 const ASKED_FLOOR = 0.05
 
 export async function run(dex: Dex, input: SuggestInput) {
-  if (!dex.hasHistory())
-    throw new DexError("no_history", "Nothing was read yet, so nothing is known. `dex sync` reads your conversations.")
+  if (!dex.hasHistory()) throw new DexError("no_history", "Nothing was read yet. `dex sync` reads your conversations.")
   const started = performance.now()
   const project = input.project_id === undefined ? dex.project : projectNamed(dex, input.project_id)
   const { knowledge, notes, isHidden } = await learnedOf(dex, { project })
@@ -62,13 +61,13 @@ export async function run(dex: Dex, input: SuggestInput) {
           kinds,
         },
       )
-  if (isHidden(project)) notes.push("The project is private: it is told of only inside itself.")
+  if (isHidden(project)) notes.push("The project is private: it answers only from inside.")
   const id = newSuggestionId()
   const status = "shown" as const
   const latency_ms = Math.round(performance.now() - started)
   if (items.length > 0) {
     const kept = suggestions.save({ id, moment, items, status, latency_ms })
-    if (!kept.kept) notes.push(`It is not remembered that this was told: ${kept.why}`)
+    if (!kept.kept) notes.push(`This suggestion could not be recorded: ${kept.why}`)
   }
   const waiting = isHere(dex, project) ? (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions : []
   return {

@@ -23,7 +23,7 @@ const MOST = 100_000
 
 export async function run(dex: Dex, input: Input) {
   if (input.take && input.status !== undefined)
-    throw new DexError("usage", "--take takes what is pending: leave --status out.")
+    throw new DexError("usage", "--take takes what is pending: omit --status.")
   const kept = await dex.suggestions()
   const subscription = input.subscription === undefined ? undefined : subscriptionNamed(kept, input.subscription)
   const status = input.take ? "pending" : input.status
@@ -66,15 +66,14 @@ export async function giveFeedback(
 ) {
   const kept = await dex.suggestions()
   if (input.reset) {
-    if (input.id !== undefined)
-      throw new DexError("usage", "--reset takes back what all verdicts taught: leave the id out.")
-    return { items: [], reset: kept.resetWeights(), note: "Everything weighs as it did before any verdict." }
+    if (input.id !== undefined) throw new DexError("usage", "--reset undoes all feedback: omit the id.")
+    return { items: [], reset: kept.resetWeights(), note: "All learned weights are reset." }
   }
   const { id, verdict, item } = input
   if (id === undefined || verdict === undefined)
     throw new DexError(
       "usage",
-      "Which one, and did it help? dex feedback <id> used|dismissed. `dex suggest` tells ids, and so does `dex suggestions`.",
+      "Which one, and did it help? dex feedback <id> used|dismissed. `dex suggest` and `dex suggestions` show the ids.",
     )
   const after = kept.setStatus(id, verdict, item, learnFromVerdict)
   if (!after) throw notFound(kept, id, item)
@@ -84,8 +83,8 @@ export async function giveFeedback(
     status: after.status,
     items: after.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
     note: unknown
-      ? "Noted. Which item it was would teach more: say it with --item."
-      : "Noted. What is offered later follows it, within bounds; dex feedback --reset takes it all back.",
+      ? "Noted. Tell dex which item it was with --item: it learns more from that."
+      : "Noted. Later suggestions take it into account, within limits; dex feedback --reset undoes all feedback.",
   }
 }
 

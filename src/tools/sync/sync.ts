@@ -10,38 +10,38 @@ const UNUSED_MS = 7 * DAY_MS
 const embeddingShape = object(
   {
     embedder: text(),
-    embedded: integer("Messages that were given to the embedder, or had nothing to give."),
+    embedded: integer("Messages that were embedded, or had no text to embed."),
     left: integer("Messages that have no vector yet."),
     duration_ms: integer(),
-    problem: optional(text("Why it is not more.")),
+    problem: optional(text("Why there are not more.")),
   },
-  "What became of the vectors, where an embedder is set.",
+  "The state of the vectors, if an embedder is set.",
 )
 
 export const sync = defineTool({
   name: "sync",
   summary: "Read what the agents have written since last time",
   input: object({
-    redact_again: optional(flag("Apply the newest redaction rules to everything that is kept.")),
-    no_wait: optional(flag("Leave at once where another sync is running, instead of waiting for its end.")),
-    max_seconds: optional(integer("Stop after this long; the next sync goes on.", { minimum: 1 })),
+    redact_again: optional(flag("Apply the newest redaction rules to everything that is stored.")),
+    no_wait: optional(flag("Exit at once if another sync is running, instead of waiting for it.")),
+    max_seconds: optional(integer("Stop after this many seconds; the next sync continues.", { minimum: 1 })),
   }),
   output: object({
-    busy: flag("Another sync was running to the end of the time; nothing was read here."),
+    busy: flag("Another sync was still running; nothing was read here."),
     complete: flag("All that was found is read."),
     found: integer("Conversations that the agents have on disk."),
     read: integer("Conversations that were new or had grown."),
     changed: integer(),
     added_messages: integer(),
-    archived: integer("Conversations whose files are gone since last time; they are kept."),
-    read_again: integer("Of those read, how many only because this dex keeps more of them than the one before."),
+    archived: integer("Conversations whose files were deleted since last time; dex keeps them."),
+    read_again: integer("How many were read again only because this version of dex keeps more of them."),
     bytes: integer("Bytes of source that were looked at."),
     duration_ms: integer(),
     unreadable: listOf(object({ source: text(), path: text(), reason: text() })),
     restored: listOf(text(), "Refs of conversations that were damaged in the history and are whole again."),
-    damaged: listOf(text(), "Refs of conversations of which something is damaged and could not be restored."),
+    damaged: listOf(text(), "Refs of conversations with damage that could not be restored."),
     embedding: optional(embeddingShape),
-    documents: optional(object({ changed: integer(), removed: integer() }, "Where there are collections.")),
+    documents: optional(object({ changed: integer(), removed: integer() }, "If there are collections.")),
   }),
   cli: { group: "Keep", common: true, example: "dex sync" },
   run: async (dex: Dex, input) => {
@@ -83,7 +83,7 @@ export const reindex = defineTool({
   name: "reindex",
   summary: "Rebuild the search index from the history",
   input: object({
-    vectors: optional(flag("Make the vectors again too. Without it, those of unchanged messages are kept.")),
+    vectors: optional(flag("Also rebuild the vectors. Otherwise vectors of unchanged messages are kept.")),
   }),
   output: object({ conversations: integer(), duration_ms: integer(), embedding: optional(embeddingShape) }),
   cli: { group: "Keep", example: "dex reindex" },

@@ -19,7 +19,7 @@ export async function run(dex: Dex, input: TestsInput) {
   const file = named && knowledge.files.fileAsKnown(project, named)
   if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
   else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
-  if (project === dex.machine.home) notes.push("Reports are not looked for in the home folder. Run it in a project.")
+  if (project === dex.machine.home) notes.push("The home folder is not searched for reports. Run it in a project.")
   else {
     const read = await addAlone(dex, () => syncTestReports(knowledge, project, dex.signal))
     if (read) notes.push(...read.left_out)

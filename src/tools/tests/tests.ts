@@ -8,7 +8,7 @@ export const tests = defineTool({
   summary: "List the tests of this project that fail, as last known",
   input: object({
     file: optional(text("Only tests in this file, or about it.")),
-    limit: withDefault(integer("How many at the most.", { minimum: 1, maximum: 500 }), 20),
+    limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 500 }), 20),
     max_tokens: maxTokensField,
   }),
   output: object({
@@ -16,23 +16,23 @@ export const tests = defineTool({
     failing: listOf(
       object({
         test: text(),
-        file: optional(text("Relative to the project where it is below it.")),
-        message: optional(text("What the run or the report says of it.")),
+        file: optional(text("Relative to the project if it is inside it.")),
+        message: optional(text("What the run or the report says about it.")),
         date: text("When it was last seen to fail."),
         ref: optional(text("The run that failed.")),
         command: optional(text("What was run.")),
         report: optional(text("The report that says so, relative to the project.")),
       }),
-      "Newest first. Nothing was run for this: the newest run or report that speaks of a test counts.",
+      "Newest first. No test was run for this: the newest run or report that mentions a test counts.",
     ),
     unnamed: listOf(
-      object({ command: text(), failed: integer("At least so many."), date: text(), ref: text() }),
-      "Runs that failed without naming the tests, and that no later one has made good.",
+      object({ command: text(), failed: integer("At least this many."), date: text(), ref: text() }),
+      "Runs that failed without naming the tests, and that no later run fixed.",
     ),
     total: integer("Failing tests."),
     runs_known: integer("In conversations."),
     reports_known: integer("In the project's folder."),
-    newest: optional(text("When tests were last seen to run.")),
+    newest: optional(text("When tests last ran, as far as is known.")),
     estimated_tokens: integer("Of this answer; an estimate."),
     notes: listOf(text(), "What is hidden, incomplete or bounded."),
   }),

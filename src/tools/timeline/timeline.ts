@@ -14,9 +14,7 @@ export const timeline = defineTool({
     before: withDefault(integer("Messages before it.", { minimum: 0, maximum: 1000 }), 10),
     after: withDefault(integer("Messages after it.", { minimum: 0, maximum: 1000 }), 10),
     session: optional(
-      text(
-        "all: every conversation of its project at that time; current or a ref: that one. Else its own conversation.",
-      ),
+      text("all: every conversation of its project then; current or a ref: that one. Default: its own."),
     ),
     max_tokens: maxTokensField,
     show: showField,
@@ -25,7 +23,7 @@ export const timeline = defineTool({
   output: object({
     ...headFields,
     message_index: integer("The message in the middle; its line begins with >."),
-    lines: listOf(text(), "In order of time. number or ref, tab, [role] time ~tokens when read | what it says."),
+    lines: listOf(text(), "In time order: number or ref, tab, [role] time ~tokens when read | what it says."),
     others: optional(listOf(object({ id: text(), title: text() }), "The other conversations that lines are from.")),
     has_more_before: flag(),
     has_more_after: flag(),
@@ -43,7 +41,7 @@ export const timeline = defineTool({
   mcp: {
     name: "dex_timeline",
     description:
-      "What was said and done just before and after one message, a line each, in order of time. Use it after a search, before reading messages in full with dex_get.",
+      "What was said and done just before and after one message, one line each, in time order. Use it after a search, before reading messages in full with dex_get.",
     omit: ["show", "hide"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

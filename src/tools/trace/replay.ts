@@ -17,7 +17,7 @@ export type Replay = {
     terms: { name: string; change: number }[]
   }[]
   unchanged: number
-  /** What was counted otherwise: messages read, candidates. */
+  /** Counts that changed: messages read, candidates. */
   counts: { name: string; before: number; now: number }[]
   error?: { code: string; message: string }
 }

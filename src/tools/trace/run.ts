@@ -14,7 +14,7 @@ export async function run(dex: Dex, input: { id?: string; replay?: boolean }) {
   const found = await theTrace(dex, input.id)
   const { trace, masked } = await withoutPrivateRows(dex, found)
   const notes: string[] = []
-  if (masked > 0) notes.push(`${grouped(masked)} rows are of private projects; what they are about is not shown.`)
+  if (masked > 0) notes.push(`${grouped(masked)} rows are from private projects; their content is not shown.`)
   if (trace.ranking.length < trace.ranking_total)
     notes.push(`The trace keeps the first ${trace.ranking.length} of ${grouped(trace.ranking_total)} rows.`)
   const replay = input.replay ? await runAgain(dex, found, notes) : undefined
@@ -38,12 +38,12 @@ async function theTrace(dex: Dex, id: string | undefined): Promise<Trace> {
     throw new DexError(
       "not_found",
       id === undefined
-        ? "Nothing is traced yet. Every search, show and reindex leaves a trace, unless the setting traces is off."
-        : `No trace "${id}" is kept. \`dex traces\` lists them; the oldest are dropped when their files are full.`,
+        ? "There are no traces yet. Every search, show and reindex leaves one, unless the setting traces is off."
+        : `No trace "${id}" was found. \`dex traces\` lists them; the oldest are deleted when their files are full.`,
     )
   if (id !== undefined && second) {
     const names = found.slice(0, 5).map((trace) => trace.trace_id)
-    throw new DexError("ambiguous_trace", `"${id}" could be any of: ${names.join(", ")}. Type more of it.`)
+    throw new DexError("ambiguous_trace", `"${id}" matches several: ${names.join(", ")}. Type more of it.`)
   }
   return first
 }
@@ -76,14 +76,14 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
   if (!tool || !isTraced(tool))
     throw new DexError("no_replay", `This dex has no command for a trace of "${trace.command}".`)
   if (!["search", "timeline", "get", "scan", "read"].includes(trace.command))
-    throw new DexError("no_replay", `A trace of ${trace.command} is not run again: it changes what is kept.`)
+    throw new DexError("no_replay", `A trace of ${trace.command} cannot be replayed: it changes what is stored.`)
   const asked = { ...trace.args, ...(trace.query !== undefined && { query: trace.query }) }
   if (JSON.stringify(asked).includes("[REDACTED:"))
-    notes.push("What was asked was redacted when it was recorded, so what ran now is not quite what ran then.")
+    notes.push("The query was redacted when it was recorded, so this replay is not exact.")
   if (trace.truncation?.query_characters !== undefined)
-    notes.push("The query was too long to be kept whole, so what ran now is not quite what ran then.")
+    notes.push("The query was too long to be recorded completely, so this replay is not exact.")
   const input = readAs(tool.input, asked)
-  if ("wrong" in input) throw new DexError("no_replay", `This dex no longer takes what was asked then: ${input.wrong}.`)
+  if ("wrong" in input) throw new DexError("no_replay", `This dex no longer accepts that input: ${input.wrong}.`)
   const then: Dex = Object.create(dex, {
     now: { value: () => Date.parse(trace.ts) || dex.now() },
     project: { value: trace.project },

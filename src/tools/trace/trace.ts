@@ -20,7 +20,7 @@ const fields = (description: string): Schema<Record<string, unknown>> => ({
   additionalProperties: true,
   description,
 })
-const terms = listOf(object({ name: text(), value: decimal() }), "They add up to score_final.")
+const terms = listOf(object({ name: text(), value: decimal() }), "These add up to score_final.")
 const place = { ref: text(), rank: integer(), score_final: decimal() }
 
 const traceShape = object({
@@ -58,7 +58,7 @@ const traceShape = object({
   skipped_total: integer(),
   budgets: mapOf(decimal()),
   truncation: optional(fields("What was cut.")),
-  state_revision: text("How far the history had come."),
+  state_revision: text("How far the history had been read."),
   duration_ms: decimal(),
   error: optional(object({ code: text(), message: text() })),
 })
@@ -67,7 +67,7 @@ export const trace = defineTool({
   name: "trace",
   summary: "Explain an earlier answer: scores, and what was left out",
   input: object({
-    id: optional(text("A trace's id or the beginning of it; the newest if left out.")),
+    id: optional(text("A trace's id, or the start of it. Default: the newest.")),
     replay: optional(flag("Run it again, and show what changed.")),
   }),
   output: object({
@@ -92,12 +92,12 @@ export const trace = defineTool({
             score_now: decimal(),
             terms: listOf(object({ name: text(), change: decimal() }), "What changed the score."),
           }),
-          "In both, with another rank or score.",
+          "In both, with a different rank or score.",
         ),
         unchanged: integer(),
         counts: listOf(
           object({ name: text(), before: integer(), now: integer() }),
-          "What was counted otherwise: messages read, candidates.",
+          "Counts that changed: messages read, candidates.",
         ),
         error: optional(object({ code: text(), message: text() })),
       }),

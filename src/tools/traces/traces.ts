@@ -7,7 +7,7 @@ export const traces = defineTool({
   name: "traces",
   summary: "List recent answers: what was asked, and how it went",
   input: object({
-    tail: withDefault(integer("How many at the most.", { minimum: 1, maximum: 100_000 }), 20),
+    tail: withDefault(integer("Most to show.", { minimum: 1, maximum: 100_000 }), 20),
   }),
   output: object({
     traces: listOf(
@@ -24,7 +24,7 @@ export const traces = defineTool({
       }),
     ),
     hidden_private: integer("Asked in private projects; shown inside them."),
-    unreadable: integer("Lines that were torn."),
+    unreadable: integer("Lines that could not be read."),
   }),
   cli: { group: "Find", short: { n: "tail" }, example: "dex traces --tail 5" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
