@@ -119,6 +119,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { dropMapped } = await import("../answers/map/cache.ts")
       const { dropTraces } = await import("../trace/forget.ts")
       const hasSecret = (text: string) => redactText(text) !== text
+      clearListings(home.dir) // a search's words are among them
       dropMapped(home.dir, hasSecret)
       rmSync(home.late, { recursive: true, force: true })
       dropTraces(home.traces, hasSecret)

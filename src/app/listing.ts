@@ -1,6 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { isatty } from "node:tty"
+import { record } from "../core/record.ts"
+import type { Listing } from "../tools/context.ts"
 
 // What `dex show 2` means: the refs of the last listing in this terminal, in a small file of the terminal's own. Not in
 // the database: a listing must never wait for a writer.
@@ -12,7 +14,8 @@ export function keepsListings(): boolean {
   return [0, 1, 2].some((fd) => isatty(fd))
 }
 
-export function saveListing(dexDir: string, refs: string[]): void {
+/** `words`: what a search matched, as it stands in its rows. */
+export function saveListing(dexDir: string, refs: string[], words: string[] = []): void {
   if (!keepsListings()) return
   const folder = join(dexDir, "listings")
   try {
@@ -21,20 +24,29 @@ export function saveListing(dexDir: string, refs: string[]): void {
       const file = join(folder, name)
       if (Date.now() - statSync(file).mtimeMs > KEEP_MS) rmSync(file, { force: true })
     }
-    writeFileSync(join(folder, fileName()), JSON.stringify(refs), { mode: 0o600 })
+    writeFileSync(join(folder, fileName()), JSON.stringify({ refs, words }), { mode: 0o600 })
   } catch {
     // A read-only home: numbers then do not work in this terminal, and `dex show 2` says so.
   }
 }
 
-export function readListing(dexDir: string): string[] {
-  if (!keepsListings()) return []
+export function readListing(dexDir: string): Listing {
+  if (!keepsListings()) return NONE
   try {
-    const refs: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
-    return Array.isArray(refs) ? refs.filter((ref) => typeof ref === "string") : []
+    const kept: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
+    // Until 0.1.0 it was the refs alone.
+    if (Array.isArray(kept)) return { refs: textsIn(kept), words: [] }
+    const { refs, words } = record(kept) ?? {}
+    return { refs: textsIn(refs), words: textsIn(words) }
   } catch {
-    return [] // nothing was listed here yet
+    return NONE // nothing was listed here yet
   }
+}
+
+const NONE: Listing = { refs: [], words: [] }
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
 }
 
 export function clearListings(dexDir: string): void {

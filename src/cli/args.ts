@@ -26,12 +26,16 @@ function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: st
   return { name, path, schema, shorts }
 }
 
+/** What a terminal is asked for beside the tool's own input. */
+export type Typed = { input: unknown; json: boolean; help: boolean; pager: boolean }
+
 /** What was typed, read by the tool's own schema. Throws a DexError that says what is wrong and what to type. */
-export function readArguments(tool: Tool<never>, argv: string[]): { input: unknown; json: boolean; help: boolean } {
+export function readArguments(tool: Tool<never>, argv: string[]): Typed {
   const flags = flagsOf(tool)
   const options: Options = {
     json: { type: "boolean", short: "j" },
     help: { type: "boolean", short: "h" },
+    ...(tool.cli.paged && { "no-pager": { type: "boolean" } }),
   }
   for (const flag of flags)
     for (const [i, name] of namesOf(flag).entries())
@@ -50,11 +54,12 @@ export function readArguments(tool: Tool<never>, argv: string[]): { input: unkno
   }
   takePositionals(tool, positionals, input)
   const help = values.help === true
-  if (help) return { input, json: false, help }
+  const pager = values["no-pager"] !== true
+  if (help) return { input, json: false, help, pager }
   const result = readAs(tool.input, input)
   if ("wrong" in result)
     throw new DexError("usage", `${sayField(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
-  return { input: result.ok, json: values.json === true, help }
+  return { input: result.ok, json: values.json === true, help, pager }
 }
 
 /** Node gives an option one letter. For each further one there is an option more, whose name nobody can type. */

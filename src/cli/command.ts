@@ -1,13 +1,18 @@
 import type { InputOf, OutputOf, Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import type { PrintContext, Printed } from "./print/printer.ts"
+import type { PrintContext, Printed, ReadPage } from "./print/printer.ts"
 
 /** Turns what a tool answered into lines for a person. */
 export type View<I, O> = (output: O, context: PrintContext, input: I) => Printed | Promise<Printed>
 
+/** Turns it into what is read on a terminal, with more than the tool's answer where it needs it. */
+export type ReadView<I, O> = (output: O, context: PrintContext, input: I, dex: Dex) => Promise<ReadPage>
+
 /** What a terminal adds to a declared tool. What it needs for that is loaded when it is asked for. */
 export type Face<I, O> = {
   view: () => Promise<View<I, O>>
+  /** How it is read on a terminal, of what is long (`cli.paged`). Without it, as `view` prints it. */
+  reader?: () => Promise<ReadView<I, O>>
   /** Asks, on a terminal, what should be known before it runs. Returns the input with the answer. */
   before?: (input: I) => Promise<I>
   /** The form that does not just run and print. Returns its exit code, or undefined where this input asks for the usual. */

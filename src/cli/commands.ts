@@ -43,7 +43,10 @@ const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
 export const commands: readonly Command[] = [
   command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
   command(list, { view: async () => (await import("./print/list.ts")).printList }),
-  command(show, { view: async () => (await import("./print/show.ts")).printShow }),
+  command(show, {
+    view: async () => (await import("./print/show.ts")).printShow,
+    reader: async () => (await import("./print/reader.ts")).readShow,
+  }),
   command(timeline, { view: async () => (await import("./print/lines.ts")).printTimeline }),
   command(scan, { view: async () => (await import("./print/lines.ts")).printScan }),
   command(read, { view: async () => (await import("./print/read.ts")).printRead }),

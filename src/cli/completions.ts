@@ -15,7 +15,12 @@ export function completions(
     [name, ...aliases].filter((word) => !word.startsWith("-")).map((word) => ({ word, summary })),
   )
   const words = ({ name, cli }: Tool<never>) => [name, ...(cli.aliases ?? [])]
-  const flags = (tool: Tool<never>) => [...flagsOf(tool).map((flag) => `--${flag.name}`), "--json", "--help"]
+  const flags = (tool: Tool<never>) => [
+    ...flagsOf(tool).map((flag) => `--${flag.name}`),
+    ...(tool.cli.paged ? ["--no-pager"] : []),
+    "--json",
+    "--help",
+  ]
   switch (shell) {
     case "bash":
       return `_dex() {
@@ -59,6 +64,9 @@ compdef _dex dex
               `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${flag.schema.enum ? ` -a '${flag.schema.enum.join(" ")}'` : ""}`,
           ),
         ),
+        ...tools
+          .filter((tool) => tool.cli.paged)
+          .map((tool) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l no-pager`),
         `complete -c dex -n '__fish_seen_subcommand_from completions' -a 'bash zsh fish'`,
       ].join("\n")}\n`
     default:

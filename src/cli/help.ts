@@ -59,6 +59,7 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
       `${short ? `-${short}, ` : "    "}--${name}${VALUES[schema.type] ?? " …"}`,
       [sayValue(schema), ...more.map((letter) => `Also: -${letter}.`)].join(" "),
     ])
+  if (tool.cli.paged) rows.push(["    --no-pager", "Print directly, not through $PAGER."])
   rows.push(["    --json", "Print JSON."])
   const lines = [
     `dex ${[tool.name, ...words.map((field) => shownWord(tool, field)), "[options]"].join(" ")}`,

@@ -30,8 +30,8 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     return (await import("./ask-key.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
   const command = commands.find(({ tool }) => isCalled({ name: tool.name, ...tool.cli }, name))
   if (!command) throw unknownCommand(name, rest)
-  const { input, json, help } = readArguments(command.tool, rest)
-  if (!help) return runCommand(command, input, json)
+  const { input, json, help, pager } = readArguments(command.tool, rest)
+  if (!help) return runCommand(command, input, json, pager)
   process.stdout.write((await import("./help.ts")).toolHelp(command.tool, terminalOf(process.stdout, process.env)))
   return 0
 }

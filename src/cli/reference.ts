@@ -24,6 +24,7 @@ function section(tool: Tool<never>): string[] {
       (flag) =>
         `| ${flag.shorts.map((letter) => `\`-${letter}\` `).join("")}\`--${flag.name}\` | ${typeName(flag.schema)} | ${flag.schema.default === undefined ? "" : `\`${String(flag.schema.default)}\``} | ${flag.schema.description ?? ""} |`,
     )
+  if (tool.cli.paged) rows.push("| `--no-pager` | switch | | Print directly, not through `$PAGER`. |")
   const words = [tool.cli.positional, tool.cli.rest].filter((field) => field !== undefined)
   rows.unshift(
     ...words.map((field) => {

@@ -7,11 +7,16 @@ import { toJson } from "../render/json.ts"
 import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
-import type { Printed } from "./print/printer.ts"
+import type { PrintContext, Printed, ReadPage } from "./print/printer.ts"
 import { printedError } from "./print/words.ts"
 
 /** Runs a declared command: what it asks, what it prints, and how it ends. Returns the exit code. */
-export async function runCommand({ tool, face }: Command, given: unknown, json: boolean): Promise<number> {
+export async function runCommand(
+  { tool, face }: Command,
+  given: unknown,
+  json: boolean,
+  pager: boolean,
+): Promise<number> {
   const input = json || !face.before ? given : await face.before(given)
   const instead = await face.instead?.(input, json)
   if (instead !== undefined) return instead
@@ -26,6 +31,8 @@ export async function runCommand({ tool, face }: Command, given: unknown, json: 
     onWait: (text) => void process.stderr.write(`${safe(text)}\n`),
   })
   const release = onInterrupt(stop, face)
+  let code: number
+  let reading: ReadPage | undefined
   try {
     const answer = await runTool(tool, dex, input)
     progress.stop()
@@ -34,36 +41,60 @@ export async function runCommand({ tool, face }: Command, given: unknown, json: 
     if (confirmed) output = (await runTool(tool, dex, { ...(input as object), yes: true })).output
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
-      const print = await face.view()
       const context = { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }
-      show(await print(output, context, input), dex)
+      reading = await present({ tool, face }, output, context, input, dex)
       if (confirmed && face.after) {
         output = await face.after(input, dex)
         process.stdout.write("\n")
-        show(await print(output, context, input), dex)
+        show(await (await face.view())(output, context, input))
       }
     }
     for (const note of answer.notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
-    return tool.found === undefined || tool.found(output) ? 0 : 1
+    code = tool.found === undefined || tool.found(output) ? 0 : 1
   } finally {
     progress.stop()
     release()
     dex.close()
   }
+  // Once everything is closed: somebody may read for an hour.
+  if (reading) {
+    await (await import("./pager.ts")).readPaged(reading.lines, pager)
+    showNotes(reading.notes, true)
+  }
+  return code
 }
 
 const stdout = () => terminalOf(process.stdout, process.env)
 
-function show({ lines, notes, listing }: Printed, dex: Dex): void {
+/** Prints what a tool answered. Returns what is to be read through a pager instead. */
+async function present(
+  { tool, face }: Command,
+  output: unknown,
+  context: PrintContext,
+  input: unknown,
+  dex: Dex,
+): Promise<ReadPage | undefined> {
+  const isRead = tool.cli.paged === true && context.terminal.interactive
+  if (isRead && face.reader) return (await face.reader())(output, context, input, dex)
+  const printed = await (await face.view())(output, context, input)
   // Before the rows are out: `| head` may end us in the middle of them.
-  if (listing) saveListing(dex.home.dir, listing)
+  if (printed.listing) saveListing(dex.home.dir, printed.listing, printed.words)
+  if (isRead) return { ...printed, lines: () => printed.lines }
+  show(printed)
+  return undefined
+}
+
+function show({ lines, notes }: Printed): void {
   if (lines.length > 0) process.stdout.write(`${lines.join("\n").trimEnd()}\n`)
-  if (notes?.length) {
-    const width = terminalOf(process.stderr, process.env).columns
-    const wrapped = notes.flatMap((note) => wrap(safe(note), width))
-    process.stderr.write(`${lines.length > 0 ? "\n" : ""}${wrapped.join("\n")}\n`)
-  }
+  showNotes(notes, lines.length > 0)
+}
+
+function showNotes(notes: string[] | undefined, areBelow: boolean): void {
+  if (!notes?.length) return
+  const width = terminalOf(process.stderr, process.env).columns
+  const wrapped = notes.flatMap((note) => wrap(safe(note), width))
+  process.stderr.write(`${areBelow ? "\n" : ""}${wrapped.join("\n")}\n`)
 }
 
 type ProgressView = { show(progress: SyncProgress): void; stop(): void }

@@ -47,6 +47,8 @@ export type CliForm = {
   short?: Record<string, string>
   /** Other names that people type for it. */
   aliases?: string[]
+  /** Its output is long and read from the top: on a terminal it goes through the pager, unless `--no-pager` is given. */
+  paged?: boolean
   /** An example that works, for the help. */
   example: string
 }

@@ -79,7 +79,7 @@ function forOneCall(dex: Dex, signal: AbortSignal, meta: CallContext["_meta"], f
   return Object.create(dex, {
     signal: { value: signal },
     learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
-    lastListing: { value: () => [] },
+    lastListing: { value: () => ({ refs: [], words: [] }) },
     machine: { value: machineOf(dex, meta) },
   })
 }

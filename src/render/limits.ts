@@ -30,6 +30,9 @@ export const DEFAULT_TOKENS_PER_MSG = 50
 /** Below this a line says nothing; a budget that is smaller shows fewer messages instead. */
 export const LEAST_TOKENS_PER_MSG = 5
 
+/** From here on words can be read: a scan leaves messages out before it says less of each. */
+export const READABLE_TOKENS_PER_MSG = 20
+
 export function limitOf(shown: Shown, tokensPerMsg: number): number {
   return Math.floor((BASE[shown] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
 }

@@ -14,8 +14,8 @@ export function terminalOf(
   return { columns: interactive ? Math.max(40, stream.columns ?? 80) : 120, color, interactive }
 }
 
-export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
-const CODES: Record<Style, number> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 }
+const CODES = { bold: 1, dim: 2, italic: 3, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 }
+export type Style = keyof typeof CODES
 
 export function paint(terminal: Pick<Terminal, "color">, style: Style, text: string): string {
   return terminal.color && text !== "" ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text
@@ -65,24 +65,120 @@ export function padEnd(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - widthOf(text)))
 }
 
-/** Breaks at spaces; a word longer than a line is broken where it must be. */
+/**
+ * The one way in which text is broken into lines: at spaces, and inside a word only where that is longer than a line.
+ * Colours go on where their words do.
+ */
 export function wrap(text: string, columns: number): string[] {
-  const lines: string[] = []
-  let line = ""
+  const { plain, codes } = withoutCodes(text)
+  let open = ""
+  return breaks(plain, columns).map(([from, to]) => {
+    const line = plain.slice(from, to)
+    if (codes.length === 0 && open === "") return line
+    const coloured = withCodes(line, from, codes, open)
+    open = coloured.open
+    return coloured.text
+  })
+}
+
+/** Behind a label, a bullet or an indentation, and below it: every line begins where the first one's text does. */
+export function wrapAfter(lead: string, text: string, columns: number): string[] {
+  const width = widthOf(lead)
+  const [first = "", ...more] = wrap(text, Math.max(1, columns - width))
+  return [lead + first, ...more.map((line) => " ".repeat(width) + line)]
+}
+
+/** A line of a text that has lists and indentations. */
+export function wrapLine(line: string, columns: number): string[] {
+  const [lead = ""] = /^\s*(?:(?:[-*•]|\d+\.|>) +)?/.exec(line)!
+  if (widthOf(line) <= columns) return [line]
+  return widthOf(lead) > columns / 2 ? wrap(line, columns) : wrapAfter(lead, line.slice(lead.length), columns)
+}
+
+/** From where to where each line goes. Spaces at a break belong to none. */
+function breaks(text: string, columns: number): [from: number, to: number][] {
+  const lines: [number, number][] = []
+  let from = -1
+  let to = 0
+  let width = 0
+  let next = 0
   for (const word of text.split(" ")) {
-    let rest = word
-    if (line !== "" && widthOf(line) + 1 + widthOf(rest) > columns) {
-      lines.push(line)
-      line = ""
+    let at = next
+    next += word.length + 1
+    let wide = widthOf(word)
+    if (from >= 0 && width + 1 + wide > columns) {
+      lines.push([from, to])
+      from = -1
     }
-    while (widthOf(rest) > columns) {
-      const head = fitting(rest, columns)
+    while (wide > columns) {
+      // A few times what can fit is enough to look at: a word may be a whole file.
+      const head = fitting(text.slice(at, Math.min(next - 1, at + 8 * columns + 64)), columns)
       if (head === "") break
-      lines.push(head)
-      rest = rest.slice(head.length)
+      lines.push([at, at + head.length])
+      at += head.length
+      wide -= widthOf(head)
     }
-    line = line === "" ? rest : `${line} ${rest}`
+    if (from < 0 && wide === 0 && at === next - 1) continue
+    width = from < 0 ? wide : width + 1 + wide
+    if (from < 0) from = at
+    to = next - 1
   }
-  if (line !== "") lines.push(line)
+  if (from >= 0) lines.push([from, to])
   return lines
+}
+
+type Code = { at: number; code: string }
+
+function withoutCodes(text: string): { plain: string; codes: Code[] } {
+  const codes: Code[] = []
+  if (!text.includes("\x1b")) return { plain: text, codes }
+  let removed = 0
+  const plain = text.replace(/\x1b\[[\d;]*m/g, (code, at: number) => {
+    codes.push({ at: at - removed, code })
+    removed += code.length
+    return ""
+  })
+  return { plain, codes }
+}
+
+/** Takes the codes off the list that stand before the line's end. `open`: what is switched on there. */
+function withCodes(line: string, from: number, codes: Code[], open: string): { text: string; open: string } {
+  let text = ""
+  let done = 0
+  let on = open
+  while (codes.length > 0 && codes[0]!.at <= from + line.length) {
+    const { at, code } = codes.shift()!
+    const upTo = Math.max(done, at - from)
+    text += switched(line.slice(done, upTo), on)
+    done = upTo
+    on = code === "\x1b[0m" ? "" : code === UNMARKED ? on.replaceAll(MARKED, "") : on + code
+  }
+  return { text: text + switched(line.slice(done), on), open: on }
+}
+
+const MARKED = "\x1b[7m"
+const UNMARKED = "\x1b[27m"
+
+/** These words, each as a whole and in any case. */
+export function wordPattern(words: readonly string[]): RegExp {
+  const longestFirst = [...words]
+    .sort((a, b) => b.length - a.length)
+    .map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"))
+  return new RegExp(`(?<![\\p{L}\\p{N}])(?:${longestFirst.join("|")})(?![\\p{L}\\p{N}])`, "giu")
+}
+
+/** Every whole word of a line that is one of these, in any case, in reverse. Colours stay as they are. */
+export function markWords(line: string, words: RegExp): string {
+  const { plain, codes } = withoutCodes(line)
+  const marks = [...plain.matchAll(words)].flatMap(({ 0: word, index }) => [
+    { at: index, code: MARKED },
+    { at: index + word.length, code: UNMARKED },
+  ])
+  if (marks.length === 0) return line
+  const all = [...codes, ...marks].sort((a, b) => a.at - b.at)
+  return withCodes(plain, 0, all, "").text
+}
+
+function switched(text: string, on: string): string {
+  return text === "" || on === "" ? text : `${on}${text}\x1b[0m`
 }

@@ -16,7 +16,7 @@ export async function wordWeights(index: SearchIndex, { words }: Query): Promise
   return shares.map((share) => Math.max(0.05, Math.log((1 - share + least) / (share + least))))
 }
 
-export function coverage(weights: number[], holds: boolean[]): number {
+export function coverage(weights: readonly number[], holds: readonly boolean[]): number {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   return total === 0 ? 1 : weights.reduce((sum, weight, i) => sum + (holds[i] ? weight : 0), 0) / total
 }

@@ -12,8 +12,14 @@ export type ScorePart = {
   value: number
 }
 
-/** A conversation by its messages; `best` is the one to show. */
-export type RankedConversation = { ref: Ref; score: number; parts: ScorePart[]; best: RankedMessage; more: number }
+/** A conversation by its messages; `best` is the one to show, `others` are the further ones that matched, best first. */
+export type RankedConversation = {
+  ref: Ref
+  score: number
+  parts: ScorePart[]
+  best: RankedMessage
+  others: RankedMessage[]
+}
 
 export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: Plan }
 
@@ -134,12 +140,12 @@ export function groupByConversation(messages: RankedMessage[], { decay, counted 
   const groups = Map.groupBy(messages, (message) => formatRef(message.ref))
   const conversations = [...groups.values()].map((group): RankedConversation => {
     const first = group[0]!
-    const others = group.slice(1, counted).reduce((sum, message, i) => sum + message.score * decay ** (i + 1), 0)
-    const parts: ScorePart[] = [...first.parts, ...(others > 0 ? [{ name: "others" as const, value: others }] : [])]
+    const further = group.slice(1, counted).reduce((sum, message, i) => sum + message.score * decay ** (i + 1), 0)
+    const parts: ScorePart[] = [...first.parts, ...(further > 0 ? [{ name: "others" as const, value: further }] : [])]
     // A message tells more than the card it stands under.
     const best = first.number === CARD ? (group[1] ?? first) : first
-    const more = group.filter((message) => message.number !== CARD && message !== best).length
-    return { ref: first.ref, score: first.score + others, parts, best, more }
+    const others = group.filter((message) => message.number !== CARD && message !== best)
+    return { ref: first.ref, score: first.score + further, parts, best, others }
   })
   return conversations.sort((a, b) => byScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))
 }

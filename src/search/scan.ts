@@ -2,6 +2,7 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { matchTexts } from "../store/index/snippets.ts"
+import { passageIn } from "./passage.ts"
 import type { Query } from "./query.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
@@ -69,8 +70,14 @@ export async function scanHistory(
     [...query.terms, ...query.required],
     query.words,
   )
+  const asked = { query, weights: query.words.map(() => 1) }
+  const passages = await Promise.all(
+    shown.map(
+      ({ message, row }) => message && passageIn(store, message, { ref: row.ref, numbers: [], worth: 1 }, asked),
+    ),
+  )
   return {
-    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })),
+    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: passages[i]?.snippet ?? looks[i]!.snippet })),
     total,
     total_is_at_least: !complete,
     matched: "all",

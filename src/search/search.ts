@@ -6,6 +6,7 @@ import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
 import type { Meaning, RankEvidence } from "./hybrid.ts"
+import { passageIn, type ShownPassage } from "./passage.ts"
 import type { Plan } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 import {
@@ -177,7 +178,7 @@ async function allRows(store: HistoryReader, index: SearchIndex, lexical: Rankin
 
 function alone(message: RankedMessage & Partial<RankEvidence>): Row {
   const { ref, score, parts, number: _, at: __, ...evidence } = message
-  return { ref, score, parts, best: message, more: 0, ...evidence }
+  return { ref, score, parts, best: message, others: [], ...evidence }
 }
 
 function count(index: SearchIndex, query: Query, { filters }: Scope, plan: Plan) {
@@ -207,23 +208,49 @@ async function present(store: HistoryReader, index: SearchIndex, rows: Row[], in
   const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
-  if (read.length === 0 || !isBelowFloor(input.query, best)) return { ...done, hits: hitsOf(shown, input), skipped }
+  if (read.length === 0 || !isBelowFloor(input.query, best))
+    return { ...done, hits: await hitsOf(store, shown, input, weights), skipped }
   const kept = isNear ? rows.filter((row) => row.rank_source !== "lexical") : []
   const weak = rows.filter((row) => !kept.includes(row)).map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
   if (kept.length === 0) return { ...done, hits: [], skipped: weak, silent: true, matched: "some" as const }
   const near = await readRows(store, kept, input)
-  return { ...done, hits: hitsOf(near, input), skipped: [...near.skipped, ...weak], matched: "some" as const }
+  return {
+    ...done,
+    hits: await hitsOf(store, near, input, weights),
+    skipped: [...near.skipped, ...weak],
+    matched: "some" as const,
+  }
 }
 
 type ReadRows = Awaited<ReturnType<typeof readRows>>
 
-function hitsOf({ read, looks }: ReadRows, { offset }: SearchInput): SearchHit[] {
-  return read.map(({ hit }, i) => ({ ...hit, snippet: looks[i]!.snippet })).slice(offset)
+/** Each with the passage that people can read, where there is one. */
+async function hitsOf(
+  store: HistoryReader,
+  { read, looks }: ReadRows,
+  { offset, query }: SearchInput,
+  weights: readonly number[],
+): Promise<SearchHit[]> {
+  const hits: SearchHit[] = []
+  for (const [i, { hit, matches }] of read.entries()) {
+    if (i < offset) continue
+    // A section of a document is what was found; a conversation is found for any of its messages.
+    const numbers = hit.row.kind === "document" ? [] : matches
+    const { snippet, holds } = looks[i]!
+    const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
+    const passage = hit.message && (await passageIn(store, hit.message, all, { query, weights }))
+    hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
+  }
+  return hits
+}
+
+function shownAs({ number, message, snippet }: ShownPassage): ShownPassage {
+  return { number, message, snippet }
 }
 
 async function readRows(store: HistoryReader, rows: Row[], { query, limit, offset }: SearchInput) {
   const texts = new Set<string>()
-  const read: { hit: Omit<SearchHit, "snippet">; text: string }[] = []
+  const read: { hit: Omit<SearchHit, "snippet">; text: string; matches: number[] }[] = []
   const skipped: SkippedHit[] = []
   for (const row of rows) {
     if (read.length >= offset + limit) {
@@ -249,7 +276,7 @@ function toSkipped({ ref, best, score }: RankedConversation): Omit<SkippedHit, "
 }
 
 async function readBest(store: HistoryReader, row: Row) {
-  const { ref, best, score, parts, more, rank_source = "lexical", score_lex, score_vec } = row
+  const { ref, best, score, parts, others, rank_source = "lexical", score_lex, score_vec } = row
   const conversation = await store.conversation(ref)
   const number = Math.max(1, best.number)
   const [message] = conversation ? await store.messages(ref, [number]) : []
@@ -262,7 +289,8 @@ async function readBest(store: HistoryReader, row: Row) {
     // Without vectors, a row's score is what its words are worth.
     ...(rank_source === "lexical" && score_lex === undefined && { score_lex: scoreByWords(row) }),
   }
-  return { hit: { row: conversation, number, score, parts, evidence, more, ...(message && { message }) }, text }
+  const hit = { row: conversation, number, score, parts, evidence, more: others.length, ...(message && { message }) }
+  return { hit, text, matches: others.map((other) => other.number) }
 }
 
 function scoreByWords({ score, parts }: RankedConversation): number {

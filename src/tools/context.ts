@@ -58,10 +58,12 @@ export type Dex = {
   signal?: AbortSignal
   /** Takes what the output does not hold and the trace should: scores, candidates that lost. Absent when nobody records. */
   trace?: (facts: TraceFacts) => void
-  /** What the numbers 1, 2, 3 of the last listing in this terminal stand for. */
-  lastListing(): string[]
+  lastListing(): Listing
   /** Forgotten conversations must not live on in the last listings, nor in answers that were made of them. */
   clearCopies(refs: Ref[], projects: string[]): Promise<void>
   /** Newer rules find more: what was kept beside the history under older ones is redacted again, or goes. */
   redactCopies(): Promise<void>
 }
+
+/** The last listing in this terminal: what the numbers 1, 2, 3 stand for, and the words that were found where it is a search's. */
+export type Listing = { refs: string[]; words: string[] }

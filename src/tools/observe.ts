@@ -111,7 +111,7 @@ function withoutDefaults(schema: Schema, value: Record<string, unknown>): Record
 function withRowsResolved(dex: Dex, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => withRowsResolved(dex, item))
   const row = typeof value === "string" && /^\s*\d{1,3}\s*$/.test(value) ? Number(value) : 0
-  return (row > 0 ? dex.lastListing()[row - 1] : undefined) ?? value
+  return (row > 0 ? dex.lastListing().refs[row - 1] : undefined) ?? value
 }
 
 /** Which conversation is the current one changes from hour to hour; what was read says which it was. */

@@ -14,7 +14,7 @@ import type { Dex } from "./context.ts"
 /** The conversation that a person or an agent named: by ref, by a unique prefix, or by its row in the last listing. */
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
-  const listed = /^\d{1,4}$/.test(typed) ? dex.lastListing()[Number(typed) - 1] : undefined
+  const listed = /^\d{1,4}$/.test(typed) ? dex.lastListing().refs[Number(typed) - 1] : undefined
   if (listed === undefined && /^\d{1,3}$/.test(typed)) throw noRow(dex, typed)
   const [, commit] = /^git:([0-9a-f]{4,64})$/.exec(listed ?? typed) ?? []
   if (commit !== undefined)
@@ -66,7 +66,7 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
 
 /** A number is a row and never the beginning of an id: who read it on a screen would get another conversation. */
 function noRow(dex: Dex, typed: string): DexError {
-  const rows = dex.lastListing().length
+  const rows = dex.lastListing().refs.length
   if (rows > 0)
     return new DexError("not_found", `There is no row ${typed}: the last listing in this terminal had ${rows} rows.`)
   return new DexError(

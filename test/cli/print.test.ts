@@ -2,10 +2,12 @@ import { describe, expect, test } from "vitest"
 import { printDecisions } from "../../src/cli/print/decisions.ts"
 import { printFix } from "../../src/cli/print/fix.ts"
 import { printMute } from "../../src/cli/print/keeping.ts"
+import { printSearch } from "../../src/cli/print/search.ts"
 import { printSubscribed, printSuggestionStats, printSuggestions } from "../../src/cli/print/suggestions.ts"
 import { printTests } from "../../src/cli/print/tests.ts"
-import { printedError } from "../../src/cli/print/words.ts"
+import { age, printedError } from "../../src/cli/print/words.ts"
 import type { OutputOf } from "../../src/core/tool.ts"
+import { widthOf } from "../../src/render/terminal.ts"
 import type { suggestions } from "../../src/tools/suggestions/suggestions.ts"
 
 const context = { terminal: { columns: 80, color: false, interactive: true }, home: "/home/someone", numbered: true }
@@ -238,5 +240,58 @@ describe("what is muted", () => {
     expect(notes(printMute({ mutes: [] }, context))).toMatch(
       /^Nothing is muted\. .*dex mute related_code.*proactive\.enabled false/,
     )
+  })
+})
+
+describe("search on a terminal", () => {
+  const NOW = Date.parse("2026-11-16T10:00:00Z")
+  const hit = {
+    id: REF,
+    title: "A title that goes on and on, ".repeat(6),
+    project: "/code/api",
+    source: "claude_code",
+    date: "2026-11-14T09:00:00Z",
+    kind: "person",
+    message_count: 3,
+    estimated_tokens: 9,
+    message_index: 1,
+    more_matches: 0,
+    score_final: 1,
+    snippet: `${"some words before it ".repeat(4)}the **refresh** **token** is rotated${" and more".repeat(20)}`,
+  }
+  const results = Array.from({ length: 10 }, () => hit)
+  const output = { results, total: 10, matched: "all" as const, mode: "lexical" as const, notes: [] }
+
+  test.each([
+    [40, 4],
+    [80, 3],
+    [140, 3],
+  ])("at %i columns a row takes %i lines, none too wide, and shows the words", (columns, most) => {
+    for (const color of [false, true]) {
+      const terminal = { columns, color, interactive: true }
+      const { lines } = printSearch(output, { ...context, terminal }, {}, NOW)
+      expect(lines).toHaveLength(10 * most)
+      expect(lines.filter((line) => widthOf(line.replace(/\x1b\[\d+m/g, "")) > columns)).toEqual([])
+      expect(lines.filter((line) => line.includes(color ? "\x1b[33mrefresh" : "**refresh**"))).toHaveLength(10)
+      expect(lines.filter((line) => line.includes("2d \u00b7 claude_code \u00b7 api"))).toHaveLength(10)
+    }
+  })
+
+  test("a text without spaces is cut where the line ends", () => {
+    const snippet = `\u2026**\u4ee4\u724c**${"\u5728\u4e24\u4e2a\u8bf7\u6c42\u4e2d".repeat(30)}`
+    const { lines } = printSearch({ ...output, results: [{ ...hit, snippet }] }, context, {}, NOW)
+    expect(widthOf(lines[1]!)).toBeLessThanOrEqual(80)
+    expect(lines[1]).toContain("\u4ee4\u724c")
+  })
+
+  test.each([
+    ["2026-11-16T09:59:31Z", "0m"],
+    ["2026-11-16T08:00:00Z", "2h"],
+    ["2026-11-03T10:00:00Z", "13d"],
+    ["2026-10-03T10:00:00Z", "6w"],
+    ["2026-02-16T10:00:00Z", "8mo"],
+    ["", "no date"],
+  ])("%s is %s ago", (date, said) => {
+    expect(age(date, NOW)).toBe(said)
   })
 })

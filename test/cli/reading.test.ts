@@ -45,21 +45,45 @@ describe("dex scan", () => {
 
   test("says what a budget cut and the call that goes on, which shows the rest", async () => {
     const home = SMALL
-    const first = await json(home, ["scan", AUTH, "--max-tokens", "200"])
-    expect(first.estimated_tokens).toBeLessThanOrEqual(200)
-    expect(first.truncated.messages_left_out).toBe(10 - first.lines.length)
-    const numbers = first.lines.map((line: string) => Number.parseInt(line, 10))
+    type Scan = { lines: string[]; left_out?: { messages: number }[] }
+    const numbers: number[] = []
+    let between = 0
+    const count = ({ lines, left_out = [] }: Scan) => {
+      numbers.push(...lines.map((line) => Number.parseInt(line, 10)))
+      between += left_out.reduce((sum, { messages }) => sum + messages, 0)
+    }
+    const first = await json(home, ["scan", AUTH, "--max-tokens", "160"])
+    expect(first.estimated_tokens).toBeLessThanOrEqual(160)
+    expect(first.truncated.messages_left_out).toBe(11 - first.truncated.next_message_index)
+    count(first)
     for (let next = first.truncated; next; ) {
       const more = await json(home, next.continue_with.split(" ").slice(1))
-      numbers.push(...more.lines.map((line: string) => Number.parseInt(line, 10)))
+      count(more)
       next = more.truncated
     }
-    expect(numbers).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
+    expect(numbers.length + between).toBe(10)
     expect(await dex(home, ["scan", AUTH, "--max-tokens", "20"])).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringMatching(/20 tokens are too few: the smallest answer takes about \d+. Try --max-tokens \d+/),
     })
+  })
+
+  test("leaves out messages before words, the least telling first, and says which", async () => {
+    const all = await json(SMALL, ["scan", AUTH, "--max-tokens", "400"])
+    expect(all).toMatchObject({ lines: { length: 10 } })
+    expect(all).not.toHaveProperty("left_out")
+    const fewer = await json(SMALL, ["scan", AUTH, "--max-tokens", "230"])
+    expect(fewer.left_out).toContainEqual({ kind: "results", messages: 2 })
+    expect(fewer).not.toHaveProperty("truncated")
+    expect(fewer.tokens_per_msg).toBeGreaterThanOrEqual(20)
+    const words = (await json(SMALL, ["scan", AUTH, "--max-tokens", "200"])).lines
+    expect(words.map((line: string) => Number.parseInt(line, 10))).toEqual([1, 2, 7, 8])
+    expect(words[0]).toContain("Two requests refresh the token at once and one of them is logged out. Why?")
+    expect((await dex(SMALL, ["scan", AUTH, "--max-tokens", "200"])).stderr.replace(/\s+/g, " ")).toContain(
+      "Left out between these lines, to keep the others readable: 2 tool results, 2 tool calls, 2 failed calls and their outputs.",
+    )
   })
 
   test("shows and hides parts, and says how many are hidden", async () => {

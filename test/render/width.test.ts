@@ -1,7 +1,17 @@
 import fc from "fast-check"
 import stringWidth from "fast-string-width"
 import { expect, test } from "vitest"
-import { clip, padEnd, widthOf, wrap } from "../../src/render/terminal.ts"
+import {
+  clip,
+  markWords,
+  padEnd,
+  paint,
+  widthOf,
+  wordPattern,
+  wrap,
+  wrapAfter,
+  wrapLine,
+} from "../../src/render/terminal.ts"
 
 test.each([
   ["abc …", 5],
@@ -73,4 +83,72 @@ test("what is wrapped fits, and says the same words", () => {
     }),
     { numRuns: 2_000 },
   )
+})
+
+/** The wrapper as it was before it knew colours. */
+function plainWrap(text: string, columns: number): string[] {
+  const lines: string[] = []
+  let line = ""
+  for (const word of text.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > columns) {
+      lines.push(line)
+      line = ""
+    }
+    let rest = word
+    for (; rest.length > columns; rest = rest.slice(columns)) lines.push(rest.slice(0, columns))
+    line = line === "" ? rest : `${line} ${rest}`
+  }
+  return line === "" ? lines : [...lines, line]
+}
+
+test("text without colours is broken where it always was", () => {
+  const words = fc.array(fc.constantFrom("a", "word", "  ", " ", "longerthanaline", "x-y"), { maxLength: 40 })
+  fc.assert(
+    fc.property(words, fc.integer({ min: 2, max: 30 }), (all, columns) => {
+      expect(wrap(all.join(""), columns)).toEqual(plainWrap(all.join(""), columns))
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+const runs = fc.array(fc.tuple(texts, fc.constantFrom("bold" as const, "red" as const, undefined)), { maxLength: 8 })
+
+test("colours change no break, and every line closes what it opened", () => {
+  fc.assert(
+    fc.property(runs, fc.integer({ min: 2, max: 30 }), (all, columns) => {
+      const coloured = all.map(([text, style]) => (style ? paint({ color: true }, style, text) : text)).join("")
+      const lines = wrap(coloured, columns)
+      const bare = lines.map((line) => line.replace(/\x1b\[\d+m/g, ""))
+      expect(bare).toEqual(wrap(all.map(([text]) => text).join(""), columns))
+      for (const line of lines) expect(line).toMatch(/^(?:[^\x1b]|\x1b\[(?:1|31)m[^\x1b]+\x1b\[0m)*$/)
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test("a colour goes on where its words do", () => {
+  const red = (text: string) => paint({ color: true }, "red", text)
+  expect(wrap(`plain ${red("some red words")} plain`, 10)).toEqual([`plain ${red("some")}`, red("red words"), "plain"])
+})
+
+test("further lines hang below the first one's text", () => {
+  expect(wrapAfter("label ", "one two three", 13)).toEqual(["label one two", "      three"])
+  expect(wrapLine("  - one two three", 11)).toEqual(["  - one two", "    three"])
+  expect(wrapLine("12. one two three", 11)).toEqual(["12. one two", "    three"])
+  expect(wrapLine("one two three", 7)).toEqual(["one two", "three"])
+})
+
+test("a word of a megabyte is broken in time that grows with its length", () => {
+  expect(wrap("x".repeat(1_000_000), 80)).toHaveLength(12_500)
+  expect(wrap("✅".repeat(100_000), 80)).toHaveLength(2_500)
+})
+
+test("words are marked as a whole, in any case, and colours stay as they are", () => {
+  const words = wordPattern(["token", "c++", "refresh token"])
+  expect(markWords("Token tokens a_token", words)).toBe("\x1b[7mToken\x1b[0m tokens a_\x1b[7mtoken\x1b[0m")
+  expect(markWords("the refresh token, C++", words)).toBe("the \x1b[7mrefresh token\x1b[0m, \x1b[7mC++\x1b[0m")
+  expect(markWords("\x1b[1ma token b\x1b[0m c", words)).toBe(
+    "\x1b[1ma \x1b[0m\x1b[1m\x1b[7mtoken\x1b[0m\x1b[1m b\x1b[0m c",
+  )
+  expect(markWords("\x1b[32mnothing\x1b[0m", words)).toBe("\x1b[32mnothing\x1b[0m")
 })

@@ -350,3 +350,51 @@ describe("filters", () => {
     expect(plain.hits.length).toBeGreaterThan(10)
   })
 })
+
+describe("the snippet", () => {
+  const JSON_CALL = '{"file_path":"/code/a.ts","old_string":"the quokka limit"}'
+
+  test("is what somebody said, though a tool's text matches better, and names its message", async () => {
+    const { ask } = await history([
+      conversation("both", [
+        called("c1", "Edit", `${JSON_CALL}\n${JSON_CALL}`),
+        returned("c2", "12\u2192 quokka limit\n13\u2192 quokka limit quokka limit"),
+        said("c3", "Now about something else."),
+        said("c4", "We keep a limit on each quokka."),
+      ]),
+    ])
+    const [hit] = (await ask("quokka limit")).hits
+    expect(hit).toMatchObject({ number: 4, snippet: "We keep a **limit** on each **quokka**." })
+  })
+
+  test("is found beyond the best messages, and among thoughts where nobody said it", async () => {
+    const many = Array.from({ length: 40 }, (_, i) => returned(`r${i}`, `${i}\u2192 quokka quokka quokka`))
+    const thought: Part = { type: "thinking", text: "Is the quokka the cause?", origin: "agent" }
+    const { ask } = await history([
+      conversation("thought", [...many, said("t", "", { role: "assistant", parts: [thought] })]),
+    ])
+    expect((await ask("quokka")).hits[0]).toMatchObject({
+      number: 41,
+      snippet: "[thinking] Is the **quokka** the cause?",
+    })
+  })
+
+  test("is a machine's text where only machines wrote the words", async () => {
+    const { ask } = await history([conversation("called", [said("a", "Do it."), called("b", "Edit", JSON_CALL)])])
+    expect((await ask("quokka")).hits[0]).toMatchObject({ number: 2, snippet: expect.stringContaining("[Edit] {") })
+  })
+
+  test("stays in its message where messages were asked for", async () => {
+    const { ask } = await history([
+      conversation("both", [
+        called("b", "Edit", JSON_CALL),
+        said("a", "The quokka, and much more about other things."),
+      ]),
+    ])
+    const { hits } = await ask("quokka", { by: "message" })
+    expect(hits.map((hit) => [hit.number, hit.snippet.includes("[Edit]")]).sort()).toEqual([
+      [1, true],
+      [2, false],
+    ])
+  })
+})

@@ -11,9 +11,9 @@ export async function synced(more?: (home: string) => void): Promise<string> {
 }
 
 /** One home with that history, for all tests of a file that change nothing in it; for the top of the file. */
-export function syncedOnce(): string {
+export function syncedOnce(more?: (home: string) => void): string {
   const home = sharedTempDir()
-  beforeAll(() => readSmall(home))
+  beforeAll(() => readSmall(home, more))
   return home
 }
 

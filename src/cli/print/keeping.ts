@@ -1,6 +1,6 @@
 import { formatCount, grouped, listed } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { clip, padEnd, paint, safeLine, wrap } from "../../render/terminal.ts"
+import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/terminal.ts"
 import type { doctor } from "../../tools/doctor/doctor.ts"
 import type { forget, makePrivate } from "../../tools/forget/forget.ts"
 import type { gc } from "../../tools/gc/gc.ts"
@@ -21,6 +21,8 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
   if (output.total_conversations === 0)
     return { lines: [], notes: ["Nothing is stored yet. `dex sync` reads what your agents have written."] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
+  const fact = (name: string, text: string) =>
+    terminal.interactive ? wrapAfter(label(name), text, terminal.columns) : [label(name) + text]
   const counts = (of: Record<string, number>) =>
     Object.entries(of)
       .map(([name, count]) => `${name} ${grouped(count)}`)
@@ -28,10 +30,10 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
   const lines = [
     `${label("conversations")}${grouped(output.total_conversations)}`,
     `${label("messages")}${grouped(output.total_messages)}`,
-    `${label("from, to")}${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`,
-    `${label("agents")}${counts(output.sources)}`,
-    `${label("run by")}${counts(output.kinds)}`,
-    `${label("average size")}${formatCount(output.avg_tokens_per_conversation)} tokens (stripped, estimated)`,
+    ...fact("from, to", `${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`),
+    ...fact("agents", counts(output.sources)),
+    ...fact("run by", counts(output.kinds)),
+    ...fact("average size", `${formatCount(output.avg_tokens_per_conversation)} tokens (stripped, estimated)`),
     `${label("text, disk")}${megabytes(output.text_bytes)}, ${megabytes(output.disk_bytes)}`,
   ]
   if (output.session_id) lines.push(`${label("this session")}${output.session_id}`)

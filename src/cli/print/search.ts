@@ -1,32 +1,39 @@
 import { formatCount } from "../../core/format.ts"
 import { hitRef } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { clip, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
+import { clipSnippet } from "../../store/index/snippets.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumLine } from "./sum.ts"
-import { many, projectName, showFirst, when } from "./words.ts"
+import { age, many, projectName, showFirst, when } from "./words.ts"
 
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]
 
 const NOTHING = "Nothing found. Try fewer or other words, or `dex list` to browse."
 
-export function printSearch(output: Output, { terminal, numbered }: PrintContext): Printed {
+export function printSearch(
+  output: Output,
+  { terminal, numbered }: PrintContext,
+  _input?: unknown,
+  now = Date.now(),
+): Printed {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
     return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes] }
   const lines: string[] = []
-  for (const [i, hit] of output.results.entries()) lines.push(...hitLines(hit, i + 1, terminal), "")
-  const { row, match: unit } = nounsFor(output.results)
+  for (const [i, hit] of output.results.entries())
+    lines.push(...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)), "")
+  const { row: noun, match: unit } = nounsFor(output.results)
   const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, unit)}`
   const match = output.total === 1 ? "matches" : "match"
   const near = output.results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
   const listing = output.results.map(hitRef)
   const read = `Read one: ${showFirst(listing, { numbered })}`
-  notes.unshift(`${many(output.results.length, row)} shown${byMeaning}; ${total} ${match}. ${read}`)
-  return { lines, notes, listing }
+  notes.unshift(`${many(output.results.length, noun)} shown${byMeaning}; ${total} ${match}. ${read}`)
+  return { lines, notes, listing, words: markedIn(output.results) }
 }
 
 function nounsFor(hits: Hit[]): { row: string; match: string } {
@@ -35,27 +42,76 @@ function nounsFor(hits: Hit[]): { row: string; match: string } {
   return documents === hits.length ? { row: "document", match: "section" } : { row: "result", match: "passage" }
 }
 
+const INDENT = "    "
+/** Below this many columns a title would be left with half a line: age, agent and project stand below it. */
+const NARROW = 72
+
+/** On a terminal: title, age, agent and project, and one line of what was said. Ten of them fit on a screen. */
+function row(hit: Hit, number: number, terminal: Terminal, now: number): string[] {
+  const isNarrow = terminal.columns < NARROW
+  const facts = clip(
+    [age(hit.date, now), hit.source, projectName(safeLine(hit.project)), ...marksOf(hit)].join(" · "),
+    isNarrow ? terminal.columns - INDENT.length : Math.floor(terminal.columns / 2),
+  )
+  const room = terminal.columns - INDENT.length - (isNarrow ? 0 : widthOf(facts) + 2)
+  const title = clip(safeLine(hit.title), room)
+  const head = `${paint(terminal, "cyan", String(number).padStart(2))}  ${paint(terminal, "bold", title)}`
+  const gap = " ".repeat(room - widthOf(title) + 2)
+  const dim = (text: string) => paint(terminal, "dim", text)
+  return [
+    ...(isNarrow ? [head, INDENT + dim(facts)] : [head + gap + dim(facts)]),
+    INDENT + highlight(oneLine(hit.snippet, terminal), terminal),
+    ...sumLines(hit, terminal),
+  ]
+}
+
+/** As much around the first marked word as a line has room for. Stars take none where they become a colour. */
+function oneLine(snippet: string, terminal: Terminal): string {
+  const room = terminal.columns - INDENT.length
+  const unmarked = (text: string) => text.replaceAll("**", "")
+  const sizeOf = (text: string) => widthOf(terminal.color ? unmarked(text) : text)
+  const line = clipSnippet(safeLine(snippet), room, sizeOf, 4)
+  // A text without spaces, or one long word.
+  return sizeOf(line) <= room ? line : clip(unmarked(line), room)
+}
+
+function marksOf(hit: Hit): string[] {
+  return [...(["person", "document"].includes(hit.kind) ? [] : [hit.kind]), ...(hit.superseded ? ["superseded"] : [])]
+}
+
+function sumLines(hit: Hit, terminal: Terminal): string[] {
+  if (!hit.score_parts) return []
+  const sum = sumLine({ score_final: hit.score_final, terms: hit.score_parts })
+  return wrap(sum, terminal.columns - INDENT.length).map((line) => INDENT + paint(terminal, "dim", line))
+}
+
+/** In a pipe: with the ref, and all of the snippet. */
 function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
-  const indent = "    "
-  const kind = `${["person", "document"].includes(hit.kind) ? "" : ` (${hit.kind})`}${hit.superseded ? " (superseded)" : ""}`
+  const kind = marksOf(hit)
+    .map((mark) => ` (${mark})`)
+    .join("")
   const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
   const size = `${many(hit.message_count, hit.kind === "document" ? "section" : "message")}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
-    indent + clip(where, terminal.columns - 4),
+    INDENT + clip(where, terminal.columns - 4),
     ...wrap(safeLine(hit.snippet), terminal.columns - 4)
-      .map((line) => indent + line)
+      .map((line) => INDENT + line)
       .join("\n")
       .split("\n"),
-    ...(hit.score_parts
-      ? wrap(sumLine({ score_final: hit.score_final, terms: hit.score_parts }), terminal.columns - 4)
-      : []
-    ).map((line) => indent + paint(terminal, "dim", line)),
-    indent + paint(terminal, "dim", clip(`${safeLine(hitRef(hit))} · ${size}`, terminal.columns - 4)),
+    ...sumLines(hit, terminal),
+    INDENT + paint(terminal, "dim", clip(`${safeLine(hitRef(hit))} · ${size}`, terminal.columns - 4)),
   ].map((line) => highlight(line, terminal))
 }
 
+function markedIn(hits: Hit[]): string[] {
+  const words = hits.flatMap(({ snippet }) => [...snippet.matchAll(MARKED)].map(([, word]) => word!.toLowerCase()))
+  return [...new Set(words)]
+}
+
+const MARKED = /\*\*([^*]+)\*\*/g
+
 /** `**word**` as the snippet marks it; without colour the stars stay, so that a pipe shows the match too. */
 function highlight(line: string, terminal: Terminal): string {
-  return terminal.color ? line.replace(/\*\*([^*]+)\*\*/g, (_, word: string) => paint(terminal, "yellow", word)) : line
+  return terminal.color ? line.replace(MARKED, (_, word: string) => paint(terminal, "yellow", word)) : line
 }

@@ -26,27 +26,32 @@ const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", to
 
 export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): Printed {
   const lines: string[] = []
-  const notes: string[] = []
   for (const conversation of output.conversations) {
     lines.push(...headLines(conversation, context), "")
     for (const message of conversation.messages)
       lines.push(...(format === "outline" ? [outlineLine(message, context)] : messageLines(message, context)))
     if (format === "outline") lines.push("")
-    notes.push(...endNotes(conversation))
   }
+  return { lines, notes: notesOfShow(output) }
+}
+
+/** What was left out, and how to go on. */
+export function notesOfShow(output: Output): string[] {
+  const notes = output.conversations.flatMap(endNotes)
   if (output.left_out)
     notes.push(
       `${many(output.left_out.conversations, "conversation")} left out to stay within the budget. Continue with: ${output.left_out.continue_with}`,
     )
-  return { lines, notes }
+  return notes
 }
 
 export function headLines(conversation: Head, { terminal, home }: PrintContext): string[] {
   const facts = [conversation.id, shortPath(safeLine(conversation.project), home), when(conversation.date)].filter(
     (fact) => fact !== "",
   )
+  const title = safeLine(conversation.title)
   const lines = [
-    paint(terminal, "bold", safeLine(conversation.title)),
+    ...(terminal.interactive ? wrap(title, terminal.columns) : [title]).map((line) => paint(terminal, "bold", line)),
     ...wrap(facts.join(" · "), terminal.columns).map((line) => paint(terminal, "dim", line)),
   ]
   if (conversation.parent) lines.push(paint(terminal, "dim", `a subagent of ${conversation.parent}`))

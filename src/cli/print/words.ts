@@ -27,6 +27,17 @@ export function when(iso: string | undefined): string {
   return localMinute(Date.parse(iso))
 }
 
+/** 5m, 3h, 2d, 9w, 14mo: how long ago it was. */
+export function age(iso: string, now: number): string {
+  const minutes = Math.max(0, (now - Date.parse(iso)) / 60_000)
+  if (Number.isNaN(minutes)) return "no date"
+  if (minutes < 60) return `${Math.floor(minutes)}m`
+  if (minutes < 1_440) return `${Math.floor(minutes / 60)}h`
+  const days = Math.floor(minutes / 1_440)
+  if (days < 14) return `${days}d`
+  return days < 70 ? `${Math.floor(days / 7)}w` : `${Math.floor(days / 30.44)}mo`
+}
+
 /** ~/code/api instead of /home/somebody/code/api. */
 export function shortPath(path: string, home: string): string {
   if (path === home) return "~"

@@ -41,6 +41,20 @@ export function matchTexts(texts: string[], terms: Term[], words: string[]): Loo
   })
 }
 
+/** How the words, or others of their stem, are spelled in these texts; in small letters, each once. */
+export function spellingsIn(texts: readonly string[], words: readonly string[]): string[] {
+  if (words.length === 0) return []
+  return looking((db) => {
+    const insert = db.prepare("insert into look (x) values (?)")
+    for (const text of texts) insert.run(withoutMarks(text))
+    const marked = db.prepare("select highlight(look, 0, @mark, @mark) from look where look match @match").pluck()
+    const found = marked.all({ mark: MARK, match: anyOf(words.map((word) => ({ words: word }))) }) as string[]
+    return [...new Set(found.flatMap((text) => text.split(MARK).filter((_, i) => i % 2 === 1)))].map((word) =>
+      word.toLowerCase(),
+    )
+  })
+}
+
 function isBeyondWindow(text: string, word: string): boolean {
   return text.length > WINDOW_CHARS && text.toLowerCase().includes(word)
 }
@@ -62,28 +76,35 @@ function tidy(snippet: string): string {
   return snippet.replace(/\s+/g, " ").trim()
 }
 
-/** A part of a snippet as JSON would write it, around its first marked word, without half a mark. */
-export function clipSnippet(snippet: string, chars: number): string {
-  if (JSON.stringify(snippet).length - 2 <= chars) return snippet
+/** A part of a snippet around its first marked word, without half a mark. `sizeOf`: as JSON would write it, if omitted. */
+export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
+  if (sizeOf(snippet) <= most) return snippet
   const words = snippet.split(" ")
   const first = Math.max(
     0,
     words.findIndex((word) => word.includes(MARK)),
   )
-  const length = (from: number, to: number) => JSON.stringify(words.slice(from, to).join(" ")).length
+  const fits = (from: number, to: number) => sizeOf(words.slice(from, to).join(" ")) <= most - ELLIPSES
   let from = first
   let to = first + 1
   for (;;) {
-    const canGrowRight = to < words.length && length(from, to + 1) <= chars
+    const canGrowRight = to < words.length && fits(from, to + 1)
     if (canGrowRight) to++
-    const canGrowLeft = from > 0 && first - from < LEAD_WORDS && length(from - 1, to) <= chars
+    const canGrowLeft = from > 0 && first - from < lead && fits(from - 1, to)
     if (canGrowLeft) from--
     if (!canGrowRight && !canGrowLeft) break
   }
-  const cut = words.slice(from, to).join(" ").slice(0, chars)
+  const text = words.slice(from, to).join(" ")
+  const cut = sizeOf(text) <= most ? text : text.slice(0, most)
   const whole = cut.split(MARK).length % 2 === 1 ? cut : `${cut}${MARK}`
   return `${from > 0 && !whole.startsWith("…") ? "…" : ""}${whole}${to < words.length && !whole.endsWith("…") ? "…" : ""}`
 }
 
+function sizeInJson(text: string): number {
+  return JSON.stringify(text).length - 2
+}
+
+/** What may be added at both ends. */
+const ELLIPSES = 2
 /** Words that are kept before the first marked one. */
 const LEAD_WORDS = 8

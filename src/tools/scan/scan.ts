@@ -1,4 +1,4 @@
-import { integer, listOf, object, text, withDefault } from "../../core/schema.ts"
+import { choice, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { readingFacts } from "../reading-trace.ts"
@@ -13,6 +13,7 @@ import {
   showField,
   truncated,
 } from "../view-fields.ts"
+import { LEAVABLE } from "./leave-out.ts"
 
 export const scan = defineTool({
   name: "scan",
@@ -35,6 +36,15 @@ export const scan = defineTool({
     lines: listOf(text(), "number, tab, [role] time ~tokens when read | what it says; … where a text was cut."),
     tokens_per_msg: integer("As asked for, or as max_tokens allowed, rounded down."),
     hidden_parts: hiddenParts,
+    left_out: optional(
+      listOf(
+        object({
+          kind: choice(LEAVABLE, "Tools' results, thoughts and injected text, calls without words, what failed."),
+          messages: integer(),
+        }),
+        "Messages left out among the lines, so that the words of the others can be read within max_tokens.",
+      ),
+    ),
     truncated,
     estimated_tokens: estimatedTokens,
   }),

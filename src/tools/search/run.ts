@@ -148,7 +148,7 @@ function sectionRef({ ref }: ConversationRow, { parts }: StoredMessage): { id?: 
 /** A long title says in its first words what it says. */
 function briefly<T extends { title: string; date: string }>(conversation: T): T {
   const { title, date } = conversation
-  const short = title.length > TITLE_CHARS ? `${title.slice(0, TITLE_CHARS - 1).trimEnd()}…` : title
+  const short = title.length > TITLE_CHARS ? `${title.slice(0, TITLE_CHARS - 1).replace(/[\s…]+$/, "")}…` : title
   return { ...conversation, title: short, date: date.replace(/\.\d+Z$/, "Z") }
 }
 

@@ -91,6 +91,7 @@ export const show = defineTool({
     positional: "ids",
     nested: { expand: "expand.message_index", before: "expand.before", after: "expand.after" },
     aliases: ["open", "get"],
+    paged: true,
     example: "dex show 2 --format outline",
   },
   mcp: {

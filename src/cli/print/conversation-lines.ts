@@ -1,0 +1,143 @@
+import type { Part } from "../../core/conversation.ts"
+import { isoDate } from "../../core/dates.ts"
+import { formatCount, messageText } from "../../core/format.ts"
+import { type ReadMessage, type ReadOptions, readMessages } from "../../render/message-lines.ts"
+import type { Screen } from "../../render/screen.ts"
+import { clip, paint, safeLine, wordPattern, wrap } from "../../render/terminal.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import { spellingsIn } from "../../store/index/snippets.ts"
+import type { Dex } from "../../tools/context.ts"
+import { conversationOf } from "../../tools/fields.ts"
+import { agentNamed } from "../../tools/resolve.ts"
+import { messageState } from "../../tools/view.ts"
+import { many, projectName, when } from "./words.ts"
+
+/** `words`: what was searched for, to be marked. `unfolds`: the parts that are shown whole. */
+export type DrawOptions = { screen: Screen; words?: readonly string[]; unfolds?: ReadOptions["unfolds"] }
+
+/** A whole conversation as lines no wider than the screen, made as they are asked for, each time from the beginning. */
+export async function conversationLines(
+  dex: Dex,
+  row: ConversationRow,
+  reading: DrawOptions,
+): Promise<() => Generator<string>> {
+  const messages = await (await dex.store()).messages(row.ref)
+  const head = await headOfReading(dex, row, reading.screen)
+  const drawn = await drawnLines(dex, row, messages.map(readable), reading)
+  return function* () {
+    yield* head
+    yield* drawn()
+  }
+}
+
+/** The lines of these messages of a conversation. */
+export async function drawnLines(
+  dex: Dex,
+  row: ConversationRow,
+  messages: readonly ReadMessage[],
+  { screen, words = [], unfolds = () => false }: DrawOptions,
+): Promise<() => Generator<string>> {
+  const spelled = screen.color && words.length > 0 ? spellingsIn(messages.map(fullText), words) : []
+  const options: ReadOptions = {
+    screen,
+    agent: await agentName(dex, row),
+    root: row.project ?? "",
+    unfolds,
+    calls: await callsBefore(dex, row, messages),
+    ...(spelled.length > 0 && { words: wordPattern(spelled) }),
+  }
+  return function* () {
+    for (const lines of readMessages(messages, options)) yield* lines
+  }
+}
+
+/** Of a piece of a conversation, what the calls were that were made before it and answered in it. */
+async function callsBefore(
+  dex: Dex,
+  row: ConversationRow,
+  messages: readonly ReadMessage[],
+): Promise<Map<string, string>> {
+  const made = new Set(messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_call"))))
+  const answered = messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_result")))
+  const missing = new Set(answered.filter((id) => !made.has(id)))
+  if (missing.size === 0) return new Map()
+  const parts = (await (await dex.store()).messages(row.ref)).flatMap((message) => message.parts)
+  return new Map(
+    parts.flatMap((part) => callIds(part, "tool_call").flatMap((id) => (missing.has(id) ? [[id, part.text]] : []))),
+  )
+}
+
+function callIds(part: Part, type: "tool_call" | "tool_result"): string[] {
+  return part.type === type && part.call_id !== undefined ? [part.call_id] : []
+}
+
+const fullText = (message: ReadMessage) => messageText({ parts: [...message.parts] }, "full")
+
+export function readable(message: StoredMessage): ReadMessage {
+  const { number, role, parts, effects, at } = message
+  const { state } = messageState(message)
+  return {
+    number,
+    role,
+    parts,
+    effects,
+    facts: [...(at === undefined ? [] : [when(isoDate(at))]), ...(state ? [state] : [])],
+  }
+}
+
+/** Messages that a preview looks at, from each end. */
+const ENDS = 24
+/** Lines that a preview shows of what somebody said. */
+const SAID_LINES = 6
+
+/** A conversation in a corner of a screen: its title, one line of facts, how it began and how it ended. */
+export async function previewLines(dex: Dex, row: ConversationRow, { screen, words }: DrawOptions): Promise<string[]> {
+  const store = await dex.store()
+  const numbers = (await store.versions(row.ref)).map(({ number }) => number)
+  const ends = numbers.length <= 2 * ENDS ? numbers : [...numbers.slice(0, ENDS), ...numbers.slice(-ENDS)]
+  const spoken = (await store.messages(row.ref, ends)).map(readable).flatMap(onlySaid)
+  const began = spoken.slice(0, 2)
+  const ended = spoken.slice(2).slice(-2)
+  const isWhole = spoken.length <= 4 && ends === numbers
+  const drawn = async (message: ReadMessage) =>
+    beginningOf([...(await drawnLines(dex, row, [message], { screen, ...(words && { words }) }))()], screen)
+  return [
+    ...(await headOfReading(dex, row, screen)),
+    ...(await Promise.all(began.map(drawn))).flat(),
+    ...(isWhole || ended.length === 0 ? [] : ["", paint(screen, "dim", screen.glyphs.ellipsis)]),
+    ...(await Promise.all(ended.map(drawn))).flat(),
+  ]
+}
+
+/** What a person or an agent said in it; nothing where it only worked. */
+function onlySaid(message: ReadMessage): ReadMessage[] {
+  const parts = message.parts.filter(
+    (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
+  )
+  return parts.length === 0 || message.role === "tool" ? [] : [{ ...message, parts }]
+}
+
+function beginningOf(lines: string[], screen: Screen): string[] {
+  const most = SAID_LINES + 2 // a blank line and who speaks
+  return lines.length <= most ? lines : [...lines.slice(0, most), paint(screen, "dim", screen.glyphs.ellipsis)]
+}
+
+async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Promise<string[]> {
+  const { title, project, date, message_count, estimated_tokens } = conversationOf(row)
+  const facts = [
+    await agentName(dex, row),
+    projectName(safeLine(project)),
+    ...(row.git_branch ? [safeLine(row.git_branch)] : []),
+    when(date),
+    many(message_count, row.kind === "document" ? "section" : "message"),
+    `${formatCount(estimated_tokens)} tokens`,
+  ]
+  return [
+    ...wrap(safeLine(title), screen.columns).map((line) => paint(screen, "bold", line)),
+    paint(screen, "dim", clip(facts.join(` ${screen.glyphs.dot} `), screen.columns)),
+  ]
+}
+
+async function agentName(dex: Dex, { ref }: ConversationRow): Promise<string> {
+  return (await agentNamed(dex, ref.source))?.name ?? ref.source
+}

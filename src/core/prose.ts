@@ -1,0 +1,46 @@
+/**
+ * What in a text is written for people to read, line by line as it stood there: without code blocks, JSON, numbered listings,
+ * diffs, logs and stack traces. Empty where there is nothing of the kind.
+ */
+export function proseOf(text: string): string {
+  const kept: string[] = []
+  let fence: string | undefined
+  for (const line of text.split("\n")) {
+    const mark = /^\s*(`{3,}|~{3,})/.exec(line)?.[1]
+    if (fence !== undefined) {
+      if (mark?.startsWith(fence)) fence = undefined
+    } else if (mark !== undefined) fence = mark
+    else if (isProse(line)) kept.push(line)
+  }
+  return kept.join("\n")
+}
+
+/** A longer line is a file or an answer of a server. */
+const LONGEST_LINE = 4_000
+/** Of a line's signs, how many are letters, spaces and what sentences are punctuated with. */
+const READABLE_SHARE = 0.8
+
+function isProse(line: string): boolean {
+  if (line.length > LONGEST_LINE || MACHINE.some((pattern) => pattern.test(line))) return false
+  // Names and links within a sentence are what it is about.
+  const plain = line.replace(/`[^`]*`|https?:\/\/\S+|\*\*|[\w@~.-]*\/[\w@~./-]+/g, "x").trim()
+  if (plain === "") return false
+  const readable = plain.replace(/[^\p{L}\p{M}\p{N}\s.,:;!?'’"“”()—–-]/gu, "").length
+  return readable / plain.length >= READABLE_SHARE
+}
+
+const MACHINE = [
+  /\\[nt"]/, // text inside a program's text
+  /^\s*\d+\s*[→│|]/, // a file with numbered lines
+  /^\s*[\w@~./-]+\.\w+:\d+/, // found in a file, or a compiler's complaint
+  /^\s*\S+-\d+-/, // the lines beside what grep found
+  /^\s*(?:@@ |diff --git |\+\+\+ |--- |[+-] {2,}\S|[+-]\t)/, // a diff
+  /^\s*(?:[{}[\]()]+[,;]?|"[^"]*":.*|[{[].*[\]},])\s*$/, // JSON
+  /[;{}]\s*$|:=|=>|\)\s*\{|\w\(\)?[^)]*\);?$|^\s*(?:\/\/|\/\*|\*\/|#!|#include|import |package |func |const |let |var |return )/, // code
+  /^\s*at \S+.*[:(]\d+|^\s*(?:---|===) (?:PASS|FAIL|SKIP|RUN)|^(?:ok|FAIL|PASS)\s|\bgoroutine \d+ \[/, // tests and traces
+  /^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:|^\s*\[\w+(?::\w+)*\]\s/, // logs
+  /^\s*(?:[$%>] \S|[-\w]+@[\w-]+[:~])/, // a shell
+  /^\s*<\/?[a-z][\w-]*(?:\s[^>]*)?>/i, // markup
+  /^\s*[\w.-]+\s*[:=]\s*(?:\d+|true|false|null|"[^"]*"|\S+)$/i, // settings
+  /^[\s|:+=─━═-]+$|^\s*={2,} /, // rules
+]

@@ -1,0 +1,102 @@
+import type { Effect, Part } from "../core/conversation.ts"
+import { formatCount } from "../core/format.ts"
+import { estimateTokens } from "../core/tokens.ts"
+import { changedLines } from "./patch.ts"
+import type { Screen } from "./screen.ts"
+import { clip, paint, safeLine, widthOf } from "./terminal.ts"
+import { callWords } from "./tool-words.ts"
+
+export type ToolResult = Part & { type: "tool_result" }
+/** What became of a call. */
+export type Outcome = { result?: ToolResult; exit_status?: number }
+
+/** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and what became of it on one line. */
+export function foldedCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
+  const { what } = input.length > MOST_CHARS ? { what: input } : callWords(input)
+  const said = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
+  return folded(
+    `${safeLine(tool)} ${said}`,
+    outcomeOf(outcome).join(` ${fold.screen.glyphs.dot} `),
+    failed(outcome),
+    fold,
+  )
+}
+
+/** A call may be given a whole file; of one that is larger than this only the beginning is looked at. */
+const MOST_CHARS = 500_000
+
+/** Text that is not said aloud: thinking, what was injected, a summary, an image. */
+export function foldedText(name: string, text: string, fold: FoldOptions): string {
+  const size = text === "" ? "" : `${formatCount(estimateTokens(text))} tokens`
+  return folded(`${name} ${safeLine(text.slice(0, 500))}`, size, false, fold)
+}
+
+export type FoldOptions = {
+  screen: Screen
+  /** The folder that paths are said without. */
+  root: string
+  /** The message, for whoever wants all of it. */
+  number: number
+}
+
+function folded(what: string, outcome: string, isFailure: boolean, { screen, number }: FoldOptions): string {
+  const { glyphs } = screen
+  const mark = isFailure ? `${glyphs.failed} ` : outcome === "" ? "" : `${glyphs.dot} `
+  const end = ` ${mark}${outcome}`.trimEnd()
+  const label = `  #${number}`
+  const room = Math.max(8, screen.columns - widthOf(end) - widthOf(label) - 2)
+  const said = safeLine(what)
+  const shown =
+    widthOf(said) <= room ? said : clip(said, room - widthOf(glyphs.ellipsis) + 1).slice(0, -1) + glyphs.ellipsis
+  const [, first = "", rest = ""] = /^(\S*)(.*)$/s.exec(shown)!
+  return [
+    paint(screen, "dim", `${glyphs.folded} `),
+    paint(screen, "cyan", first),
+    rest,
+    isFailure ? paint(screen, "red", end) : paint(screen, "dim", end),
+    paint(screen, "dim", label),
+  ].join("")
+}
+
+function withoutRoot(text: string, root: string): string {
+  return root === "" ? text : text.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, "")
+}
+
+function failed({ result, exit_status }: Outcome): boolean {
+  return result?.is_error === true || (exit_status !== undefined && exit_status !== 0)
+}
+
+function outcomeOf({ result, exit_status }: Outcome): string[] {
+  if (result === undefined) return []
+  const says: string[] = []
+  if (exit_status !== undefined && exit_status !== 0) says.push(`exit ${exit_status}`)
+  else if (result.is_error) says.push("failed")
+  if (result.hunks?.length) {
+    const { added, removed } = changedLines(result.hunks)
+    return [...says, `+${added} -${removed}`]
+  }
+  const lines = result.text.trim() === "" ? 0 : result.text.trimEnd().split("\n").length
+  return [...says, lines === 0 ? "no output" : lines === 1 ? "1 line" : `${lines} lines`]
+}
+
+type CallMessage = { number: number; parts: readonly Part[]; effects?: readonly Effect[] }
+
+/** What became of each call, and in which message it was made. */
+export function outcomesOf(messages: readonly CallMessage[]): Map<string, Outcome & { madeIn?: number }> {
+  const outcomes = new Map<string, Outcome & { madeIn?: number }>()
+  const of = (id: string) => {
+    const known = outcomes.get(id) ?? {}
+    outcomes.set(id, known)
+    return known
+  }
+  for (const { number, parts, effects } of messages) {
+    for (const part of parts) {
+      if (part.type === "tool_call" && part.call_id !== undefined) of(part.call_id).madeIn = number
+      if (part.type === "tool_result" && part.call_id !== undefined) of(part.call_id).result = part
+    }
+    for (const effect of effects ?? [])
+      if (effect.type === "command" && effect.call_id !== undefined && effect.exit_status !== undefined)
+        of(effect.call_id).exit_status = effect.exit_status
+  }
+  return outcomes
+}

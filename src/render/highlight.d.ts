@@ -1,0 +1,17 @@
+// As much of highlight.js as is used here. Its own declarations bring the DOM's types into every file.
+
+declare module "highlight.js/lib/languages/*" {
+  const define: import("highlight.js").LanguageFn
+  export default define
+}
+
+declare module "highlight.js" {
+  export type LanguageFn = (hljs: unknown) => object
+  const hljs: {
+    registerLanguage(name: string, define: LanguageFn): void
+    registerAliases(aliases: string[], options: { languageName: string }): void
+    getLanguage(name: string): object | undefined
+    highlight(code: string, options: { language: string; ignoreIllegals?: boolean }): { value: string }
+  }
+  export default hljs
+}

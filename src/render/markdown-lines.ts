@@ -1,0 +1,236 @@
+import { fromMarkdown, type Extension as Tree } from "mdast-util-from-markdown"
+import { gfmFromMarkdown } from "mdast-util-gfm"
+import { gfm } from "micromark-extension-gfm"
+import { codeLines } from "./code-lines.ts"
+import { type Screen, styled, within } from "./screen.ts"
+import { paint, type Style, safe, widthOf, wrap, wrapAfter, wrapLine } from "./terminal.ts"
+
+/**
+ * Markdown as lines for a terminal, none wider than it. Line breaks stay where they were written: a prompt is often a log
+ * or a list without marks. Without colours the marks of emphasis and code stay. Every text is made safe after it was
+ * parsed, because a character reference can spell what was taken out before.
+ */
+export function markdownLines(text: string, screen: Screen): string[] {
+  const lines: string[] = []
+  for (const piece of pieces(safe(text))) {
+    const shown = piece.type === "code" ? codeBlock(piece.text, piece.language, screen) : flow(piece.text, screen)
+    if (shown.length === 0) continue
+    if (lines.length > 0) lines.push("")
+    lines.push(...shown)
+  }
+  return lines
+}
+
+type Piece = { type: "flow"; text: string } | { type: "code"; language: string; text: string }
+
+/** The parser's time grows with the square of a list or a quotation: it is given a few kilobytes at a time. */
+const WINDOW = 2_000
+/** What cannot be split below this is shown as it was written. */
+const MOST_CHARS = 12_000
+
+/** Fenced code of the text itself, and what stands between, in pieces that end where blocks do. */
+function pieces(text: string): Piece[] {
+  const found: Piece[] = []
+  let flowing: string[] = []
+  let size = 0
+  const flush = () => {
+    if (flowing.some((line) => line.trim() !== "")) found.push({ type: "flow", text: flowing.join("\n") })
+    flowing = []
+    size = 0
+  }
+  const lines = text.split("\n")
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i]!
+    const [, fence, language] = /^(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$/.exec(line) ?? []
+    if (fence !== undefined) {
+      let last = i + 1
+      while (last < lines.length && !(lines[last]!.startsWith(fence) && /^(.)\1*\s*$/.test(lines[last]!))) last++
+      flush()
+      found.push({ type: "code", language: language ?? "", text: lines.slice(i + 1, last).join("\n") })
+      i = last
+      continue
+    }
+    if (size > WINDOW && /^\S/.test(line) && (flowing.at(-1)?.trim() === "" || /^(?:[-*+]|\d{1,9}[.)]) /.test(line)))
+      flush()
+    flowing.push(line)
+    size += line.length + 1
+  }
+  flush()
+  return found
+}
+
+/** Quotes and lists within each other on one line cost more than their length. */
+const DEEP = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){20}/m
+
+function flow(text: string, screen: Screen): string[] {
+  if (text.length > MOST_CHARS || DEEP.test(text)) return plainLines(text, screen)
+  const { children } = fromMarkdown(text, SYNTAX)
+  return blocks(children, { screen, source: text })
+}
+
+/** Without the transforms, which look for bare links in every text. */
+const SYNTAX = {
+  extensions: [gfm()],
+  mdastExtensions: gfmFromMarkdown().map(({ transforms: _, ...extension }): Tree => extension),
+}
+
+/** Text that is no Markdown, with its own lines. */
+export function plainLines(text: string, screen: Screen, ...styles: Style[]): string[] {
+  return styled(screen, text.replaceAll("\t", "    "), ...styles)
+    .split("\n")
+    .flatMap((line) => wrapLine(line, screen.columns))
+}
+
+type Root = ReturnType<typeof fromMarkdown>
+type Block = Root["children"][number]
+type Table = Extract<Block, { type: "table" }>
+type List = Extract<Block, { type: "list" }>
+type Place = { screen: Screen; source: string }
+
+function blocks(children: readonly Block[], place: Place, isTight = false): string[] {
+  const lines: string[] = []
+  for (const child of children) {
+    const shown = block(child, place)
+    if (shown.length === 0) continue
+    if (lines.length > 0 && !isTight) lines.push("")
+    lines.push(...shown)
+  }
+  return lines
+}
+
+function block(node: Block, place: Place): string[] {
+  const { screen, source } = place
+  switch (node.type) {
+    case "paragraph":
+      return broken(inline(node.children, screen), screen)
+    case "heading":
+      return broken(
+        `${paint(screen, "bold", `${"#".repeat(node.depth)} `)}${inline(node.children, screen, ["bold"])}`,
+        screen,
+      )
+    case "code":
+      return codeBlock(node.value, node.lang ?? "", screen)
+    case "blockquote":
+      return blocks(node.children, { ...place, screen: within(screen, 2) }).map(
+        (line) => `${paint(screen, "dim", screen.glyphs.bar)} ${line}`,
+      )
+    case "list":
+      return listLines(node, place)
+    case "table":
+      return tableLines(node, screen)
+    case "thematicBreak":
+      return [paint(screen, "dim", screen.glyphs.rule.repeat(Math.min(screen.columns, 40)))]
+    default:
+      return plainLines(sourceOf(node, source), screen)
+  }
+}
+
+/** What has no form of its own, HTML and definitions, stands as it was written. */
+function sourceOf({ position }: Pick<Block, "position">, source: string): string {
+  return source.slice(position?.start.offset ?? 0, position?.end.offset ?? 0)
+}
+
+function broken(text: string, screen: Screen): string[] {
+  return text.split("\n").flatMap((line) => (line === "" ? [""] : wrap(line, screen.columns)))
+}
+
+function codeBlock(code: string, language: string, screen: Screen): string[] {
+  const lines = codeLines(code, language, screen)
+  return lines.flatMap((line) => {
+    const [lead = ""] = /^ */.exec(line)!
+    if (widthOf(line) + 2 <= screen.columns) return [`  ${line}`]
+    return wrapAfter(`  ${lead.slice(0, screen.columns / 2)}`, line.slice(lead.length), screen.columns)
+  })
+}
+
+function listLines(list: List, place: Place): string[] {
+  const { screen } = place
+  const items = list.children.map((item, i) => {
+    const mark = list.ordered ? `${(list.start ?? 1) + i}.` : screen.glyphs.bullet
+    const box = item.checked == null ? "" : item.checked ? "[x] " : "[ ] "
+    const lead = `${mark} ${box}`
+    const lines = blocks(item.children, { ...place, screen: within(screen, widthOf(lead)) }, !item.spread)
+    const hang = " ".repeat(widthOf(lead))
+    return [lead + (lines[0] ?? ""), ...lines.slice(1).map((line) => (line === "" ? "" : hang + line))]
+  })
+  return items.flatMap((lines, i) => (i > 0 && list.spread ? ["", ...lines] : lines))
+}
+
+/** Aligned; where a row is wider than the screen, its widest cells are broken inside their columns. */
+function tableLines(table: Table, screen: Screen): string[] {
+  const rows = table.children.map((row, i) =>
+    row.children.map((cell) => inline(cell.children, screen, i === 0 ? ["bold"] : []).replaceAll("\n", " ")),
+  )
+  const count = Math.max(...rows.map((row) => row.length))
+  const natural = Array.from({ length: count }, (_, at) => Math.max(1, ...rows.map((row) => widthOf(row[at] ?? ""))))
+  const room = screen.columns - 3 * (count - 1)
+  if (room < 6 * count) return rows.flatMap((row) => wrap(row.join(` ${screen.glyphs.bar} `), screen.columns))
+  const most = cap(natural, room)
+  const widths = natural.map((width) => Math.min(width, most))
+  const between = ` ${paint(screen, "dim", screen.glyphs.bar)} `
+  const rule = paint(
+    screen,
+    "dim",
+    widths.map((width) => screen.glyphs.rule.repeat(width)).join(screen.glyphs.rule.repeat(3)),
+  )
+  return rows.flatMap((row, i) => {
+    const cells = widths.map((width, at) => wrap(row[at] ?? "", width))
+    const height = Math.max(1, ...cells.map((lines) => lines.length))
+    const lines = Array.from({ length: height }, (_, y) =>
+      cells
+        .map((cell, at) => padded(cell[y] ?? "", widths[at]!))
+        .join(between)
+        .trimEnd(),
+    )
+    return i === 0 ? [...lines, rule] : lines
+  })
+}
+
+function padded(text: string, width: number): string {
+  return text + " ".repeat(Math.max(0, width - widthOf(text)))
+}
+
+/** The largest width at which all columns fit. */
+function cap(widths: number[], room: number): number {
+  let most = Math.max(...widths)
+  while (most > 6 && widths.reduce((sum, width) => sum + Math.min(width, most), 0) > room) most--
+  return most
+}
+
+type Inline = Extract<Block, { type: "paragraph" }>["children"][number]
+
+function inline(nodes: readonly Inline[], screen: Screen, styles: Style[] = []): string {
+  return nodes.map((node) => inlineText(node, screen, styles)).join("")
+}
+
+function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
+  const marked = (mark: string, children: readonly Inline[], style: Style) =>
+    screen.color ? inline(children, screen, [...styles, style]) : `${mark}${inline(children, screen, styles)}${mark}`
+  switch (node.type) {
+    case "text":
+    case "html":
+      return styled(screen, node.value, ...styles)
+    case "inlineCode":
+      return screen.color ? styled(screen, node.value, ...styles, "yellow") : `\`${safe(node.value)}\``
+    case "strong":
+      return marked("**", node.children, "bold")
+    case "emphasis":
+      return marked("*", node.children, "italic")
+    case "delete":
+      return marked("~~", node.children, "dim")
+    case "break":
+      return "\n"
+    case "link": {
+      const text = inline(node.children, screen, styles)
+      const url = safe(node.url)
+      const isSaid = url === "" || inline(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
+      return isSaid ? text : `${text}${styled(screen, ` (${url})`, "dim")}`
+    }
+    case "image":
+      return styled(screen, `[image: ${node.alt || node.url}]`, ...styles, "dim")
+    case "footnoteReference":
+      return styled(screen, `[^${node.label ?? node.identifier}]`, ...styles)
+    default:
+      return "children" in node ? inline(node.children as Inline[], screen, styles) : ""
+  }
+}

@@ -1,0 +1,225 @@
+import type { Effect, Hunk, Part, Role } from "../core/conversation.ts"
+import { messageText } from "../core/format.ts"
+import { planIn } from "../core/plan.ts"
+import { parseObject } from "../core/record.ts"
+import { type FoldOptions, foldedCall, foldedText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
+import { markdownLines, plainLines } from "./markdown-lines.ts"
+import { type Screen, styled, within } from "./screen.ts"
+import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
+
+/** A message as it is read on a screen. */
+export type ReadMessage = {
+  number: number
+  role: Role
+  parts: readonly Part[]
+  effects?: readonly Effect[]
+  /** `2026-11-03 09:12`, and what else is to be said of it. */
+  facts: readonly string[]
+}
+
+export type ReadOptions = {
+  screen: Screen
+  /** What the agent is called. */
+  agent: string
+  /** The folder that paths are said without. */
+  root: string
+  /** Parts that are shown whole; all others of calls, outputs and thinking are folded to one line. */
+  unfolds(part: Part): boolean
+  /** What calls were given that are not among the messages, by id: their results are said with it. */
+  calls?: ReadonlyMap<string, string>
+  /** What is marked in what is shown. */
+  words?: RegExp
+}
+
+/** Of a change that is not unfolded, how many lines are shown. */
+const DIFF_LINES = 24
+
+/**
+ * The lines of each message, in order, made when they are asked for. A call stands on one line with what became of it, so a
+ * message that has nothing but the results of calls shown here has no lines. `messages` are all of those that are shown.
+ */
+export function* readMessages(messages: readonly ReadMessage[], options: ReadOptions): Generator<string[]> {
+  const outcomes = outcomesOf(messages)
+  let isFolded = false
+  for (const message of messages) {
+    const screen = isPersons(message) ? within(options.screen, 2) : options.screen
+    const fold: FoldOptions = { screen, root: options.root, number: message.number }
+    const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options)).map(withMarks(options))
+    if (shown.length === 0) continue
+    const isSaid = shown.some(({ type }) => type === "said")
+    const lines = isSaid ? [headLine(message, options)] : []
+    let before: ShownPart["type"] | undefined
+    for (const part of shown) {
+      if (before !== undefined && (before === "said" || part.type === "said")) lines.push("")
+      lines.push(...(isPersons(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
+      before = part.type
+    }
+    // One blank line between what is said; none between calls that follow each other.
+    yield isSaid || !isFolded ? ["", ...lines] : lines
+    isFolded = before === "folded"
+  }
+}
+
+function withMarks({ words }: ReadOptions): (part: ShownPart) => ShownPart {
+  return (part) => (words ? { ...part, lines: part.lines.map((line) => markWords(line, words)) } : part)
+}
+
+type ShownPart = { type: "said" | "folded"; lines: string[] }
+
+function partLines(
+  part: Part,
+  outcomes: ReturnType<typeof outcomesOf>,
+  fold: FoldOptions,
+  options: ReadOptions,
+): ShownPart[] {
+  const { screen } = fold
+  const isWhole = options.unfolds(part)
+  const folded = (...lines: string[]): ShownPart[] => [{ type: "folded", lines }]
+  switch (part.type) {
+    case "text": {
+      if (part.text.trim() === "") return []
+      if (part.origin !== "injected") return [{ type: "said", lines: markdownLines(part.text, screen) }]
+      return folded(
+        foldedText("injected", isWhole ? "" : part.text, fold),
+        ...(isWhole ? indented(part.text, screen) : []),
+      )
+    }
+    case "thinking":
+    case "summary": {
+      if (part.text.trim() === "") return []
+      const name = part.type === "summary" ? "summary of what came before:" : part.type
+      if (!isWhole) return folded(foldedText(name, part.text, fold))
+      const lines = markdownLines(part.text, within(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
+      return folded(foldedText(name, "", fold), ...lines)
+    }
+    case "image":
+      return folded(foldedText(messageText({ parts: [part] }, "stripped").replace(/^\[|\]$/g, ""), "", fold))
+    case "tool_call": {
+      const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
+      const input = isWhole ? callInput(part.text, screen) : []
+      const result = outcome.result === undefined ? [] : resultLines(outcome.result, options, screen)
+      return folded(foldedCall(part.tool, part.text, outcome, fold), ...input, ...result)
+    }
+    case "tool_result": {
+      const outcome: Outcome & { madeIn?: number } = (part.call_id !== undefined && outcomes.get(part.call_id)) || {
+        result: part,
+      }
+      if (outcome.madeIn !== undefined && outcome.result === part) return []
+      return folded(
+        foldedCall(part.tool ?? "tool", callOf(part, options), { ...outcome, result: part }, fold),
+        ...resultLines(part, options, screen),
+      )
+    }
+  }
+}
+
+function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
+  return (call_id !== undefined && calls?.get(call_id)) || ""
+}
+
+/** A change as a diff; other output only where it was asked for, or the lines of it that were searched for. */
+function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
+  const isWhole = unfolds(result)
+  if (result.hunks?.length) return diffLines(result.hunks, screen, isWhole ? Number.POSITIVE_INFINITY : DIFF_LINES)
+  if (isWhole) return indented(result.text.trimEnd(), screen)
+  return words ? foundLines(result.text, words, screen) : []
+}
+
+/** Of an output that is folded, how many lines are shown for the words in them. */
+const FOUND_LINES = 3
+/** An output may be a whole file; what is beyond this is not looked through. */
+const FOUND_CHARS = 200_000
+const LONGEST_LINE = 10_000
+
+function foundLines(text: string, words: RegExp, screen: Screen): string[] {
+  const found = text
+    .slice(0, FOUND_CHARS)
+    .split("\n")
+    .map((line) => safeLine(line.slice(0, LONGEST_LINE)))
+    .map((line) => ({ line, at: line.search(words) }))
+    .filter(({ at }) => at >= 0)
+  const lines = found.slice(0, FOUND_LINES).map(({ line, at }) => {
+    const from = at < screen.columns / 2 ? 0 : at - 20
+    return `  ${clip(`${from > 0 ? screen.glyphs.ellipsis : ""}${line.slice(from)}`, screen.columns - 2)}`
+  })
+  const left = found.length - lines.length
+  return left === 0
+    ? lines
+    : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more such lines`)}`]
+}
+
+function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
+  return text === ""
+    ? []
+    : plainLines(text, within(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
+}
+
+/** A call's input, field by field: texts as they are, not as JSON writes them. */
+function callInput(text: string, screen: Screen): string[] {
+  const input = parseObject(text)
+  if (!input) return indented(text, screen)
+  return Object.entries(input).flatMap(([name, value]) => {
+    const shown = typeof value === "string" ? value : JSON.stringify(value)
+    return indented(shown.includes("\n") ? `${name}:\n${shown}` : `${name}: ${shown}`, screen)
+  })
+}
+
+function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string[] {
+  const all = hunks.flatMap((hunk) => [
+    { text: `@@ -${hunk.old_start},${hunk.old_lines} +${hunk.new_start},${hunk.new_lines} @@`, style: "dim" as const },
+    ...hunk.lines.map((text) => ({ text, style: styleOfChange(text) })),
+  ])
+  const shown = all.slice(0, most)
+  const lines = shown.flatMap(({ text, style }) => {
+    const clean = styled({ color: false }, text).replaceAll("\t", "    ").replaceAll("\n", " ")
+    const pieces = wrapChange(clean, Math.max(8, screen.columns - 2))
+    return pieces.map((piece) => `  ${style ? paint(screen, style, piece) : piece}`)
+  })
+  const left = all.length - shown.length
+  return left === 0 ? lines : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more lines`)}`]
+}
+
+/** What does not fit stands below the text, not below the sign: only a line that was changed begins with one. */
+function wrapChange(line: string, columns: number): string[] {
+  const [lead = ""] = /^[+-]? */.exec(line)!
+  if (widthOf(line) <= columns) return [line]
+  const hang = lead.length > columns / 2 ? lead.slice(0, 1) : lead || " "
+  return wrapAfter(hang, line.slice(lead === "" ? 0 : hang.length), columns)
+}
+
+function styleOfChange(line: string): Style | undefined {
+  return line.startsWith("+") ? "green" : line.startsWith("-") ? "red" : undefined
+}
+
+function isPersons({ role, parts }: ReadMessage): boolean {
+  return role === "user" && parts.some((part) => part.type === "text" && part.origin === "person")
+}
+
+function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
+  const [name, style] = speaker(message, agent)
+  const said = clip(safeLine(name), screen.columns)
+  const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
+  const room = screen.columns - widthOf(said)
+  return paint(screen, "bold", paint(screen, style, said)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
+}
+
+function speaker(message: ReadMessage, agent: string): [name: string, style: Style] {
+  if (isPersons(message)) return ["You", "green"]
+  switch (message.role) {
+    case "assistant":
+      return [agent, "cyan"]
+    case "user":
+      return [
+        message.parts.some((part) => planIn(part) !== undefined) ? "Approved plan" : "Prompt by an agent",
+        "magenta",
+      ]
+    case "document":
+      return ["Section", "cyan"]
+    default:
+      return [message.role === "tool" ? "Tool" : "System", "magenta"]
+  }
+}
+
+function barred(line: string, screen: Screen): string {
+  return `${paint(screen, "green", screen.glyphs.bar)} ${line}`.trimEnd()
+}

@@ -1,0 +1,86 @@
+import type { Part } from "../core/conversation.ts"
+import { messageText } from "../core/format.ts"
+import { proseOf } from "../core/prose.ts"
+import type { Ref } from "../core/ref.ts"
+import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
+import { matchTexts } from "../store/index/snippets.ts"
+import { coverage } from "./floor.ts"
+import type { Query } from "./query.ts"
+
+/** What shows why a conversation was found. */
+export type ShownPassage = { number: number; message: StoredMessage; snippet: string }
+
+export type PassageQuery = { query: Query; weights: readonly number[] }
+/** The other messages that matched, best first, and how much of what was asked the best one has in all of its text. */
+export type Matches = { ref: Ref; numbers: readonly number[]; worth: number }
+
+/** Of the messages that matched, the best so many are looked at. */
+const MOST_MATCHES = 12
+/** Of what the best message was found for, prose that says so much of it is worth showing. */
+const ENOUGH = 0.5
+/** Of a conversation in which none of these says it in prose, so many messages. */
+const MOST_MESSAGES = 400
+
+/**
+ * The passage of prose that holds most of what was asked: in the best message where it says what it was found for, else in others of the
+ * conversation. Undefined where only machines wrote them: a tool's output, JSON, code.
+ */
+export async function passageIn(
+  store: HistoryReader,
+  best: StoredMessage,
+  matches: Matches,
+  asked: PassageQuery,
+): Promise<ShownPassage | undefined> {
+  const own = bestOf([best], asked)
+  if ((own && own.worth >= matches.worth * ENOUGH) || matches.numbers.length === 0) return own
+  const others = await store.messages(matches.ref, matches.numbers.slice(0, MOST_MATCHES))
+  const among = bestOf([best, ...inOrder(others, matches.numbers)], asked)
+  if (among) return among
+  const numbers = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MOST_MESSAGES)
+  return bestOf(await store.messages(matches.ref, numbers), asked)
+}
+
+/** What is said comes before what was thought, and of equals the first. */
+function bestOf(
+  messages: readonly StoredMessage[],
+  { query, weights }: PassageQuery,
+): (ShownPassage & { worth: number }) | undefined {
+  const beginnings = query.words.map((word) => word.slice(0, STEM_CHARS))
+  const candidates = messages.flatMap((message) =>
+    [SAID, ASIDE].flatMap((isWanted, place) => {
+      const text = proseIn(message, (part) => isWanted(part) && hasOneOf(part.text, beginnings))
+      return text === "" ? [] : [{ message, text, place }]
+    }),
+  )
+  const looks = matchTexts(
+    candidates.map(({ text }) => text),
+    [...query.terms, ...query.required],
+    query.words,
+  )
+  const found = candidates.flatMap(({ message, place }, i) => {
+    const { snippet, holds } = looks[i]!
+    if (!holds.includes(true)) return []
+    return [{ number: message.number, message, snippet, worth: coverage(weights, holds), place }]
+  })
+  return found.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
+}
+
+/** All forms of a word begin alike, so a text without these letters need not be looked at. */
+const STEM_CHARS = 3
+
+function hasOneOf(text: string, beginnings: readonly string[]): boolean {
+  const lower = text.toLowerCase()
+  return beginnings.some((letters) => lower.includes(letters))
+}
+
+const SAID = (part: Part) => part.type === "text" && part.origin !== "injected"
+const ASIDE = (part: Part) => part.type === "thinking" || part.type === "summary"
+
+function proseIn(message: StoredMessage, isWanted: (part: Part) => boolean): string {
+  const parts = message.parts.filter(isWanted).map((part) => ({ ...part, text: proseOf(part.text) }))
+  return messageText({ parts: parts.filter(({ text }) => text !== "") }, "full")
+}
+
+function inOrder(messages: StoredMessage[], numbers: readonly number[]): StoredMessage[] {
+  return messages.toSorted((a, b) => numbers.indexOf(a.number) - numbers.indexOf(b.number))
+}

@@ -1,0 +1,163 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, onTestFinished, test, vi } from "vitest"
+import { readArguments } from "../../src/cli/args.ts"
+import { commands } from "../../src/cli/commands.ts"
+import { lessCharset, pagerCommand, readPaged } from "../../src/cli/pager.ts"
+import { onTerminal, shellOnTerminal } from "../integrations/terminal.ts"
+import { dex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { syncedOnce } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+
+const HOME = syncedOnce((at) =>
+  claudeSession(at, {
+    id: "77777777-7777-4777-8777-777777777777",
+    start: "2026-11-01T00:00:00Z",
+    // More than a pipe holds.
+    turns: Array.from({ length: 100 }, (_, i) => ({
+      user: `question ${i} of many${i < 50 ? "" : `\n\n${"and what was pasted ".repeat(200)}`}`,
+    })),
+  }),
+)
+const FIRST = "question 0 of many"
+const LAST = "question 99 of many"
+/** What less shows below a page, waiting for a key. */
+const PROMPT = /:(\x1b\[K)?$/
+/** No shell without the terminal that `script` makes: then there is nothing to show. */
+const isWithout = (run: unknown): run is undefined => run === undefined
+
+describe("dex show on a terminal", () => {
+  test("is read in less, which is left with q", async () => {
+    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    if (isWithout(run)) return
+    expect(run.code).toBe(0)
+    expect(run.screen).toContain(FIRST)
+    expect(run.screen).not.toContain(LAST)
+  })
+
+  test("is printed, and nothing waits for a key, where it fits on the screen", async () => {
+    const run = await onTerminal(HOME, ["show", "77777777#1"], [])
+    if (isWithout(run)) return
+    expect(run.code).toBe(0)
+    expect(run.screen).toMatch(/question 2 of many[\s\S]*There is more after: dex show/)
+  })
+
+  test.each([
+    ["--no-pager", [], "--no-pager"],
+    ["PAGER=cat", ["export PAGER=cat"], ""],
+    ["an empty PAGER", ["export PAGER="], ""],
+    ["DEX_PAGER=cat, whatever PAGER says", ["export DEX_PAGER=cat PAGER=false"], ""],
+    ["a pager that is not there", ["export PAGER=there-is-none"], ""],
+    ["a shell that does not find the pager", ["export PAGER='there-is-none \"$HOME\"'"], ""],
+    ["no less on the PATH", ["export PATH=/nowhere"], ""],
+  ])("prints everything with %s", async (_, lines, flag) => {
+    const run = await shellOnTerminal(HOME, [...lines, `dex show 77777777 ${flag}`, 'echo "ended $?"'])
+    if (isWithout(run)) return
+    expect(run.screen).toContain(FIRST)
+    expect(run.screen).toContain(LAST)
+    expect(run.screen.trimEnd()).toMatch(/ended 0$/)
+  })
+
+  test.each([
+    ["plain words are started as they are", "export PAGER='head -n 6'"],
+    ["a line for the shell is given to the shell", "export PAGER='cat | head -n $((3 + 3))'"],
+  ])("a pager that ends early is no error: %s", async (_, line) => {
+    const run = await shellOnTerminal(HOME, [line, "dex show 77777777", 'echo "ended $?"'])
+    if (isWithout(run)) return
+    expect(run.screen).toContain(FIRST)
+    expect(run.screen).not.toContain("question 3 of many")
+    expect(run.screen.trimEnd()).toMatch(/ended 0$/)
+    expect(run.screen).not.toMatch(/EPIPE|error/i)
+  })
+
+  test("Ctrl-C is the pager's, and dex ends well with it", async () => {
+    const lines = ["export PAGER='echo waiting; exec sleep 100'", "trap : INT", "dex show 77777777", 'echo "ended $?"']
+    const run = await shellOnTerminal(HOME, lines, [[/waiting/, "\x03"]])
+    if (isWithout(run)) return
+    expect(run.screen.trimEnd()).toMatch(/ended 0$/)
+  })
+
+  test("less keeps the flags that the user chose in LESS, and is given the one that colours need", async () => {
+    const lines = ["export LESS=-M", "unset NO_COLOR", "dex show 77777777", 'echo "ended $?"']
+    const run = await shellOnTerminal(HOME, lines, [[/lines 1-\d+/, "q"]])
+    if (isWithout(run)) return
+    expect(run.screen).toContain("\x1b[32m") // not ESC[32m, spelled out
+    expect(run.screen).not.toContain("ESC")
+    expect(run.screen.trimEnd()).toMatch(/ended 0$/)
+  })
+
+  test("has no colours with NO_COLOR, in less too", async () => {
+    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    if (isWithout(run)) return
+    expect(run.screen).not.toMatch(/\x1b\[3\dm/)
+  })
+
+  test("letters beyond ASCII are letters in less, though no locale is set", async () => {
+    const run = await onTerminal(HOME, ["show", "77777777"], [[PROMPT, "q"]])
+    if (isWithout(run)) return
+    expect(run.screen).toContain(`│ ${FIRST}`)
+    expect(run.screen).not.toContain("<E2>")
+  })
+
+  test("--json never goes through a pager", async () => {
+    const lines = ["export PAGER='sed s/^/PAGED/'", "dex show 77777777#1 --json", "dex show 77777777#1"]
+    const run = await shellOnTerminal(HOME, lines)
+    if (isWithout(run)) return
+    expect(run.screen).toContain('{"conversations"')
+    expect(run.screen).not.toContain('PAGED{"')
+    expect(run.screen).toContain("PAGEDYou · #1")
+  })
+})
+
+test("what is piped goes through no pager", async () => {
+  const args = ["show", "77777777"]
+  const plain = await dex(HOME, args)
+  expect(plain.stdout).toContain(LAST)
+  expect(await dex(HOME, args, { PAGER: "false", DEX_PAGER: "false" })).toEqual(plain)
+  expect(await dex(HOME, [...args, "--no-pager"])).toEqual(plain)
+})
+
+describe("the pager", () => {
+  test.runIf(process.platform !== "win32")(
+    "is let go when a line cannot be made, and what was made is there",
+    async () => {
+      const file = join(tempDir(), "read")
+      vi.stubEnv("DEX_PAGER", `cat > '${file}'`)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      const lines = function* () {
+        yield "first\n".repeat(2_000)
+        throw new Error("the second is damaged")
+      }
+      await expect(readPaged(lines, true)).rejects.toThrow("the second is damaged")
+      expect(readFileSync(file, "utf8")).toMatch(/^first\n/)
+    },
+  )
+
+  test.each([
+    [{}, ["less", "-RFX"]],
+    [{ PAGER: "less" }, ["less", "-RFX"]],
+    [{ PAGER: "/usr/bin/less" }, ["/usr/bin/less", "-RFX"]],
+    [{ PAGER: "less -S" }, ["less", "-R", "-S"]],
+    [{ LESS: "-i" }, ["less", "-R"]],
+    [{ PAGER: "more" }, ["more"]],
+    [{ PAGER: "more", DEX_PAGER: "most -s" }, ["most", "-s"]],
+    [{ PAGER: " " }, undefined],
+    [{ TERM: "dumb" }, undefined],
+  ])("for %o is %o", (env, command) => {
+    expect(pagerCommand(env, true)).toEqual(command)
+  })
+
+  test("less is told of UTF-8 only where nothing else says what to write", () => {
+    expect(lessCharset({ LANG: "" })).toEqual({ LESSCHARSET: "utf-8" })
+    for (const set of [{ LANG: "C" }, { LC_ALL: "de_DE.UTF-8" }, { LESSCHARSET: "latin1" }])
+      expect(lessCharset(set)).toEqual({})
+  })
+
+  test("only commands whose output is read take --no-pager", () => {
+    const named = (name: string) => commands.find(({ tool }) => tool.name === name)!.tool
+    expect(readArguments(named("show"), ["1", "--no-pager"]).pager).toBe(false)
+    expect(readArguments(named("show"), ["1"]).pager).toBe(true)
+    expect(() => readArguments(named("stats"), ["--no-pager"])).toThrow("has no option --no-pager")
+  })
+})
