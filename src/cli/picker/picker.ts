@@ -138,7 +138,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   const onHangUp = () => end({ type: "left" })
 
   terminal.enter()
-  state = { ...state, rows: options.first.rows, hasMore: options.first.hasMore }
+  state = { ...state, rows: options.first.rows, hasMore: options.first.hasMore, syncing: "reading" }
   draw()
   keys.resume()
   input.on("end", onHangUp)

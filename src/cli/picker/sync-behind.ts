@@ -31,7 +31,6 @@ export function syncBehind({ onProgress, onEnd }: Watching): { stop(): void } {
   })
   let note = "Reading what is new failed: `dex sync` says why."
   let changed = false
-  onProgress("reading")
   createInterface({ input: child.stdout }).on("line", (line) => {
     const told = toldIn(line)
     if (told.event === "progress") return onProgress(progressWords(told))
