@@ -4,8 +4,8 @@ import { terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import type { Command } from "./command.ts"
 import { commands } from "./commands.ts"
-import { rowsAsTyped } from "./picker/look-up.ts"
 import type { Picked } from "./picker/picker.ts"
+import { rowsAsTyped } from "./picker/typed-rows.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Whether the picker can be shown here. `DEX_NO_PICKER=1` is for who reads a screen by ear. */

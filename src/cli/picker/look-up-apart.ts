@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import type { FoundRows, RowQuery } from "./look-up.ts"
 import type { Preview } from "./preview-lines.ts"
 import type { PickerRow } from "./state.ts"
+import type { FoundRows, RowQuery } from "./typed-rows.ts"
 
 export type LookUpQuestion =
   | { type: "typed" | "ranked"; query: RowQuery }

@@ -4,8 +4,9 @@ import { messageOf } from "../../core/error.ts"
 import { resume } from "../../tools/resume/resume.ts"
 import { unspoken } from "../ask-to-speak.ts"
 import { many } from "../print/words.ts"
-import { previewOf, rowsAsTyped, rowsRanked } from "./look-up.ts"
+import { previewOf, rowsRanked } from "./look-up.ts"
 import type { LookUp, LookUpAnswer, LookUpQuestion } from "./look-up-apart.ts"
+import { rowsAsTyped } from "./typed-rows.ts"
 
 // Looks things up while the picker draws: a search of a word that is still being typed takes up to a second.
 

@@ -4,7 +4,6 @@ import { isOnPath } from "../../integrations/agents.ts"
 import type { Dex } from "../../tools/context.ts"
 import { commandLine } from "../../tools/view.ts"
 import { listenToKeys } from "./key-input.ts"
-import type { FoundRows } from "./look-up.ts"
 import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
 import type { Preview } from "./preview-lines.ts"
 import { createRowFinder } from "./row-finder.ts"
@@ -21,6 +20,7 @@ import {
 } from "./state.ts"
 import { syncBehind } from "./sync-behind.ts"
 import { openTerminal } from "./terminal-mode.ts"
+import type { FoundRows } from "./typed-rows.ts"
 
 export type PickerOptions = {
   dex: Dex

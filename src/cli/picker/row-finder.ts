@@ -1,6 +1,6 @@
-import type { FoundRows } from "./look-up.ts"
 import type { LookUpAnswer, LookUpProcess } from "./look-up-apart.ts"
 import type { PickerFilter } from "./state.ts"
+import type { FoundRows } from "./typed-rows.ts"
 
 /** After so long without a key, the full search. */
 const PAUSE_MS = 150

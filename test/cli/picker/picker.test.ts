@@ -28,6 +28,7 @@ type Opened = {
   env?: Record<string, string>
   cwd?: string
   line?: string
+  shell?: string[]
 }
 
 /** A terminal on which the picker has been opened, and has looked for what is new. */
@@ -206,14 +207,15 @@ describe.skipIf(!hasTmux)("keys", () => {
 
   test("typing finds by what was said, and Enter resumes it in its folder", async () => {
     const home = await readHome()
-    program(home, "claude", 'echo "claude $* in $PWD"')
+    program(home, "claude", 'echo "claude $* in $PWD"; modes')
     const { screen } = await opened({ home, columns: 130 })
     await screen.type("logged out")
     const found = await screen.shows(/one of them is\s*logged/)
     expect(selected(found)).toBe("Refresh token race")
     await screen.keys("Enter")
-    await screen.shows(`claude --resume ${RACE} in ${join(home, "code", "api")}`)
-    await isRestored(screen)
+    const text = await screen.shows(/^modes: isig icanon echo$/m)
+    expect(text).toContain(`claude --resume ${RACE} in ${join(home, "code", "api")}`)
+    expect(await screen.tmux("display", "-p", "#{alternate_on}")).toBe("0\n")
   })
 
   test("what cannot be resumed is said, and can be handed over", async () => {
@@ -314,11 +316,12 @@ describe.skipIf(!hasTmux)("leaving", () => {
   })
 
   test("^Z suspends, and fg comes back to where it was", async () => {
-    const { screen } = await opened()
+    // bash would set the terminal right itself.
+    const { screen } = await opened({ shell: ["sh", "-i"] })
     await screen.type("token")
     await screen.shows(/^❯ token .* 1$/m)
     await screen.keys("C-z")
-    await screen.shows("Stopped")
+    await screen.shows(/Stopped|Suspended/)
     await isRestored(screen)
     await screen.keys("fg", "Enter")
     expect(selected(await screen.shows(/^❯ token .* 1$/m))).toBe("Refresh token race")
