@@ -76,7 +76,8 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
       state = withRows(state, { ...found, isNew }, pageOf(state, lookOf(options)))
       change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
     },
-    onProblem: (note) => change({ isFinding: false, note }),
+    // Rows of other words would pass for what was found.
+    onProblem: (note) => change({ rows: [], note }),
   })
   const askAbout = () =>
     lookUp.ask({ type: "about" }, (answer) => {

@@ -12,7 +12,7 @@ type Terminals = { input: ReadStream; output: WriteStream & { fd: number } }
 /** Shows a conversation as `dex show` prints it, in the user's pager, until the person has left it. */
 export async function readConversation(dex: Dex, { ref, message }: PickerRow, on: Terminals): Promise<void> {
   const lines = await linesOfConversation(dex, ref, on.output)
-  const [program = "", ...args] = pagerFor(message)
+  const [program = "", ...args] = pagerFor(lineOfMessage(lines, message))
   const child = spawn(program, args, { stdio: ["pipe", on.output.fd, on.output.fd] })
   child.stdin!.on("error", () => {}) // it was left before the end
   child.stdin!.end(`${lines.join("\n").trimEnd()}\n`)
@@ -45,9 +45,17 @@ async function linesOfConversation(dex: Dex, ref: string, output: WriteStream): 
   return printShow(await show.run(dex, input), { terminal, home: dex.machine.home, numbered: false }, input).lines
 }
 
+/** The line on which a message begins, from 1. */
+function lineOfMessage(lines: readonly string[], message: number | undefined): number | undefined {
+  const heads = new RegExp(`^\\W*#${message}\\b`)
+  const text = lines.join("\n").split("\n")
+  const at = message === undefined ? -1 : text.findIndex((line) => heads.test(line.replaceAll(/\x1b\[[\d;]*m/g, "")))
+  return at === -1 ? undefined : at + 1
+}
+
 /** less is kept from leaving at once where all of it fits the screen: the list would cover it. */
-function pagerFor(message: number | undefined): string[] {
+function pagerFor(line: number | undefined): string[] {
   const chosen = (process.env.PAGER ?? "").trim()
   if (chosen !== "" && chosen !== "less") return ["/bin/sh", "-c", chosen]
-  return ["less", "-R", "-+F", ...(message === undefined ? [] : [`+/^#${message} `])]
+  return ["less", "-R", "-+F", ...(line === undefined ? [] : [`+${line}`])]
 }

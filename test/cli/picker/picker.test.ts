@@ -236,12 +236,32 @@ describe.skipIf(!hasTmux)("keys", () => {
   })
 
   test("Tab reads it in less, and leaving less comes back to the row", async () => {
+    if (!canRun("less", "--version")) return console.log("NOT RUN: there is no less here")
     const { screen } = await opened()
     await screen.keys("Down", "Tab")
     await screen.shows("Its state parameter was dropped.")
     await screen.keys("q")
     const text = await screen.shows(/4\n─/)
     expect(selected(text)).toBe("OAuth callback loops")
+  })
+
+  test("Tab on a match opens less at that message", async () => {
+    if (!canRun("less", "--version")) return console.log("NOT RUN: there is no less here")
+    const home = await readHome()
+    claudeSession(home, {
+      id: "66666666-6666-4666-8666-666666666666",
+      start: daysAgo(1),
+      title: "A long one",
+      turns: Array.from({ length: 40 }, (_, i) => ({ user: i === 30 ? "the needle is here" : `question ${i}` })),
+    })
+    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    const screen = await openScreen(home, { columns: 80, rows: 24 })
+    await screen.keys("dex", "Enter")
+    await screen.shows(/5\n─/)
+    await screen.type("needle")
+    await screen.shows(/^❯ needle .* 1$/m)
+    await screen.keys("Tab")
+    expect(await screen.shows("the needle is here")).not.toContain("question 28")
   })
 
   test("Tab with a pager that does not wait asks for a key", async () => {
