@@ -76,17 +76,17 @@ function factsOf({ ref, project, git_branch, ended_at, message_count }: Conversa
   const where = [
     agentOf(ref.source)?.name ?? ref.source,
     projectName(project ?? ""),
-    git_branch ?? "",
     ended_at === undefined ? "no date" : localMinute(ended_at),
-    many(message_count, "message"),
+    git_branch ?? "",
   ]
   const { files, commits, lines_added, lines_removed } = work
   const done = [
+    many(message_count, "message"),
     ...(files > 0 ? [many(files, "file")] : []),
     ...(lines_added + lines_removed > 0 ? [`+${lines_added} -${lines_removed}`] : []),
     ...(commits > 0 ? [many(commits, "commit")] : []),
   ]
-  return [where.filter((one) => one !== "").join(" · "), ...(done.length > 0 ? [done.join(" · ")] : [])]
+  return [where.filter((one) => one !== "").join(" · "), done.join(" · ")]
 }
 
 /** What a person and the agent said, and which tools it called; not what those answered. */

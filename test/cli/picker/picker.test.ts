@@ -104,9 +104,10 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
       "❯ type to search                                                                                                                           4
       ───────────────────────────────────────────────────────────────┬────────────────────────────────────────────────────────────────────────────
         Invoices round half a cent                           2d  api │ Refresh token race
-        OAuth callback loops                                 3d  web │ Claude Code · api · main · 2026-11-07 09:19 · 5 messages
-        日本語 titles 👩‍💻 in the sidebar                      5d  web │
-      ▌ Refresh token race                                   9d  api │ You
+        OAuth callback loops                                 3d  web │ Claude Code · api · 2026-11-07 09:19 · main
+        日本語 titles 👩‍💻 in the sidebar                      5d  web │ 5 messages
+      ▌ Refresh token race                                   9d  api │
+                                                                     │ You
                                                                      │ Two requests refresh the token at once and one of them is logged out. Why?
                                                                      │
                                                                      │ Claude Code
@@ -116,7 +117,6 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
                                                                      │ Claude Code
                                                                      │ I put a mutex around the refresh, so that the second request waits for the
                                                                      │ first.
-                                                                     │
                                                                      │
                                                                      │
                                                                      │
