@@ -38,38 +38,47 @@ export function createRowFinder(lookUp: LookUpProcess, { onFound, onProblem }: F
       { type: "typed", query: { text: "", filter, limit: MOST_LISTED } },
       whileNewest((found) => onFound(found, { isFirst, isLast: true })),
     )
-  const rank = (text: string, filter: PickerFilter, isFirst: () => boolean) =>
+  const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
+    let titled: FoundRows = { rows: [], hasMore: false, note: "" }
+    const query = { text, filter, limit: MOST_FOUND }
     lookUp.ask(
-      { type: "ranked", query: { text, filter, limit: MOST_FOUND } },
-      whileNewest((found) => onFound(found, { isFirst: isFirst(), isLast: true })),
+      { type: "typed", query },
+      whileNewest((found) => {
+        titled = found
+        // Titles alone: that there are none says nothing yet.
+        if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
+      }),
     )
-  const restart = () => {
-    newest++
-    clearTimeout(pause)
-  }
-  return {
-    find: (typed, filter) => {
-      restart()
-      const text = typed.trim()
-      if (text === "") return list(filter, true)
-      let hasRows = false
+    const rank = () =>
       lookUp.ask(
-        { type: "typed", query: { text, filter, limit: MOST_FOUND } },
+        { type: "ranked", query },
         whileNewest((found) => {
-          // Titles alone: that there are none says nothing yet.
-          if (found.rows.length === 0) return
-          hasRows = true
-          onFound(found, { isFirst: true, isLast: false })
+          const isFirst = !isRefresh && titled.rows.length === 0
+          onFound(withTitled(found, titled), { isFirst, isLast: true })
         }),
       )
-      pause = setTimeout(() => rank(text, filter, () => !hasRows), PAUSE_MS)
-    },
-    refresh: (typed, filter) => {
-      restart()
-      const text = typed.trim()
-      if (text === "") list(filter, false)
-      else rank(text, filter, () => false)
-    },
-    stop: restart,
+    pause = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)
   }
+  const start = (typed: string, filter: PickerFilter, isRefresh: boolean) => {
+    newest++
+    clearTimeout(pause)
+    const text = typed.trim()
+    if (text === "") list(filter, !isRefresh)
+    else search(text, filter, isRefresh)
+  }
+  return {
+    find: (text, filter) => start(text, filter, false),
+    refresh: (text, filter) => start(text, filter, true),
+    stop: () => {
+      newest++
+      clearTimeout(pause)
+    },
+  }
+}
+
+/** A title that contains what is typed stays, where the search does not find half a word. */
+function withTitled(ranked: FoundRows, titled: FoundRows): FoundRows {
+  const refs = new Set(ranked.rows.map(({ ref }) => ref))
+  const others = titled.rows.filter(({ ref }) => !refs.has(ref))
+  return { ...ranked, rows: [...ranked.rows, ...others], hasMore: ranked.hasMore || titled.hasMore }
 }

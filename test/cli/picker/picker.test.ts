@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import { dex } from "../../support/dex.ts"
 import { claudeSession } from "../../support/home.ts"
 import { tempDir } from "../../support/temp.ts"
@@ -218,6 +219,12 @@ describe.skipIf(!hasTmux)("keys", () => {
     expect(await screen.tmux("display", "-p", "#{alternate_on}")).toBe("0\n")
   })
 
+  test("half a word of a title is enough", async () => {
+    const { screen } = await opened()
+    await screen.type("callba loo")
+    expect(selected(await screen.shows(/^❯ callba loo .* \d+$/m))).toBe("OAuth callback loops")
+  })
+
   test("what cannot be resumed is said, and can be handed over", async () => {
     const home = await readHome()
     program(home, "codex", 'echo "codex in $PWD: $1" | head -3')
@@ -373,6 +380,25 @@ describe.skipIf(!hasTmux)("behind it", () => {
     await screen.type("logged out")
     await screen.shows(/^❯ logged out .* 1$/m)
     expect(await below(screen, "look-up-process")).not.toContain(lookUp)
+  })
+})
+
+describe.skipIf(!hasTmux)("the line above the list", () => {
+  test("says after the first week that dex would have spoken, and what asks", async () => {
+    const home = await readHome()
+    const at = Date.now() - 8 * 86_400_000
+    writeFileSync(
+      join(home, ".dex", "integrations.json"),
+      JSON.stringify({ version: 1, files: {}, hooks: { wanted: true, at } }),
+    )
+    const suggestions = openSuggestions(join(home, ".dex", "suggest.db"))
+    const moment = { event: "failed_command", project: "/x", source: "codex", session: "s", at: at + 1_000 } as const
+    const item = { kind: "fix", key: "k", title: "t", summary: "", reason: "r", features: {} } as const
+    const items = [{ ...item, relevance: 0.9, estimated_tokens: 9 }]
+    suggestions.save({ id: "one", moment, items, status: "pending", latency_ms: 1 }, { would: true })
+    suggestions.close()
+    const { screen } = await opened({ home })
+    await screen.shows("─ 1 time dex would have spoken to your agents. May it? `dex --plain` asks. ─")
   })
 })
 
