@@ -10,6 +10,7 @@ import type { Dex } from "../tools/context.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { printList } from "./print/list.ts"
+import { syncNews } from "./print/sync-news.ts"
 import { many, seconds, shortPath, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 
@@ -54,12 +55,8 @@ export async function showHome(): Promise<number> {
         `  ${paint(terminal, "cyan", source.source.padEnd(14))}${many(source.kept, "conversation")}, ${many(source.messages, "message")}`,
       )
     say()
-    if (report.busy) say("Another dex is reading right now.")
-    else if (report.added_messages > 0)
-      say(`${many(report.added_messages, "new message")}, read in ${seconds(report.duration_ms)}.`)
-    else say(`Nothing new (${seconds(report.duration_ms)}).`)
-    if (!report.busy && !report.complete) say("Not everything is read yet: `dex sync` continues where this stopped.")
-    if (report.unreadable.length > 0) say(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
+    if (!report.busy && report.added_messages === 0) say(`Nothing new (${seconds(report.duration_ms)}).`)
+    for (const line of syncNews(report)) say(line)
     const { askToSpeak } = await import("./ask-to-speak.ts")
     await askToSpeak({
       home: dex.home,

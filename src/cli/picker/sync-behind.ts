@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { grouped } from "../../core/format.ts"
-import { many, seconds } from "../print/words.ts"
+import { syncNews } from "../print/sync-news.ts"
 
 type Watching = {
   /** How far it is, in a few words; empty once it has ended. */
@@ -35,7 +35,7 @@ export function syncBehind({ onProgress, onEnd }: Watching): { stop(): void } {
     const told = toldIn(line)
     if (told.event === "progress") return onProgress(progressWords(told))
     if (told.event !== "done") return
-    note = endNote(told)
+    note = noteOn(told)
     changed = (told.changed ?? 0) > 0
   })
   child.stderr.resume()
@@ -68,13 +68,13 @@ function progressWords({ done = 0, total = 0 }: SyncLine): string {
   return total > 0 ? `${grouped(done)} of ${grouped(total)}` : "reading"
 }
 
-/** What the first screen says of a sync; nothing where nothing is new. */
-export function endNote({ busy, complete, added_messages = 0, duration_ms = 0, unreadable = [] }: SyncLine): string {
-  if (busy) return "Another dex is reading right now."
-  const notes = [
-    ...(added_messages > 0 ? [`${many(added_messages, "new message")}, read in ${seconds(duration_ms)}.`] : []),
-    ...(complete ? [] : ["Not everything is read yet: `dex sync` goes on where this stopped."]),
-    ...(unreadable.length > 0 ? [`${unreadable.length} could not be read: \`dex sources\` says why.`] : []),
-  ]
-  return notes.join(" ")
+/** What is left out of what it told is as good as none. */
+function noteOn({
+  busy = false,
+  complete = true,
+  added_messages = 0,
+  duration_ms = 0,
+  unreadable = [],
+}: SyncLine): string {
+  return syncNews({ busy, complete, added_messages, duration_ms, unreadable }).join(" ")
 }
