@@ -1,6 +1,7 @@
 import type { ReadStream, WriteStream } from "node:tty"
 import { agents } from "../../agents/index.ts"
 import { isOnPath } from "../../integrations/agents.ts"
+import { glyphsOf } from "../../render/screen.ts"
 import type { Dex } from "../../tools/context.ts"
 import { commandLine } from "../../tools/view.ts"
 import { listenToKeys } from "./key-input.ts"
@@ -121,7 +122,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     const { readConversation } = await import("./read-conversation.ts")
     keys.pause()
     terminal.leave()
-    await readConversation(dex, row, options)
+    await readConversation(dex, row, state.line.text, options)
     terminal.enter()
     keys.resume()
     draw()
@@ -199,16 +200,10 @@ function lookOf({ output, color, dex, chooses }: PickerOptions): PickerLook {
     columns: output.columns || 80,
     rows: output.rows || 24,
     color,
-    unicode: hasUnicode(process.env),
+    unicode: glyphsOf(process.env).rule === "─",
     now: dex.now(),
     enter: chooses ? "choose" : "resume",
   }
-}
-
-/** What the environment says of its letters. Where it says nothing, a Mac and Windows have all. */
-function hasUnicode(env: Record<string, string | undefined>): boolean {
-  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG
-  return locale ? /utf-?8/i.test(locale) : process.platform !== "linux"
 }
 
 /** The agents that a conversation can be handed over to: those that are installed, or, where none is found, all. */
