@@ -21,6 +21,7 @@ const COLD = [
   "src/answers/model.ts",
   "src/answers/rules.run.ts",
   "src/app/apart.ts",
+  "src/app/sync-behind.ts",
   "src/cli/ask-key.ts",
   "src/cli/chat.ts",
   "src/cli/choose-wiring.ts",

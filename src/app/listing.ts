@@ -11,6 +11,8 @@ const KEEP_MS = 7 * 86_400_000
 
 /** Whether numbers stand for rows here. An agent's shell and a script have no terminal: they are given refs. */
 export function keepsListings(): boolean {
+  // npm stands between the shell and us then, another one each time, and nothing tells which shell it is.
+  if (process.env.npm_command !== undefined && shellSession() === undefined) return false
   return [0, 1, 2].some((fd) => isatty(fd))
 }
 

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util"
+import { DATE_EXAMPLES } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
 import { readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
@@ -83,9 +84,18 @@ export function usageError(command: string, error: Error, argv: readonly string[
   const unknown = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
   if (unknown === undefined) return new DexError("usage", `${sayParse(error, argv)}. ${see}`, { cause: error })
   const names = Object.keys(options).filter((name) => !name.includes("="))
-  const meant = unknown.startsWith("--") ? didYouMean(unknown.slice(2), names) : undefined
-  const hint = meant === undefined ? see : `Did you mean --${meant}?`
+  const meant = unknown.startsWith("--") ? optionMeant(unknown.slice(2), names) : undefined
+  const takes = unknown.slice(2) in OTHER_NAMES ? ` It takes ${DATE_EXAMPLES}.` : ""
+  const hint = meant === undefined ? see : `Did you mean --${meant}?${takes}`
   return new DexError("usage", `dex ${command} has no option ${unknown}. ${hint}`, { cause: error })
+}
+
+/** What other programs call the two ends of a time. */
+const OTHER_NAMES: Record<string, string> = { after: "from", since: "from", before: "to", until: "to" }
+
+function optionMeant(typed: string, names: readonly string[]): string | undefined {
+  const other = OTHER_NAMES[typed]
+  return other !== undefined && names.includes(other) ? other : didYouMean(typed, names)
 }
 
 function sayParse({ message }: Error, argv: readonly string[]): string {

@@ -6,6 +6,7 @@ import { hooksChoice } from "../integrations/record.ts"
 import { recordFile } from "../integrations/wiring.ts"
 import { paint, safeLine, type Terminal, wrap } from "../render/terminal.ts"
 import type { KeptSuggestion, Suggestions } from "../store/suggestions/suggestions.ts"
+import { asTyped } from "./print/as-typed.ts"
 import { many, when } from "./print/words.ts"
 
 /** So long hooks only note down what they would have said. */
@@ -42,7 +43,7 @@ export async function askToSpeak({ terminal, say, ...listened }: Asking): Promis
     for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)
   if (would.length > MOST_SHOWN) say(`  and ${many(would.length - MOST_SHOWN, "other")}`)
   if (!process.stdin.isTTY || !terminal.interactive)
-    return say("Let it speak? dex config set proactive.mode speak (or log, to only record).")
+    return say(asTyped("Let it speak? dex config set proactive.mode speak (or log, to only record).", terminal))
   const { confirm, isCancel } = await import("@clack/prompts")
   const may = await confirm({
     message: "Let dex make such suggestions to your agents from now on?",
@@ -50,11 +51,10 @@ export async function askToSpeak({ terminal, say, ...listened }: Asking): Promis
   })
   if (isCancel(may)) return
   writeSetting(home.config, "proactive.mode", may ? "speak" : "log")
-  say(
-    may
-      ? "It makes suggestions from now on. `dex mute <kind|project>` stops some of them, DEX_QUIET=1 all."
-      : "It only records. If you change your mind: dex config set proactive.mode speak",
-  )
+  const outcome = may
+    ? "It makes suggestions from now on. `dex mute <kind|project>` stops some of them, DEX_QUIET=1 all."
+    : "It only records. If you change your mind: dex config set proactive.mode speak"
+  say(asTyped(outcome, terminal))
 }
 
 function suggestionLine({ moment, items }: KeptSuggestion): string {

@@ -2,6 +2,7 @@ import { NO_MODEL } from "../answers/ask.run.ts"
 import type { startChat, Turn } from "../answers/chat.run.ts"
 import type { Step } from "../answers/loop.ts"
 import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf, wrap } from "../render/terminal.ts"
+import { asTyped } from "./print/as-typed.ts"
 import { notesOf, printAsk, sourceLines } from "./print/ask.ts"
 
 export type Started = Awaited<ReturnType<typeof startChat>>
@@ -60,7 +61,7 @@ function withoutNoModel(turn: Turn): Turn {
 /** What is not a result. */
 export function note(text: string): void {
   const terminal = terminalOf(process.stderr, process.env)
-  process.stderr.write(`${wrap(safe(text), terminal.columns).join("\n")}\n`)
+  process.stderr.write(`${wrap(asTyped(safe(text), terminal), terminal.columns).join("\n")}\n`)
 }
 
 function showStep({ call, outcome }: Step): void {

@@ -23,6 +23,8 @@ export type Face<I, O> = {
   after?: (input: I, dex: Dex) => Promise<O>
   /** The first Ctrl-C lets it end in order. `keeps` says what stays of it; `signals` are heard as well. */
   stops?: { keeps: string; signals?: readonly NodeJS.Signals[] }
+  /** Its answer comes from all that is read: where something is not read yet, that is said below it. */
+  asksAll?: true
   /** With --json it tells its progress too, one event a line. */
   streams?: boolean
 }

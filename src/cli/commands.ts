@@ -42,7 +42,7 @@ const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
 /** Every command that is a tool, in the order in which help shows it below its group, with how a terminal shows what it answers. */
 export const commands: readonly Command[] = [
   command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
-  command(list, { view: async () => (await import("./print/list.ts")).printList }),
+  command(list, { view: async () => (await import("./print/list.ts")).printList, asksAll: true }),
   command(show, {
     view: async () => (await import("./print/show.ts")).printShow,
     reader: async () => (await import("./print/reader.ts")).readShow,
@@ -51,10 +51,10 @@ export const commands: readonly Command[] = [
   command(scan, { view: async () => (await import("./print/lines.ts")).printScan }),
   command(read, { view: async () => (await import("./print/read.ts")).printRead }),
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
-  command(fix, { view: async () => (await import("./print/fix.ts")).printFix }),
-  command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest }),
-  command(tests, { view: async () => (await import("./print/tests.ts")).printTests }),
-  command(decisions, { view: async () => (await import("./print/decisions.ts")).printDecisions }),
+  command(fix, { view: async () => (await import("./print/fix.ts")).printFix, asksAll: true }),
+  command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest, asksAll: true }),
+  command(tests, { view: async () => (await import("./print/tests.ts")).printTests, asksAll: true }),
+  command(decisions, { view: async () => (await import("./print/decisions.ts")).printDecisions, asksAll: true }),
   command(suggestions, { view: async () => (await suggesting()).printSuggestions }),
   command(feedback, { view: async () => (await suggesting()).printFeedback }),
   command(subscribe, { view: async () => (await suggesting()).printSubscribed }),
@@ -72,7 +72,7 @@ export const commands: readonly Command[] = [
     stops: { keeps: "What was read is kept; " },
     streams: true,
   }),
-  command(sources, { view: async () => (await keeping()).printSources }),
+  command(sources, { view: async () => (await keeping()).printSources, asksAll: true }),
   command(doctor, { view: async () => (await keeping()).printDoctor }),
   command(forget, {
     view: async () => (await keeping()).printForget,
@@ -93,6 +93,7 @@ export const commands: readonly Command[] = [
   }),
   command(config, { view: async () => (await import("./print/config.ts")).printConfig }),
   command(ask, {
+    asksAll: true,
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
@@ -100,14 +101,17 @@ export const commands: readonly Command[] = [
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(map, {
+    asksAll: true,
     view: async () => (await import("./print/map.ts")).printMap,
     stops: WHAT_WAS_ANSWERED,
   }),
   command(digest, {
+    asksAll: true,
     view: async () => (await import("./print/digest.ts")).printDigest,
     stops: WHAT_WAS_ANSWERED,
   }),
   command(rules, {
+    asksAll: true,
     view: async () => (await import("./print/map.ts")).printMap,
     stops: WHAT_WAS_ANSWERED,
   }),

@@ -3,6 +3,7 @@ import { COMMAND_GROUPS, type Tool } from "../core/tool.ts"
 import { padEnd, paint, type Terminal, wrap } from "../render/terminal.ts"
 import { flagsOf, wordOf } from "./args.ts"
 import type { ListedCommand } from "./other-commands.ts"
+import { asTyped } from "./print/as-typed.ts"
 
 /** What fits a screen: the commands that most people need, and how to see the others. */
 export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
@@ -17,7 +18,7 @@ export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal
     "",
     ...groupedLines(common, terminal),
     "",
-    ...rowLines(more, terminal, undefined, ""),
+    ...rowLines(more, terminal, 0, ""),
     ...wrap("With --json, commands print JSON. Exit codes: 0 found, 1 nothing found, 2 error.", terminal.columns),
   ]
   return `${lines.join("\n")}\n`
@@ -28,7 +29,7 @@ export function allHelp(commands: readonly ListedCommand[], terminal: Terminal):
   const lines = [
     ...groupedLines(commands, terminal),
     "",
-    ...wrap("dex help COMMAND shows a command's options and an example.", terminal.columns),
+    ...paragraph("dex help COMMAND shows a command's options and an example.", terminal),
   ]
   return `${lines.join("\n")}\n`
 }
@@ -62,19 +63,20 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
   if (tool.cli.paged) rows.push(["    --no-pager", "Print directly, not through $PAGER."])
   rows.push(["    --json", "Print JSON."])
   const lines = [
-    `dex ${[tool.name, ...words.map((field) => shownWord(tool, field)), "[options]"].join(" ")}`,
+    asTyped(`dex ${[tool.name, ...words.map((field) => shownWord(tool, field)), "[options]"].join(" ")}`, terminal),
     "",
     ...wrap(`${tool.summary}.`, terminal.columns),
     "",
     ...words.flatMap((field) => {
       const told = sayValue(tool.input.properties![field]!)
-      return told === "" ? [] : [...wrap(`${field}: ${told}`, terminal.columns), ""]
+      return told === "" ? [] : [...paragraph(`${field}: ${told}`, terminal), ""]
     }),
     ...rowLines(rows, terminal),
     "",
-    `Example: ${tool.cli.example}`,
+    asTyped(`Example: ${tool.cli.example}`, terminal),
   ]
-  if (tool.cli.aliases) lines.push(`Also: ${tool.cli.aliases.map((alias) => `dex ${alias}`).join(", ")}`)
+  if (tool.cli.aliases)
+    lines.push(asTyped(`Also: ${tool.cli.aliases.map((alias) => `dex ${alias}`).join(", ")}`, terminal))
   return `${lines.join("\n")}\n`
 }
 
@@ -92,13 +94,19 @@ function sayValue({ description, enum: choices, default: usual }: Schema): strin
   return [description, one, isSaid ? `Default: ${String(usual)}.` : undefined].filter(Boolean).join(" ")
 }
 
+function paragraph(text: string, terminal: Terminal): string[] {
+  return wrap(asTyped(text, terminal), terminal.columns)
+}
+
 /** A name and what it is, below one another at any width. */
 function rowLines(
-  rows: readonly (readonly [name: string, text: string])[],
+  said: readonly (readonly [name: string, text: string])[],
   terminal: Terminal,
-  width = Math.max(...rows.map(([name]) => name.length)) + 2,
+  given = 0,
   indent = "  ",
 ): string[] {
+  const rows = said.map(([name, text]) => [asTyped(name, terminal), asTyped(text, terminal)] as const)
+  const width = given || Math.max(...rows.map(([name]) => name.length)) + 2
   const room = terminal.columns - width - indent.length
   return rows.flatMap(([name, text]) => {
     const [first = "", ...more] = wrap(text, Math.max(24, room))
@@ -119,12 +127,13 @@ export type Page = {
 
 export function pageHelp({ usage, text, options, examples }: Page, terminal: Terminal): string {
   return `${[
-    usage,
+    asTyped(usage, terminal),
     "",
-    ...text.flatMap((paragraph) => [...wrap(paragraph, terminal.columns), ""]),
+    ...text.flatMap((one) => [...paragraph(one, terminal), ""]),
     ...(options.length > 0 ? [...rowLines(options, terminal), ""] : []),
     ...examples.map(
-      (example, i) => `${i === 0 ? (examples.length > 1 ? "Examples:" : "Example:") : "         "} ${example}`,
+      (example, i) =>
+        `${i === 0 ? (examples.length > 1 ? "Examples:" : "Example:") : "         "} ${asTyped(example, terminal)}`,
     ),
   ].join("\n")}\n`
 }

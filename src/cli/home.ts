@@ -3,24 +3,30 @@ import { agents } from "../agents/index.ts"
 import { createDex } from "../app/dex.ts"
 import { keepsListings, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
-import { listed } from "../core/format.ts"
+import { grouped, listed } from "../core/format.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
+import { deletionsAhead, sayDeletions } from "../tools/deletions.ts"
+import { sayConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
+import { unreadNote } from "../tools/unread.ts"
+import { asTyped } from "./print/as-typed.ts"
 import { printList } from "./print/list.ts"
-import { syncNews } from "./print/sync-news.ts"
 import { many, seconds, shortPath, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 
 const NEWEST = 3
+/** Nobody waits longer for the first rows: what is not read by then is read in the background. */
+const READS_MS = 2_000
 
 /** `dex` alone: reads what is new, says what there is, and what to try next. */
 export async function showHome(): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const view = await progressView(process.stderr, terminalOf(process.stderr, process.env))
   const stop = new AbortController()
+  const started = Date.now()
   const dex = createDex({
     env: process.env,
     cwd: process.cwd(),
@@ -31,6 +37,7 @@ export async function showHome(): Promise<number> {
   const interrupt = () => (stop.signal.aborted ? process.exit(130) : stop.abort())
   process.on("SIGINT", interrupt)
   const say = (line = "") => process.stdout.write(`${line}\n`)
+  const tell = (line: string) => say(wrap(asTyped(line, terminal), terminal.columns).join("\n"))
   try {
     const first = !dex.hasHistory()
     if (first) {
@@ -39,24 +46,33 @@ export async function showHome(): Promise<number> {
       say(`${wrap(intro, terminal.columns).join("\n")}\n`)
     }
     const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+      pauseAt: started + Number(process.env.DEX_FIRST_MS ?? READS_MS),
       onProgress: view.show,
       signal: stop.signal,
     })
     view.stop()
     const found = await sources.run(dex, {})
     const kept = found.sources.filter((source) => source.kept > 0)
-    if (kept.length === 0) {
+    if (kept.length === 0 && !report.busy) {
       say(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
-      say("`dex sources` shows where it looked.")
+      tell("`dex sources` shows where it looked.")
       return 1
     }
     for (const source of kept)
       say(
-        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${many(source.kept, "conversation")}, ${many(source.messages, "message")}`,
+        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
     say()
-    if (!report.busy && report.added_messages === 0) say(`Nothing new (${seconds(report.duration_ms)}).`)
-    for (const line of syncNews(report)) say(line)
+    const unread = await unreadNote(dex)
+    if (report.busy) tell(`Another dex is reading right now.${unread === undefined ? "" : ` ${unread}`}`)
+    else if (report.added_messages > 0)
+      say(`${many(report.added_messages, "new message")}, read in ${seconds(report.duration_ms)}.`)
+    else say(`Nothing new (${seconds(report.duration_ms)}).`)
+    if (!report.busy && !report.complete) await readTheRest(dex, stop.signal, tell)
+    if (report.unreadable.length > 0) tell(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
+    const ahead = await deletionsAhead(dex)
+    const deleted = ahead && sayDeletions(ahead)
+    if (deleted !== undefined) tell(deleted)
     const { askToSpeak } = await import("./ask-to-speak.ts")
     await askToSpeak({
       home: dex.home,
@@ -75,6 +91,18 @@ export async function showHome(): Promise<number> {
   }
 }
 
+/** Said before it is done: nothing goes on that nobody was told of. After Ctrl-C nothing goes on at all. */
+async function readTheRest(dex: Dex, signal: AbortSignal, tell: (line: string) => void): Promise<void> {
+  const stopped = "Not everything is read yet: `dex sync` goes on where this stopped."
+  if (signal.aborted) return tell(stopped)
+  const { done = 0, total = 0 } = (await (await dex.store()).progress()) ?? {}
+  tell(
+    `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. They are now read in the background, newest first, and found as they come; \`dex doctor\` shows how far it is.`,
+  )
+  const { syncBehind } = await import("../app/sync-behind.ts")
+  if (!(await syncBehind(dex.home.dir, process.env))) tell(`It could not be started. ${stopped}`)
+}
+
 /** The newest conversations as rows, and what to type next: each works as it stands there. */
 async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => void): Promise<void> {
   const numbered = keepsListings()
@@ -87,13 +115,14 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
   for (const line of lines) say(line)
   say()
   say(paint(terminal, "bold", "Try"))
-  say(`  ${showFirst(listing, { numbered })}`)
+  const offer = (command: string) => say(`  ${asTyped(command, terminal)}`)
+  offer(showFirst(listing, { numbered }))
   const word = await tellingWord(
     dex,
     newest.conversations.map(({ title }) => title),
   )
-  if (word !== undefined) say(`  dex search ${word}`)
-  say("  dex list")
+  if (word !== undefined) offer(`dex search ${word}`)
+  offer("dex list")
 }
 
 /** The word of these titles that the fewest messages contain, so that it finds what it came from. */

@@ -1,4 +1,5 @@
-import { DexError, isDexError } from "../core/error.ts"
+import { dexHome } from "../config/home.ts"
+import { DexError, diskError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
@@ -12,7 +13,9 @@ import { runCommand } from "./run-command.ts"
 export async function main(argv: string[]): Promise<number> {
   try {
     return await dispatch(argv)
-  } catch (error) {
+  } catch (thrown) {
+    // Whatever asks the disk for something may be the one that is told no.
+    const error = isDexError(thrown) ? thrown : (diskError(thrown, dexHome(process.env).dir, () => false) ?? thrown)
     if (isDexError(error)) process.stderr.write(printedError(error.message, terminalOf(process.stderr, process.env)))
     else
       process.stderr.write(

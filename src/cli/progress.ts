@@ -94,9 +94,9 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
       if (Date.now() - saidAt < LINE_EVERY_MS) return
       saidAt = Date.now()
       const units = {
-        waiting: "conversations that another dex reads",
-        reading: "conversations",
-        indexing: "conversations",
+        waiting: "transcripts that another dex reads",
+        reading: "transcripts",
+        indexing: "transcripts",
         asking: "questions",
         embedding: "messages",
         mapping: "batches",

@@ -7,6 +7,7 @@ import { toJson } from "../render/json.ts"
 import { safe, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
+import { asTyped } from "./print/as-typed.ts"
 import type { PrintContext, Printed, ReadPage } from "./print/printer.ts"
 import { printedError } from "./print/words.ts"
 
@@ -49,7 +50,9 @@ export async function runCommand(
         show(await (await face.view())(output, context, input))
       }
     }
-    for (const note of answer.notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
+    const unread = face.asksAll && (await (await import("../tools/unread.ts")).unreadNote(dex))
+    const notes = unread ? [...answer.notes, unread] : answer.notes
+    for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     code = tool.found === undefined || tool.found(output) ? 0 : 1
   } finally {
@@ -92,8 +95,8 @@ function show({ lines, notes }: Printed): void {
 
 function showNotes(notes: string[] | undefined, areBelow: boolean): void {
   if (!notes?.length) return
-  const width = terminalOf(process.stderr, process.env).columns
-  const wrapped = notes.flatMap((note) => wrap(safe(note), width))
+  const terminal = terminalOf(process.stderr, process.env)
+  const wrapped = notes.flatMap((note) => wrap(asTyped(safe(note), terminal), terminal.columns))
   process.stderr.write(`${areBelow ? "\n" : ""}${wrapped.join("\n")}\n`)
 }
 

@@ -10,12 +10,14 @@ import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 import { readState, takeInstance } from "../watch/instance.ts"
 import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
+import { asTyped } from "./print/as-typed.ts"
 import { many, projectName, seconds, shortPath } from "./print/words.ts"
 
 /** Comes back when it is stopped. */
 export async function watchCommand(json: boolean): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
-  const say = (text: string) => void process.stderr.write(`${safeLine(text)}\n`)
+  const say = (text: string) =>
+    void process.stderr.write(`${asTyped(safeLine(text), terminalOf(process.stderr, process.env))}\n`)
   try {
     const project = projectToWatch(dex)
     if (project !== undefined && optIn(dex.home, project))
@@ -25,7 +27,7 @@ export async function watchCommand(json: boolean): Promise<number> {
       const state = readState(dex.home)
       const who = state ? ` (pid ${state.pid}, since ${state.since.slice(0, 16).replace("T", " ")} UTC)` : ""
       const too = project === undefined ? "." : "; it now watches this project too."
-      say(`dex watch is already running${who}${too} \`dex watch --status\` shows more.`)
+      say(`\`dex watch\` is already running${who}${too} \`dex watch --status\` shows more.`)
       return 0
     }
     if (project === undefined && !json && optedIn(dex.home).length === 0)
@@ -95,7 +97,7 @@ function lineOf(event: WatchEvent): string | undefined {
     case "watching":
       return `watching ${watchedBy(event)} (${many(event.folders, "folder")})`
     case "progress":
-      return `reading, ${event.done} of ${event.total} conversations`
+      return `reading, ${event.done} of ${event.total} transcripts`
     case "looked":
       if (event.conversations === 0 && event.messages === 0) return undefined
       return `${event.source ?? "all agents"}: ${many(event.messages, "new message")} in ${many(event.conversations, "conversation")} (${seconds(event.duration_ms)})`
@@ -126,7 +128,7 @@ function statusLine(): EventView {
     const terminal = terminalOf(process.stdout, process.env)
     const clock = () => new Date(event.at).toTimeString().slice(0, 8)
     if (event.event === "watching") head = `Watching ${watchedBy(event)}`
-    if (event.event === "progress") last = `reading, ${event.done} of ${event.total} conversations`
+    if (event.event === "progress") last = `reading, ${event.done} of ${event.total} transcripts`
     if (event.event === "looked") {
       messages += event.messages
       if (event.messages > 0) last = `${many(messages, "new message")}, the last at ${clock()}`

@@ -3,6 +3,10 @@ import { DexError } from "./error.ts"
 export const DAY_MS = 86_400_000
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
 
+/** What can be typed, with examples. */
+export const DATE_EXAMPLES =
+  "a day (2026-11-03, today, yesterday), a month (2026-11), a moment (2026-11-03T10:00), or how long ago (30m, 12h, 7d, 2w)"
+
 /**
  * A moment as people write it: `2026-11-03`, `2026-11-03T10:00`, `2026-11`, `7d`, `12h`, `2w`, `today`, `yesterday`. A
  * day without a time is local, and as the end of a range it means the end of that day.
@@ -30,7 +34,7 @@ export function parseDate(text: string, edge: "from" | "to", now: number): numbe
   }
   const exact = /^\d{4}-\d{2}-\d{2}t/.test(word) ? Date.parse(text.trim()) : Number.NaN
   if (!Number.isNaN(exact)) return exact
-  throw new DexError("bad_date", `"${text}" is not a date. Write 2026-11-03, 7d, 12h, today or yesterday.`)
+  throw new DexError("bad_date", `"${text}" is not a date that dex understands. Write ${DATE_EXAMPLES}.`)
 }
 
 function dayEdge(year: number, month: number, day: number, edge: "from" | "to"): number {

@@ -14,6 +14,27 @@ export function isDexError(error: unknown): error is DexError {
   return error instanceof Error && error.name === "DexError"
 }
 
+/**
+ * What a disk that is full, or fails, is to a person. Undefined where it is something else. SQLite calls both an I/O error
+ * when it has no room for its own bookkeeping, so who can look says which it is.
+ */
+export function diskError(error: unknown, path: string, hasNoRoom: () => boolean): DexError | undefined {
+  const code = String((error as { code?: unknown } | null)?.code)
+  const isFailing = code.startsWith("SQLITE_IOERR")
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code) || (isFailing && hasNoRoom()))
+    return new DexError(
+      "disk_full",
+      `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and try again.`,
+      { cause: error },
+    )
+  if (!isFailing && code !== "EFBIG" && code !== "EIO") return undefined
+  return new DexError(
+    "disk_error",
+    `The disk did not take or give what dex keeps in ${path} (${messageOf(error)}). Check its space, your quota and its health, then try again.`,
+    { cause: error },
+  )
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

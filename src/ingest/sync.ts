@@ -37,6 +37,8 @@ export type SyncDeps = {
 export type SyncOptions = {
   /** Stop here; what is left is read by the next sync. */
   deadline?: number
+  /** Stop here too, but only where much is left: what is little is read to its end, and all that was read can be found. */
+  pauseAt?: number
   /** Do nothing, and say how large the largest unit is, when there is more than this to read. */
   mostBytes?: number
   redactAgain?: boolean
@@ -91,6 +93,10 @@ const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAY_AGAIN_MS = 3_600_000
 const TRY_AGAIN_MS = 24 * 3_600_000
+/** What is left of a reading is little when it has no more than this: about as much as is read in a second. */
+const LITTLE = { bytes: 4 << 20, units: 100 }
+/** And a reading never pauses before it has read so many units: the newest of them are what somebody looks for first. */
+const READ_FIRST = 5
 /** A history that an older dex wrote gets its checksums over several syncs, this long each. */
 const SEAL_MS = 2_000
 
@@ -347,6 +353,14 @@ async function keptUnit(store: HistoryWriter, source: SourceId, key: string): Pr
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 
+function isMuch(bytes: number, units: number): boolean {
+  return bytes > LITTLE.bytes || units > LITTLE.units
+}
+
+function isAfter(moment: number | undefined): boolean {
+  return moment !== undefined && Date.now() > moment
+}
+
 function largestOf(plan: Plan): number {
   return plan.jobs.reduce((most, job) => Math.max(most, job.unit.bytes), 0)
 }
@@ -404,7 +418,8 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
       }
       // What was read ahead comes without a pause, and a thread that has none does not hear that it should stop.
       if (options.signal) await new Promise((resolve) => setImmediate(resolve))
-      if (options.signal?.aborted || (options.deadline !== undefined && now > options.deadline)) {
+      const isPaused = isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, left)
+      if (options.signal?.aborted || isAfter(options.deadline) || isPaused) {
         report.complete = left === 0
         break
       }

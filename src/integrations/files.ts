@@ -135,6 +135,6 @@ function attempt<T>(what: string, work: () => T): T {
   } catch (error) {
     if (error instanceof EditProblem) throw error
     if (error instanceof RefusedFile) throw new EditProblem(`is ${error.message}`)
-    throw new EditProblem(`${what} (${messageOf(error)})`)
+    throw new EditProblem(`${what} (${messageOf(error)})`, { cause: error })
   }
 }

@@ -3,7 +3,7 @@ import { agents } from "../agents/index.ts"
 import type { Machine } from "../agents/kit/connector.ts"
 import type { Bin } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
-import { DexError } from "../core/error.ts"
+import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
 import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
 import { unifiedDiff } from "./diff.ts"
@@ -185,8 +185,18 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
     if (known) record[plan.path] = known
     else delete record[plan.path]
     writeRecord(file, record)
+    // The others would meet the same, so it is said once.
+    if (diskError(error.cause, plan.path, () => false)) throw diskStopped(plan.path, error)
     return { ...change, change: "problem", problem: `${plan.path} ${error.message}.` }
   }
+}
+
+function diskStopped(path: string, cause: EditProblem): DexError {
+  return new DexError(
+    "disk_full",
+    `${path} ${cause.message}. It is as it was. Free some space and run this again; what was written before it stays.`,
+    { cause },
+  )
 }
 
 function described(plan: FilePlan): FileChange {

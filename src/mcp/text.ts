@@ -56,7 +56,7 @@ type Row = Pick<Found["results"][number], keyof Listed["conversations"][number] 
 /** A get of one message reads two before it and two after. */
 const AROUND = 5
 
-function searchLines({ results, total, total_is_at_least, degraded, notes }: Found, offered: Names): Line[] {
+function searchLines({ results, total, total_is_at_least, mode, degraded, notes }: Found, offered: Names): Line[] {
   const best = results[0]
   const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(inCalls(note, offered))}`)
   if (!best)
@@ -67,10 +67,12 @@ function searchLines({ results, total, total_is_at_least, degraded, notes }: Fou
     ]
   const at = hitRef(best)
   return [
-    `${results.length} shown; ${total_is_at_least ? "more than " : ""}${total} messages match.`,
+    mode === "list"
+      ? `${results.length} of ${total} conversations, newest first.`
+      : `${results.length} shown; ${total_is_at_least ? "more than " : ""}${total} messages match.`,
     ...results.flatMap((hit) => [
       `${hitRef(hit)} ${headOf(hit)}`,
-      `  ${safeLine(hit.snippet)}`,
+      ...(hit.snippet === "" ? [] : [`  ${safeLine(hit.snippet)}`]),
       `  ${hit.role ? `${hit.role} (${hit.origin}); ` : ""}${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
     ]),
     ...remarks,
@@ -207,7 +209,7 @@ function statsLines(stats: Stats): Line[] {
     stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
     `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read whole, on average`,
     stats.session_id && `this session: ${stats.session_id}`,
-    stats.sync && `note: ${stats.sync.done} of ${stats.sync.total} conversations read so far`,
+    stats.sync && `note: ${stats.sync.done} of ${stats.sync.total} transcripts read so far`,
     `next: ${call("dex_search", { query: "…" })} ~1500 tokens`,
   ]
 }

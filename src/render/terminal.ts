@@ -1,8 +1,15 @@
 import stringWidth from "fast-string-width"
+import { programOf } from "./program.ts"
 import { visible } from "./visible.ts"
 
 /** How to write to this terminal, or pipe. */
-export type Terminal = { columns: number; color: boolean; interactive: boolean }
+export type Terminal = {
+  columns: number
+  color: boolean
+  interactive: boolean
+  /** What is typed here to start dex, where that is not `dex`. */
+  program?: string
+}
 
 export function terminalOf(
   stream: { isTTY?: boolean; columns?: number },
@@ -11,7 +18,13 @@ export function terminalOf(
   const interactive = stream.isTTY === true
   const forced = env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== "0"
   const color = !env.NO_COLOR && env.TERM !== "dumb" && (interactive || forced)
-  return { columns: interactive ? Math.max(40, stream.columns ?? 80) : 120, color, interactive }
+  const program = programOf(env)
+  return {
+    columns: interactive ? Math.max(40, stream.columns ?? 80) : 120,
+    color,
+    interactive,
+    ...(program !== undefined && { program }),
+  }
 }
 
 const CODES = { bold: 1, dim: 2, italic: 3, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 }

@@ -19,9 +19,9 @@ describe("dex sync", () => {
     const home = tempDir()
     smallHome(home)
     const first = await dex(home, ["sync"])
-    expect(first.stdout).toMatch(/^Read 3 conversations of 3: 14 new messages in /)
+    expect(first.stdout).toMatch(/^Read 3 transcripts of 3: 14 new messages in /)
     const second = await dex(home, ["sync"])
-    expect(second.stdout).toMatch(/^Nothing new in 3 conversations/)
+    expect(second.stdout).toMatch(/^Nothing new in 3 transcripts/)
   })
 
   test("reads only what was appended", async () => {
@@ -34,7 +34,7 @@ describe("dex sync", () => {
       path,
       `${JSON.stringify({ ...JSON.parse(line), uuid: "later-1", message: { role: "user", content: "and one more thing" } })}\n`,
     )
-    expect((await dex(home, ["sync"])).stdout).toMatch(/^Read 1 conversation of 3: 1 new message /)
+    expect((await dex(home, ["sync"])).stdout).toMatch(/^Read 1 transcript of 3: 1 new message /)
   })
 
   test("leaves the agents' files as they were, byte for byte", async () => {
@@ -59,7 +59,7 @@ describe("dex sync", () => {
   test("keeps a conversation whose file the agent has deleted, and says so", async () => {
     const home = await synced()
     rmSync(join(home, ".claude", "projects", "-code-web"), { recursive: true })
-    expect((await dex(home, ["sync"])).stderr).toMatch(/1 conversation deleted from the agents' folders; kept here/)
+    expect((await dex(home, ["sync"])).stderr).toMatch(/1 transcript deleted from the agents' folders; kept here/)
     const [shown] = (await json(home, ["show", SIDEBAR])).conversations
     expect(shown).toMatchObject({ archived: true, messages: [{ index: 1 }, { index: 2 }] })
     expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })
@@ -221,7 +221,7 @@ describe("dex list", () => {
   test("refuses a date it cannot read and says how to write one", async () => {
     const run = await dex(SMALL, ["list", "--from", "lately"])
     expect(run.code).toBe(2)
-    expect(run.stderr).toMatch(/"lately" is not a date. Write 2026-11-03, 7d/)
+    expect(run.stderr).toMatch(/"lately" is not a date that dex understands\. Write a day \(2026-11-03.*7d, 2w\)/)
   })
 })
 
@@ -434,7 +434,9 @@ describe("the command line", () => {
     expect((await dex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
     expect((await dex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
     expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/No agent is called ".*"\. There are: claude_code/)
-    expect((await dex(home, ["search"])).stderr).toMatch(/dex search needs more: for example dex search/)
+    expect((await dex(home, ["search"])).stderr).toMatch(
+      /A search needs words, or at least a file.*For example: dex search "refresh/,
+    )
   })
 
   test("a first run finds the agents, reads them and says what to try", async () => {
@@ -442,7 +444,7 @@ describe("the command line", () => {
     smallHome(home)
     const run = await dex(home, [])
     expect(run.code).toBe(0)
-    expect(run.stdout).toMatch(/claude_code +3 conversations, 14 messages/)
+    expect(run.stdout).toMatch(/claude_code +2 conversations \(and 1 automated\), 14 messages/)
     expect(run.stdout).toMatch(/Newest\n {2}1 .*The sidebar[\s\S]*Try\n {2}dex show \S+\n {2}dex search sidebar\n/)
     const empty = await dex(tempDir(), [])
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringMatching(/No conversations were found yet/) })

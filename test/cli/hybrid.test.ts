@@ -227,7 +227,7 @@ describe("dex sync with an embedder", () => {
     const server = await wordsServer()
     const env = settingsFor(server)
     const down = await dex(home, ["sync"], { ...env, DEX_EMBED_URL: await closedUrl() })
-    expect(down).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Read 10 conversations/) })
+    expect(down).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Read 10 transcripts/) })
     expect(down.stderr.replace(/\s+/g, " ")).toMatch(
       /Nothing answers at .* not embedded yet: the next `dex sync` continues/,
     )

@@ -47,6 +47,16 @@ describe("a mistyped option", () => {
     expect(await error("mcp", "agent", "--colections", "x")).toMatch(/Did you mean --collections\?$/)
   })
 
+  test("that other programs have for a time is answered with ours, and what it takes", async () => {
+    expect(await error("search", "x", "--after", "foo")).toMatch(
+      /^dex: dex search has no option --after\. Did you mean --from\? It takes a day \(2026-11-03, .*7d, 2w\)\.$/,
+    )
+    expect(await error("list", "--until", "7d")).toMatch(/no option --until\. Did you mean --to\? It takes a day/)
+    expect(await error("list", "--from", "foo")).toMatch(
+      /^dex: "foo" is not a date that dex understands\. Write a day .*a month \(2026-11\).*how long ago \(30m, 12h, 7d, 2w\)\.$/,
+    )
+  })
+
   test("that is like none leads to the help", async () => {
     expect(await error("list", "--colour")).toBe("dex: dex list has no option --colour. See: dex list --help")
     expect(await error("list", "-x")).toBe("dex: dex list has no option -x. See: dex list --help")

@@ -33,7 +33,7 @@ test("a sync beside another one waits for its end and reads what that one did no
   )
   other.release()
   expect(await ended).toBe(0)
-  expect(told).toMatch(/Read 1 conversation of 4/)
+  expect(told).toMatch(/Read 1 transcript of 4/)
   expect((await dex(home, ["search", "walrusword"])).stdout).toContain(LATER)
 })
 

@@ -12,6 +12,7 @@ import { openIndex } from "../../src/store/index/search-index.ts"
 import { openScratch, removeLeftovers, syncScratch } from "../../src/store/sqlite/scratch.ts"
 import { DEX, dex, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
+import { smallDisk } from "../support/small-disk.ts"
 import { tempDir } from "../support/temp.ts"
 
 // What cannot be read in place is copied, unredacted: once, below dex's own folder, and nothing of it stays.
@@ -186,27 +187,11 @@ describe("what lies in dex's temporary folder", () => {
 })
 
 describe("where there is no room", () => {
-  /** A file system of a few megabytes, or undefined where this user may not mount one. */
-  function smallDisk(megabytes: number): string | undefined {
-    const dir = join(tempDir(), "disk")
-    mkdirSync(dir)
-    try {
-      execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", dir], { stdio: "ignore" })
-    } catch {
-      return undefined
-    }
-    onTestFinished(() => void execFileSync("umount", [dir]))
-    return dir
-  }
-
   test("for a copy or a decompressed file it is said, the rest is read, and it is read once there is room", async ({
     skip,
   }) => {
-    const disk = smallDisk(40)
-    if (!disk) {
-      console.log("NOT RUN: a full disk needs a small file system, and this user may not mount one")
-      return skip()
-    }
+    const disk = smallDisk(40 << 10)
+    if (!disk) return skip()
     const [home, temp] = [tempDir(), tempDir()]
     const env = { DEX_HOME: join(disk, "dex"), ...ownTemp(temp) }
     const path = unshareable(home, 10, 1_000_000)

@@ -124,7 +124,7 @@ describe("one file that is too much", () => {
         turns: [{ user: `walrus question ${i}` }],
       })
     }
-    expect(await sync(home)).toMatch(/Read 11 conversations of 11/)
+    expect(await sync(home)).toMatch(/Read 11 transcripts of 11/)
     const said = await words(home)
     expect(said[1]).toMatch(/^\{"points":"\[dex: about \d+ values not kept: \[\[1,2\],\[1,2\]/)
     expect(said[1]).toMatch(/"name":"walrus"\}$/)
@@ -402,7 +402,7 @@ test("what an older dex read is read again once, in one line, and nothing is new
   db.exec("update unit set connector_version = 2, sum = null")
   db.close()
   expect(await found(home, "zebrafinch")).toBe(1)
-  expect(await sync(home)).toMatch(/Read 1 conversation of 1: 0 new messages.*1 conversation read again, once/s)
+  expect(await sync(home)).toMatch(/Read 1 transcript of 1: 0 new messages.*1 transcript read again, once/s)
   expect(await sync(home)).toMatch(/Nothing new/)
   expect(await words(home)).toEqual(["zebrafinch", "x"])
 })

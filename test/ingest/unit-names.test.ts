@@ -19,7 +19,7 @@ test("a token in the name of a transcript, its folder or a file that cannot be r
   expect((await dex(home, ["sync"])).code).toBe(0)
   const next = JSON.parse(readFileSync(path, "utf8").trim())
   appendFileSync(path, `${JSON.stringify({ ...next, uuid: "u2", message: { role: "user", content: "quokka" } })}\n`)
-  expect((await dex(home, ["sync"])).stdout).toMatch(/Read 1 conversation of 1: 1 new message/)
+  expect((await dex(home, ["sync"])).stdout).toMatch(/Read 1 transcript of 1: 1 new message/)
   expect((await dex(home, ["sync"])).stdout + (await dex(home, ["sync"])).stderr).toMatch(/Nothing new|^$/)
   for (const entry of readdirSync(join(home, ".dex"), { recursive: true, withFileTypes: true }))
     if (entry.isFile())

@@ -82,7 +82,12 @@ export { first }
   const check = () =>
     execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", dir], { encoding: "utf8" })
   expect(check()).toBe("")
-  for (const wrong of ["dex.search({})", "dex.search({ query: 1 })", "dex.nothing()", "(await dex.list()).results"]) {
+  for (const wrong of [
+    "dex.search({ words: 1 })",
+    "dex.search({ query: 1 })",
+    "dex.nothing()",
+    "(await dex.list()).results",
+  ]) {
     const code = `import { openDex } from "dexctx"\nconst dex = openDex()\nexport default await ${wrong}\n`
     writeFileSync(join(dir, "wrong.ts"), code)
     expect(check, wrong).toThrow()

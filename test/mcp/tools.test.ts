@@ -83,7 +83,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
   test("says what is wrong in an answer, so that a model can mend it", async () => {
     const client = await connect(await synced(), { era })
     const cases: [string, object, RegExp][] = [
-      ["dex_search", {}, /^query is missing. dex_search takes: query, project/],
+      ["dex_search", {}, /^A search needs words, or at least a file, project/],
       ["dex_search", { query: "x", limit: "many" }, /^limit must be a whole number/],
       ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" was found. `dex_list` shows/],
       ["dex_get", { ids: ["7"] }, /^There is no row 7/],

@@ -93,7 +93,7 @@ test("the program works installed without running any install script", () => {
       encoding: "utf8",
     })
   expect(run(["--version"])).toBe(`dex ${manifest.version}\n`)
-  expect(run(["sync"])).toMatch(/Nothing new in 0 conversations/)
+  expect(run(["sync"])).toMatch(/Nothing new in 0 transcripts/)
 })
 
 test("the repository names not the folder that it stands in", () => {

@@ -303,6 +303,7 @@ export function memoryHistory(
           units: own.length,
           archived: 0,
           ...countsOf(rows),
+          kinds: tally(rows.map(({ told }) => told.kind)),
           last_at: ends.length > 0 ? Math.max(...ends) : undefined,
           skipped: tally(own.flatMap(({ skipped }) => skipped.map(({ reason }) => reason))),
           unknown: total(own.map(({ unknown }) => unknown)),

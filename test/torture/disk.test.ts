@@ -1,35 +1,20 @@
 import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, onTestFinished, test } from "vitest"
+import { expect, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { appendTrace } from "../../src/trace/append.ts"
 import { DEX, dex } from "../support/dex.ts"
+import { smallDisk } from "../support/small-disk.ts"
 import { tempDir } from "../support/temp.ts"
 import { traceOf } from "../trace/traces.ts"
-
-/** A file system of a few megabytes, or undefined where this user may not mount one. */
-function smallDisk(megabytes: number): string | undefined {
-  const dir = join(tempDir(), "disk")
-  mkdirSync(dir)
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "tmpfs", dir], { stdio: "ignore" })
-  } catch {
-    return undefined
-  }
-  onTestFinished(() => void execFileSync("umount", [dir]))
-  return dir
-}
 
 test("a full disk is said clearly, nothing stored is lost, and the sync goes on once there is room", async ({
   skip,
 }) => {
-  const disk = smallDisk(6)
-  if (!disk) {
-    console.log("NOT RUN: a full disk needs a small file system, and this user may not mount one")
-    return skip()
-  }
+  const disk = smallDisk(6 << 10)
+  if (!disk) return skip()
   const home = tempDir()
   const { messages } = generateCorpus(join(home, ".claude"), { messages: 4000, messagesPerConversation: 50, seed: 3 })
   const env = { DEX_HOME: join(disk, "dex") }

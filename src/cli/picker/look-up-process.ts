@@ -1,6 +1,7 @@
 import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
 import { messageOf } from "../../core/error.ts"
+import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
 import { unspoken } from "../ask-to-speak.ts"
 import { many } from "../print/words.ts"
@@ -34,7 +35,7 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
       return { why_not: problem ?? "" }
     }
     case "about":
-      return { sources: await sourcesKept(), note: await weekNote() }
+      return { sources: await sourcesKept(), note: (await weekNote()) || (await deletionNote()) }
   }
 }
 
@@ -48,4 +49,10 @@ async function weekNote(): Promise<string> {
   const would = await unspoken({ home: dex.home, env: process.env, suggestions: dex.suggestions, now: dex.now() })
   if (would === undefined || would.length === 0) return ""
   return `${many(would.length, "time")} dex would have spoken to your agents. May it? \`dex --plain\` asks.`
+}
+
+/** What an agent is about to delete itself, and that dex has it. */
+async function deletionNote(): Promise<string> {
+  const ahead = await deletionsAhead(dex)
+  return (ahead && sayDeletions(ahead)) ?? ""
 }

@@ -1,6 +1,7 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, safeLine, wrap } from "../../render/terminal.ts"
 import type { install } from "../install.ts"
+import { asTyped } from "./as-typed.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath } from "./words.ts"
 
@@ -178,8 +179,10 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
       ...(subagent === undefined ? [] : [SUBAGENT[subagent]]),
     ]
     return [
-      `${mark}${paint(terminal, wired ? "bold" : "dim", title)}  ${paint(terminal, "dim", state)}`,
-      ...details.flatMap((detail) => wrap(detail, terminal.columns - 10).map((line) => `          ${line}`)),
+      `${mark}${paint(terminal, wired ? "bold" : "dim", title)}  ${paint(terminal, "dim", asTyped(state, terminal))}`,
+      ...details.flatMap((detail) =>
+        wrap(asTyped(detail, terminal), terminal.columns - 10).map((line) => `          ${line}`),
+      ),
     ]
   })
   const notes = servers.map(({ command }) => `Started: ${shown(command.join(" "), home)}`)

@@ -4,10 +4,12 @@ import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/ter
 import type { doctor } from "../../tools/doctor/doctor.ts"
 import type { forget, makePrivate } from "../../tools/forget/forget.ts"
 import type { gc } from "../../tools/gc/gc.ts"
+import { otherKinds, sayConversations } from "../../tools/kinds.ts"
 import type { mute } from "../../tools/mute/mute.ts"
 import type { sources } from "../../tools/sources/sources.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { reindex, sync } from "../../tools/sync/sync.ts"
+import { asTyped } from "./as-typed.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, projectName, seconds, shellQuote, shortPath, when, whereTo } from "./words.ts"
 
@@ -27,8 +29,9 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
     Object.entries(of)
       .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
+  const others = otherKinds(output.kinds)
   const lines = [
-    `${label("conversations")}${grouped(output.total_conversations)}`,
+    `${label("conversations")}${grouped(output.kinds.person ?? 0)}${others === "" ? "" : ` (and ${others})`}`,
     `${label("messages")}${grouped(output.total_messages)}`,
     ...fact("from, to", `${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`),
     ...fact("agents", counts(output.sources)),
@@ -42,7 +45,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
   }
   const notes = output.sync
     ? [
-        `${grouped(output.sync.done)} of ${grouped(output.sync.total)} conversations read so far. \`dex sync\` reads the rest.`,
+        `${grouped(output.sync.done)} of ${grouped(output.sync.total)} transcripts read so far. \`dex sync\` reads the rest.`,
       ]
     : []
   return { lines, notes }
@@ -72,15 +75,16 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
   const rate = output.bytes > 1e6 ? `, ${(output.bytes / 1e6 / (output.duration_ms / 1000)).toFixed(0)} MB/s` : ""
   const lines = [
     output.read === 0
-      ? `Nothing new in ${many(output.found, "conversation")} (${seconds(output.duration_ms)}).`
-      : `Read ${many(output.read, "conversation")} of ${grouped(output.found)}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
+      ? `Nothing new in ${many(output.found, "transcript")} (${seconds(output.duration_ms)}).`
+      : `Read ${many(output.read, "transcript")} of ${grouped(output.found)}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
+    ...(Object.keys(output.kinds).length > 0 ? [`${sayConversations(output.kinds)} kept.`] : []),
   ]
   const notes: string[] = []
   if (output.archived > 0)
-    notes.push(`${many(output.archived, "conversation")} deleted from the agents' folders; kept here.`)
+    notes.push(`${many(output.archived, "transcript")} deleted from the agents' folders; kept here.`)
   if (output.read_again > 0)
     notes.push(
-      `${many(output.read_again, "conversation")} read again, once: this version of dex keeps more of them (what answers cost, for one).`,
+      `${many(output.read_again, "transcript")} read again, once: this version of dex keeps more of them (what answers cost, for one).`,
     )
   if (!output.complete) notes.push("Not everything is read yet. `dex sync` continues where this one stopped.")
   for (const file of output.unreadable.slice(0, 5))
@@ -109,7 +113,7 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
     if (found) {
       const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
       lines.push(
-        `  ${many(source.kept, "conversation")}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
+        `  ${sayConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
       )
     }
     lines.push(
@@ -147,9 +151,12 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
     problem: paint(terminal, "red", "problem"),
   }
   const lines = output.checks.flatMap((check) => {
-    const [first = "", ...rest] = wrap(`${check.name}: ${safeLine(check.message)}`, terminal.columns - 9)
+    const [first = "", ...rest] = wrap(
+      `${check.name}: ${asTyped(safeLine(check.message), terminal)}`,
+      terminal.columns - 9,
+    )
     const lines = [`${marks[check.status]}  ${first}`, ...rest.map((line) => `         ${line}`)]
-    if (check.mend) lines.push(`         → ${paint(terminal, "cyan", check.mend)}`)
+    if (check.mend) lines.push(`         → ${paint(terminal, "cyan", asTyped(check.mend, terminal))}`)
     return lines
   })
   return { lines, ...(output.repaired && { notes: repairNotes(output.repaired) }) }

@@ -1,6 +1,7 @@
-import { formatCount, grouped } from "../../core/format.ts"
+import { formatCount } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine } from "../../render/terminal.ts"
+import { otherKinds } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when } from "./words.ts"
@@ -8,14 +9,10 @@ import { many, projectName, showFirst, when } from "./words.ts"
 type Output = OutputOf<typeof list>
 type Row = Output["conversations"][number]
 
-const LEFT_OUT_WORDS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
-
 export function printList(output: Output, { terminal, numbered }: PrintContext): Printed {
   const notes: string[] = []
   const listing = output.conversations.map((row) => row.id)
-  const leftOut = Object.entries(output.left_out).map(
-    ([kind, count]) => `${grouped(count)} ${LEFT_OUT_WORDS[kind] ?? kind}`,
-  )
+  const leftOut = otherKinds(output.left_out)
   if (output.conversations.length === 0)
     notes.push(
       "No conversations here. `dex sync` reads what your agents have written; `dex sources` shows where dex looks.",
@@ -30,7 +27,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
     notes.push("superseded: no longer in the agent's file; dex kept it.")
   if (output.continue_with !== undefined)
     notes.push(`Cut to stay within the budget. Continue with: ${output.continue_with}`)
-  if (leftOut.length > 0) notes.push(`Not shown: ${leftOut.join(", ")}; show with --all`)
+  if (leftOut !== "") notes.push(`Not shown: ${leftOut}; show with --all`)
   const columns = columnsOf(output.conversations)
   const lines = output.conversations.flatMap((row, i) => rowLines(row, i + 1, columns, terminal))
   return { lines, notes, listing }

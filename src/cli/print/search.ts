@@ -25,13 +25,17 @@ export function printSearch(
   const lines: string[] = []
   for (const [i, hit] of output.results.entries())
     lines.push(...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)), "")
+  const listing = output.results.map(hitRef)
+  const read = `Read one: ${showFirst(listing, { numbered })}`
+  if (output.mode === "list") {
+    notes.unshift(`${output.results.length} of ${many(output.total, "conversation")}, newest first. ${read}`)
+    return { lines, notes, listing }
+  }
   const { row: noun, match: unit } = nounsFor(output.results)
   const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, unit)}`
   const match = output.total === 1 ? "matches" : "match"
   const near = output.results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
-  const listing = output.results.map(hitRef)
-  const read = `Read one: ${showFirst(listing, { numbered })}`
   notes.unshift(`${many(output.results.length, noun)} shown${byMeaning}; ${total} ${match}. ${read}`)
   return { lines, notes, listing, words: markedIn(output.results) }
 }
@@ -60,7 +64,7 @@ function row(hit: Hit, number: number, terminal: Terminal, now: number): string[
   const dim = (text: string) => paint(terminal, "dim", text)
   return [
     ...(isNarrow ? [head, INDENT + dim(facts)] : [head + gap + dim(facts)]),
-    INDENT + highlight(oneLine(hit.snippet, terminal), terminal),
+    ...(hit.snippet === "" ? [] : [INDENT + highlight(oneLine(hit.snippet, terminal), terminal)]),
     ...sumLines(hit, terminal),
   ]
 }
@@ -95,10 +99,7 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
     INDENT + clip(where, terminal.columns - 4),
-    ...wrap(safeLine(hit.snippet), terminal.columns - 4)
-      .map((line) => INDENT + line)
-      .join("\n")
-      .split("\n"),
+    ...(hit.snippet === "" ? [] : wrap(safeLine(hit.snippet), terminal.columns - 4).map((line) => INDENT + line)),
     ...sumLines(hit, terminal),
     INDENT + paint(terminal, "dim", clip(`${safeLine(hitRef(hit))} · ${size}`, terminal.columns - 4)),
   ].map((line) => highlight(line, terminal))

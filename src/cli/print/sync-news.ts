@@ -8,7 +8,7 @@ type Synced = {
   unreadable: readonly unknown[]
 }
 
-/** What the first screen says about a sync, a sentence each; nothing where nothing is new. */
+/** What the picker says about a sync, a sentence each; nothing where nothing is new. */
 export function syncNews({ busy, complete, added_messages, duration_ms, unreadable }: Synced): string[] {
   return [
     ...(busy ? ["Another dex is reading right now."] : []),

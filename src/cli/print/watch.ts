@@ -25,7 +25,7 @@ export function printWatch(
   if (!output.running)
     return {
       lines: [],
-      notes: ["dex watch is not running. `dex watch` starts it; agents and commands also read what is new without it."],
+      notes: ["It is not running. `dex watch` starts it; agents and commands also read what is new without it."],
     }
   return { lines: stateLines(output.state, home) }
 }
@@ -58,7 +58,7 @@ function noteOf({ note }: Service): { notes?: string[] } {
 }
 
 function stateLines(state: WatchState | undefined, home: string): string[] {
-  if (!state) return ["dex watch is running; it has not reported yet."]
+  if (!state) return ["It is running, and has not reported yet."]
   const since = `running since ${when(state.since)}, pid ${state.pid}`
   const found =
     state.last_message === undefined

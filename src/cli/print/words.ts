@@ -2,6 +2,7 @@ import { localMinute } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { clip, safe, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
 import { commandLine } from "../../tools/view.ts"
+import { asTyped } from "./as-typed.ts"
 
 // How numbers, times and paths are said to a person.
 
@@ -60,7 +61,7 @@ export function showFirst(refs: readonly string[], { numbered }: { numbered: boo
 
 /** What went wrong, as it is told: on a terminal no word is torn, and whoever reads a pipe gets each line whole. */
 export function printedError(message: string, terminal: Terminal): string {
-  const lines = `dex: ${safe(message)}`.split("\n")
+  const lines = `dex: ${asTyped(safe(message), terminal)}`.split("\n")
   return `${(terminal.interactive ? lines.flatMap((line) => wrap(line, terminal.columns)) : lines).join("\n")}\n`
 }
 

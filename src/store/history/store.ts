@@ -59,7 +59,7 @@ export type HistoryReader = {
   family(refs: Ref[]): Promise<Ref[]>
   /** How many were forgotten until now. */
   forgotten(): Promise<number>
-  /** How far the running or the last sync got: conversations read, of those that were found. */
+  /** How far the running or the last sync got: units read, of those that were found. */
   progress(): Promise<Progress | undefined>
   close(): void
 }
@@ -320,6 +320,8 @@ export type SourceReport = {
   units: number
   archived: number
   conversations: number
+  /** Those, by who ran them. */
+  kinds: Partial<Record<Kind, number>>
   messages: number
   skipped: Record<string, number>
   unknown: Record<string, number>

@@ -1,6 +1,6 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs"
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statfsSync } from "node:fs"
 import { dirname } from "node:path"
-import { DexError, isDexError, messageOf } from "../../core/error.ts"
+import { DexError, diskError, isDexError, messageOf } from "../../core/error.ts"
 import { codeOf, type Db, openSqlite, type Statement } from "./engine.ts"
 import { damagedHead, isOfHead } from "./file-head.ts"
 
@@ -278,8 +278,21 @@ function makePrivateFile(path: string): void {
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Somebody else writes to it at this moment. */
+export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY")
+}
+
+/** Less than what SQLite needs beside a database before anybody can even read it. */
+const LEAST_BYTES = 256 << 10
+
+export function hasNoRoom(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize < LEAST_BYTES
+  } catch {
+    return false // it cannot be looked at: then nothing is known of it
+  }
 }
 
 /** The few ways in which a database fails a person, each with what to do next. */
@@ -287,12 +300,8 @@ export function explained(error: unknown, path: string): Error {
   if (isDexError(error)) return error
   const code = codeOf(error)
   const say = (short: string, text: string) => new DexError(short, text, { cause: error })
-  if (code === "SQLITE_FULL" || code === "ENOSPC") {
-    return say(
-      "disk_full",
-      `The disk is full: ${path} could not be written. What was stored before is safe. Free some space and run \`dex sync\` again.`,
-    )
-  }
+  const ofDisk = diskError(error, path, () => hasNoRoom(dirname(path)))
+  if (ofDisk) return ofDisk
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isOfHead(error, path)) {
     return corrupt(path, messageOf(error), error)
   }

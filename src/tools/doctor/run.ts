@@ -6,21 +6,21 @@ import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
-import { readText } from "../../files/read-file.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { keptDamaged } from "../../store/history/rot/damaged-files.ts"
 import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
 import type { HistoryWriter } from "../../store/history/store.ts"
 import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
-import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
+import { deletionsAhead, sayDeletions } from "../deletions.ts"
+import { sayConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
+import { isSyncing } from "../unread.ts"
 import type { Repaired } from "./repair.ts"
 
 type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
 
-const CLAUDE_KEEPS_DAYS = 30
 const MODEL_WAITS_MS = 20_000
 
 /** Every check runs, whatever the others found; none of them changes anything. What is to be repaired is before. */
@@ -142,7 +142,7 @@ const MOST_NAMED = 20
 /** Every row and every block is read. What is damaged is noted for the next sync, too. */
 async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   const name = "history"
-  const { conversations, messages } = await store.stats()
+  const { kinds, messages } = await store.stats()
   const { conversations: injured, others, unsealed } = await store.inspect()
   noteDamage(
     damageFile(dex.home.dir),
@@ -164,7 +164,7 @@ async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     checks.push({
       name,
       status: "ok",
-      message: `${grouped(conversations)} conversations, ${grouped(messages)} messages; every row and block was read`,
+      message: `${sayConversations(kinds)}, ${grouped(messages)} messages; every row and block was read`,
     })
   if (unsealed > 0)
     checks.push({
@@ -208,6 +208,11 @@ async function index(dex: Dex): Promise<Check[]> {
     if (await opened.isBehind(await dex.store()))
       return [{ name, status: "note", message: "The index is behind the history.", mend: "dex sync" }]
     return [{ name, status: "ok", message: "healthy and up to date" }]
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "busy") throw error
+    return [
+      { name, status: "note", message: "A sync is writing to it, so it was not checked. Try again when that ends." },
+    ]
   } finally {
     opened.close()
   }
@@ -258,22 +263,27 @@ async function suggesting(dex: Dex): Promise<Check[]> {
 
 async function syncing(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
-  const lock = tryLock(dex.home.lock)
-  lock?.release()
   const progress = await (await dex.store()).progress()
-  const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} conversations read`
-  if (!lock) return [{ name: "sync", status: "note", message: `A sync is running${far ? `: ${far}` : ""}.` }]
+  const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
+  if (isSyncing(dex)) {
+    // Until it knows what there is to read, what is noted is how far the one before it came.
+    const isUnderWay = progress && progress.done < progress.total
+    const so = isUnderWay ? ` since ${utcMinute(progress.at)}: ${far}` : ", and looks for what is new"
+    return [{ name: "sync", status: "note", message: `A sync is running${so}.` }]
+  }
   if (progress && progress.done < progress.total)
     return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
   return [
     {
       name: "sync",
       status: "ok",
-      message: progress
-        ? `${far}, last sync ${isoDate(progress.at).slice(0, 16).replace("T", " ")} UTC`
-        : "nothing was synced yet",
+      message: progress ? `${far}, last sync ${utcMinute(progress.at)}` : "nothing was synced yet",
     },
   ]
+}
+
+function utcMinute(at: number): string {
+  return `${isoDate(at).slice(0, 16).replace("T", " ")} UTC`
 }
 
 async function sources(dex: Dex): Promise<Check[]> {
@@ -281,7 +291,7 @@ async function sources(dex: Dex): Promise<Check[]> {
   return (await (await dex.store()).sourceReport()).map((report) => {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
-    const parts = [`${grouped(report.conversations)} ${report.conversations === 1 ? "conversation" : "conversations"}`]
+    const parts = [sayConversations(report.kinds)]
     if (report.archived > 0) parts.push(`${report.archived} of its files are deleted and kept here`)
     if (skipped > 0) parts.push(`${skipped} damaged records`)
     if (unknown > 0) parts.push(`${unknown} records of unknown types`)
@@ -322,25 +332,13 @@ async function agents(dex: Dex): Promise<Check[]> {
 }
 
 async function retention(dex: Dex): Promise<Check[]> {
-  const config = dex.machine.env.CLAUDE_CONFIG_DIR ?? join(dex.machine.home, ".claude")
-  if (!existsSync(join(config, "projects"))) return []
-  const days = cleanupDays(join(config, "settings.json"))
-  if (days !== undefined && days > CLAUDE_KEEPS_DAYS)
-    return [
-      {
-        name: "retention",
-        status: "ok",
-        message: `Claude Code keeps its transcripts for ${days} days; dex keeps them for good once they are synced.`,
-      },
-    ]
-  return [
-    {
-      name: "retention",
-      status: "note",
-      message: `Claude Code deletes transcripts after ${days ?? CLAUDE_KEEPS_DAYS} days. What was synced before is kept here; sync at least that often${days === undefined ? ', or set "cleanupPeriodDays" in its settings.json' : ""}.`,
-      mend: "dex sync",
-    },
-  ]
+  const ahead = await deletionsAhead(dex)
+  if (!ahead) return []
+  const { days, isChosen, unread } = ahead
+  const rule = `Claude Code deletes transcripts after ${days} days.`
+  const longer = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
+  const message = `${rule} ${sayDeletions(ahead) ?? "None goes within a week."} What was synced is kept here for good.${longer}`
+  return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, ...(unread > 0 && { mend: "dex sync" }) }]
 }
 
 /** Asks for one word: only an answer shows that address, key and model are right. */
@@ -382,17 +380,6 @@ const MODEL_MENDS: Record<string, string> = {
   llm_no_model: "dex config set llm.model …",
   llm_unreachable: "dex config set llm.provider …",
   llm_wrong_answer: "dex config set llm.provider …",
-}
-
-const MOST_BYTES = 16 << 20
-
-function cleanupDays(settings: string): number | undefined {
-  try {
-    const value = (JSON.parse(readText(settings, MOST_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
-    return typeof value === "number" ? value : undefined
-  } catch {
-    return undefined // no settings, or not JSON: Claude Code then uses its default
-  }
 }
 
 function sum(counts: Record<string, number>): number {

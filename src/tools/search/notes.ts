@@ -2,7 +2,6 @@ import { DAY_MS } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { Query } from "../../search/query.ts"
 import type { SearchOutcome } from "../../search/search.ts"
-import type { HistoryReader } from "../../store/history/store.ts"
 
 const STALE_MS = 3 * DAY_MS
 
@@ -10,17 +9,15 @@ const STALE_MS = 3 * DAY_MS
 export function notesOn(
   outcome: SearchOutcome,
   query: Query,
-  progress: Awaited<ReturnType<HistoryReader["progress"]>>,
+  syncedAt: number | undefined,
+  unread: string | undefined,
   now: number,
 ): string[] {
   const { plan, scanned, hits, mode } = outcome
   const notes: string[] = []
-  if (progress && progress.done < progress.total)
-    notes.push(
-      `${grouped(progress.done)} of ${grouped(progress.total)} conversations read so far. \`dex sync\` reads the rest.`,
-    )
-  else if (progress && now - progress.at > STALE_MS)
-    notes.push(`Last synced ${Math.floor((now - progress.at) / DAY_MS)} days ago. \`dex sync\` reads what is new.`)
+  if (unread !== undefined) notes.push(unread)
+  else if (syncedAt !== undefined && now - syncedAt > STALE_MS)
+    notes.push(`Last synced ${Math.floor((now - syncedAt) / DAY_MS)} days ago. \`dex sync\` reads what is new.`)
   if (mode === "scan" && scanned)
     notes.push(
       outcome.index_is_damaged

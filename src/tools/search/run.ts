@@ -2,6 +2,7 @@ import { loadSettings } from "../../config/load.ts"
 import type { Settings } from "../../config/settings.ts"
 import { ROLES, type Role, type SourceId } from "../../core/conversation.ts"
 import { parseDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
@@ -19,13 +20,15 @@ import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
 import { type NamedSource, namedSources, sourcesMeant } from "../source-named.ts"
+import { unreadNote } from "../unread.ts"
 import { originsText } from "../view.ts"
+import { browse, canBrowse } from "./browse.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn } from "./notes.ts"
 import { searchFacts } from "./trace-facts.ts"
 
 export type SearchToolInput = {
-  query: string
+  query?: string
   project?: string
   source?: SourceId
   from?: string
@@ -47,6 +50,7 @@ export type SearchToolInput = {
 
 /** On a machine where nothing was ever read, the first search reads the newest conversations for this long. */
 const FIRST_READ_MS = 3_500
+const EXAMPLE = 'dex search "refresh token race" --from 30d'
 const TITLE_CHARS = 72
 /** Ten rows must not fill an agent's context: the more rows, the shorter their snippets. */
 const ANSWER_TOKENS = 1_600
@@ -67,11 +71,29 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const conversation = await resolveSession(dex, input.session)
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const known = await namedSources(dex)
-  const query = parseQuery(input.query, (name, value) => isFilterValue(name, value, known, dex.now()))
+  const query = parseQuery(input.query ?? "", (name, value) => isFilterValue(name, value, known, dex.now()))
   const { source } = query.filters
   const typed = { ...query.filters, ...(source !== undefined && { source: sourcesMeant(source, known)[0]! }) }
-  const index = await dex.index()
   const filters = { ...typed, ...given(input) }
+  if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
+    const { results, total, notes } = await browse(dex, filters, input)
+    const unread = await unreadNote(dex)
+    const all = unread === undefined ? notes : [...notes, unread]
+    const answer = (kept: number) => ({
+      results: results.slice(0, kept).map(briefly),
+      total,
+      matched: "all" as const,
+      mode: "list" as const,
+      notes: kept === results.length ? all : [...all, leftOut(results.length - kept, input.offset + kept)],
+    })
+    return withinBudget(answer, results.length, input.max_tokens)
+  }
+  if (input.query === undefined)
+    throw new DexError(
+      "usage",
+      `A search needs words, or at least a file, project, source, model or date. For example: ${EXAMPLE}`,
+    )
+  const index = await dex.index()
   const wanted = {
     ...filtersOf(filters, dex.now()),
     ...(conversation && { conversation }),
@@ -95,7 +117,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
   const notes = [
     ...(meant?.map(replacedNote) ?? []),
     ...(outcome.hits.length === 0 ? await withoutFilterNotes(store, index, wanted, filters) : []),
-    ...notesOn(outcome, query, await store.progress(), dex.now()),
+    ...notesOn(outcome, query, (await store.progress())?.at, await unreadNote(dex), dex.now()),
   ]
   const rows = outcome.hits.map((hit) => ({
     ...briefly(conversationOf(hit.row)),
@@ -177,6 +199,10 @@ async function modelsFor(
       rerank: { settings: () => rerankSettings(settings, where) ?? {}, timeoutMs: settings["rerank.timeout_ms"], text },
     }),
   }
+}
+
+function isOfHistory({ in: where, collections }: SearchToolInput): boolean {
+  return where !== "docs" && collections === undefined
 }
 
 /** dex was here before there was anything to read. */

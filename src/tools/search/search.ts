@@ -9,9 +9,11 @@ export const search = defineTool({
   name: "search",
   summary: "Find past conversations by what was said in them",
   input: object({
-    query: text('Words, "a phrase", -without; project:, source:, file:, tool:, role:, from:, to: narrow it.', {
-      minLength: 1,
-    }),
+    query: optional(
+      text('Words, "a phrase", -without; project:, source:, file:, tool:, role:, from:, to: narrow it.', {
+        minLength: 1,
+      }),
+    ),
     project: projectField,
     source: sourceField,
     from: fromField,
@@ -48,7 +50,7 @@ export const search = defineTool({
         ),
       }),
     ),
-    total: integer("Messages that match."),
+    total: integer("Messages that match; without words, conversations."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
     matched: choice(["all", "some"], "some: no message contains all the words."),
     replaced: optional(
@@ -58,8 +60,8 @@ export const search = defineTool({
       ),
     ),
     mode: choice(
-      ["lexical", "hybrid", "scan"],
-      "What was done: by words; by words and meaning; or, without an index, by reading the history itself.",
+      ["lexical", "hybrid", "scan", "list"],
+      "What was done: by words; by words and meaning; without an index, by reading the history itself; without words, by filters.",
     ),
     reranked: optional(flag("A model reordered the best results.")),
     degraded: optional(listOf(text(), "Why the answer is less than your settings allow.")),

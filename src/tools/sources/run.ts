@@ -13,6 +13,7 @@ export async function run(dex: Dex) {
         looked_in: connector.roots(machine),
         found: (report?.units ?? 0) - (report?.archived ?? 0),
         kept: report?.conversations ?? 0,
+        kinds: report?.kinds ?? {},
         messages: report?.messages ?? 0,
         archived: report?.archived ?? 0,
         ...(report?.last_at !== undefined && { latest: isoDate(report.last_at) }),

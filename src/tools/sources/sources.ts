@@ -11,8 +11,9 @@ export const sources = defineTool({
       object({
         source: text(),
         looked_in: listOf(text()),
-        found: integer("Conversations on disk now."),
-        kept: integer("Conversations in the history."),
+        found: integer("Transcripts on disk now."),
+        kept: integer("Conversations in the history, of every kind."),
+        kinds: mapOf(integer(), "Those, by who ran them."),
         messages: integer(),
         archived: integer("Kept although the agent deleted its file."),
         latest: optional(text()),

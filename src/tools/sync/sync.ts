@@ -1,6 +1,7 @@
 import { DAY_MS } from "../../core/dates.ts"
+import { isDexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
-import { flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -29,14 +30,15 @@ export const sync = defineTool({
   output: object({
     busy: flag("Another sync was still running; nothing was read here."),
     complete: flag("All that was found is read."),
-    found: integer("Conversations that the agents have on disk."),
-    read: integer("Conversations that were new or had grown."),
+    found: integer("Transcripts that the agents have on disk: files, and conversations in databases."),
+    read: integer("Transcripts that were new or had grown."),
     changed: integer(),
     added_messages: integer(),
-    archived: integer("Conversations whose files were deleted since last time; dex keeps them."),
+    archived: integer("Transcripts whose files were deleted since last time; dex keeps them."),
     read_again: integer("How many were read again only because this version of dex keeps more of them."),
     bytes: integer("Bytes of source that were looked at."),
     duration_ms: integer(),
+    kinds: mapOf(integer(), "Conversations that are kept now, by who ran them."),
     unreadable: listOf(object({ source: text(), path: text(), reason: text() })),
     restored: listOf(text(), "Refs of conversations that were damaged in the history and are whole again."),
     damaged: listOf(text(), "Refs of conversations with damage that could not be restored."),
@@ -57,7 +59,8 @@ export const sync = defineTool({
       ...(embed && { embed }),
     })
     const { restored, damaged } = synced
-    const report = { ...synced, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
+    const kinds = await keptKinds(dex)
+    const report = { ...synced, kinds, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && report.complete) {
       const { removeOtherFormats } = await import("../../store/sqlite/other-formats.ts")
@@ -78,6 +81,16 @@ export const sync = defineTool({
     return { ...report, documents: { changed: sum("changed"), removed: sum("removed") } }
   },
 })
+
+/** None where the history is damaged in a way that stops counting: doctor says so. */
+async function keptKinds(dex: Dex): Promise<Record<string, number>> {
+  try {
+    return (await (await dex.store()).stats()).kinds
+  } catch (error) {
+    if (isDexError(error) && error.code === "corrupt") return {}
+    throw error
+  }
+}
 
 export const reindex = defineTool({
   name: "reindex",

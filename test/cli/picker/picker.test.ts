@@ -414,7 +414,7 @@ describe.skipIf(!hasTmux)("the plain screen", () => {
     await screen.keys("C-c")
     await screen.shows(/\n\$$/)
     await screen.keys("DEX_NO_PICKER=1 dex search", "Enter")
-    await screen.shows("dex search needs more")
+    await screen.shows("A search needs words")
     expect(await dex(home, ["search"])).toMatchObject({ code: 2 })
   })
 })

@@ -1,5 +1,5 @@
 import { createCounts } from "../../../core/by-name.ts"
-import type { SourceId } from "../../../core/conversation.ts"
+import type { Kind, SourceId } from "../../../core/conversation.ts"
 import { DexError, isDexError } from "../../../core/error.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { readBlock } from "../codec.ts"
@@ -121,6 +121,10 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
          from conversation c where source = @source and ${NOT_DAMAGED}`,
       )
       .get({ source, damaged }) as Raw
+    const kinds = db
+      .prepare(`select kind, count(*) from conversation c where source = @source and ${NOT_DAMAGED} group by kind`)
+      .raw()
+      .all({ source, damaged }) as [Kind, number][]
     const skipped = createCounts()
     const unknown = createCounts()
     const redactions = createCounts()
@@ -136,6 +140,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         units: stored.length,
         archived: units.filter((unit) => unit.state === "archived").length,
         ...(present(held) as { conversations: number; messages: number }),
+        kinds: Object.fromEntries(kinds),
         skipped: skipped.all(),
         unknown: unknown.all(),
         redactions: redactions.all(),

@@ -1,0 +1,84 @@
+import { existsSync } from "node:fs"
+import { join, sep } from "node:path"
+import { agents } from "../agents/index.ts"
+import { type Connector, isUnreadable, type Machine, type Unit } from "../agents/kit/connector.ts"
+import { DAY_MS } from "../core/dates.ts"
+import { grouped } from "../core/format.ts"
+import { readText } from "../files/read-file.ts"
+import type { Dex } from "./context.ts"
+
+/** Claude Code deletes a transcript so long after it last changed, unless its settings say otherwise. */
+const USUAL_DAYS = 30
+const SOON_DAYS = 7
+const MOST_BYTES = 16 << 20
+
+export type Deletions = {
+  days: number
+  /** Its user said how long; else it is what Claude Code does by itself. */
+  isChosen: boolean
+  /** Transcripts that it deletes within a week. */
+  soon: number
+  /** Of those, how many dex has not read, or not to their end. */
+  unread: number
+}
+
+/** What Claude Code is about to delete on this machine. Undefined where it has no transcripts. */
+export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
+  const folders = configFolders(dex.machine).filter((folder) => existsSync(join(folder, "projects")))
+  const [first] = folders
+  if (first === undefined) return undefined
+  const connector = await agents.find(({ source }) => source === "claude_code")!.connector!()
+  const known = dex.hasHistory() ? await (await dex.storeToWrite()).knownUnits(connector.source) : new Map()
+  const stamps = new Map([...known.values()].map(({ path, stamp }) => [path, stamp]))
+  const chosen = daysOf(first)
+  const ahead: Deletions = { days: chosen ?? USUAL_DAYS, isChosen: chosen !== undefined, soon: 0, unread: 0 }
+  for (const folder of folders) {
+    const before = dex.now() - ((daysOf(folder) ?? USUAL_DAYS) - SOON_DAYS) * DAY_MS
+    for (const unit of transcriptsIn(connector, folder)) {
+      if (unit.modifiedAt >= before) continue
+      ahead.soon++
+      if (stamps.get(unit.path) !== unit.stamp && stamps.get(await shownPathOf(unit)) !== unit.stamp) ahead.unread++
+    }
+  }
+  return ahead
+}
+
+/** One sentence for whoever has something to lose; undefined where nothing is deleted within a week. */
+export function sayDeletions({ soon, unread }: Deletions): string | undefined {
+  if (soon === 0) return undefined
+  const many = soon === 1 ? "1 transcript" : `${grouped(soon)} transcripts`
+  if (unread === 0) return `dex has kept ${many} that Claude Code deletes within ${SOON_DAYS} days.`
+  const of =
+    unread === soon ? "none of them is read" : `${grouped(unread)} of them ${unread === 1 ? "is" : "are"} not read`
+  return `Claude Code deletes ${many} within ${SOON_DAYS} days, and ${of} yet.`
+}
+
+/** A path that holds a secret is stored without it. */
+async function shownPathOf(unit: Unit): Promise<string> {
+  const { named, storedPath } = await import("../ingest/unit-names.ts")
+  return storedPath(named(unit))
+}
+
+function configFolders({ home, env }: Machine): string[] {
+  const own = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((folder) => folder.trim())
+  const named = own.filter((folder) => folder !== "")
+  return named.length > 0 ? named : [join(home, ".claude")]
+}
+
+/** Beside them it keeps a log of prompts, which is not deleted in this way. */
+function transcriptsIn(connector: Connector, folder: string) {
+  const projects = join(folder, "projects") + sep
+  return [...connector.discover(folder, () => false)].flatMap((unit) =>
+    isUnreadable(unit) || !unit.path.startsWith(projects) ? [] : [unit],
+  )
+}
+
+function daysOf(folder: string): number | undefined {
+  try {
+    const file = join(folder, "settings.json")
+    const value = (JSON.parse(readText(file, MOST_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
+    return typeof value === "number" ? value : undefined
+  } catch {
+    return undefined // no settings, or not JSON: Claude Code then does as it usually does
+  }
+}

@@ -1,0 +1,63 @@
+import type { SourceId } from "../../core/conversation.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
+import type { QueryFilters } from "../../search/query.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+import { conversationOf, dateRange, PERSONS_KINDS } from "../fields.ts"
+import { otherKinds } from "../kinds.ts"
+
+/** What a listing can go by. A tool and a role are of messages, and those are found by words. */
+const LISTS_BY: readonly string[] = ["project", "source", "file", "from", "to", "model"]
+
+const MOST_FILES = 3
+
+/** Whether it can be answered without words: filters are there, and each of them says something of a conversation. */
+export function canBrowse(filters: QueryFilters): boolean {
+  const names = Object.keys(filters)
+  return names.length > 0 && names.every((name) => LISTS_BY.includes(name))
+}
+
+/** A search without words: the conversations that the filters leave, newest first, as `dex list` shows them. */
+export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }: { limit: number; offset: number }) {
+  const store = await dex.store()
+  const { project, source, file, model, from, to } = filters
+  const sets = [
+    ...(file === undefined ? [] : [await store.touching(file)]),
+    ...(model === undefined ? [] : [await store.usingModel(model)]),
+  ]
+  const { rows, total, left_out } = await store.list({
+    ...(project !== undefined && { project }),
+    ...(source !== undefined && { source: source as SourceId }),
+    ...dateRange({ ...(from !== undefined && { from }), ...(to !== undefined && { to }) }, dex.now()),
+    ...(sets.length > 0 && { among: inAll(sets) }),
+    kinds: PERSONS_KINDS,
+    inside: dex.project,
+    limit,
+    offset,
+  })
+  const results = []
+  for (const row of rows)
+    results.push({
+      ...conversationOf(row),
+      snippet: file === undefined ? "" : await touchedIn(store, row.ref, file),
+      message_index: 1,
+      more_matches: 0,
+      score_final: 0,
+    })
+  const others = otherKinds(left_out)
+  const notes = others === "" ? [] : [`Not shown: ${others}. \`dex list --all\` with the same filters shows them.`]
+  return { results, total, notes }
+}
+
+function inAll(sets: Ref[][]): Ref[] {
+  const [first = [], ...others] = sets
+  const names = others.map((refs) => new Set(refs.map(formatRef)))
+  return first.filter((ref) => names.every((known) => known.has(formatRef(ref))))
+}
+
+async function touchedIn(store: HistoryReader, ref: Ref, file: string): Promise<string> {
+  const wanted = file.toLowerCase().replaceAll("\\", "/")
+  const files = (await store.filesOf(ref)).filter((path) => path.toLowerCase().includes(wanted))
+  const more = files.length > MOST_FILES ? ` and ${files.length - MOST_FILES} more` : ""
+  return files.length === 0 ? "" : `Touched ${files.slice(0, MOST_FILES).join(", ")}${more}`
+}

@@ -1,0 +1,132 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import { openSqlite } from "../../src/store/sqlite/engine.ts"
+import { tryLock } from "../../src/store/sqlite/lock.ts"
+import { dex, startDex } from "../support/dex.ts"
+import { claudeSession, smallHome } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+
+const SESSIONS = 30
+/** So long that a first reading of all of it is worth a pause. */
+const LONG = "The second request presents a token that was rotated by the first. ".repeat(6_000)
+
+/** Session 0 is the newest, and each one before it a day older. */
+function manySessions(home: string): void {
+  for (let n = 0; n < SESSIONS; n++)
+    claudeSession(home, {
+      id: `${String(n).padStart(8, "0")}-1111-4111-8111-111111111111`,
+      start: new Date(Date.parse("2026-11-10T10:00:00Z") - n * 86_400_000).toISOString(),
+      title: `Session number ${n} of the token race`,
+      turns: [{ user: `What of wombat${n}word?` }, { assistant: LONG }],
+    })
+}
+
+const total = async (home: string) => JSON.parse((await dex(home, ["list", "--json"])).stdout).total as number
+
+/** Whoever was started in this home and still runs. */
+function running(home: string): string[] {
+  return readdirSync("/proc")
+    .filter((pid) => /^\d+$/.test(pid))
+    .filter((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`HOME=${home}`)
+      } catch {
+        return false // it has ended, or is somebody else's
+      }
+    })
+}
+
+describe.skipIf(process.platform !== "linux")("the first screen of a long history", () => {
+  test("shows the newest at once, and the rest is read by a process that ends with it", {
+    timeout: 120_000,
+  }, async () => {
+    const home = tempDir()
+    manySessions(home)
+    const first = await dex(home, [], { DEX_FIRST_MS: "0" })
+    expect(first.code).toBe(0)
+    const [, left] = /(\d+) of 30 transcripts are not read yet\. They are now read in the background/.exec(
+      first.stdout,
+    )!
+    expect(Number(left)).toBeGreaterThan(10)
+    expect(first.stdout).toMatch(/ 1 .*Session number 0 [\s\S]* 2 .*Session number 1 [\s\S]* 3 .*Session number 2 /)
+    expect(first.stdout).not.toContain("`dex sync`")
+    await expect.poll(() => running(home), { timeout: 90_000, interval: 200 }).toEqual([])
+    expect(await total(home)).toBe(SESSIONS)
+    const found = await dex(home, ["search", "wombat29word"])
+    expect(found.stdout).toContain("Session number 29")
+    expect(found.stderr).not.toContain("so far")
+  })
+
+  test("Ctrl-C leaves nothing running, and says what is not read", { timeout: 60_000 }, async () => {
+    const home = tempDir()
+    manySessions(home)
+    const child = startDex(home, [], undefined, { DEX_FIRST_MS: "600000" })
+    let said = ""
+    child.stdout!.on("data", (data) => {
+      said += data
+      if (/the memory that/.test(said)) child.kill("SIGINT")
+    })
+    await new Promise((resolve) => child.on("close", resolve))
+    expect(said).toContain("Not everything is read yet: `dex sync` goes on")
+    expect(said).not.toContain("background")
+    expect(running(home)).toEqual([])
+    expect(await total(home)).toBeLessThan(SESSIONS)
+  })
+
+  test("very many short conversations are not waited for either", { timeout: 120_000 }, async () => {
+    const home = tempDir()
+    for (let n = 0; n < 200; n++)
+      claudeSession(home, {
+        id: `${String(n).padStart(8, "0")}-1111-4111-8111-111111111111`,
+        start: "2026-11-10T10:00:00Z",
+        turns: [{ user: `What of number ${n}?`, assistant: "Nothing." }],
+      })
+    const first = await dex(home, [], { DEX_FIRST_MS: "0" })
+    expect(first.stdout).toMatch(/1\d\d of 200 transcripts are not read yet\. They are now read in the background/)
+    await expect.poll(() => running(home), { timeout: 90_000, interval: 200 }).toEqual([])
+    expect(await total(home)).toBe(200)
+  })
+
+  test("what is little is read to its end, however late it is", async () => {
+    const home = tempDir()
+    smallHome(home)
+    const first = await dex(home, [], { DEX_FIRST_MS: "0" })
+    expect(first.stdout).toContain("2 conversations (and 1 automated)")
+    expect(first.stdout).not.toContain("background")
+    expect(running(home)).toEqual([])
+  })
+})
+
+test("while a sync is at it, every answer says so, and doctor since when and how far", async () => {
+  const home = await synced()
+  const store = openStore(join(home, ".dex", "history.db"))
+  await store.saveProgress({ done: 3, total: 9, at: Date.parse("2026-11-15T08:30:00Z") })
+  store.close()
+  const asked = [["list"], ["search", "token"], ["sources"], ["decisions", "--all"], ["fix", "token already used"]]
+  for (const words of asked)
+    expect((await dex(home, words)).stderr).toContain("3 of 9 transcripts read so far. `dex sync` reads the rest.")
+  const other = tryLock(join(home, ".dex", "sync.lock"))!
+  for (const words of asked)
+    expect((await dex(home, words)).stderr).toContain("3 of 9 transcripts read so far. A sync is reading the rest.")
+  expect((await dex(home, ["doctor"])).stdout).toContain(
+    "A sync is running since 2026-11-15 08:30 UTC: 3 of 9 transcripts read.",
+  )
+  expect((await dex(home, [])).stdout).toContain("Another dex is reading right now. 3 of 9 transcripts read so far.")
+  other.release()
+})
+
+test("an index that a sync is writing to is not called damaged", { timeout: 60_000 }, async () => {
+  const home = await synced()
+  const index = join(home, ".dex", readdirSync(join(home, ".dex")).find((name) => /^index-\d+\.db$/.test(name))!)
+  const writer = openSqlite(index)
+  writer.exec("begin immediate")
+  const { stdout } = await dex(home, ["doctor"])
+  writer.exec("rollback")
+  writer.close()
+  expect(stdout).toContain("index: A sync is writing to it, so it was not checked.")
+  expect(readdirSync(join(home, ".dex")).filter((name) => name.endsWith(".damaged"))).toEqual([])
+  expect((await dex(home, ["doctor"])).stdout).toContain("index: healthy and up to date")
+})

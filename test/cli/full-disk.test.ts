@@ -1,0 +1,80 @@
+import { execFile } from "node:child_process"
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { DEX, dex, type Run } from "../support/dex.ts"
+import { smallHome } from "../support/home.ts"
+import { fill, smallDisk } from "../support/small-disk.ts"
+import { synced } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+
+// What a person is told of a full disk: one sentence, and exit code 2. What was kept before is still there.
+
+const FULL =
+  /^dex: The disk is full: \S+ could not be written\. What was stored before is safe\. Free some space and try again\.$/
+
+function expectSaid(run: Run, sentence: RegExp): void {
+  expect({ code: run.code, said: run.stderr.trim().split("\n") }).toEqual({
+    code: 2,
+    said: [expect.stringMatching(sentence)],
+  })
+}
+
+test("a history that there is no room for", async ({ skip }) => {
+  const home = tempDir()
+  smallHome(home)
+  writeFileSync(join(home, "notes.md"), "# Notes\n\nThe cache is cold.\n")
+  for (const kilobytes of [16, 64, 220])
+    for (const words of [["sync"], ["search", "token"], ["docs", "add", "notes.md"], []]) {
+      const disk = smallDisk(kilobytes)
+      if (!disk) return skip()
+      expectSaid(await dex(home, words, { DEX_HOME: disk }), FULL)
+    }
+})
+
+test("a history on a disk that is full by now", async ({ skip }) => {
+  const disk = smallDisk(8_000)
+  if (!disk) return skip()
+  const home = await synced()
+  cpSync(join(home, ".dex"), disk, { recursive: true })
+  fill(disk)
+  const env = { DEX_HOME: disk }
+  for (const words of [["sync"], ["search", "token"], ["list"], ["show", "11111111"], ["fix", "token already used"]])
+    expectSaid(await dex(home, words, env), FULL)
+  expect(await dex(home, ["doctor"], env)).toMatchObject({
+    code: 1,
+    stdout: expect.stringContaining("The disk is full"),
+  })
+  rmSync(join(disk, "ballast"))
+  expect((await dex(home, ["show", "11111111"], env)).stdout).toContain("mutex")
+})
+
+test("agents' settings on a full disk stay as they were", async ({ skip }) => {
+  const disk = smallDisk(512)
+  if (!disk) return skip()
+  const settings = join(disk, ".claude", "settings.json")
+  mkdirSync(join(disk, ".claude"))
+  writeFileSync(settings, '{"model":"opus"}')
+  fill(disk)
+  const env = { DEX_HOME: join(tempDir(), "dex") }
+  const full = await dex(disk, ["install", "-y"], env)
+  expectSaid(full, /^dex: \S+ cannot be written \(ENOSPC.*\)\. It is as it was\. Free some space and run this again/)
+  expect(readFileSync(settings, "utf8")).toBe('{"model":"opus"}')
+  rmSync(join(disk, "ballast"))
+  expect((await dex(disk, ["install", "-y"], env)).code).toBe(0)
+  expect((await dex(disk, ["uninstall", "-y"], env)).code).toBe(0)
+  expect(readFileSync(settings, "utf8")).toBe('{"model":"opus"}')
+})
+
+test.skipIf(process.platform === "win32")("a limit on the size of files", async () => {
+  const home = tempDir()
+  smallHome(home)
+  const run = await new Promise<Run>((resolve) => {
+    const env = { PATH: process.env.PATH ?? "", HOME: home, NO_COLOR: "1" }
+    const line = `ulimit -f 64; exec "${process.execPath}" "${DEX}" sync`
+    execFile("sh", ["-c", line], { env, cwd: home }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+    )
+  })
+  expectSaid(run, /^dex: The disk did not take or give what dex keeps in \S+ \(disk I\/O error\)\. Check its space/)
+})

@@ -1,0 +1,28 @@
+import { cpSync } from "node:fs"
+import { expect, test } from "vitest"
+import { dex } from "../support/dex.ts"
+import { smallHome } from "../support/home.ts"
+import { tempDir } from "../support/temp.ts"
+
+// A person counts the conversations that people had. What subagents and scripts did is said beside it, never added to it.
+
+test("every screen says the number that dex list shows", async () => {
+  const home = tempDir()
+  cpSync("test/fixtures/claude_code/2.1.197-subagent-hooks-resume/home", home, { recursive: true })
+  smallHome(home)
+  const first = await dex(home, [])
+  const list = await dex(home, ["list", "--all", "--json"])
+  const listed = await dex(home, ["list", "--json"])
+  const kinds = (JSON.parse(list.stdout).conversations as { kind: string }[]).map(({ kind }) => kind)
+  const count = (kind: string) => kinds.filter((one) => one === kind).length
+  expect(count("subagent")).toBeGreaterThan(0)
+  expect(JSON.parse(listed.stdout).total).toBe(count("person"))
+  const said = `${count("person")} conversations (and ${count("automation")} automated, ${count("subagent")} by subagents)`
+  expect(first.stdout).toContain(said)
+  expect((await dex(home, ["sources"])).stdout).toContain(said)
+  expect((await dex(home, ["sync"])).stdout).toContain(`${said} kept`)
+  const doctor = (await dex(home, ["doctor"])).stdout
+  expect(doctor).toContain(`history: ${said}`)
+  expect(doctor).toContain(`claude_code: ${said}`)
+  expect((await dex(home, ["stats"])).stdout).toContain(said.replace(" conversations", ""))
+})
