@@ -2,7 +2,6 @@ import { VERSION } from "../app/version.ts"
 import type { CommandGroup } from "../core/tool.ts"
 import { terminalOf } from "../render/terminal.ts"
 import { commands } from "./commands.ts"
-import { pickCommand } from "./pick.ts"
 
 /** A command as lists of commands show it. */
 export type ListedCommand = {
@@ -22,7 +21,7 @@ export const otherCommands: readonly OtherCommand[] = [
     name: "pick",
     summary: "Print the ref of a conversation that you choose on the screen",
     group: "Find",
-    run: pickCommand,
+    run: async (words) => (await import("./pick.ts")).pickCommand(words),
   },
   {
     name: "serve",

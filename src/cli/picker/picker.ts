@@ -19,7 +19,7 @@ import {
   type Wish,
   withRows,
 } from "./state.ts"
-import { syncBehind } from "./sync-behind.ts"
+import { syncWhilePicking } from "./sync-behind.ts"
 import { openTerminal } from "./terminal-mode.ts"
 import type { FoundRows } from "./typed-rows.ts"
 
@@ -148,7 +148,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   if (text === "") finder.refresh(text, state.filter)
   else finder.find(text, state.filter)
   askAbout()
-  const sync = syncBehind({
+  const sync = syncWhilePicking({
     onProgress: (syncing) => change({ syncing }),
     onEnd: (note, changed) => {
       change({ note: note || state.note })

@@ -25,7 +25,7 @@ type SyncLine = {
 }
 
 /** Reads what is new in a process of its own. `stop` ends it in order: what was read is kept. */
-export function syncBehind({ onProgress, onEnd }: Watching): { stop(): void } {
+export function syncWhilePicking({ onProgress, onEnd }: Watching): { stop(): void } {
   const child = spawn(process.execPath, [process.argv[1]!, "sync", "--json", "--no-wait"], {
     stdio: ["ignore", "pipe", "pipe"],
   })
