@@ -2,6 +2,7 @@ import { messageText } from "../src/core/format.ts"
 import { forgive } from "../src/search/forgive.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { searchHistory } from "../src/search/search.ts"
+import { searchAsTyped } from "../src/search/typing.ts"
 import { openGenuineHome } from "./genuine-home.ts"
 import { generator } from "./metrics.ts"
 import { Absent } from "./set.ts"
@@ -45,12 +46,7 @@ try {
       typed = mistyped(word, random)
     const started = performance.now()
     const by =
-      (
-        await forgive(
-          { store, index, hidden: [], few: FEW, until: Number.POSITIVE_INFINITY },
-          parseQuery(`the ${typed} here`),
-        )
-      )?.replaced[0]?.by ?? []
+      (await forgive({ store, index, hidden: [], few: FEW }, parseQuery(`the ${typed} here`)))?.replaced[0]?.by ?? []
     longest = Math.max(longest, performance.now() - started)
     tried++
     if (by[0] === word) first++
@@ -68,10 +64,7 @@ try {
       const query = parseQuery(word.slice(0, length))
       const asked = { query, by: "conversation" as const, limit: 20, offset: 0 }
       const exact = await searchHistory(store, index, asked)
-      const forgiven =
-        exact.total <= FEW
-          ? await forgive({ store, index, hidden: [], few: FEW, until: Number.POSITIVE_INFINITY }, query)
-          : undefined
+      const forgiven = exact.total <= FEW ? await forgive({ store, index, hidden: [], few: FEW }, query) : undefined
       const found = forgiven ? await searchHistory(store, index, { ...asked, query: forgiven.query }) : exact
       prefixes++
       if (found.hits.length === 0) vanished++
@@ -81,6 +74,21 @@ try {
   }
   console.log(
     `${BEGUN} words while they are typed (${prefixes} beginnings): ${share(whole, BEGUN)} always find a conversation with the word among 20; nothing was found for ${vanished} beginnings`,
+  )
+
+  let [typedWhole, typedPrefixes, typedVanished] = [0, 0, 0]
+  for (const word of drawn.slice(WORDS, WORDS + BEGUN)) {
+    let isFound = true
+    for (let length = 4; length <= word.length; length++) {
+      const rows = await searchAsTyped(store, index, { text: word.slice(0, length), limit: 20 })
+      typedPrefixes++
+      if (rows.length === 0) typedVanished++
+      if (!rows.some(({ ref }) => holders.get(word)!.has(ref.id))) isFound = false
+    }
+    if (isFound) typedWhole++
+  }
+  console.log(
+    `the same without ranking, after each key (${typedPrefixes}): ${share(typedWhole, BEGUN)} always find a conversation with the word among 20; nothing was found for ${typedVanished} beginnings`,
   )
   home.close()
 } catch (error) {

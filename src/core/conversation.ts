@@ -90,6 +90,8 @@ export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
 /** Who ran it: a person, another conversation, a script, or dex itself. A document was run by nobody. */
 export type Kind = "person" | "subagent" | "automation" | "dex" | "document"
+/** What a listing shows unless all was asked for: what a person did. */
+export const PERSONS_KINDS: Kind[] = ["person"]
 
 /** One conversation as a connector reads it out of the records; the store gives it numbers. */
 export type Conversation = {

@@ -146,7 +146,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
     )
     report.complete &&= followed.complete
     if (options.redactAgain || (followed.complete && (await deps.index.isPurgeDue(deps.store))))
-      await deps.index.purge(deps.store)
+      await deps.index.purge(deps.store, { messagesChanged: options.redactAgain === true })
     const until = Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS)
     await orIfCorrupt(deps.store.seal(until), undefined)
     if (report.read > 0 || followed.indexed > 0) {

@@ -1,5 +1,4 @@
 import { sourceIds } from "../agents/index.ts"
-import type { Kind } from "../core/conversation.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
@@ -46,6 +45,3 @@ export function dateRange(input: { from?: string; to?: string }, now: number): {
     ...(input.to !== undefined && { to: parseDate(input.to, "to", now) }),
   }
 }
-
-/** What a listing shows unless all was asked for: what a person did. */
-export const PERSONS_KINDS: Kind[] = ["person"]

@@ -231,7 +231,10 @@ test("what 0.1.0 indexed is asked, and then taken over, and its own file is left
   const writer = openIndex(join(dir, INDEX_FILE))
   expect(await writer.isBehind(store)).toBe(false)
   expect(await idsOf(store, writer, "narwhal")).toEqual(["c1"])
+  expect(await writer.words("narw")).toEqual([])
   await writer.follow(store)
+  // It had no words as they are written: they are read from the history.
+  expect(await writer.words("narw")).toEqual([{ word: "narwhal", spread: 1 }])
   writer.checkpoint()
   expect(writer.check()).toEqual([])
   writer.close()
@@ -287,7 +290,7 @@ function damaged(path: string, sql: string): void {
 /** As 0.1.0 had it. */
 function asOlder(path: string): void {
   const db = openSqlite(path)
-  db.exec("drop table block_sum; delete from meta where key in ('summed', 'token_twin')")
+  db.exec("drop table word; drop table block_sum; delete from meta where key in ('summed', 'token_twin')")
   db.unsafeMode(true)
   for (const [table, column] of [
     ["words_docsize", "twin"],

@@ -60,6 +60,8 @@ export const sourceTag = (source: SourceId) =>
 export const kindTag = (kind: Kind) => `xxkind${KINDS.indexOf(kind)}`
 export const projectTag = (id: number) => `xxproject${id}`
 export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
+/** Of a conversation's card, as a message has its role. */
+export const CARD_TAG = "xxcard0"
 export const collectionTag = (name: string) => `xxcollection${Buffer.from(name).toString("hex")}0`
 export const toolTag = (tool: string) => `xxtool${Buffer.from(tool.toLowerCase().slice(0, 100)).toString("hex")}0`
 

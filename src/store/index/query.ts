@@ -62,7 +62,7 @@ export type Sizes = { messages: number; sample: number; shares: number[] }
 const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column but the filters'. */
-const TEXT = `{${TEXT_COLUMNS.join(" ")}}`
+export const TEXT = `{${TEXT_COLUMNS.join(" ")}}`
 
 export function find(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
@@ -177,7 +177,7 @@ const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_i
       where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
   left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
   order by f.bad desc, f.score desc, d.at desc, c.native_id, d.number`
-const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
+export const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
   and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
 const findingBounded = (

@@ -20,7 +20,18 @@ import { olderIndex } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { BLOCK_SCHEMA, badBlocks, distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
-import { CARD, COLUMN_NAMES, COLUMN_VALUES, cardOf, fieldsOf, type IndexedText, messageTags, tagsOf } from "./fields.ts"
+import {
+  CARD,
+  CARD_TAG,
+  COLUMN_NAMES,
+  COLUMN_VALUES,
+  cardOf,
+  fieldsOf,
+  type IndexedText,
+  messageTags,
+  tagsOf,
+} from "./fields.ts"
+import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
 import {
   type Count,
   countMatches,
@@ -37,7 +48,18 @@ import type { Term } from "./terms.ts"
 import { badRows, keepSizesTwice, TWIN_SCHEMA } from "./twins.ts"
 import type { VectorIndex } from "./vector-index.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
-import { type IndexWord, wordsBeginning } from "./vocabulary.ts"
+import {
+  forgetSaved,
+  markStale,
+  type ReadText,
+  readStale,
+  readUnread,
+  saveVocabulary,
+  VOCABULARY_SCHEMA,
+  type WrittenWord,
+  wordsBeginning,
+  wordsOfLength,
+} from "./vocabulary.ts"
 
 /**
  * The full-text index: derived from the history, safe to delete, comes back by itself. It holds no text (contentless),
@@ -49,18 +71,24 @@ export type SearchIndex = {
   /** True when the history has changed since the index last followed it. */
   isBehind(store: HistoryReader): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
+  /** Conversations in which all of it stands, the newest first, unranked. */
+  newest(query: NewestQuery): Promise<NewestHit[]>
   /** Which of these documents hold the term. */
   holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
   /** How many messages match, counted to a limit. */
   count(query: IndexFilter): Promise<Count>
   /** How many messages there are, and which share of a sample of the newest holds each term. */
   sizes(terms: Term[]): Promise<Sizes>
-  /** The words that it has, as stems, that begin so. */
-  words(beginning: string): Promise<IndexWord[]>
+  /** The words as they are written that begin so, the commonest first. */
+  words(beginning: string, limit?: number): Promise<WrittenWord[]>
+  wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
-  /** Rewrites the index without what was deleted, so that not even single words of it stay on disk. */
-  purge(store: HistoryReader): Promise<void>
+  /**
+   * Rewrites the index without what was deleted, so that not even single words of it stay on disk. `messagesChanged`: nor of
+   * messages that are there with another text.
+   */
+  purge(store: HistoryReader, options?: { messagesChanged: boolean }): Promise<void>
   /** True where something was forgotten since: whoever forgot it was stopped. */
   isPurgeDue(store: HistoryReader): Promise<boolean>
   check(): string[]
@@ -101,9 +129,10 @@ export const MIGRATIONS: readonly [string, string][] = [
   ["002-vectors", VECTOR_SCHEMA],
   ["003-block-sums", BLOCK_SCHEMA],
   ["004-twins", TWIN_SCHEMA],
+  ["005-words-as-written", VOCABULARY_SCHEMA],
 ]
 /** What version 0.1.0 has. */
-const OLDER_MIGRATIONS = MIGRATIONS.slice(0, 2)
+const OLDEST_FORMAT = 2
 
 /** To write: made where there is none, and made again, when it next follows, where it is damaged. */
 export function openIndex(path: string): SearchIndex {
@@ -122,6 +151,7 @@ export function openIndex(path: string): SearchIndex {
       try {
         if (!db) return await rebuilt(store, options)
         const followed = await followFeed(db, store, options).catch((error: unknown) => {
+          if (db) forgetSaved(db)
           if (isDamage(error)) return "rebuild" as const
           throw error
         })
@@ -173,7 +203,7 @@ function unusable(path: string): never {
   throw indexDamage(`${path} cannot be read`)
 }
 
-/** What 0.1.0 built is as good, without checksums: taken over, so that nobody waits for another. The old file stays. */
+/** What an older version built is as good, without some checksums and words: taken over, so that nobody waits for another. The old file stays. */
 function adoptOlder(path: string): void {
   const old = openOlder(path)
   if (old) copyTo(old, path)
@@ -187,11 +217,19 @@ function readOlder(path: string): SearchIndex | undefined {
 
 const OLDER_BUSY_MS = 2_000
 
+/** The newest of them. */
 function openOlder(path: string): Db | undefined {
-  const older = olderIndex(path)
-  if (older === path) return undefined
+  for (let format = MIGRATIONS.length - 1; format >= OLDEST_FORMAT; format--) {
+    const older = olderIndex(path, format)
+    const db = older === path ? undefined : openIfReadable(older, format)
+    if (db) return db
+  }
+  return undefined
+}
+
+function openIfReadable(path: string, format: number): Db | undefined {
   try {
-    return openToRead(older, OLDER_MIGRATIONS, OLDER_BUSY_MS)
+    return openToRead(path, MIGRATIONS.slice(0, format), OLDER_BUSY_MS)
   } catch {
     return undefined // damaged
   }
@@ -219,18 +257,21 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     },
     isBehind,
     find: async (query) => readInOneState((db) => find(db, query)),
+    newest: async (query) => readInOneState((db) => newest(db, query)),
     holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
-    words: async (beginning) => readInOneState((db) => wordsBeginning(db, beginning)),
+    words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
+    wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
       return vectors
     },
-    purge: async (store) => {
+    purge: async (store, options) => {
       const forgotten = await store.forgotten()
       const behind = await isBehind(store)
+      await readStale(current(), store, options?.messagesChanged)
       guard((db) => {
         watchBlocks(db)
         distrustSums(db)
@@ -309,12 +350,17 @@ async function followFeed(
           db,
           docs.filter((doc) => !doc.fields).map((doc) => doc.id),
         )
+        saveVocabulary(db, docs.filter(isRead))
+        markStale(db, loaded.flatMap(staleIn))
         saveWords(db, docs)
       })
       indexed += feed.changes.length
       options.onProgress?.(indexed)
     } else saveTokenIfNew(db, feed.token)
-    if (!feed.more) return { indexed, complete: true }
+    if (!feed.more) {
+      await readUnread(db, store, options.deadline)
+      return { indexed, complete: true }
+    }
     if (options.deadline !== undefined && Date.now() > options.deadline) return { indexed, complete: false }
   }
 }
@@ -403,7 +449,16 @@ function knownConversation(db: Db, name: string): Known | undefined {
   return { ...row, docs: new Map(docs.map((doc) => [doc.number, doc])) }
 }
 
-type Doc = { id: number; fields?: IndexedText; tags?: string }
+type Doc = { id: number; conversation: number; fields?: IndexedText; tags?: string }
+
+function isRead(doc: Doc): doc is Doc & ReadText {
+  return doc.fields !== undefined
+}
+
+/** The conversation, where it lost a message. One that was written to may say more than before, and not less. */
+function staleIn({ known, row, gone }: Loaded): number[] {
+  return known && (!row || gone.some((number) => number !== CARD)) ? [known.id] : []
+}
 
 /** Writes the rows of one conversation, and returns the documents whose words are to be added or (without fields) removed. */
 function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
@@ -412,7 +467,7 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
     const old = known?.docs.get(number)
     if (!old) return
     db.prepare("delete from doc where id = ?").run(old.id)
-    docs.push({ id: old.id })
+    docs.push({ id: old.id, conversation: known!.id })
   }
   for (const number of gone) remove(number)
   if (!row) {
@@ -429,9 +484,9 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
     const doc = next++
     const sql = "insert into doc (id, conversation_id, number, at, version) values (?, ?, ?, ?, ?)"
     db.prepare(sql).run(doc, id, number, at ?? row.ended_at ?? null, version)
-    docs.push({ id: doc, fields, tags: `${tags} ${ownTags}` })
+    docs.push({ id: doc, conversation: id, fields, tags: `${tags} ${ownTags}` })
   }
-  if (hasNewCard) put(CARD, row.ended_at, 0, card, "")
+  if (hasNewCard) put(CARD, row.ended_at, 0, card, CARD_TAG)
   for (const message of fresh)
     put(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
   return docs

@@ -1,12 +1,181 @@
-import type { Db } from "../sqlite/database.ts"
+import { isDexError } from "../../core/error.ts"
+import { refFrom } from "../../core/ref.ts"
+import { hiddenWords } from "../../core/words.ts"
+import type { HistoryReader } from "../history/store.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { CARD, fieldsOf, type IndexedText } from "./fields.ts"
+import { noWordsSeen, type SeenWords, scanWords } from "./word-scan.ts"
 
-/** A word as the index has it, which is its stem, and how many messages have it. */
-export type IndexWord = { stem: string; messages: number }
+// The words as people wrote them: what is searched has stems only, and nobody types stems. Conversations fall into 30 groups,
+// and a word is kept with the groups in which it occurs. That says about how common it is; who writes need not know what a
+// conversation had before; and after one is forgotten only its group is read again to see which words are gone.
 
-/** The words that start so; all of them if it is empty. */
-export function wordsBeginning(db: Db, beginning: string): IndexWord[] {
-  db.exec("create virtual table if not exists temp.index_word using fts5vocab(main, words, row)")
-  return db.prepare(BEGINNING).all({ from: beginning, to: `${beginning}\u{10ffff}` }) as IndexWord[]
+/** A word as it is written, in lower case, and in how many of the groups of conversations it occurs: 1 to 30. */
+export type WrittenWord = { word: string; spread: number }
+
+/** So many bits a number has in JavaScript before it becomes negative. */
+const GROUPS = 30
+const ALL_GROUPS = 2 ** GROUPS - 1
+
+/** An index that was built before there were words has them still to read. */
+export const VOCABULARY_SCHEMA = `
+  create table word (word text primary key, groups integer not null) without rowid;
+  insert into meta (key, value) select 'unread_groups', '${ALL_GROUPS}' where exists (select 1 from doc);
+`
+
+/** What was read of a conversation. */
+export type ReadText = { conversation: number; fields: IndexedText }
+
+export function saveVocabulary(db: Db, texts: ReadText[]): void {
+  const seen = seenBy(db)
+  const found = new Map<string, number>()
+  for (const { conversation, fields } of texts) scanFields(fields, bitOf(conversation), seen, found)
+  saveFound(db, found)
 }
 
-const BEGINNING = "select term as stem, doc as messages from temp.index_word where term >= @from and term < @to"
+function bitOf(conversation: number): number {
+  return 1 << (conversation % GROUPS)
+}
+
+function scanFields(fields: IndexedText, bit: number, seen: SeenWords, found: Map<string, number>): void {
+  for (const text of Object.values(fields)) scanWords(text, bit, seen, found)
+}
+
+function saveFound(db: Db, found: Map<string, number>): void {
+  if (found.size > 0) db.prepare(SAVE).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
+}
+
+/** All at once: it takes half as long as one by one. */
+const SAVE = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
+  on conflict (word) do update set groups = groups | excluded.groups`
+
+/** What this connection saved, while nobody else writes. */
+const saved = new WeakMap<Db, { others: unknown; seen: SeenWords }>()
+
+function seenBy(db: Db): SeenWords {
+  const others = db.pragma("data_version", { simple: true })
+  const known = saved.get(db)
+  if (known && known.others === others) return known.seen
+  const seen = noWordsSeen()
+  saved.set(db, { others, seen })
+  return seen
+}
+
+/** After a transaction that was not kept. */
+export function forgetSaved(db: Db): void {
+  saved.delete(db)
+}
+
+/** Messages of these conversations went away or became others: some of their words may be gone. */
+export function markStale(db: Db, conversations: number[]): void {
+  const stale = conversations.reduce((groups, conversation) => groups | bitOf(conversation), 0)
+  if (stale !== 0) saveGroups(db, "stale_groups", groupsOf(db, "stale_groups") | stale)
+}
+
+/** Reads the groups that were never read, as long as there is time. */
+export async function readUnread(db: Db, store: HistoryReader, deadline: number | undefined): Promise<void> {
+  const unread = groupsOf(db, "unread_groups")
+  if (unread !== 0) await readGroups(db, store, unread, deadline)
+}
+
+/** Reads the groups again in which words may be gone, or all of them. */
+export async function readStale(db: Db, store: HistoryReader, all = false): Promise<void> {
+  await readGroups(db, store, all ? ALL_GROUPS : groupsOf(db, "stale_groups") | groupsOf(db, "unread_groups"))
+}
+
+type GroupsKey = "stale_groups" | "unread_groups"
+
+function groupsOf(db: Db, key: GroupsKey): number {
+  return Number(db.prepare("select value from meta where key = ?").pluck().get(key) ?? 0)
+}
+
+function saveGroups(db: Db, key: GroupsKey, groups: number): void {
+  db.prepare("insert or replace into meta (key, value) values (?, ?)").run(key, String(groups))
+}
+
+async function readGroups(db: Db, store: HistoryReader, groups: number, deadline = Number.POSITIVE_INFINITY) {
+  for (let group = 0; group < GROUPS && Date.now() < deadline; group++) {
+    const bit = 1 << group
+    if ((groups & bit) === 0) continue
+    const before = stateOf(db)
+    const found = await readGroup(db, store, group)
+    inTransaction(db, () => {
+      // Somebody else may have added what was not there to be read.
+      if (!found || stateOf(db) !== before) return
+      replaceGroup(db, bit, found)
+      for (const key of ["stale_groups", "unread_groups"] as const) saveGroups(db, key, groupsOf(db, key) & ~bit)
+    })
+  }
+  forgetSaved(db)
+}
+
+function stateOf(db: Db): unknown {
+  return db.prepare("select value from meta where key = 'token'").pluck().get()
+}
+
+/** Every word of a group. Undefined where the history cannot be read: what is known stays. */
+async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
+  const found = new Map<string, number>()
+  const seen = noWordsSeen()
+  const conversations = db.prepare(CONVERSATIONS).all({ group, groups: GROUPS }) as ConversationRef[]
+  const numbers = db.prepare("select number from doc where conversation_id = ? and number <> ?").pluck()
+  for (const { id, source, native_id, card } of conversations) {
+    try {
+      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD) as number[]))
+        scanFields(fieldsOf(message), 1 << group, seen, found)
+    } catch (error) {
+      if (isDexError(error) && error.code === "corrupt") return undefined
+      throw error
+    }
+    if (card !== null) scanWords(`${card}\n${hiddenWords(card)}`, 1 << group, seen, found)
+  }
+  return found
+}
+
+type ConversationRef = { id: number; source: string; native_id: string; card: string | null }
+const CONVERSATIONS =
+  "select id, source, native_id, card from conversation where id % cast(@groups as integer) = cast(@group as integer)"
+
+function replaceGroup(db: Db, bit: number, found: Map<string, number>): void {
+  saveFound(db, found)
+  const known = db.prepare("select word from word where groups & ? <> 0").pluck().all(bit) as string[]
+  const leave = db.prepare("update word set groups = groups & ~cast(? as integer) where word = ?")
+  for (const word of known) if (!found.has(word)) leave.run(bit, word)
+  db.exec("delete from word where groups = 0")
+}
+
+/** The words that begin so, the commonest first. */
+export function wordsBeginning(db: Db, beginning: string, limit = Number.MAX_SAFE_INTEGER): WrittenWord[] {
+  const range = { from: beginning, to: `${beginning}\u{10ffff}`, limit }
+  // With one letter thousands begin. Where enough of them occur everywhere, the others need not be looked at.
+  const everywhere = written(db, `${BETWEEN} and groups = ${ALL_GROUPS} limit @limit`, range)
+  if (everywhere.length === limit) return everywhere
+  const { limit: _, ...all } = range
+  return written(db, BETWEEN, all)
+    .sort((a, b) => b.spread - a.spread)
+    .slice(0, limit)
+}
+
+const BETWEEN = "word >= @from and word < @to"
+
+/** The words that have so many letters. */
+export function wordsOfLength(db: Db, least: number, most: number): WrittenWord[] {
+  return written(db, "length(word) between @least and @most", { least, most })
+}
+
+function written(db: Db, WHICH: string, values: object): WrittenWord[] {
+  if (!hasVocabulary(db)) return []
+  const rows = db.prepare(`select word, groups from word where ${WHICH}`).raw().all(values) as [string, number][]
+  return rows.map(([word, groups]) => ({ word, spread: bitsOf(groups) }))
+}
+
+/** What other versions built has none. */
+function hasVocabulary(db: Db): boolean {
+  return db.prepare("select 1 from sqlite_master where name = 'word'").get() !== undefined
+}
+
+function bitsOf(groups: number): number {
+  let bits = 0
+  for (let left = groups; left !== 0; left &= left - 1) bits++
+  return bits
+}

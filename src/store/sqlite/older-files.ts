@@ -1,9 +1,10 @@
 import { dirname, join } from "node:path"
 
-// Where version 0.1.0 has what it derived from the history, beside ours.
+// Where older versions have what they derived from the history, beside ours.
 
-export function olderIndex(path: string): string {
-  return join(dirname(path), "index.db")
+/** The index that this version would have in an older format. Format 2 is version 0.1.0's. */
+export function olderIndex(path: string, format: number): string {
+  return join(dirname(path), format === 2 ? "index.db" : `index-${format}.db`)
 }
 
 export function olderKnowledge(path: string): string {

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, statSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { removeDatabase } from "./database.ts"
 
-// Each version of dex keeps what it derives in a file whose name says how it is kept: index-4.db. Version 0.1.0 named its
+// Each version of dex keeps what it derives in a file whose name says how it is kept: index-5.db. Version 0.1.0 named its
 // own without a number. What another version left behind is deleted when nobody can be using it.
 
 /** The files of other formats beside one of ours. */

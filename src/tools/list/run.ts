@@ -1,8 +1,8 @@
-import type { SourceId } from "../../core/conversation.ts"
+import { PERSONS_KINDS, type SourceId } from "../../core/conversation.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
 import type { Dex } from "../context.ts"
 import { describeCollections, knownCollections } from "../docs/collections.ts"
-import { conversationOf, dateRange, PERSONS_KINDS } from "../fields.ts"
+import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
 import { commandLine } from "../view.ts"
 

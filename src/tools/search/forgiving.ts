@@ -11,8 +11,6 @@ import type { SearchIndex } from "../../store/index/search-index.ts"
 
 /** Who finds no more messages than this may have meant something else. */
 const FEW = 10
-/** For a guess nobody waits longer. */
-const PATIENCE_MS = 800
 
 /** Words that occur nowhere are replaced by those that were meant; whoever makes no mistake pays nothing for it. */
 export async function searchForgiving(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
@@ -31,7 +29,7 @@ export async function searchForgiving(store: HistoryReader, index: SearchIndex |
 async function meantBy(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
   const { forgive } = await import("../../search/forgive.ts")
   const hidden = hiddenFrom(await store.projects(), inside)
-  return forgive({ store, index, hidden, few: FEW, until: Date.now() + PATIENCE_MS }, query)
+  return forgive({ store, index, hidden, few: FEW }, query)
 }
 
 async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {
@@ -42,7 +40,7 @@ async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutc
 /** Whether there are words that start with the last one. */
 async function goesOn(index: SearchIndex, { words }: Query): Promise<boolean> {
   const last = words.at(-1) ?? ""
-  return last !== "" && (await index.words(last)).some(({ stem }) => stem.length > last.length)
+  return last !== "" && (await index.words(last)).some(({ word }) => word !== last)
 }
 
 export function replacedNote({ typed, by, why }: Replaced): string {

@@ -1,0 +1,201 @@
+import { PERSONS_KINDS, type SourceId } from "../core/conversation.ts"
+import { isoDate } from "../core/dates.ts"
+import { isDexError } from "../core/error.ts"
+import { messageText } from "../core/format.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
+import type { ConversationRow, HistoryReader } from "../store/history/store.ts"
+import type { NewestHit, NewestQuery } from "../store/index/newest.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
+import { matchTexts } from "../store/index/snippets.ts"
+import type { Term } from "../store/index/terms.ts"
+import { scopeOf } from "./scope.ts"
+
+// What is found while somebody types? It must be there before the next key: nothing is ranked, the newest come first.
+
+export type TypedQuery = {
+  /** What was typed so far. Its last word may be the beginning of one. */
+  text: string
+  sources?: SourceId[]
+  /** A part of the project's path. */
+  project?: string
+  /** Only what happened at this time or later. */
+  after?: number
+  /** The project in which the question is asked: its private conversations are shown there. */
+  inside?: string
+  limit: number
+}
+
+export type TypedRow = {
+  ref: Ref
+  title: string
+  /** When the conversation ended; empty where that is not known. */
+  time: string
+  source: SourceId
+  project: string | undefined
+  /** Where it stands, with the words marked; none where nothing was typed, or only the title matches. */
+  snippet: string | undefined
+}
+
+/** Each row is read from the history. */
+const MOST_ROWS = 20
+/** The last word stands for so many that begin like it: with the commonest of them nearly all messages are found. */
+const MOST_ENDINGS = 40
+const MOST_WORDS = 12
+/** A snippet is much shorter, and looking for words in long texts takes long. */
+const EXCERPT_CHARS = 3_000
+/** So many messages stay in memory. */
+const MOST_READ = 500
+/** Without an index, the titles of so many are looked through. */
+const MOST_TITLES = 1_000
+const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
+/** The beginnings of other things, such as hashes, are looked up in the index itself. */
+const LEAST_BEGINNING = 4
+
+/**
+ * What was read for earlier keystrokes: most rows stay from one to the next. Whoever asks keeps it as long as the history stays
+ * as it is.
+ */
+export type TypedRead = Map<string, ReadHit>
+type ReadHit = { row: ConversationRow; text: string | undefined }
+
+/** One row for each conversation: those whose title or prompts say it first, then all others, each newest first. */
+export async function searchAsTyped(
+  store: HistoryReader,
+  index: SearchIndex | undefined,
+  query: TypedQuery,
+  read: TypedRead = new Map(),
+): Promise<TypedRow[]> {
+  const words = wordsOf(query.text)
+  if (words.length === 0) return (await listed(store, query, query.limit)).map((row) => rowOf(row))
+  if (!index) return byTitle(store, query, words)
+  try {
+    return await found(store, index, query, words, read)
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "index_damaged") throw error
+    return byTitle(store, query, words) // the next sync builds the index again
+  }
+}
+
+function wordsOf(text: string): string[] {
+  return (text.toLowerCase().match(WORD) ?? []).slice(0, MOST_WORDS)
+}
+
+async function found(
+  store: HistoryReader,
+  index: SearchIndex,
+  query: TypedQuery,
+  words: string[],
+  read: TypedRead,
+): Promise<TypedRow[]> {
+  const { sources, project, after, inside } = query
+  const scope = await scopeOf(store, {
+    kinds: PERSONS_KINDS,
+    ...(sources && { sources }),
+    ...(project !== undefined && { project }),
+    ...(after !== undefined && { from: after }),
+    ...(inside !== undefined && { inside }),
+  })
+  if (!scope) return []
+  const all = await termsOf(index, query.text, words)
+  const limit = Math.min(query.limit, MOST_ROWS)
+  const asked: NewestQuery = { ...scope.filters, all, limit }
+  const prompts = await index.newest({ ...asked, inPrompts: true })
+  const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
+  const others = prompts.length < limit ? await index.newest(asked) : []
+  const rest = others.filter(({ ref }) => !known.has(formatRef(ref))).slice(0, limit - prompts.length)
+  const hits = await Promise.all([prompts, rest].map((list) => readHits(store, list, read)))
+  return shown(hits, all.flat(), words)
+}
+
+/** Every word that was typed to its end, and those that the last one may become. */
+async function termsOf(index: SearchIndex, text: string, words: string[]): Promise<Term[][]> {
+  const whole = words.map((word): Term[] => [{ words: word }])
+  const last = words.at(-1)!
+  if (!text.toLowerCase().endsWith(last)) return whole
+  return [...whole.slice(0, -1), [{ words: last }, ...(await endings(index, last))]]
+}
+
+async function endings(index: SearchIndex, last: string): Promise<Term[]> {
+  if (!/^\p{L}+$/u.test(last)) return last.length < LEAST_BEGINNING ? [] : [{ words: last, prefix: true }]
+  return (await index.words(last, MOST_ENDINGS)).map(({ word }) => ({ words: word }))
+}
+
+/** Without those that were forgotten since they were indexed. */
+async function readHits(store: HistoryReader, hits: NewestHit[], read: TypedRead): Promise<ReadHit[]> {
+  if (read.size > MOST_READ) read.clear()
+  const found = await Promise.all(
+    hits.map(async ({ ref, number }) => {
+      const name = `${formatRef(ref)}#${number}`
+      const hit = read.get(name) ?? (await readHit(store, ref, number))
+      if (hit) read.set(name, hit)
+      return hit
+    }),
+  )
+  return found.flatMap((hit) => hit ?? []).sort((a, b) => (b.row.ended_at ?? 0) - (a.row.ended_at ?? 0))
+}
+
+async function readHit(store: HistoryReader, ref: Ref, number: number): Promise<ReadHit | undefined> {
+  const row = await store.conversation(ref)
+  if (!row) return undefined
+  const [message] = number > 0 ? await store.messages(ref, [number]) : []
+  return { row, text: message && messageText(message, "full") }
+}
+
+function shown(lists: ReadHit[][], terms: Term[], words: string[]): TypedRow[] {
+  const hits = lists.flat()
+  const looks = matchTexts(
+    hits.map(({ text }) => excerptOf(text ?? "", words)),
+    terms,
+    words,
+  )
+  return hits.map(({ row, text }, i) => rowOf(row, text === undefined ? undefined : looks[i]!.snippet))
+}
+
+/** The part of a long text around the word that is being typed, if it stands there as it is typed. */
+function excerptOf(text: string, words: string[]): string {
+  if (text.length <= EXCERPT_CHARS) return text
+  const lower = text.toLowerCase()
+  const at = words.toReversed().map((word) => lower.indexOf(word))
+  const first = at.find((position) => position >= 0) ?? -1
+  if (first < 0) return text
+  const start = Math.max(0, first - EXCERPT_CHARS / 2)
+  return text.slice(start, start + EXCERPT_CHARS)
+}
+
+async function byTitle(store: HistoryReader, query: TypedQuery, words: string[]): Promise<TypedRow[]> {
+  const rows = await listed(store, query, MOST_TITLES)
+  const hasAll = (title: string) => words.every((word) => title.includes(word))
+  return rows
+    .filter((row) => hasAll(row.title?.text.toLowerCase() ?? ""))
+    .slice(0, query.limit)
+    .map((row) => rowOf(row))
+}
+
+async function listed(store: HistoryReader, query: TypedQuery, limit: number): Promise<ConversationRow[]> {
+  const { sources, project, after, inside } = query
+  const asked = {
+    kinds: PERSONS_KINDS,
+    ...(project !== undefined && { project }),
+    ...(after !== undefined && { from: after }),
+    ...(inside !== undefined && { inside }),
+    limit,
+    offset: 0,
+  }
+  if (!sources) return (await store.list(asked)).rows
+  const lists = await Promise.all(sources.map((source) => store.list({ ...asked, source })))
+  return lists
+    .flatMap(({ rows }) => rows)
+    .sort((a, b) => (b.ended_at ?? 0) - (a.ended_at ?? 0))
+    .slice(0, limit)
+}
+
+function rowOf(row: ConversationRow, snippet?: string): TypedRow {
+  return {
+    ref: row.ref,
+    title: row.title?.text ?? "(no title)",
+    time: row.ended_at === undefined ? "" : isoDate(row.ended_at),
+    source: row.ref.source,
+    project: row.project,
+    snippet,
+  }
+}

@@ -1,0 +1,64 @@
+import { type Ref, refFrom } from "../../core/ref.ts"
+import type { Db } from "../sqlite/database.ts"
+import { indexDamage } from "./blocks.ts"
+import { CARD_TAG, roleTag } from "./fields.ts"
+import { BOUNDS, type IndexFilter, prepareFilter, TEXT } from "./query.ts"
+import { anyOf, type Term } from "./terms.ts"
+import { checkDocs } from "./twins.ts"
+
+// Which conversations say this, the newest first? For whoever is still typing: nothing is scored, and reading stops at the
+// last row that is shown. The blocks of words are not checked as a search does it, which would take longer than the rest.
+
+export type NewestQuery = Omit<IndexFilter, "match" | "required" | "newest"> & {
+  /** Of each list any must be there. */
+  all: Term[][]
+  /** Only what people wrote themselves, and the titles of conversations. */
+  inPrompts?: true
+  /** How many conversations. */
+  limit: number
+}
+
+/** A conversation and its newest message that matches: 0 is its card. */
+export type NewestHit = { ref: Ref; number: number }
+
+/** A conversation may match with all its messages; beyond this the answer has fewer rows than it could. */
+const MOST_READ = 20_000
+
+export function newest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
+  const prepared = prepareFilter(db, filter)
+  if (!prepared || all.length === 0) return []
+  const column = inPrompts ? "said" : TEXT
+  const must = [
+    ...all.map((terms) => `${column} : (${anyOf(terms)})`),
+    ...(inPrompts ? [PROMPTS] : []),
+    ...(prepared.match === undefined ? [] : [`(${prepared.match})`]),
+  ].join(" AND ")
+  const match = prepared.not === undefined ? must : `(${must}) NOT (${prepared.not})`
+  const found = new Map<number, { doc: number; number: number }>()
+  const rows = db
+    .prepare(NEWEST)
+    .raw()
+    .iterate({ match, ...ALL, ...prepared.values, most: MOST_READ })
+  for (const [doc, conversation, number] of rows as Iterable<[number, number, number]>) {
+    if (!found.has(conversation)) found.set(conversation, { doc, number })
+    if (found.size === limit) break
+  }
+  checkDocs(
+    db,
+    [...found.values()].map(({ doc }) => doc),
+  )
+  return [...found].map(([conversation, { number }]) => ({ ref: refOf(db, conversation), number }))
+}
+
+const PROMPTS = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
+const ALL = { highest: Number.MAX_SAFE_INTEGER }
+const NEWEST = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
+  where words match @match and ${BOUNDS} order by words.rowid limit @most`
+
+function refOf(db: Db, conversation: number): Ref {
+  const row = db.prepare("select source, native_id from conversation where id = ?").get(conversation) as
+    | { source: string; native_id: string }
+    | undefined
+  if (!row) throw indexDamage("a row is missing")
+  return refFrom(row.source, row.native_id)
+}

@@ -1,0 +1,137 @@
+import { join } from "node:path"
+import { expect, onTestFinished, test } from "vitest"
+import { INDEX_FILE } from "../../src/core/formats.ts"
+import { searchAsTyped, type TypedQuery, type TypedRead } from "../../src/search/typing.ts"
+import { openStore } from "../../src/store/history/sqlite-history.ts"
+import type { ConversationWrite } from "../../src/store/history/store.ts"
+import { openIndex } from "../../src/store/index/search-index.ts"
+import { conversation, said, unit } from "../support/conversations.ts"
+import { tempDir } from "../support/temp.ts"
+
+const DAY = 86_400_000
+const START = 1_760_000_000_000
+
+type Talk = { id: string; user: string; agent?: string; more?: Partial<ConversationWrite>; source?: "codex" }
+
+async function world(talks: Talk[]) {
+  const folder = tempDir()
+  const store = openStore(join(folder, "history.db"))
+  const index = openIndex(join(folder, INDEX_FILE))
+  onTestFinished(() => {
+    store.close()
+    index.close()
+  })
+  for (const [n, { id, user, agent = "Noted.", more = {}, source }] of talks.entries()) {
+    const at = START + n * DAY
+    const messages = [said(`${id}1`, user, { at }), said(`${id}2`, agent, { role: "assistant", at: at + 1 })]
+    await store.writeUnit(unit(id, [conversation(id, messages, more)], { ...(source && { source }) }))
+  }
+  await index.follow(store)
+  const typed = (text: string, more: Partial<TypedQuery> = {}) =>
+    searchAsTyped(store, index, { text, limit: 20, ...more })
+  const ids = async (text: string, more: Partial<TypedQuery> = {}) =>
+    (await typed(text, more)).map(({ ref }) => ref.id).join(" ")
+  return { store, index, typed, ids }
+}
+
+const TALKS: Talk[] = [
+  { id: "old", user: "The configuration is wrong" },
+  { id: "agent", user: "Look at this", agent: "Your configuration was responsible" },
+  { id: "new", user: "Configured the deploy pipeline" },
+  { id: "other", user: "Responsibility of the parser" },
+]
+
+test("every beginning of a word finds it: prompts before answers, newest first", async () => {
+  const { ids } = await world(TALKS)
+  for (const text of ["conf", "config", "Configur", "configura"])
+    expect([text, await ids(text)]).toEqual([text, "new old agent"])
+  expect(await ids("")).toBe("other new agent old")
+  expect(await ids("  ")).toBe("other new agent old")
+  expect(await ids("responsib")).toBe("other agent")
+  expect(await ids("zzz")).toBe("")
+})
+
+test("words before the last one are required whole, and so is the last one after a space", async () => {
+  const { ids } = await world(TALKS)
+  expect(await ids("deploy conf")).toBe("new")
+  expect(await ids("depl conf")).toBe("")
+  expect(await ids("depl ")).toBe("")
+  expect(await ids("depl")).toBe("new")
+})
+
+test("a row says where it is from and shows the words", async () => {
+  const { typed } = await world(TALKS)
+  const [row] = await typed("depl")
+  expect(row).toEqual({
+    ref: { source: "claude_code", id: "new" },
+    title: expect.any(String),
+    time: new Date(START + 2 * DAY + 1).toISOString(),
+    source: "claude_code",
+    project: "/code/api",
+    snippet: "Configured the **deploy** pipeline",
+  })
+  expect((await typed(""))[0]).toMatchObject({ snippet: undefined })
+})
+
+test("a conversation is one row, however many of its messages match, and no more rows come than asked for", async () => {
+  const talks = Array.from({ length: 30 }, (_, n) => ({ id: `c${n}`, user: "wingman here", agent: "wingman there" }))
+  const { ids, typed } = await world(talks)
+  expect((await ids("wing", { limit: 3 })).split(" ")).toEqual(["c29", "c28", "c27"])
+  expect(new Set((await typed("wing", { limit: 100 })).map(({ ref }) => ref.id)).size).toBe(20)
+  expect((await typed("wing", { limit: 100 })).length).toBe(20)
+})
+
+test("agent, project and time narrow it, and subagents and private projects are treated as a listing treats them", async () => {
+  const { store, ids } = await world([
+    { id: "a", user: "wingman reviews" },
+    { id: "b", user: "wingman reviews", source: "codex" },
+    { id: "c", user: "wingman reviews", more: { project: "/code/website", cwds: ["/code/website"] } },
+    { id: "d", user: "wingman reviews", more: { kind: "subagent" } },
+    { id: "e", user: "wingman zanzibar", more: { project: "/code/secret", cwds: ["/code/secret"] } },
+  ])
+  await store.setPrivate("/code/secret", true)
+  for (const text of ["wing", ""]) {
+    expect([text, await ids(text)]).toEqual([text, "c b a"])
+    expect([text, await ids(text, { sources: ["codex"] })]).toEqual([text, "b"])
+    expect([text, await ids(text, { sources: ["codex", "claude_code"] })]).toEqual([text, "c b a"])
+    expect([text, await ids(text, { project: "site" })]).toEqual([text, "c"])
+    expect([text, await ids(text, { after: START + DAY })]).toEqual([text, "c b"])
+    expect([text, await ids(text, { inside: "/code/secret" })]).toEqual([text, "e c b a"])
+  }
+  expect(await ids("zanz")).toBe("")
+})
+
+test("without an index, titles are looked through", async () => {
+  const { store } = await world([
+    { id: "a", user: "x", more: { title: { text: "Wingman reviews commits", from: "agent" } } },
+    { id: "b", user: "y", more: { title: { text: "Other things", from: "agent" } } },
+  ])
+  const rows = await searchAsTyped(store, undefined, { text: "wing rev", limit: 20 })
+  expect(rows.map(({ ref }) => ref.id)).toEqual(["a"])
+})
+
+test("a ticket and a hash are found as they are typed", async () => {
+  const { ids } = await world([
+    { id: "a", user: "ENT-221 breaks the build" },
+    { id: "b", user: "ENT-222 is another, at commit 3f9a1c77e2" },
+  ])
+  expect(await ids("ent-221")).toBe("a")
+  expect(await ids("3f9a1c")).toBe("b")
+})
+
+test("what was read for an earlier key is used again, and forgotten conversations are not shown", async () => {
+  const { store, index, ids } = await world(TALKS)
+  const read: TypedRead = new Map()
+  const rows = await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)
+  expect(read.size).toBe(3)
+  expect(await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)).toEqual(rows)
+  await store.forget([{ source: "claude_code", id: "new" }])
+  expect(await ids("confi")).toBe("old agent") // the index has not followed yet
+})
+
+test("a snippet of a long text shows the word that is being typed", async () => {
+  const filler = "plain talk of nothing ".repeat(1_000)
+  const { typed } = await world([{ id: "a", user: `${filler} the wingman is here ${filler}` }])
+  expect((await typed("wingm"))[0]!.snippet).toContain("the **wingman** is here")
+  expect((await typed("talk wingm"))[0]!.snippet).toContain("**wingman**")
+})
