@@ -1,8 +1,8 @@
+import { PERSONS_KINDS } from "../../core/conversation.ts"
 import { DAY_MS, isoDate } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import { PERSONS_KINDS } from "../../tools/fields.ts"
 import type { PickerFilter, PickerRow } from "./state.ts"
 
 export type RowQuery = { text: string; filter: PickerFilter; limit: number }

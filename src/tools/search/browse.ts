@@ -1,9 +1,10 @@
 import type { SourceId } from "../../core/conversation.ts"
+import { PERSONS_KINDS } from "../../core/conversation.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { QueryFilters } from "../../search/query.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { conversationOf, dateRange, PERSONS_KINDS } from "../fields.ts"
+import { conversationOf, dateRange } from "../fields.ts"
 import { otherKinds } from "../kinds.ts"
 
 /** What a listing can go by. A tool and a role are of messages, and those are found by words. */
