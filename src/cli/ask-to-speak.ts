@@ -13,22 +13,28 @@ import { many, when } from "./print/words.ts"
 const LISTENS_MS = 7 * 86_400_000
 const MOST_SHOWN = 10
 
-type Asking = {
+type Listened = {
   home: Home
   env: Record<string, string | undefined>
   suggestions(): Promise<Suggestions>
-  terminal: Terminal
   now: number
-  say(line?: string): void
+}
+type Asking = Listened & { terminal: Terminal; say(line?: string): void }
+
+/** What dex would have said to agents in its first week; undefined before it is over, and once the person has answered. */
+export async function unspoken({ home, env, suggestions, now }: Listened): Promise<KeptSuggestion[] | undefined> {
+  const choice = hooksChoice(recordFile(home.dir))
+  const { settings } = loadSettings({ file: home.config, env })
+  if (!choice?.wanted || settings["proactive.mode"] !== undefined || !settings["proactive.enabled"]) return undefined
+  if (now - choice.at < LISTENS_MS || !existsSync(home.suggest)) return undefined
+  return (await suggestions()).list({ would: true, from: choice.at, limit: 1_000 })
 }
 
 /** After the first week: what dex would have said to agents, and, on a terminal, whether it may from now on. */
-export async function askToSpeak({ home, env, suggestions, terminal, now, say }: Asking): Promise<void> {
-  const choice = hooksChoice(recordFile(home.dir))
-  const { settings } = loadSettings({ file: home.config, env })
-  if (!choice?.wanted || settings["proactive.mode"] !== undefined || !settings["proactive.enabled"]) return
-  if (now - choice.at < LISTENS_MS || !existsSync(home.suggest)) return
-  const would = (await suggestions()).list({ would: true, from: choice.at, limit: 1_000 })
+export async function askToSpeak({ terminal, say, ...listened }: Asking): Promise<void> {
+  const { home } = listened
+  const would = await unspoken(listened)
+  if (would === undefined) return
   say()
   if (would.length === 0)
     return say("Agents' hooks asked dex for a week; it would have said nothing. It keeps listening.")

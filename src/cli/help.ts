@@ -9,7 +9,7 @@ import { asTyped } from "./print/as-typed.ts"
 export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
   const common = commands.filter((one) => one.common).map(({ aliases: _, ...one }) => one)
   const more: [string, string][] = [
-    ["dex", "Read what is new, and show the newest conversations"],
+    ["dex", "Open the picker: search as you type, resume, read"],
     ["dex help all", `List all ${commands.length} commands`],
     ["dex help COMMAND", "Show a command's options and an example"],
   ]
@@ -149,8 +149,22 @@ export const HOOK: Page = {
 }
 
 export const COMPLETIONS: Page = {
-  usage: "dex completions <bash | zsh | fish>",
+  usage: "dex completions <bash | zsh | fish> [--widget]",
   text: ["Prints a script that lets your shell complete commands and options."],
+  options: [
+    [
+      "--widget",
+      "Print a key binding instead: ^G opens the picker and puts `dex resume <ref>` on the line, or the ref alone where something is typed already.",
+    ],
+  ],
+  examples: ["dex completions bash >> ~/.bashrc", "dex completions bash --widget >> ~/.bashrc"],
+}
+
+export const PICK: Page = {
+  usage: "dex pick [words]",
+  text: [
+    "Opens the picker with these words and prints the ref of the conversation that you choose. It is drawn on stderr, so it works inside a command. Exits with 1 when you leave without choosing.",
+  ],
   options: [],
-  examples: ["dex completions bash >> ~/.bashrc"],
+  examples: ["dex show $(dex pick)", "dex show $(dex pick refresh token)"],
 }

@@ -4,6 +4,7 @@ import { safe, terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
 import { didYouMean } from "./did-you-mean.ts"
+import { hasPicker, openPicker } from "./open-picker.ts"
 import { everyCommand, isCalled, otherCommands } from "./other-commands.ts"
 import { printedError, shellQuote } from "./print/words.ts"
 import { runCommand } from "./run-command.ts"
@@ -25,7 +26,7 @@ export async function main(argv: string[]): Promise<number> {
 }
 
 async function dispatch([name, ...rest]: string[]): Promise<number> {
-  if (name === undefined) return (await import("./home.ts")).showHome()
+  if (name === undefined || name === "--plain") return firstScreen(name === "--plain")
   if (name === "help" && rest.length > 0 && rest[0] !== "all") return dispatch([rest[0]!, "--help"])
   const other = otherCommands.find((one) => isCalled(one, name))
   if (other) return other.run(rest)
@@ -33,10 +34,19 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     return (await import("./ask-key.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
   const command = commands.find(({ tool }) => isCalled({ name: tool.name, ...tool.cli }, name))
   if (!command) throw unknownCommand(name, rest)
+  if (command.tool.name === "search" && rest.length === 0 && hasPicker(process.stdout, process.env)) {
+    const code = await openPicker({})
+    if (code !== undefined) return code
+  }
   const { input, json, help, pager } = readArguments(command.tool, rest)
   if (!help) return runCommand(command, input, json, pager)
   process.stdout.write((await import("./help.ts")).toolHelp(command.tool, terminalOf(process.stdout, process.env)))
   return 0
+}
+
+async function firstScreen(isPlain: boolean): Promise<number> {
+  const code = isPlain || !hasPicker(process.stdout, process.env) ? undefined : await openPicker({})
+  return code ?? (await import("./home.ts")).showHome()
 }
 
 function unknownCommand(name: string, rest: readonly string[]): DexError {

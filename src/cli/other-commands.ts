@@ -18,6 +18,12 @@ export type OtherCommand = ListedCommand & { run(words: string[]): Promise<numbe
 /** What serves agents, and what tells about the others. */
 export const otherCommands: readonly OtherCommand[] = [
   {
+    name: "pick",
+    summary: "Print the ref of a conversation that you choose on the screen",
+    group: "Find",
+    run: async (words) => (await import("./pick.ts")).pickCommand(words),
+  },
+  {
     name: "serve",
     summary: "Serve the memory to agents over MCP, on stdio or HTTP",
     group: "Agents",
@@ -46,6 +52,7 @@ export const otherCommands: readonly OtherCommand[] = [
       const { pageHelp, COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
       const tools = commands.map(({ tool }) => tool)
+      if (words.includes("--widget")) return write((await import("./widget.ts")).widget(words[0]))
       return write((await import("./completions.ts")).completions(words[0], tools, everyCommand()))
     },
   },

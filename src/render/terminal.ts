@@ -56,8 +56,13 @@ const NARROW = /^[\x20-\x7e\xa0-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u2218\u2
 const SIGNS =
   /(?:\p{RI}{2}|\p{Extended_Pictographic}\p{EMod}?(?:\p{M}*\u200d\p{Extended_Pictographic}\p{EMod}?)*|.)[\p{M}\u200c\u200d]*/gsu
 
+/** A text in pieces that a cursor steps over. */
+export function signsOf(text: string): string[] {
+  return text.match(SIGNS) ?? []
+}
+
 /** As many whole signs from the beginning as fit. */
-function fitting(text: string, columns: number): string {
+export function fitting(text: string, columns: number): string {
   if (NARROW.test(text)) return text.slice(0, Math.max(0, columns))
   let width = 0
   let end = 0

@@ -8,7 +8,7 @@ export { treeHash } from "../../src/testing/contract.ts"
 /** A directory of this test's own, gone when it ends. */
 export function tempDir(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "dex-test-")))
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
   return dir
 }
 

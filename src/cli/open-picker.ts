@@ -1,0 +1,58 @@
+import { createDex } from "../app/dex.ts"
+import { VERSION } from "../app/version.ts"
+import { terminalOf } from "../render/terminal.ts"
+import { readArguments } from "./args.ts"
+import type { Command } from "./command.ts"
+import { commands } from "./commands.ts"
+import type { Picked } from "./picker/picker.ts"
+import { rowsAsTyped } from "./picker/typed-rows.ts"
+import { runCommand } from "./run-command.ts"
+
+/** Whether the picker can be shown here. `DEX_NO_PICKER=1` is for who reads a screen by ear. */
+export function hasPicker(output: { isTTY?: boolean }, env: Record<string, string | undefined>): boolean {
+  return process.stdin.isTTY === true && output.isTTY === true && !env.DEX_NO_PICKER && env.TERM !== "dumb"
+}
+
+/**
+ * Opens the picker on a history, and does what was chosen. With `prints` it prints the ref instead, and is drawn on stderr.
+ * Returns the exit code, or undefined where there is nothing to pick from.
+ */
+export async function openPicker({ text = "", prints = false }): Promise<number | undefined> {
+  const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+  let picked: Picked
+  try {
+    if (!dex.hasHistory()) return undefined
+    const output = prints ? process.stderr : process.stdout
+    // Meanwhile the rest is loaded.
+    const loading = import("./picker/picker.ts")
+    const first = await rowsAsTyped(dex, { text: "", filter: { here: false }, limit: output.rows || 24 })
+    if (first.rows.length === 0) return undefined
+    const { color } = terminalOf(output, process.env)
+    const { pick } = await loading
+    picked = await pick({ dex, input: process.stdin, output, color, text, first, chooses: prints })
+  } finally {
+    dex.close()
+  }
+  return act(picked, prints)
+}
+
+async function act(picked: Picked, prints: boolean): Promise<number> {
+  switch (picked.type) {
+    case "left":
+      return prints ? 1 : 0
+    case "chosen":
+      process.stdout.write(`${picked.row.ref}\n`)
+      return 0
+    case "resume":
+      return runCommand(named("resume"), { id: picked.row.ref }, false, true)
+    case "hand_over": {
+      const command = named("handover")
+      const { input } = readArguments(command.tool, [picked.row.ref, "--to", picked.to])
+      return runCommand(command, input, false, true)
+    }
+  }
+}
+
+function named(name: string): Command {
+  return commands.find(({ tool }) => tool.name === name)!
+}

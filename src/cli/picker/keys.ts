@@ -1,0 +1,91 @@
+import { signsOf } from "../../render/terminal.ts"
+
+/** A key by its name (`up`, `ctrl-a`, `alt-h`), or `text` (one sign) and `paste` with what was typed or pasted. */
+export type Key = { name: string; text?: string }
+
+/**
+ * The keys that a terminal sent. What may be the beginning of a longer key is returned as `rest`: it goes before what
+ * arrives next, or, where nothing does, to `lastKeys`.
+ */
+export function readKeys(input: string): { keys: Key[]; rest: string } {
+  const keys: Key[] = []
+  let rest = input
+  while (rest !== "" && !isUnfinished(rest)) {
+    const { key, length } = firstKey(rest)
+    if (key) keys.push(key)
+    rest = rest.slice(length)
+  }
+  return { keys, rest }
+}
+
+/** What a rest meant after which nothing came: the Escape key. A paste goes on until its end arrives. */
+export function lastKeys(rest: string): { keys: Key[]; rest: string } {
+  if (rest.startsWith(PASTE)) return { keys: [], rest }
+  return { keys: rest === "\x1b" ? [{ name: "escape" }] : [], rest: "" }
+}
+
+const PASTE = "\x1b[200~"
+const PASTE_END = "\x1b[201~"
+
+function isUnfinished(input: string): boolean {
+  if (input.startsWith(PASTE)) return !input.includes(PASTE_END)
+  return /^\x1b(?:O|\[\[?[0-?]*[ -/]*)?$/.test(input)
+}
+
+function firstKey(input: string): { key?: Key; length: number } {
+  if (input.startsWith(PASTE)) {
+    const end = input.indexOf(PASTE_END)
+    return { key: { name: "paste", text: input.slice(PASTE.length, end) }, length: end + PASTE_END.length }
+  }
+  if (input.startsWith("\x1b")) return escapedKey(input)
+  const [text] = signsOf(/^[^\x00-\x1f\x7f]{0,32}/.exec(input)![0])
+  if (text !== undefined) return { key: { name: "text", text }, length: text.length }
+  return { key: { name: controlName(input.charCodeAt(0)) }, length: 1 }
+}
+
+function controlName(code: number): string {
+  if (code === 13) return "enter"
+  if (code === 9) return "tab"
+  // Which of the two Backspace sends depends on the terminal.
+  if (code === 8 || code === 127) return "backspace"
+  return code === 0 ? "ctrl-space" : `ctrl-${String.fromCharCode(code + 64).toLowerCase()}`
+}
+
+const FINAL: Record<string, string> = {
+  A: "up",
+  B: "down",
+  C: "right",
+  D: "left",
+  H: "home",
+  F: "end",
+  P: "f1",
+  Z: "shift-tab",
+}
+const NUMBERED: Record<string, string> = {
+  "1": "home",
+  "3": "delete",
+  "4": "end",
+  "5": "page-up",
+  "6": "page-down",
+  "7": "home",
+  "8": "end",
+  "11": "f1",
+}
+const MODIFIERS: Record<string, string> = { "3": "alt-", "5": "ctrl-" }
+
+function escapedKey(input: string): { key?: Key; length: number } {
+  const linux = /^\x1b\[\[([A-E])/.exec(input)
+  if (linux) return { ...(linux[1] === "A" && { key: { name: "f1" } }), length: linux[0].length }
+  const sequence = /^\x1b(?:\[([0-?]*)[ -/]*|O)([@-~])/.exec(input)
+  if (sequence) {
+    const [whole, parameters = "", final = ""] = sequence
+    const [first = "", modifier = ""] = parameters.split(";")
+    const name = final === "~" ? NUMBERED[first] : FINAL[final]
+    return { ...(name && { key: { name: `${MODIFIERS[modifier] ?? ""}${name}` } }), length: whole.length }
+  }
+  const [, sign = ""] = /^\x1b(.)/su.exec(input) ?? []
+  // Escape, and then something that begins anew.
+  if (sign === "\x1b" || sign === "") return { key: { name: "escape" }, length: 1 }
+  const name = /[\x00-\x1f\x7f]/.test(sign) ? controlName(sign.charCodeAt(0)) : sign.toLowerCase()
+  return { key: { name: `alt-${name}` }, length: 1 + sign.length }
+}

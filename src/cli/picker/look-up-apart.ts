@@ -1,0 +1,82 @@
+import { type ChildProcess, fork } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import type { Preview } from "./preview-lines.ts"
+import type { PickerRow } from "./state.ts"
+import type { FoundRows, RowQuery } from "./typed-rows.ts"
+
+export type LookUpQuestion =
+  | { type: "typed" | "ranked"; query: RowQuery }
+  | { type: "preview"; row: Pick<PickerRow, "ref" | "message"> }
+  | { type: "resumable"; ref: string }
+  | { type: "about" }
+export type LookUpAnswer =
+  | { found: FoundRows }
+  | { preview: Preview | null }
+  /** Empty where the agent can go on with it. */
+  | { why_not: string }
+  /** The agents that there are conversations of, and what the first screen has to say beside rows. */
+  | { sources: string[]; note: string }
+  | { problem: string }
+export type LookUp = { id: number } & LookUpAnswer
+
+export type LookUpProcess = {
+  /** A newer question of the same type takes the place of one that waits: that one is never answered. */
+  ask(question: LookUpQuestion, answered: (answer: LookUpAnswer) => void): void
+  close(): void
+}
+
+/**
+ * Looks things up in a process of its own, one after the other, so that drawing never waits. Started with the first
+ * question; one that died is started again with the next.
+ */
+export function startLookUp(): LookUpProcess {
+  let child: ChildProcess | undefined
+  let asking: { id: number; answered: (answer: LookUpAnswer) => void } | undefined
+  const waiting = new Map<LookUpQuestion["type"], { question: LookUpQuestion; answered: (a: LookUpAnswer) => void }>()
+  let id = 0
+  const end = (answer: LookUpAnswer) => {
+    const { answered } = asking!
+    asking = undefined
+    answered(answer)
+    askNext()
+  }
+  const started = () => {
+    if (child) return child
+    const one = fork(processFile(), { stdio: ["ignore", "ignore", "ignore", "ipc"], execArgv: [] })
+    one.on("message", (answer: LookUp) => answer.id === asking?.id && end(answer))
+    const gone = () => {
+      if (child !== one) return
+      child = undefined
+      if (asking) end({ problem: "The process that searches ended early." })
+    }
+    one.on("error", gone)
+    one.on("exit", gone)
+    child = one
+    return one
+  }
+  const askNext = () => {
+    const [next] = waiting.values()
+    if (asking || next === undefined) return
+    waiting.delete(next.question.type)
+    asking = { id: ++id, answered: next.answered }
+    started().send({ id, question: next.question }, () => {})
+  }
+  return {
+    ask: (question, answered) => {
+      waiting.set(question.type, { question, answered })
+      askNext()
+    },
+    close: () => {
+      const one = child
+      child = undefined
+      waiting.clear()
+      one?.kill("SIGKILL") // it only reads
+    },
+  }
+}
+
+/** Source files run as they are in development; the bundle has its processes beside its first file. */
+function processFile(): string {
+  const development = import.meta.url.endsWith(".ts")
+  return fileURLToPath(new URL(development ? "./look-up-process.ts" : "../look-up-process.js", import.meta.url))
+}

@@ -1,0 +1,58 @@
+import { createDex } from "../../app/dex.ts"
+import { VERSION } from "../../app/version.ts"
+import { messageOf } from "../../core/error.ts"
+import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
+import { resume } from "../../tools/resume/resume.ts"
+import { unspoken } from "../ask-to-speak.ts"
+import { many } from "../print/words.ts"
+import { previewOf, rowsRanked } from "./look-up.ts"
+import type { LookUp, LookUpAnswer, LookUpQuestion } from "./look-up-apart.ts"
+import { rowsAsTyped } from "./typed-rows.ts"
+
+// Looks things up while the picker draws: a search of a word that is still being typed takes up to a second.
+
+// Ctrl-C in a terminal reaches this process too; it ends with whoever started it.
+process.on("SIGINT", () => {})
+process.on("disconnect", () => process.exit(0))
+
+const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+
+process.on("message", async ({ id, question }: { id: number; question: LookUpQuestion }) => {
+  const answer: LookUpAnswer = await answerTo(question).catch((error) => ({ problem: messageOf(error) }))
+  if (process.connected) process.send!({ id, ...answer } satisfies LookUp)
+})
+
+async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
+  switch (question.type) {
+    case "typed":
+      return { found: await rowsAsTyped(dex, question.query) }
+    case "ranked":
+      return { found: await rowsRanked(dex, question.query) }
+    case "preview":
+      return { preview: (await previewOf(dex, question.row)) ?? null }
+    case "resumable": {
+      const { problem } = await resume.run(dex, { id: question.ref })
+      return { why_not: problem ?? "" }
+    }
+    case "about":
+      return { sources: await sourcesKept(), note: (await weekNote()) || (await deletionNote()) }
+  }
+}
+
+async function sourcesKept(): Promise<string[]> {
+  const report = await (await dex.store()).sourceReport()
+  return report.filter(({ conversations }) => conversations > 0).map(({ source }) => source)
+}
+
+/** The question after the first week is asked by the plain screen. */
+async function weekNote(): Promise<string> {
+  const would = await unspoken({ home: dex.home, env: process.env, suggestions: dex.suggestions, now: dex.now() })
+  if (would === undefined || would.length === 0) return ""
+  return `${many(would.length, "time")} dex would have spoken to your agents. May it? \`dex --plain\` asks.`
+}
+
+/** What an agent is about to delete itself, and that dex has it. */
+async function deletionNote(): Promise<string> {
+  const ahead = await deletionsAhead(dex)
+  return (ahead && sayDeletions(ahead)) ?? ""
+}

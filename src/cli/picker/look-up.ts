@@ -1,0 +1,106 @@
+import { agentOf } from "../../agents/index.ts"
+import { PERSONS_KINDS } from "../../core/conversation.ts"
+import { localMinute } from "../../core/dates.ts"
+import { parseWholeRef } from "../../core/ref.ts"
+import { callWords } from "../../render/tool-words.ts"
+import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
+import type { Dex } from "../../tools/context.ts"
+import { search } from "../../tools/search/search.ts"
+import { rootsOf } from "../../tools/view.ts"
+import { many, projectName } from "../print/words.ts"
+import type { Preview } from "./preview-lines.ts"
+import type { PickerRow } from "./state.ts"
+import type { FoundRows, RowQuery } from "./typed-rows.ts"
+
+/** What the full search finds, by its own ranking. */
+export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
+  const output = await search.run(dex, {
+    query: text,
+    in: "history",
+    by: "conversation",
+    explain: false,
+    limit,
+    offset: 0,
+    ...(filter.source !== undefined && { source: filter.source }),
+    ...(filter.here && { project: dex.project }),
+    ...(filter.days !== undefined && { from: `${filter.days}d` }),
+  })
+  // A part of a path would do for the search.
+  const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
+  const rows = results
+    .filter(({ kind }) => PERSONS_KINDS.some((one) => one === kind))
+    .map(({ id, title, date, source, project, snippet, message_index }) => ({
+      ref: id,
+      title,
+      time: date,
+      source,
+      project,
+      snippet,
+      message: message_index,
+    }))
+  const left = results.length - rows.length
+  const leftNote =
+    left === 0 ? "" : `Not shown: ${many(left, "conversation")} of subagents and scripts; \`dex search\` shows them.`
+  return { rows, hasMore: output.results.length === limit, note: output.notes[0] ?? leftNote }
+}
+
+/** Messages before the one that matched, and how many parts are shown at the most. */
+const BEFORE = 1
+const MOST_PARTS = 40
+const MOST_CHARS = 2_000
+
+/** What a conversation was about, from its first message or from the one that matched. */
+export async function previewOf(dex: Dex, row: Pick<PickerRow, "ref" | "message">): Promise<Preview | undefined> {
+  const ref = parseWholeRef(row.ref)
+  const store = await dex.store()
+  const conversation = ref && (await store.conversation(ref))
+  if (!conversation) return undefined
+  const [work] = await store.work([conversation.ref])
+  const messages = (await store.messages(conversation.ref)).filter(
+    ({ superseded, abandoned }) => !superseded && !abandoned,
+  )
+  const at = messages.findIndex(({ number }) => number === row.message)
+  const name = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
+  return {
+    ref: row.ref,
+    title: conversation.title?.text ?? "(no title)",
+    facts: factsOf(conversation, work!),
+    messages: messages
+      .slice(Math.max(0, at - BEFORE))
+      .flatMap((message) => partsOf(message, name, rootsOf(conversation)))
+      .slice(0, MOST_PARTS),
+  }
+}
+
+function factsOf({ ref, project, git_branch, ended_at, message_count }: ConversationRow, work: Work): string[] {
+  const where = [
+    agentOf(ref.source)?.name ?? ref.source,
+    projectName(project ?? ""),
+    ended_at === undefined ? "no date" : localMinute(ended_at),
+    git_branch ?? "",
+  ]
+  const { files, commits, lines_added, lines_removed } = work
+  const done = [
+    many(message_count, "message"),
+    ...(files > 0 ? [many(files, "file")] : []),
+    ...(lines_added + lines_removed > 0 ? [`+${lines_added} -${lines_removed}`] : []),
+    ...(commits > 0 ? [many(commits, "commit")] : []),
+  ]
+  return [where.filter((one) => one !== "").join(" · "), done.join(" · ")]
+}
+
+/** What a person and the agent said, and which tools it called; not what those answered. */
+function partsOf({ role, parts }: StoredMessage, agent: string, roots: string[]): Preview["messages"] {
+  return parts.flatMap((part): Preview["messages"] => {
+    if (part.type === "tool_call")
+      return [{ who: "tool", name: part.tool, text: `${part.tool} ${within(roots, callWords(part.text).what)}` }]
+    if (part.type !== "text" || part.origin === "injected" || part.text.trim() === "") return []
+    const isPersons = role === "user"
+    return [{ who: isPersons ? "you" : "agent", name: isPersons ? "You" : agent, text: part.text.slice(0, MOST_CHARS) }]
+  })
+}
+
+/** The beginning, with paths as they are called in the project. */
+function within(roots: string[], text: string): string {
+  return roots.reduce((short, root) => short.replaceAll(`${root}/`, ""), text.slice(0, MOST_CHARS))
+}

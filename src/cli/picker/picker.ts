@@ -1,0 +1,214 @@
+import type { ReadStream, WriteStream } from "node:tty"
+import { agents } from "../../agents/index.ts"
+import { isOnPath } from "../../integrations/agents.ts"
+import { glyphsOf } from "../../render/screen.ts"
+import type { Dex } from "../../tools/context.ts"
+import { commandLine } from "../../tools/view.ts"
+import { listenToKeys } from "./key-input.ts"
+import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
+import type { Preview } from "./preview-lines.ts"
+import { createRowFinder } from "./row-finder.ts"
+import { drawn, hasPreview, type PickerLook, pageOf } from "./screen.ts"
+import {
+  type PickerRow,
+  type PickerState,
+  pressed,
+  scrolled,
+  selectedRow,
+  startingState,
+  type Wish,
+  withRows,
+} from "./state.ts"
+import { syncWhilePicking } from "./sync-behind.ts"
+import { openTerminal } from "./terminal-mode.ts"
+import type { FoundRows } from "./typed-rows.ts"
+
+export type PickerOptions = {
+  dex: Dex
+  input: ReadStream
+  output: WriteStream & { fd: number }
+  color: boolean
+  /** What stands on the line already, and the newest conversations. */
+  text: string
+  first: FoundRows
+  /** Enter only says which. */
+  chooses: boolean
+}
+
+export type Picked =
+  | { type: "left" }
+  | { type: "chosen" | "resume"; row: PickerRow }
+  | { type: "hand_over"; row: PickerRow; to: string }
+
+/** Shows the conversations until the person has chosen one, or leaves. */
+export async function pick(options: PickerOptions): Promise<Picked> {
+  let close = () => {}
+  try {
+    return await new Promise<Picked>((resolve, reject) => {
+      close = startPicker(options, resolve, reject)
+    })
+  } finally {
+    close()
+  }
+}
+
+/** Takes the screen over and starts what works behind it. Returns what ends all of it. */
+function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail: (error: unknown) => void) {
+  const { dex, input, output, text } = options
+  const lookUp = startLookUp()
+  const terminal = openTerminal(input, output, fail)
+  const previews = createPreviews(lookUp, () => draw())
+  let state = startingState(text, { sources: [], openable: openableOn(dex) })
+
+  const draw = () => {
+    const look = lookOf(options)
+    state = scrolled(state, pageOf(state, look))
+    const row = selectedRow(state)
+    terminal.draw(drawn(state, row && hasPreview(look) ? previews.of(row) : undefined, look))
+  }
+  const change = (next: Partial<PickerState>) => {
+    state = { ...state, ...next }
+    draw()
+  }
+  const finder = createRowFinder(lookUp, {
+    onFound: (found, { isFirst, isLast }) => {
+      // Who has not moved yet looks at the best one, whichever that is.
+      const isNew = isFirst || (state.isFinding && state.selected === 0)
+      state = withRows(state, { ...found, isNew }, pageOf(state, lookOf(options)))
+      change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
+    },
+    // Rows of other words would pass for what was found.
+    onProblem: (note) => change({ rows: [], note }),
+  })
+  const askAbout = () =>
+    lookUp.ask({ type: "about" }, (answer) => {
+      if ("sources" in answer) change({ sources: answer.sources, note: state.note || answer.note })
+    })
+  const keys = listenToKeys(input, (typed) => {
+    for (const key of typed) {
+      const { state: next, wish } = pressed(state, key, pageOf(state, lookOf(options)))
+      state = next
+      if (wish) grant(wish)
+    }
+    draw()
+  })
+
+  const grant = (wish: Wish): void => {
+    if (wish.type === "leave") end({ type: "left" })
+    else if (wish.type === "find") {
+      state = { ...state, note: "" }
+      finder.find(state.line.text, state.filter)
+    } else if (wish.type === "redraw") terminal.forget()
+    else if (wish.type === "suspend") suspend()
+    else if (wish.type === "hand_over") end(wish)
+    else if (wish.type === "copy") copy(wish.row)
+    else if (wish.type === "read") void read(wish.row).catch(fail)
+    else if (options.chooses) end({ type: "chosen", row: wish.row })
+    else resume(wish.row)
+  }
+  const suspend = () => {
+    // A command substitution shares its shell's process group: stopping it would stop the shell.
+    if (options.chooses || process.platform === "win32") return
+    terminal.leave()
+    process.kill(0, "SIGTSTP")
+    terminal.enter()
+  }
+  const copy = ({ ref }: PickerRow) => {
+    const command = commandLine("resume", [ref])
+    terminal.send(`\x1b]52;c;${Buffer.from(command).toString("base64")}\x07`)
+    change({ said: `Sent to the clipboard, where the terminal allows it: ${command}` })
+  }
+  const read = async (row: PickerRow) => {
+    const { readConversation } = await import("./read-conversation.ts")
+    keys.pause()
+    terminal.leave()
+    await readConversation(dex, row, state.line.text, options)
+    terminal.enter()
+    keys.resume()
+    draw()
+  }
+  const resume = (row: PickerRow) =>
+    lookUp.ask({ type: "resumable", ref: row.ref }, (answer) => {
+      if ("why_not" in answer && answer.why_not === "") return end({ type: "resume", row })
+      const why = "why_not" in answer ? answer.why_not : "problem" in answer ? answer.problem : ""
+      change({ menu: { type: "problem", text: why } })
+    })
+  const onResize = () => {
+    terminal.forget()
+    draw()
+  }
+  const onHangUp = () => end({ type: "left" })
+
+  terminal.enter()
+  state = { ...state, rows: options.first.rows, hasMore: options.first.hasMore, syncing: "reading" }
+  draw()
+  keys.resume()
+  input.on("end", onHangUp)
+  output.on("resize", onResize)
+  if (text === "") finder.refresh(text, state.filter)
+  else finder.find(text, state.filter)
+  askAbout()
+  const sync = syncWhilePicking({
+    onProgress: (syncing) => change({ syncing }),
+    onEnd: (note, changed) => {
+      change({ note: note || state.note })
+      if (!changed) return
+      previews.clear()
+      askAbout()
+      finder.refresh(state.line.text, state.filter)
+    },
+  })
+  return () => {
+    sync.stop()
+    finder.stop()
+    lookUp.close()
+    keys.pause()
+    input.off("end", onHangUp)
+    output.off("resize", onResize)
+    terminal.close()
+  }
+}
+
+/** What stands beside the list; what is not known yet is asked for. */
+function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
+  const known = new Map<string, Preview>()
+  let asked = ""
+  const keyOf = ({ ref, message }: PickerRow) => `${ref}#${message ?? ""}`
+  return {
+    of: (row: PickerRow): Preview => {
+      const preview = known.get(keyOf(row))
+      if (preview) return preview
+      const empty = { ref: row.ref, title: row.title, facts: [], messages: [] }
+      if (asked === keyOf(row)) return empty
+      asked = keyOf(row)
+      lookUp.ask({ type: "preview", row }, (answer) => {
+        if (!("preview" in answer) || answer.preview === null) return
+        known.set(keyOf(row), answer.preview)
+        onNew()
+      })
+      return empty
+    },
+    clear: () => {
+      known.clear()
+      asked = ""
+    },
+  }
+}
+
+function lookOf({ output, color, dex, chooses }: PickerOptions): PickerLook {
+  return {
+    columns: output.columns || 80,
+    rows: output.rows || 24,
+    color,
+    unicode: glyphsOf(process.env).rule === "─",
+    now: dex.now(),
+    enter: chooses ? "choose" : "resume",
+  }
+}
+
+/** The agents that a conversation can be handed over to: those that are installed, or, where none is found, all. */
+function openableOn({ machine }: Dex): string[] {
+  const all = agents.filter(({ open }) => open !== undefined)
+  const here = all.filter(({ open }) => isOnPath(open![0]!, machine))
+  return (here.length > 0 ? here : all).map(({ source }) => source)
+}

@@ -1,0 +1,73 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import type { ReadStream, WriteStream } from "node:tty"
+import { parseWholeRef } from "../../core/ref.ts"
+import { screenOf } from "../../render/screen.ts"
+import { terminalOf } from "../../render/terminal.ts"
+import type { Dex } from "../../tools/context.ts"
+import { lessCharset, pagerCommand } from "../pager.ts"
+import { conversationLines } from "../print/conversation-lines.ts"
+import type { PickerRow } from "./state.ts"
+
+type Terminals = { input: ReadStream; output: WriteStream & { fd: number } }
+
+/** Shows a conversation as `dex show` prints it, in the user's pager, until the person has left it. */
+export async function readConversation(
+  dex: Dex,
+  { ref, message }: PickerRow,
+  words: string,
+  on: Terminals,
+): Promise<void> {
+  const lines = await linesOfConversation(dex, ref, words, on.output)
+  const [program = "", ...args] = pagerFor(lineOfMessage(lines, message), terminalOf(on.output, process.env).color)
+  const env = { ...process.env, ...lessCharset(process.env) }
+  const child = spawn(program || "cat", args, { stdio: ["pipe", on.output.fd, on.output.fd], env })
+  child.stdin!.on("error", () => {}) // it was left before the end
+  child.stdin!.end(`${lines.join("\n").trimEnd()}\n`)
+  const ended = await Promise.race([
+    once(child, "close").then(() => true),
+    once(child, "error").then(() => false), // there is no such program
+  ]).catch(() => false)
+  if (ended && /(^|\/)less$/.test(program)) return
+  if (!ended) on.output.write(`${lines.join("\n").trimEnd()}\n`)
+  await anyKey(on)
+}
+
+/** Not every pager waits at its end: the list would cover what it printed. */
+function anyKey({ input, output }: Terminals): Promise<void> {
+  output.write("\nPress any key to go back to the list.")
+  return new Promise((resolve) => {
+    input.setRawMode(true)
+    input.once("data", () => {
+      input.setRawMode(false)
+      input.pause()
+      resolve()
+    })
+    input.resume()
+  })
+}
+
+/** As `dex show` draws it on a terminal. */
+async function linesOfConversation(dex: Dex, name: string, words: string, output: WriteStream): Promise<string[]> {
+  const ref = parseWholeRef(name)
+  const row = ref && (await (await dex.store()).conversation(ref))
+  if (!row) return ["It is gone."]
+  const screen = screenOf(terminalOf(output, process.env), process.env)
+  const lines = await conversationLines(dex, row, { screen, words: words.split(/\s+/).filter(Boolean) })
+  return [...lines()]
+}
+
+/** The line on which a message begins, from 1. */
+function lineOfMessage(lines: readonly string[], message: number | undefined): number | undefined {
+  const heads = new RegExp(` #${message}(?: \\W|$)`)
+  const text = lines.join("\n").split("\n")
+  const at = message === undefined ? -1 : text.findIndex((line) => heads.test(line.replaceAll(/\x1b\[[\d;]*m/g, "")))
+  return at === -1 ? undefined : at + 1
+}
+
+/** less is kept from leaving at once where all of it fits the screen: the list would cover it. */
+function pagerFor(line: number | undefined, color: boolean): string[] {
+  const [program = "", ...args] = pagerCommand(process.env, color) ?? []
+  if (!/(^|\/)less$/.test(program)) return [program, ...args]
+  return [program, ...args, "-+F", "-+X", ...(line === undefined ? [] : [`+${line}`])]
+}

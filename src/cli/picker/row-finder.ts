@@ -1,0 +1,84 @@
+import type { LookUpAnswer, LookUpProcess } from "./look-up-apart.ts"
+import type { PickerFilter } from "./state.ts"
+import type { FoundRows } from "./typed-rows.ts"
+
+/** After so long without a key, the full search. */
+const PAUSE_MS = 150
+const MOST_LISTED = 1_000
+const MOST_FOUND = 50
+
+export type Finding = {
+  /** `isFirst`: the first rows for these words. `isLast`: no better ones will follow. */
+  onFound(found: FoundRows, how: { isFirst: boolean; isLast: boolean }): void
+  onProblem(problem: string): void
+}
+
+export type RowFinder = {
+  find(text: string, filter: PickerFilter): void
+  /** Again for the same words: something new was read. */
+  refresh(text: string, filter: PickerFilter): void
+  stop(): void
+}
+
+/** Finds rows as words are typed: at once what is quickly found, and by the full ranking once they pause. */
+export function createRowFinder(lookUp: LookUpProcess, { onFound, onProblem }: Finding): RowFinder {
+  let newest = 0
+  let pause: NodeJS.Timeout | undefined
+  /** Answers for words that are no longer there are dropped. */
+  const whileNewest = (take: (found: FoundRows) => void) => {
+    const own = newest
+    return (answer: LookUpAnswer) => {
+      if (own !== newest) return
+      if ("found" in answer) take(answer.found)
+      else if ("problem" in answer) onProblem(answer.problem)
+    }
+  }
+  const list = (filter: PickerFilter, isFirst: boolean) =>
+    lookUp.ask(
+      { type: "typed", query: { text: "", filter, limit: MOST_LISTED } },
+      whileNewest((found) => onFound(found, { isFirst, isLast: true })),
+    )
+  const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
+    let titled: FoundRows = { rows: [], hasMore: false, note: "" }
+    const query = { text, filter, limit: MOST_FOUND }
+    lookUp.ask(
+      { type: "typed", query },
+      whileNewest((found) => {
+        titled = found
+        // Titles alone: that there are none says nothing yet.
+        if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
+      }),
+    )
+    const rank = () =>
+      lookUp.ask(
+        { type: "ranked", query },
+        whileNewest((found) => {
+          const isFirst = !isRefresh && titled.rows.length === 0
+          onFound(withTitled(found, titled), { isFirst, isLast: true })
+        }),
+      )
+    pause = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)
+  }
+  const start = (typed: string, filter: PickerFilter, isRefresh: boolean) => {
+    newest++
+    clearTimeout(pause)
+    const text = typed.trim()
+    if (text === "") list(filter, !isRefresh)
+    else search(text, filter, isRefresh)
+  }
+  return {
+    find: (text, filter) => start(text, filter, false),
+    refresh: (text, filter) => start(text, filter, true),
+    stop: () => {
+      newest++
+      clearTimeout(pause)
+    },
+  }
+}
+
+/** A title that contains what is typed stays, where the search does not find half a word. */
+function withTitled(ranked: FoundRows, titled: FoundRows): FoundRows {
+  const refs = new Set(ranked.rows.map(({ ref }) => ref))
+  const others = titled.rows.filter(({ ref }) => !refs.has(ref))
+  return { ...ranked, rows: [...ranked.rows, ...others], hasMore: ranked.hasMore || titled.hasMore }
+}

@@ -1,0 +1,227 @@
+import { agentOf } from "../../agents/index.ts"
+import { clip, fitting, padEnd, paint, safeLine, widthOf, wrap } from "../../render/terminal.ts"
+import { ACTIONS, OTHER_KEYS } from "./actions.ts"
+import { besideLines, type Preview } from "./preview-lines.ts"
+import { agentWord, endFitting, rowLines, rowWidths } from "./row-lines.ts"
+import type { PickerState } from "./state.ts"
+
+/** How the screen is drawn: its size, whether it has colours, and lines other than ASCII's. */
+export type PickerLook = {
+  columns: number
+  rows: number
+  color: boolean
+  unicode: boolean
+  now: number
+  /** What Enter does with the selected row. */
+  enter: string
+}
+
+export type Frame = { lines: string[]; cursor: { row: number; column: number } }
+
+const PREVIEW_FROM_COLUMNS = 90
+const LEAST_LIST = 44
+/** The words, the note, and below the list the keys. */
+const LINES_AROUND = 4
+
+/** The whole screen, a line for each of its rows. */
+export function drawn(state: PickerState, preview: Preview | undefined, look: PickerLook): Frame {
+  const { bodyRows } = layoutOf(look)
+  const { line, column } = wordsLine(state, look)
+  const body = bodyLines(state, preview, look)
+  const isSplit = hasPreview(look) && !state.menu
+  const lines = [
+    line,
+    ruleLine(state.note, isSplit ? "┬" : "─", look),
+    ...body.slice(0, bodyRows),
+    ...Array<string>(Math.max(0, bodyRows - body.length)).fill(""),
+    ruleLine("", isSplit ? "┴" : "─", look),
+    footLine(state, look),
+  ]
+  const fitted = look.rows >= LINES_AROUND + 1 ? lines : [lines[0]!, ...body]
+  return {
+    lines: fitted.slice(0, look.rows).map((one) => (look.unicode ? one : inAscii(one))),
+    cursor: { row: 0, column },
+  }
+}
+
+/** How many rows the list shows at once. */
+export function pageOf(state: PickerState, look: PickerLook): number {
+  return Math.max(1, Math.floor(layoutOf(look).bodyRows / linesPerRow(state)))
+}
+
+/** Whether there is room for one beside the list. */
+export function hasPreview(look: PickerLook): boolean {
+  return layoutOf(look).listColumns < look.columns
+}
+
+function linesPerRow({ rows }: PickerState): number {
+  return rows.some(({ snippet }) => snippet !== undefined) ? 2 : 1
+}
+
+function layoutOf({ columns, rows }: PickerLook): { listColumns: number; bodyRows: number } {
+  const half = Math.max(LEAST_LIST, Math.floor(columns * 0.45))
+  return {
+    listColumns: columns >= PREVIEW_FROM_COLUMNS ? half : columns,
+    bodyRows: Math.max(1, rows - LINES_AROUND),
+  }
+}
+
+const PROMPT = "❯ "
+
+function wordsLine(state: PickerState, look: PickerLook): { line: string; column: number } {
+  const right = rightOf(state, look)
+  const room = Math.max(8, look.columns - PROMPT.length - widthOf(right) - 2)
+  const { text, at } = state.line
+  const before = text.slice(0, at)
+  // A line too long for the screen is shown around the cursor.
+  const shownBefore = widthOf(before) < room ? before : endFitting(before, room - 2)
+  const shown = fitting(shownBefore + text.slice(at), room)
+  const typed = text === "" ? paint(look, "dim", fitting("type to search", room)) : shown
+  const column = PROMPT.length + widthOf(shownBefore)
+  const gap = " ".repeat(
+    Math.max(0, look.columns - PROMPT.length - widthOf(text === "" ? "type to search" : shown) - widthOf(right)),
+  )
+  return { line: `${paint(look, "cyan", PROMPT)}${typed}${gap}${paint(look, "dim", right)}`, column }
+}
+
+/** codex · here · 7d  12 found */
+function rightOf({ filter, rows, hasMore, syncing, isFinding }: PickerState, { columns }: PickerLook): string {
+  const chosen = [
+    filter.source === undefined ? "" : agentWord(filter.source),
+    filter.here ? "this project" : "",
+    filter.days === undefined ? "" : `${filter.days}d`,
+  ].filter((one) => one !== "")
+  const count = isFinding ? "…" : `${rows.length}${hasMore ? "+" : ""}`
+  const parts = [chosen.join(" · "), count, ...(syncing === "" ? [] : [columns < 60 ? "⟳" : `⟳ ${syncing}`])]
+  return parts.filter((part) => part !== "").join("  ")
+}
+
+function ruleLine(note: string, cross: string, look: PickerLook): string {
+  const { listColumns } = layoutOf(look)
+  const rule =
+    cross === "─"
+      ? "─".repeat(look.columns)
+      : `${"─".repeat(listColumns)}${cross}${"─".repeat(Math.max(0, look.columns - listColumns - 1))}`
+  if (note === "") return paint(look, "dim", rule)
+  const said = ` ${clip(safeLine(note), look.columns - 4)} `
+  return paint(look, "dim", "─") + paint(look, "yellow", said) + paint(look, "dim", rule.slice(1 + widthOf(said)))
+}
+
+function bodyLines(state: PickerState, preview: Preview | undefined, look: PickerLook): string[] {
+  if (state.menu) return menuLines(state, look)
+  const { listColumns, bodyRows } = layoutOf(look)
+  const page = pageOf(state, look)
+  const shown = state.rows.slice(state.top, state.top + page)
+  const widths = rowWidths(state.rows, listColumns, look.now)
+  const list =
+    shown.length === 0
+      ? emptyLines(state).map((line) => `  ${clip(line, listColumns - 2)}`)
+      : shown.flatMap((row, i) =>
+          rowLines(row, {
+            ...look,
+            columns: listColumns,
+            isSelected: state.top + i === state.selected,
+            hasSnippet: linesPerRow(state) === 2,
+            ...widths,
+          }),
+        )
+  if (!hasPreview(look)) return list
+  const beside = preview ? besideLines(preview, look.columns - listColumns - 2, bodyRows, state.line.text, look) : []
+  const bar = paint(look, "dim", "│")
+  return Array.from({ length: bodyRows }, (_, i) =>
+    `${padEnd(list[i] ?? "", listColumns)}${bar}${beside[i] === undefined ? "" : ` ${beside[i]}`}`.trimEnd(),
+  )
+}
+
+function emptyLines({ isFinding, line, filter }: PickerState): string[] {
+  if (isFinding) return []
+  const narrowed = filter.source !== undefined || filter.here || filter.days !== undefined
+  if (line.text === "" && !narrowed) return ["No conversations yet."]
+  return ["Nothing found.", ...(line.text === "" ? [] : ["Esc clears the words."]), ...(narrowed ? [WIDEN] : [])]
+}
+
+const KEY_COLUMNS = 13
+const WIDEN = "^O changes agent, project and time."
+
+function menuLines({ menu, openable }: PickerState, look: PickerLook): string[] {
+  if (menu?.type === "problem")
+    return [
+      paint(look, "bold", clip("  It cannot be resumed", look.columns)),
+      "",
+      ...wrap(safeLine(menu.text), look.columns - 4).map((line) => `  ${line}`),
+      "",
+      paint(
+        look,
+        "dim",
+        clip("  h hands it over to another agent, Tab reads it, any other key goes back", look.columns),
+      ),
+    ]
+  const row = (keys: string, says: string) =>
+    `  ${paint(look, "cyan", padEnd(keys, KEY_COLUMNS))}${clip(says, look.columns - KEY_COLUMNS - 2)}`
+  if (menu?.type === "hand_over")
+    return [
+      paint(look, "bold", "  Hand over to"),
+      "",
+      ...openable.map(
+        (source, i) =>
+          `${menu.at === i ? paint(look, "cyan", "▌") : " "} ${i + 1}  ${clip(safeLine(agentOf(source)?.name ?? source), look.columns - 5)}`,
+      ),
+      "",
+      paint(look, "dim", clip("  Enter or its number opens it with a brief; Esc goes back", look.columns)),
+    ]
+  return [
+    ...ACTIONS.map(({ letter, says }) => row(`${letter}  Alt-${letter.toUpperCase()}`, says)),
+    "",
+    ...OTHER_KEYS.map(([keys, says]) => row(keys, says)),
+    "",
+    paint(look, "dim", clip("  A letter does it, any other key goes back", look.columns)),
+  ]
+}
+
+const MORE_OF_ROW: [string, string][] = [
+  ["Alt-H", "hand over"],
+  ["Alt-C", "copy"],
+]
+
+function footLine({ said, menu, rows }: PickerState, look: PickerLook): string {
+  if (said !== "") return paint(look, "yellow", clip(safeLine(said), look.columns))
+  if (menu) return ""
+  const ofRow: [string, string][] = [
+    ["Enter", look.enter],
+    ["Tab", "read"],
+  ]
+  const keys: [string, string][] = [
+    ...(rows.length > 0 ? ofRow : []),
+    ["^O", "more"],
+    ["Esc", "leave"],
+    ...(rows.length > 0 ? MORE_OF_ROW : []),
+    ["Alt-A", "agent"],
+    ["Alt-P", "project"],
+    ["Alt-T", "time"],
+  ]
+  let room = look.columns
+  const fitting = keys.filter(([key, says]) => {
+    room -= key.length + says.length + 3
+    return room >= -2
+  })
+  return fitting.map(([key, says]) => `${paint(look, "cyan", key)} ${says}`).join("  ")
+}
+
+const ASCII: Record<string, string> = {
+  "❯": ">",
+  "▌": ">",
+  "─": "-",
+  "│": "|",
+  "┬": "+",
+  "┴": "+",
+  "…": ".",
+  "·": "-",
+  "⟳": "*",
+  "▸": ">",
+}
+const OTHER_THAN_ASCII = new RegExp(`[${Object.keys(ASCII).join("")}]`, "g")
+
+/** The signs that the picker draws itself, each by one that takes as much room. */
+function inAscii(line: string): string {
+  return line.replace(OTHER_THAN_ASCII, (sign) => ASCII[sign]!)
+}

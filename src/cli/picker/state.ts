@@ -1,0 +1,203 @@
+import { ACTIONS, type ActionName } from "./actions.ts"
+import type { Key } from "./keys.ts"
+import { editLine, lineOf, type TypedLine } from "./line.ts"
+
+/** A conversation in the list. `message` is the one that matched, `snippet` what it says. */
+export type PickerRow = {
+  ref: string
+  title: string
+  time: string
+  source: string
+  project: string
+  message?: number
+  snippet?: string
+}
+
+/** What narrows the list beside the words: one agent, the project that dex stands in, the last days. */
+export type PickerFilter = { source?: string; here: boolean; days?: number }
+
+export type PickerState = {
+  line: TypedLine
+  filter: PickerFilter
+  rows: readonly PickerRow[]
+  /** More were found than are listed. */
+  hasMore: boolean
+  selected: number
+  /** The first row on the screen. */
+  top: number
+  /** The agents that there are conversations of, and those that a conversation can be handed over to. */
+  sources: readonly string[]
+  openable: readonly string[]
+  menu?: { type: "actions" } | { type: "hand_over"; at: number } | { type: "problem"; text: string }
+  /** The line above the list: what is new, what is incomplete. */
+  note: string
+  /** What a key led to, until the next one. */
+  said: string
+  /** What the sync behind it is doing; empty when it has ended. */
+  syncing: string
+  /** True while rows of other words or filters are shown. */
+  isFinding: boolean
+}
+
+/** What a key asks of whoever drives the picker. */
+export type Wish =
+  | { type: "find" }
+  | { type: "leave" }
+  | { type: "suspend" }
+  | { type: "redraw" }
+  | { type: "resume"; row: PickerRow }
+  | { type: "read"; row: PickerRow }
+  | { type: "copy"; row: PickerRow }
+  | { type: "hand_over"; row: PickerRow; to: string }
+
+export type PickerStep = { state: PickerState; wish?: Wish }
+
+export function startingState(
+  text: string,
+  { sources, openable }: Pick<PickerState, "sources" | "openable">,
+): PickerState {
+  return {
+    line: lineOf(text),
+    filter: { here: false },
+    rows: [],
+    hasMore: false,
+    selected: 0,
+    top: 0,
+    sources,
+    openable,
+    note: "",
+    said: "",
+    syncing: "",
+    isFinding: text !== "",
+  }
+}
+
+export function selectedRow({ rows, selected }: PickerState): PickerRow | undefined {
+  return rows[selected]
+}
+
+/** `page` is how many rows the screen shows. */
+export function pressed(before: PickerState, key: Key, page: number): PickerStep {
+  const state = { ...before, said: "" }
+  if (key.name === "ctrl-c") return { state, wish: { type: "leave" } }
+  if (key.name === "ctrl-z") return { state, wish: { type: "suspend" } }
+  if (key.name === "ctrl-l") return { state, wish: { type: "redraw" } }
+  if (state.menu?.type === "hand_over") return inHandover(state, state.menu.at, key)
+  if (state.menu) return inMenu(state, state.menu.type, key)
+  const moved = move(state, key.name, page)
+  if (moved !== undefined) return { state: scrolled({ ...state, selected: moved }, page) }
+  return commanded(state, key) ?? edited(state, key)
+}
+
+/** Rows that were found for what is typed and filtered now. Who stands on a row stays on it, where it was on the screen. */
+export function withRows(
+  state: PickerState,
+  found: { rows: readonly PickerRow[]; hasMore: boolean; isNew: boolean },
+  page: number,
+): PickerState {
+  const { rows, hasMore, isNew } = found
+  const next = { ...state, rows, hasMore, isFinding: false }
+  const ref = selectedRow(state)?.ref
+  const same = isNew ? -1 : rows.findIndex((row) => row.ref === ref)
+  if (isNew) return { ...next, selected: 0, top: 0 }
+  const selected = same === -1 ? clamp(state.selected, 0, rows.length - 1) : same
+  return scrolled({ ...next, selected, top: state.top + selected - state.selected }, page)
+}
+
+/** With the selected row on the screen. */
+export function scrolled(state: PickerState, page: number): PickerState {
+  const { selected, rows } = state
+  const lowest = clamp(selected - page + 1, 0, rows.length)
+  const inSight = clamp(state.top, lowest, selected)
+  return { ...state, top: clamp(inSight, 0, Math.max(0, rows.length - page)) }
+}
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.max(least, Math.min(most, value))
+}
+
+const UP = ["up", "ctrl-p", "ctrl-k"]
+const DOWN = ["down", "ctrl-n", "ctrl-j"]
+
+function move({ selected, rows, top }: PickerState, name: string, page: number): number | undefined {
+  const last = Math.max(0, rows.length - 1)
+  const to = (row: number) => clamp(row, 0, last)
+  if (UP.includes(name)) return to(selected - 1)
+  if (DOWN.includes(name)) return to(selected + 1)
+  if (name === "page-up") return to(selected > top ? top : selected - page)
+  if (name === "page-down") return to(selected < top + page - 1 ? top + page - 1 : selected + page)
+  if (name === "home") return 0
+  return name === "end" ? last : undefined
+}
+
+function commanded(state: PickerState, { name, text }: Key): PickerStep | undefined {
+  const row = selectedRow(state)
+  const isEmpty = state.line.text === ""
+  if (name === "enter") return row ? { state, wish: { type: "resume", row } } : { state }
+  if (name === "tab") return row ? { state, wish: { type: "read", row } } : { state }
+  if (name === "ctrl-g" || (name === "ctrl-d" && isEmpty)) return { state, wish: { type: "leave" } }
+  if (name === "escape")
+    return isEmpty
+      ? { state, wish: { type: "leave" } }
+      : { state: { ...state, line: { ...lineOf(""), cut: state.line.cut }, isFinding: true }, wish: { type: "find" } }
+  if (name === "f1" || name === "ctrl-o" || (name === "text" && text === "?" && isEmpty))
+    return { state: { ...state, menu: { type: "actions" } } }
+  const action = ACTIONS.find(({ letter }) => name === `alt-${letter}`)
+  return action && act(state, action.name)
+}
+
+function edited(state: PickerState, key: Key): PickerStep {
+  const line = editLine(state.line, key)
+  if (line === undefined) return { state }
+  if (line.text === state.line.text) return { state: { ...state, line } }
+  return { state: { ...state, line, isFinding: true }, wish: { type: "find" } }
+}
+
+function inMenu(state: PickerState, type: "actions" | "problem", { name, text }: Key): PickerStep {
+  const { menu: _, ...closed } = state
+  const row = selectedRow(state)
+  if (name === "tab" && row) return { state: closed, wish: { type: "read", row } }
+  const action = ACTIONS.find(({ letter }) => text?.toLowerCase() === letter || name === `alt-${letter}`)
+  return action && (type === "actions" || action.name === "hand_over") ? act(closed, action.name) : { state: closed }
+}
+
+function act(state: PickerState, name: ActionName): PickerStep {
+  const row = selectedRow(state)
+  const { filter } = state
+  if (name === "agent") return filtered(state, withSource(filter, next(state.sources, filter.source)))
+  if (name === "project") return filtered(state, { ...filter, here: !filter.here })
+  if (name === "time") return filtered(state, withDays(filter, next(DAYS, filter.days)))
+  if (!row) return { state }
+  if (name === "copy") return { state, wish: { type: "copy", row } }
+  return { state: { ...state, menu: { type: "hand_over", at: 0 } } }
+}
+
+const DAYS: readonly number[] = [1, 7, 30]
+
+/** The next of these, and after the last one none. */
+function next<T>(all: readonly T[], now: T | undefined): T | undefined {
+  return all[now === undefined ? 0 : all.indexOf(now) + 1]
+}
+
+function withSource({ source: _, ...rest }: PickerFilter, source: string | undefined): PickerFilter {
+  return { ...rest, ...(source !== undefined && { source }) }
+}
+
+function withDays({ days: _, ...rest }: PickerFilter, days: number | undefined): PickerFilter {
+  return { ...rest, ...(days !== undefined && { days }) }
+}
+
+function filtered(state: PickerState, filter: PickerFilter): PickerStep {
+  return { state: { ...state, filter, isFinding: true }, wish: { type: "find" } }
+}
+
+function inHandover(state: PickerState, at: number, { name, text = "" }: Key): PickerStep {
+  const { menu: _, ...closed } = state
+  const last = state.openable.length - 1
+  const chosen = name === "enter" ? at : /^[1-9]$/.test(text) ? Number(text) - 1 : undefined
+  const to = chosen === undefined ? undefined : state.openable[chosen]
+  const row = selectedRow(state)
+  if (to !== undefined && row) return { state: closed, wish: { type: "hand_over", row, to } }
+  if (!UP.includes(name) && !DOWN.includes(name)) return { state: closed }
+  return { state: { ...state, menu: { type: "hand_over", at: clamp(at + (UP.includes(name) ? -1 : 1), 0, last) } } }
+}

@@ -1,0 +1,217 @@
+import { describe, expect, test } from "vitest"
+import { lineOf } from "../../../src/cli/picker/line.ts"
+import { ageOf } from "../../../src/cli/picker/row-lines.ts"
+import { drawn, type PickerLook } from "../../../src/cli/picker/screen.ts"
+import { type PickerRow, type PickerState, startingState, withRows } from "../../../src/cli/picker/state.ts"
+import { widthOf } from "../../../src/render/terminal.ts"
+
+const NOW = Date.parse("2026-11-12T10:00:00Z")
+const LOOK: PickerLook = { columns: 60, rows: 10, color: false, unicode: true, now: NOW, enter: "resume" }
+
+const ROWS: PickerRow[] = [
+  { title: "Refresh token race", source: "claude_code", project: "/code/api" },
+  {
+    title: "日本語のタイトルがここにあります、とても長いので切られる必要がある",
+    source: "codex",
+    project: "/code/web",
+  },
+  { title: "👩‍💻 emoji 🇩🇪 and e\u0301", source: "claude_code", project: "/code/api" },
+].map((row, i) => ({ ref: `x:${i}`, time: `2026-11-1${i}T09:00:00.000Z`, ...row }))
+
+const PREVIEW = {
+  ref: "x:0",
+  title: "Refresh token race",
+  facts: ["Claude Code · api · main", "1 commit"],
+  messages: [
+    { who: "you" as const, name: "You", text: "Two requests refresh the token at once. Why?" },
+    { who: "tool" as const, name: "Bash", text: "Bash npm test" },
+    { who: "agent" as const, name: "Claude Code", text: `${"It is rotated. ".repeat(40)}\n\nSo it is used.` },
+  ],
+}
+
+function stateOf(more: Partial<PickerState> = {}, rows = ROWS): PickerState {
+  const state = startingState("", { sources: [], openable: ["codex"] })
+  return { ...withRows(state, { rows, hasMore: false, isNew: true }, 5), ...more }
+}
+
+test("an empty line: newest first, with age, agent and project where they differ", () => {
+  expect(drawn(stateOf(), undefined, LOOK).lines).toMatchInlineSnapshot(`
+    [
+      "❯ type to search                                           3",
+      "────────────────────────────────────────────────────────────",
+      "▌ Refresh token race                        2d  claude  api",
+      "  日本語のタイトルがここにあります、とて…   1d  codex   web",
+      "  👩‍💻 emoji 🇩🇪 and é                         1h  claude  api",
+      "",
+      "",
+      "",
+      "────────────────────────────────────────────────────────────",
+      "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over",
+    ]
+  `)
+})
+
+test("words: what matched stands below each row, cut so that it is seen", () => {
+  const rows = ROWS.map((row) => ({ ...row, snippet: `${"x ".repeat(40)}the **refresh** **token** is rotated` }))
+  const state = stateOf({ line: lineOf("refresh tok") }, rows)
+  expect(drawn(state, undefined, LOOK)).toMatchInlineSnapshot(`
+    {
+      "cursor": {
+        "column": 13,
+        "row": 0,
+      },
+      "lines": [
+        "❯ refresh tok                                              3",
+        "────────────────────────────────────────────────────────────",
+        "▌ Refresh token race                        2d  claude  api",
+        "▌   …x x x x x x x the refresh token is rotated",
+        "  日本語のタイトルがここにあります、とて…   1d  codex   web",
+        "    …x x x x x x x the refresh token is rotated",
+        "  👩‍💻 emoji 🇩🇪 and é                         1h  claude  api",
+        "    …x x x x x x x the refresh token is rotated",
+        "────────────────────────────────────────────────────────────",
+        "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over",
+      ],
+    }
+  `)
+})
+
+test("a wide screen has a preview, a narrow one not", () => {
+  expect(drawn(stateOf(), PREVIEW, { ...LOOK, columns: 100, rows: 20 }).lines).toMatchInlineSnapshot(`
+    [
+      "❯ type to search                                                                                   3",
+      "─────────────────────────────────────────────┬──────────────────────────────────────────────────────",
+      "▌ Refresh token race              2d  claude │ Refresh token race",
+      "  日本語のタイトルがここにあり…   1d  codex  │ Claude Code · api · main",
+      "  👩‍💻 emoji 🇩🇪 and é               1h  claude │ 1 commit",
+      "                                             │",
+      "                                             │ You",
+      "                                             │ Two requests refresh the token at once. Why?",
+      "                                             │ ▸ Bash npm test",
+      "                                             │",
+      "                                             │ Claude Code",
+      "                                             │ It is rotated. It is rotated. It is rotated. It is",
+      "                                             │ rotated. It is rotated. It is rotated. It is rotated.",
+      "                                             │ It is rotated. It is rotated. It is rotated. It is",
+      "                                             │ rotated. It is rotated. It is rotated. It is rotated.",
+      "                                             │ It is rotated. It is rotated. It is rotated. It is",
+      "                                             │ rotated. It is rotated. It is rotated. It is rotated.",
+      "                                             │ … 7 more lines",
+      "─────────────────────────────────────────────┴──────────────────────────────────────────────────────",
+      "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over  Alt-C copy  Alt-A agent  Alt-P project",
+    ]
+  `)
+  expect(drawn(stateOf(), PREVIEW, { ...LOOK, columns: 40, rows: 8 }).lines).toMatchInlineSnapshot(`
+    [
+      "❯ type to search                       3",
+      "────────────────────────────────────────",
+      "▌ Refresh token race                 2d",
+      "  日本語のタイトルがここにあります…  1d",
+      "  👩‍💻 emoji 🇩🇪 and é                  1h",
+      "",
+      "────────────────────────────────────────",
+      "Enter resume  Tab read  ^O more",
+    ]
+  `)
+})
+
+test("without UTF-8 the lines are ASCII", () => {
+  const own = drawn(stateOf({}, ROWS.slice(0, 1)), PREVIEW, { ...LOOK, columns: 100, unicode: false }).lines
+  expect(own.join("")).toMatch(/^[\x20-\x7e]+$/)
+  expect(own.slice(0, 4)).toMatchInlineSnapshot(`
+    [
+      "> type to search                                                                                   1",
+      "---------------------------------------------+------------------------------------------------------",
+      "> Refresh token race                      2d | Refresh token race",
+      "                                             | Claude Code - api - main",
+    ]
+  `)
+})
+
+test("nothing found says what can be changed", () => {
+  const state = stateOf({ line: lineOf("zebra"), filter: { here: true, days: 7, source: "codex" } }, [])
+  expect(drawn(state, undefined, LOOK).lines).toMatchInlineSnapshot(`
+    [
+      "❯ zebra                         codex · this project · 7d  0",
+      "────────────────────────────────────────────────────────────",
+      "  Nothing found.",
+      "  Esc clears the words.",
+      "  ^O changes agent, project and time.",
+      "",
+      "",
+      "",
+      "────────────────────────────────────────────────────────────",
+      "^O more  Esc leave  Alt-A agent  Alt-P project  Alt-T time",
+    ]
+  `)
+})
+
+describe("every line fits", () => {
+  const states: Record<string, PickerState> = {
+    rows: stateOf(),
+    "a long line": stateOf({ line: lineOf("日本 token ".repeat(30)) }),
+    "a cursor in the middle": stateOf({ line: { ...lineOf("word ".repeat(60)), at: 100 } }),
+    "a note": stateOf({
+      note: "1,234 new messages, read in 1.2 s. Not everything is read yet: `dex sync` goes on.",
+      syncing: "3 of 10",
+    }),
+    "what was said": stateOf({ said: "Sent to the clipboard, where the terminal allows it: dex resume claude_code:1" }),
+    actions: stateOf({ menu: { type: "actions" } }),
+    "hand over": stateOf({ menu: { type: "hand_over", at: 0 } }),
+    problem: stateOf({ menu: { type: "problem", text: "The agent's own file is not here. ".repeat(9) } }),
+    snippets: stateOf(
+      {},
+      ROWS.map((row) => ({ ...row, snippet: "日本 **token** ".repeat(20) })),
+    ),
+    nothing: stateOf({}, []),
+  }
+  for (const [name, state] of Object.entries(states))
+    test(name, () => {
+      for (const color of [false, true])
+        for (const columns of [20, 40, 59, 60, 80, 89, 90, 100, 140, 200])
+          for (const rows of [3, 8, 24, 50]) {
+            const look = { ...LOOK, color, columns, rows }
+            const { lines, cursor } = drawn(state, PREVIEW, look)
+            expect([columns, rows, lines.length <= rows]).toEqual([columns, rows, true])
+            expect([columns, lines.filter((line) => widthOf(line) > columns)]).toEqual([columns, []])
+            expect(cursor.column).toBeLessThan(columns)
+          }
+    })
+})
+
+test("nothing that a transcript says reaches the terminal as anything but text", () => {
+  const evil = "a\x1b]0;owned\x07b\x1b[2Jc\u202ed\x9b31me\nf\rg\x08h"
+  const row = { ref: "x:1", title: evil, time: "", source: evil, project: `/code/${evil}`, snippet: `**${evil}**` }
+  const preview = {
+    ref: "x:1",
+    title: evil,
+    facts: [evil],
+    messages: [
+      { who: "you" as const, name: "You", text: evil },
+      { who: "tool" as const, name: evil, text: evil },
+      { who: "agent" as const, name: evil, text: evil },
+    ],
+  }
+  const state = stateOf({ line: lineOf("a"), note: evil, said: evil }, [row, ...ROWS])
+  for (const color of [false, true]) {
+    const text = drawn(state, preview, { ...LOOK, columns: 140, rows: 24, color }).lines.join("")
+    expect(text.replaceAll(/\x1b\[\d+m/g, "")).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
+  }
+})
+
+test("colours: matches, ages and agents have one", () => {
+  const state = stateOf({}, [{ ...ROWS[0]!, snippet: "the **refresh** token" }, ROWS[1]!])
+  const text = drawn(state, PREVIEW, { ...LOOK, columns: 120, color: true }).lines.join("\n")
+  expect(text).toContain("\x1b[33mrefresh\x1b[0m")
+  expect(text).toContain("\x1b[32mYou\x1b[0m")
+  expect(text).toContain("\x1b[1mRefresh token race")
+})
+
+test("ages are short, and days once they are more than two weeks old", () => {
+  const age = (before: number) => ageOf(new Date(NOW - before).toISOString(), NOW)
+  const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
+  expect([age(-minute), age(0), age(5 * minute), age(3 * hour), age(23.9 * hour), age(2 * day), age(13 * day)]).toEqual(
+    ["now", "now", "5m", "3h", "23h", "2d", "13d"],
+  )
+  expect([age(20 * day), age(400 * day), ageOf("", NOW)]).toEqual(["10-23", "2025-10", ""])
+})

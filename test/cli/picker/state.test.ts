@@ -1,0 +1,142 @@
+import { expect, test } from "vitest"
+import { readKeys } from "../../../src/cli/picker/keys.ts"
+import {
+  type PickerRow,
+  type PickerState,
+  pressed,
+  selectedRow,
+  startingState,
+  type Wish,
+  withRows,
+} from "../../../src/cli/picker/state.ts"
+
+const PAGE = 5
+
+function rowsNamed(...names: string[]): PickerRow[] {
+  return names.map((name) => ({
+    ref: `claude_code:${name}`,
+    title: name,
+    time: "2026-11-03T10:00:00.000Z",
+    source: "claude_code",
+    project: "/code/api",
+  }))
+}
+
+const TEN = rowsNamed("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
+
+function startWith(rows = TEN, text = ""): PickerState {
+  const state = startingState(text, { sources: ["claude_code", "codex"], openable: ["codex", "pi"] })
+  return withRows(state, { rows, hasMore: false, isNew: true }, PAGE)
+}
+
+/** The state after these bytes, and what was wished on the way. */
+function after(keys: string, state = startWith()): { state: PickerState; wishes: Wish[]; at: string | undefined } {
+  const wishes: Wish[] = []
+  let now = state
+  const read = readKeys(keys)
+  const typed = read.rest === "\x1b" ? [...read.keys, { name: "escape" }] : read.keys
+  for (const key of typed) {
+    const step = pressed(now, key, PAGE)
+    now = step.state
+    if (step.wish) wishes.push(step.wish)
+  }
+  return { state: now, wishes, at: selectedRow(now)?.title }
+}
+
+test("arrows and the keys of fzf move, and stop at the ends", () => {
+  expect(after("\x1b[B\x1b[B").at).toBe("c")
+  expect(after("\x0e\x0a\x10").at).toBe("b")
+  expect(after("\x0a\x0a\x0b").at).toBe("b")
+  expect(after("\x1b[A").at).toBe("a")
+  expect(after("\x1b[F").at).toBe("j")
+  expect(after("\x1b[F\x1b[B").at).toBe("j")
+  expect(after("\x1b[F\x1b[H").at).toBe("a")
+})
+
+test("a page is what the screen shows: first to its end, then one further", () => {
+  expect(after("\x1b[6~").at).toBe("e")
+  expect(after("\x1b[6~\x1b[6~")).toMatchObject({ at: "j", state: { top: 5 } })
+  expect(after("\x1b[F\x1b[5~")).toMatchObject({ at: "f" })
+  expect(after("\x1b[F\x1b[5~\x1b[5~")).toMatchObject({ at: "a", state: { top: 0 } })
+})
+
+test("the list scrolls no further than it must", () => {
+  expect(after("\x0a".repeat(4)).state.top).toBe(0)
+  expect(after("\x0a".repeat(5)).state.top).toBe(1)
+  expect(after(`${"\x0a".repeat(7)}${"\x0b".repeat(4)}`).state.top).toBe(3)
+})
+
+test("what is typed is searched for, and a cursor that moves is not", () => {
+  expect(after("t")).toMatchObject({ wishes: [{ type: "find" }], state: { line: { text: "t" }, isFinding: true } })
+  expect(after("t\x01\x05\x1b[D").wishes).toEqual([{ type: "find" }])
+  expect(after("\x7f").wishes).toEqual([])
+})
+
+test("Escape clears the words, then leaves; ^D leaves an empty line only; ^C leaves always", () => {
+  const typed = after("t\x1b")
+  expect(typed).toMatchObject({ wishes: [{ type: "find" }, { type: "find" }], state: { line: { text: "" } } })
+  expect(after("\x1b", typed.state).wishes).toEqual([{ type: "leave" }])
+  expect(after("\x04").wishes).toEqual([{ type: "leave" }])
+  expect(after("to\x01\x04").state.line.text).toBe("o")
+  expect(after("to\x03").wishes.at(-1)).toEqual({ type: "leave" })
+  expect(after("\x1a").wishes).toEqual([{ type: "suspend" }])
+})
+
+test("Enter resumes and Tab reads the selected row, and without rows they do nothing", () => {
+  expect(after("\x0a\r").wishes).toEqual([{ type: "resume", row: TEN[1] }])
+  expect(after("\x0a\t").wishes).toEqual([{ type: "read", row: TEN[1] }])
+  expect(after("\r\t\x1bc\x1bh", startWith([]))).toMatchObject({ wishes: [], at: undefined })
+  expect(after("\x1bc").wishes).toEqual([{ type: "copy", row: TEN[0] }])
+})
+
+test("filters go round: each agent, this project, 1, 7 and 30 days, and back to all", () => {
+  const filters = (keys: string) => after(keys).state.filter
+  expect(filters("\x1ba")).toEqual({ here: false, source: "claude_code" })
+  expect(filters("\x1ba\x1ba")).toEqual({ here: false, source: "codex" })
+  expect(filters("\x1ba\x1ba\x1ba")).toEqual({ here: false })
+  expect(filters("\x1bp\x1bt")).toEqual({ here: true, days: 1 })
+  expect(filters("\x1bp\x1bp\x1bt\x1bt\x1bt")).toEqual({ here: false, days: 30 })
+  expect(filters("\x1bt\x1bt\x1bt\x1bt")).toEqual({ here: false })
+  expect(after("\x1bt").wishes).toEqual([{ type: "find" }])
+})
+
+test("the menu does by its letter what Alt does, for keyboards without it", () => {
+  expect(after("?t").state).toMatchObject({ filter: { days: 1 } })
+  expect(after("x?").state).toMatchObject({ line: { text: "x?" } })
+  expect(after("x\x0f").state).toMatchObject({ menu: { type: "actions" } })
+  expect(after("\x1bOPc").wishes).toEqual([{ type: "copy", row: TEN[0] }])
+  const left = after("?x").state
+  expect([left.menu, left.line.text]).toEqual([undefined, ""])
+  expect(after("?\x1b").wishes).toEqual([])
+})
+
+test("handing over asks which agent, and can be called off", () => {
+  expect(after("\x1bh\r").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "codex" }])
+  expect(after("\x1bh\x1b[B\x1b[B\r").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "pi" }])
+  expect(after("?h2").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "pi" }])
+  expect(after("\x1bh9")).toMatchObject({ wishes: [], state: { line: { text: "" } } })
+  expect(after("\x1bh\x1b").wishes).toEqual([])
+})
+
+test("where it cannot be resumed, it can be handed over or read", () => {
+  const state: PickerState = { ...startWith(), menu: { type: "problem", text: "Its folder is gone." } }
+  expect(after("h\r", state).wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "codex" }])
+  expect(after("\t", state).wishes).toEqual([{ type: "read", row: TEN[0] }])
+  expect(after("t", state)).toMatchObject({ wishes: [], state: { filter: { here: false } } })
+})
+
+test("rows that a sync adds leave the selected one under the cursor, where it was on the screen", () => {
+  const state = after("\x0a".repeat(6)).state
+  expect([state.selected, state.top]).toEqual([6, 2])
+  const more = [...rowsNamed("new1", "new2", "new3"), ...TEN]
+  const refreshed = withRows(state, { rows: more, hasMore: false, isNew: false }, PAGE)
+  expect([selectedRow(refreshed)?.title, refreshed.selected, refreshed.top]).toEqual(["g", 9, 5])
+})
+
+test("a selected row that is gone leaves the cursor where it was; other words begin at the top", () => {
+  const state = after("\x0a".repeat(6)).state
+  const fewer = withRows(state, { rows: TEN.slice(0, 4), hasMore: false, isNew: false }, PAGE)
+  expect([selectedRow(fewer)?.title, fewer.top]).toEqual(["d", 0])
+  expect(selectedRow(withRows(state, { rows: TEN, hasMore: false, isNew: true }, PAGE))?.title).toBe("a")
+  expect(selectedRow(withRows(state, { rows: [], hasMore: false, isNew: false }, PAGE))).toBeUndefined()
+})

@@ -1,0 +1,88 @@
+import { execFile, execFileSync } from "node:child_process"
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { expect, onTestFinished } from "vitest"
+import { DEX } from "./dex.ts"
+
+const run = promisify(execFile)
+
+/** Whether terminals can be made here that keys are typed on and whose screen is read. */
+export const hasTmux: boolean = canRun("tmux", "-V")
+
+export function canRun(program: string, ...args: string[]): boolean {
+  try {
+    execFileSync(program, args, { stdio: "ignore" })
+    return true
+  } catch {
+    return false
+  }
+}
+
+export type TmuxScreen = {
+  /** Keys by tmux's names: Enter, Down, C-c, M-h. */
+  keys(...names: string[]): Promise<void>
+  type(text: string): Promise<void>
+  /** The screen without what is blank at its end; with `-e` with its colours. */
+  text(...options: string[]): Promise<string>
+  /** Waits until the screen shows this, and returns it. */
+  shows(expected: RegExp | string): Promise<string>
+  tmux(...args: string[]): Promise<string>
+}
+
+type ScreenOptions = {
+  columns: number
+  rows: number
+  env?: Record<string, string>
+  cwd?: string
+  /** With its arguments. */
+  shell?: string[]
+}
+
+/** A shell on a terminal of this test's own, in which `dex` is dex. `bin` in the home comes first on its PATH. */
+export async function openScreen(home: string, options: ScreenOptions): Promise<TmuxScreen> {
+  const { columns, rows, cwd = home, shell = ["bash", "--norc", "--noprofile", "-i"] } = options
+  program(home, "dex", `exec '${process.execPath}' '${DEX}' "$@"`)
+  const env = {
+    HOME: home,
+    PATH: `${join(home, "bin")}:/usr/bin:/bin`,
+    LANG: "C.UTF-8",
+    TERM: "screen-256color",
+    TZ: "UTC",
+    PS1: "$ ",
+    PS2: "",
+    ...options.env,
+  }
+  const socket = join(home, "tmux")
+  const tmux = async (...args: string[]) => (await run("tmux", ["-S", socket, "-f", "/dev/null", ...args])).stdout
+  const words = ["env", "-i", ...Object.entries(env).map(([name, value]) => `${name}=${value}`), ...shell]
+  await run(
+    "tmux",
+    ["-S", socket, "-f", "/dev/null", "new-session", "-d", "-x", `${columns}`, "-y", `${rows}`, "--", ...words],
+    { cwd, env: { PATH: process.env.PATH ?? "", LANG: "C.UTF-8" } },
+  )
+  onTestFinished(async () => void (await tmux("kill-server").catch(() => {})))
+  const text = async (...more: string[]) => (await tmux("capture-pane", "-p", ...more)).trimEnd()
+  const screen: TmuxScreen = {
+    keys: async (...names) => void (await tmux("send-keys", "--", ...names)),
+    type: async (typed) => void (await tmux("send-keys", "-l", "--", typed)),
+    text,
+    shows: async (expected) => {
+      const match = typeof expected === "string" ? expect.stringContaining(expected) : expect.stringMatching(expected)
+      let last = ""
+      await expect.poll(async () => (last = await text())).toEqual(match)
+      return last
+    },
+    tmux,
+  }
+  await screen.shows(/[$%>#]/)
+  return screen
+}
+
+/** A program on the PATH of the shells that are opened for this home. */
+export function program(home: string, name: string, script: string): void {
+  const file = join(home, "bin", name)
+  mkdirSync(join(home, "bin"), { recursive: true })
+  writeFileSync(file, `#!/bin/sh\n${script}\n`)
+  chmodSync(file, 0o755)
+}
