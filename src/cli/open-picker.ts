@@ -4,8 +4,8 @@ import { terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import type { Command } from "./command.ts"
 import { commands } from "./commands.ts"
+import { newestRows } from "./picker/newest-rows.ts"
 import type { Picked } from "./picker/picker.ts"
-import { rowsAsTyped } from "./picker/typed-rows.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Whether the picker can be shown here. `DEX_NO_PICKER=1` is for who reads a screen by ear. */
@@ -25,7 +25,7 @@ export async function openPicker({ text = "", prints = false }): Promise<number 
     const output = prints ? process.stderr : process.stdout
     // Meanwhile the rest is loaded.
     const loading = import("./picker/picker.ts")
-    const first = await rowsAsTyped(dex, { text: "", filter: { here: false }, limit: output.rows || 24 })
+    const first = await newestRows(dex, { here: false }, output.rows || 24)
     if (first.rows.length === 0) return undefined
     const { color } = terminalOf(output, process.env)
     const { pick } = await loading

@@ -69,7 +69,9 @@ export async function searchAsTyped(
   if (words.length === 0) return (await listed(store, query, query.limit)).map((row) => rowOf(row))
   if (!index) return byTitle(store, query, words)
   try {
-    return await found(store, index, query, words, read)
+    const rows = await found(store, index, query, words, read)
+    // Every word may be half a word of a title.
+    return rows.length > 0 ? rows : byTitle(store, query, words)
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
     return byTitle(store, query, words) // the next sync builds the index again

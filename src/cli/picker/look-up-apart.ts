@@ -1,11 +1,15 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
+import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
-import type { PickerRow } from "./state.ts"
-import type { FoundRows, RowQuery } from "./typed-rows.ts"
+import type { PickerFilter, PickerRow } from "./state.ts"
+
+export type RowQuery = { text: string; filter: PickerFilter; limit: number }
 
 export type LookUpQuestion =
-  | { type: "typed" | "ranked"; query: RowQuery }
+  | { type: "ranked"; query: RowQuery }
+  /** With `isAgain` something new was read since. */
+  | { type: "typed"; query: RowQuery; isAgain: boolean }
   | { type: "preview"; row: Pick<PickerRow, "ref" | "message"> }
   | { type: "resumable"; ref: string }
   | { type: "about" }

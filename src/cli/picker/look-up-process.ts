@@ -1,13 +1,13 @@
 import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
 import { messageOf } from "../../core/error.ts"
+import type { TypedRead } from "../../search/typing.ts"
 import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
 import { unspoken } from "../ask-to-speak.ts"
 import { many } from "../print/words.ts"
-import { previewOf, rowsRanked } from "./look-up.ts"
+import { previewOf, rowsRanked, rowsTyped } from "./look-up.ts"
 import type { LookUp, LookUpAnswer, LookUpQuestion } from "./look-up-apart.ts"
-import { rowsAsTyped } from "./typed-rows.ts"
 
 // Looks things up while the picker draws: a search of a word that is still being typed takes up to a second.
 
@@ -17,6 +17,9 @@ process.on("disconnect", () => process.exit(0))
 
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
 
+/** Most rows stay from one key to the next. */
+const read: TypedRead = new Map()
+
 process.on("message", async ({ id, question }: { id: number; question: LookUpQuestion }) => {
   const answer: LookUpAnswer = await answerTo(question).catch((error) => ({ problem: messageOf(error) }))
   if (process.connected) process.send!({ id, ...answer } satisfies LookUp)
@@ -25,7 +28,8 @@ process.on("message", async ({ id, question }: { id: number; question: LookUpQue
 async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
   switch (question.type) {
     case "typed":
-      return { found: await rowsAsTyped(dex, question.query) }
+      if (question.isAgain) read.clear()
+      return { found: await rowsTyped(dex, question.query, read) }
     case "ranked":
       return { found: await rowsRanked(dex, question.query) }
     case "preview":

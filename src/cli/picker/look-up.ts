@@ -1,16 +1,45 @@
 import { agentOf } from "../../agents/index.ts"
 import { PERSONS_KINDS } from "../../core/conversation.ts"
-import { localMinute } from "../../core/dates.ts"
-import { parseWholeRef } from "../../core/ref.ts"
+import { DAY_MS, localMinute } from "../../core/dates.ts"
+import { formatRef, parseWholeRef } from "../../core/ref.ts"
 import { callWords } from "../../render/tool-words.ts"
+import { searchAsTyped, type TypedRead } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { search } from "../../tools/search/search.ts"
 import { rootsOf } from "../../tools/view.ts"
 import { many, projectName } from "../print/words.ts"
+import type { RowQuery } from "./look-up-apart.ts"
+import { type FoundRows, newestRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import type { PickerRow } from "./state.ts"
-import type { FoundRows, RowQuery } from "./typed-rows.ts"
+
+/** What is found before the next key: the newest conversations, or the newest that have these words. */
+export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, read: TypedRead): Promise<FoundRows> {
+  if (text === "") return newestRows(dex, filter, limit)
+  const found = await searchAsTyped(
+    await dex.store(),
+    await dex.index(),
+    {
+      text,
+      ...(filter.source !== undefined && { sources: [filter.source] }),
+      ...(filter.here && { project: dex.project }),
+      ...(filter.days !== undefined && { after: dex.now() - filter.days * DAY_MS }),
+      inside: dex.project,
+      limit,
+    },
+    read,
+  )
+  const rows = found
+    .filter(({ project }) => !filter.here || project === dex.project)
+    .map(({ ref, project = "", snippet, ...row }) => ({
+      ...row,
+      ref: formatRef(ref),
+      project,
+      ...(snippet !== undefined && { snippet }),
+    }))
+  return { rows, hasMore: true, note: "" }
+}
 
 /** What the full search finds, by its own ranking. */
 export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {

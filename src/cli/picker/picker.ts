@@ -6,6 +6,7 @@ import type { Dex } from "../../tools/context.ts"
 import { commandLine } from "../../tools/view.ts"
 import { listenToKeys } from "./key-input.ts"
 import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
+import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import { createRowFinder } from "./row-finder.ts"
 import { drawn, hasPreview, type PickerLook, pageOf } from "./screen.ts"
@@ -21,7 +22,6 @@ import {
 } from "./state.ts"
 import { syncWhilePicking } from "./sync-behind.ts"
 import { openTerminal } from "./terminal-mode.ts"
-import type { FoundRows } from "./typed-rows.ts"
 
 export type PickerOptions = {
   dex: Dex
@@ -56,6 +56,7 @@ export async function pick(options: PickerOptions): Promise<Picked> {
 function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail: (error: unknown) => void) {
   const { dex, input, output, text } = options
   const lookUp = startLookUp()
+  const typing = startLookUp()
   const terminal = openTerminal(input, output, fail)
   const previews = createPreviews(lookUp, () => draw())
   let state = startingState(text, { sources: [], openable: openableOn(dex) })
@@ -70,16 +71,19 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     state = { ...state, ...next }
     draw()
   }
-  const finder = createRowFinder(lookUp, {
-    onFound: (found, { isFirst, isLast }) => {
-      // Who has not moved yet looks at the best one, whichever that is.
-      const isNew = isFirst || (state.isFinding && state.selected === 0)
-      state = withRows(state, { ...found, isNew }, pageOf(state, lookOf(options)))
-      change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
+  const finder = createRowFinder(
+    { typing, ranking: lookUp },
+    {
+      onFound: (found, { isFirst, isLast }) => {
+        // Who has not moved yet looks at the best one, whichever that is.
+        const isNew = isFirst || (state.isFinding && state.selected === 0)
+        state = withRows(state, { ...found, isNew }, pageOf(state, lookOf(options)))
+        change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
+      },
+      // Rows of other words would pass for what was found.
+      onProblem: (note) => change({ rows: [], note }),
     },
-    // Rows of other words would pass for what was found.
-    onProblem: (note) => change({ rows: [], note }),
-  })
+  )
   const askAbout = () =>
     lookUp.ask({ type: "about" }, (answer) => {
       if ("sources" in answer) change({ sources: answer.sources, note: state.note || answer.note })
@@ -161,6 +165,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   return () => {
     sync.stop()
     finder.stop()
+    typing.close()
     lookUp.close()
     keys.pause()
     input.off("end", onHangUp)

@@ -1,6 +1,6 @@
 import type { LookUpAnswer, LookUpProcess } from "./look-up-apart.ts"
+import type { FoundRows } from "./newest-rows.ts"
 import type { PickerFilter } from "./state.ts"
-import type { FoundRows } from "./typed-rows.ts"
 
 /** After so long without a key, the full search. */
 const PAUSE_MS = 150
@@ -21,7 +21,11 @@ export type RowFinder = {
 }
 
 /** Finds rows as words are typed: at once what is quickly found, and by the full ranking once they pause. */
-export function createRowFinder(lookUp: LookUpProcess, { onFound, onProblem }: Finding): RowFinder {
+export function createRowFinder(
+  /** A ranking takes longer than the next key: it must not wait for it. */
+  { typing, ranking }: { typing: LookUpProcess; ranking: LookUpProcess },
+  { onFound, onProblem }: Finding,
+): RowFinder {
   let newest = 0
   let pause: NodeJS.Timeout | undefined
   /** Answers for words that are no longer there are dropped. */
@@ -34,27 +38,27 @@ export function createRowFinder(lookUp: LookUpProcess, { onFound, onProblem }: F
     }
   }
   const list = (filter: PickerFilter, isFirst: boolean) =>
-    lookUp.ask(
-      { type: "typed", query: { text: "", filter, limit: MOST_LISTED } },
+    typing.ask(
+      { type: "typed", query: { text: "", filter, limit: MOST_LISTED }, isAgain: !isFirst },
       whileNewest((found) => onFound(found, { isFirst, isLast: true })),
     )
   const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
-    let titled: FoundRows = { rows: [], hasMore: false, note: "" }
+    let typed: FoundRows = { rows: [], hasMore: false, note: "" }
     const query = { text, filter, limit: MOST_FOUND }
-    lookUp.ask(
-      { type: "typed", query },
+    typing.ask(
+      { type: "typed", query, isAgain: isRefresh },
       whileNewest((found) => {
-        titled = found
-        // Titles alone: that there are none says nothing yet.
+        typed = found
+        // That there are none says nothing yet: the full search knows what was meant.
         if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
       }),
     )
     const rank = () =>
-      lookUp.ask(
+      ranking.ask(
         { type: "ranked", query },
         whileNewest((found) => {
-          const isFirst = !isRefresh && titled.rows.length === 0
-          onFound(withTitled(found, titled), { isFirst, isLast: true })
+          const isFirst = !isRefresh && typed.rows.length === 0
+          onFound(withTyped(found, typed), { isFirst, isLast: true })
         }),
       )
     pause = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)
@@ -76,9 +80,9 @@ export function createRowFinder(lookUp: LookUpProcess, { onFound, onProblem }: F
   }
 }
 
-/** A title that contains what is typed stays, where the search does not find half a word. */
-function withTitled(ranked: FoundRows, titled: FoundRows): FoundRows {
+/** What was there already stays, below what ranks higher. */
+function withTyped(ranked: FoundRows, typed: FoundRows): FoundRows {
   const refs = new Set(ranked.rows.map(({ ref }) => ref))
-  const others = titled.rows.filter(({ ref }) => !refs.has(ref))
-  return { ...ranked, rows: [...ranked.rows, ...others], hasMore: ranked.hasMore || titled.hasMore }
+  const others = typed.rows.filter(({ ref }) => !refs.has(ref))
+  return { ...ranked, rows: [...ranked.rows, ...others] }
 }
