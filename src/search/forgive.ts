@@ -12,6 +12,8 @@ export type Replaced = { typed: string; by: string[]; why: "typo" | "prefix" }
 
 /** Words as people mistype them. Names of one's own, numbers and hashes are not guessed at; shorter ones have too many neighbours. */
 const TYPED = /^\p{Ll}{4,64}$/u
+/** The last word may be half typed: so many letters say enough of it. */
+const BEGUN = /^\p{Ll}{3,64}$/u
 /** From here on two mistakes in one word are believed. */
 const TWO_MISTAKES_FROM = 8
 const OFFERED = 3
@@ -40,7 +42,7 @@ export async function forgive(
     const isLast = word === query.words.at(-1)
     const endings = isLast ? await firstOf(vocabulary, await endingsOf(vocabulary.index, word), MOST_ENDINGS) : []
     if (endings.length > 0) replaced.push({ typed: word, by: endings, why: "prefix" })
-    if (endings.length > 0 || messages > 0) continue
+    if (endings.length > 0 || messages > 0 || !TYPED.test(word)) continue
     const by = await firstOf(vocabulary, await wordsLike(vocabulary.index, word), OFFERED)
     if (by.length > 0) replaced.push({ typed: word, by, why: "typo" })
   }
@@ -50,7 +52,7 @@ export async function forgive(
 
 /** Those that stand in a few messages at the most. */
 async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<{ word: string; messages: number }[]> {
-  const typed = words.filter((word) => TYPED.test(word) && !isStopword(word))
+  const typed = words.filter((word) => (word === words.at(-1) ? BEGUN : TYPED).test(word) && !isStopword(word))
   const { shares, sample } = await index.sizes(typed.map((words) => ({ words })))
   const rare = typed.filter((_, i) => shares[i]! * sample <= few)
   const totals = await Promise.all(rare.map((words) => index.count({ match: [{ words }] })))

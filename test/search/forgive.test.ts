@@ -73,8 +73,8 @@ test.each([
   ["configuration", "3"],
   ["repository", "3"],
   ["wingman", "2"],
-])("%s is found from its fourth letter on, at every letter", async (word, id) => {
-  for (let length = 4; length <= word.length; length++) {
+])("%s is found from its third letter on, at every letter", async (word, id) => {
+  for (let length = 3; length <= word.length; length++) {
     const { ids } = await found(word.slice(0, length))
     expect([word.slice(0, length), ids]).toEqual([word.slice(0, length), expect.arrayContaining([id])])
   }

@@ -6,6 +6,7 @@ import { callWords } from "../../render/tool-words.ts"
 import { searchAsTyped, type TypedRead } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
+import { replacedNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
 import { rootsOf } from "../../tools/view.ts"
 import { many, projectName } from "../print/words.ts"
@@ -70,7 +71,10 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
   const left = results.length - rows.length
   const leftNote =
     left === 0 ? "" : `Not shown: ${many(left, "conversation")} of subagents and scripts; \`dex search\` shows them.`
-  return { rows, hasMore: output.results.length === limit, note: output.notes[0] ?? leftNote }
+  // Who types knows that the last word is not whole yet.
+  const expected = (output.replaced ?? []).map(({ typed, by }) => replacedNote({ typed, by, why: "prefix" }))
+  const note = output.notes.find((one) => !expected.includes(one)) ?? leftNote
+  return { rows, hasMore: output.results.length === limit, note }
 }
 
 /** Messages before the one that matched, and how many parts are shown at the most. */
