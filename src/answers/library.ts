@@ -43,17 +43,21 @@ export async function openLibrary(dex: Dex, scope: AnswerScope): Promise<Passage
     async search(query, filters = {}) {
       const found: Omit<FoundPassage, "coverage">[] = []
       for (let offset = 0; ; offset += MOST_FOUND) {
-        const { results, notes } = await runSearch(dex, {
-          query,
-          in: scope.among,
-          ...(scope.collections && { collections: scope.collections }),
-          ...(scope.noGlobal && { no_global: true }),
-          ...filters,
-          by: "conversation",
-          explain: false,
-          limit: MOST_FOUND,
-          offset,
-        })
+        const { results, notes } = await runSearch(
+          dex,
+          {
+            query,
+            in: scope.among,
+            ...(scope.collections && { collections: scope.collections }),
+            ...(scope.noGlobal && { no_global: true }),
+            ...filters,
+            by: "conversation",
+            explain: false,
+            limit: MOST_FOUND,
+            offset,
+          },
+          { prose: false },
+        )
         for (const { id, message_index, score_final } of results) {
           const row = (await resolveRef(dex, id)).row
           if (row.kind === "dex" || found.length === MOST_FOUND) continue

@@ -73,11 +73,12 @@ export async function scanHistory(
   const asked = { query, weights: query.words.map(() => 1) }
   const passages = await Promise.all(
     shown.map(
-      ({ message, row }) => message && passageIn(store, message, { ref: row.ref, numbers: [], worth: 1 }, asked),
+      ({ message, row }) =>
+        input.prose && message && passageIn(store, message, { ref: row.ref, numbers: [], worth: 1 }, asked),
     ),
   )
   return {
-    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: passages[i]?.snippet ?? looks[i]!.snippet })),
+    hits: shown.map(({ text: _, ...hit }, i) => ({ ...hit, snippet: (passages[i] || looks[i]!).snippet })),
     total,
     total_is_at_least: !complete,
     matched: "all",

@@ -33,6 +33,8 @@ export type SearchInput = Filters & {
   rerank?: Rerank
   limit: number
   offset: number
+  /** For who reads the rows: each shows the passage that a person or an agent wrote, where there is one. Else the best message. */
+  prose?: boolean
 }
 
 export type SearchHit = {
@@ -228,7 +230,7 @@ type ReadRows = Awaited<ReturnType<typeof readRows>>
 async function hitsOf(
   store: HistoryReader,
   { read, looks }: ReadRows,
-  { offset, query }: SearchInput,
+  { offset, query, prose = false }: SearchInput,
   weights: readonly number[],
 ): Promise<SearchHit[]> {
   const hits: SearchHit[] = []
@@ -238,7 +240,7 @@ async function hitsOf(
     const numbers = hit.row.kind === "document" ? [] : matches
     const { snippet, holds } = looks[i]!
     const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
-    const passage = hit.message && (await passageIn(store, hit.message, all, { query, weights }))
+    const passage = prose && hit.message && (await passageIn(store, hit.message, all, { query, weights }))
     hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
   }
   return hits

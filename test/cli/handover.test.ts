@@ -129,7 +129,7 @@ describe("dex handover", () => {
       })
     })
     const long = await json(home, ["handover", "66666666", "--to", "codex", "--max-tokens", "20000"])
-    expect(long.problem).toMatch(/too long to be given to codex as an argument/)
+    expect(long.problem).toMatch(/too long to pass to codex as an argument/)
     expect(await json(home, ["handover", "66666666", "--to", "codex"])).not.toHaveProperty("problem")
   })
 

@@ -46,7 +46,7 @@ async function privateHome(): Promise<string> {
   const start = "2026-11-03T10:00:00Z"
   claudeSession(home, { id: SECOND, cwd: KEPT, start, turns: [{ user: "wombatword again" }, { assistant: "Yes" }] })
   const other = "33333333-3333-4333-8333-333333333333"
-  claudeSession(home, { id: other, cwd: ELSEWHERE, start, turns: [{ user: "numbatword" }, { assistant: "Yes" }] })
+  claudeSession(home, { id: other, cwd: ELSEWHERE, start, turns: [{ user: "platypusword" }, { assistant: "Yes" }] })
   expect(await command(home, ["sync"])).toMatchObject({ code: 0 })
   expect(await command(home, ["private", KEPT])).toMatchObject({ code: 0 })
   return home
@@ -89,7 +89,7 @@ test("no command tells elsewhere what a project holds that is private under anot
     if (tells(answer)) told.push(`${question.join(" ")}: ${answer}`)
   }
   expect(told).toEqual([])
-  expect(await ask(home, ELSEWHERE, "search", "numbatword")).toContain("numbatword")
+  expect(await ask(home, ELSEWHERE, "search", "platypusword")).toContain("platypusword")
 })
 
 test("inside it, in any spelling, everything is told", async () => {

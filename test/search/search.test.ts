@@ -29,8 +29,10 @@ async function history(conversations: ConversationWrite[], source: "claude_code"
   })
   for (const one of conversations) await store.writeUnit(unit(`${one.id}.jsonl`, [one], { source }))
   await index.follow(store)
-  const ask = (query: string, more: Partial<Filters> & { by?: "message" | "conversation"; limit?: number } = {}) =>
-    searchHistory(store, index, { by: "conversation", limit: 10, offset: 0, ...more, query: parseQuery(query) })
+  const ask = (
+    query: string,
+    more: Partial<Filters> & { by?: "message" | "conversation"; limit?: number; prose?: boolean } = {},
+  ) => searchHistory(store, index, { by: "conversation", limit: 10, offset: 0, ...more, query: parseQuery(query) })
   return { store, index, ask }
 }
 
@@ -363,7 +365,7 @@ describe("the snippet", () => {
         said("c4", "We keep a limit on each quokka."),
       ]),
     ])
-    const [hit] = (await ask("quokka limit")).hits
+    const [hit] = (await ask("quokka limit", { prose: true })).hits
     expect(hit).toMatchObject({ number: 4, snippet: "We keep a **limit** on each **quokka**." })
   })
 
@@ -373,7 +375,7 @@ describe("the snippet", () => {
     const { ask } = await history([
       conversation("thought", [...many, said("t", "", { role: "assistant", parts: [thought] })]),
     ])
-    expect((await ask("quokka")).hits[0]).toMatchObject({
+    expect((await ask("quokka", { prose: true })).hits[0]).toMatchObject({
       number: 41,
       snippet: "[thinking] Is the **quokka** the cause?",
     })
@@ -381,7 +383,10 @@ describe("the snippet", () => {
 
   test("is a machine's text where only machines wrote the words", async () => {
     const { ask } = await history([conversation("called", [said("a", "Do it."), called("b", "Edit", JSON_CALL)])])
-    expect((await ask("quokka")).hits[0]).toMatchObject({ number: 2, snippet: expect.stringContaining("[Edit] {") })
+    expect((await ask("quokka", { prose: true })).hits[0]).toMatchObject({
+      number: 2,
+      snippet: expect.stringContaining("[Edit] {"),
+    })
   })
 
   test("stays in its message where messages were asked for", async () => {

@@ -27,7 +27,7 @@ export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, rea
       ...(filter.here && { project: dex.project }),
       ...(filter.days !== undefined && { after: dex.now() - filter.days * DAY_MS }),
       inside: dex.project,
-      limit,
+      limit: MOST_TYPED,
     },
     read,
   )
@@ -39,8 +39,11 @@ export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, rea
       project,
       ...(snippet !== undefined && { snippet }),
     }))
-  return { rows, hasMore: true, note: "" }
+  return { rows, hasMore: found.length === MOST_TYPED, note: "" }
 }
+
+/** Those that stand on one screen are found before the next key. */
+const MOST_TYPED = 20
 
 /** What the full search finds, by its own ranking. */
 export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {

@@ -81,7 +81,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
         change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
       },
       // Rows of other words would pass for what was found.
-      onProblem: (note) => change({ rows: [], note }),
+      onProblem: (note) => change({ rows: [], isFinding: false, note }),
     },
   )
   const askAbout = () =>

@@ -29,12 +29,12 @@ export function createRowFinder(
   let newest = 0
   let pause: NodeJS.Timeout | undefined
   /** Answers for words that are no longer there are dropped. */
-  const whileNewest = (take: (found: FoundRows) => void) => {
+  const whileNewest = (take: (found: FoundRows) => void, fail = onProblem) => {
     const own = newest
     return (answer: LookUpAnswer) => {
       if (own !== newest) return
       if ("found" in answer) take(answer.found)
-      else if ("problem" in answer) onProblem(answer.problem)
+      else if ("problem" in answer) fail(answer.problem)
     }
   }
   const list = (filter: PickerFilter, isFirst: boolean) =>
@@ -43,24 +43,26 @@ export function createRowFinder(
       whileNewest((found) => onFound(found, { isFirst, isLast: true })),
     )
   const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
-    let typed: FoundRows = { rows: [], hasMore: false, note: "" }
     const query = { text, filter, limit: MOST_FOUND }
-    typing.ask(
-      { type: "typed", query, isAgain: isRefresh },
-      whileNewest((found) => {
-        typed = found
-        // That there are none says nothing yet: the full search knows what was meant.
-        if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
-      }),
-    )
-    const rank = () =>
-      ranking.ask(
-        { type: "ranked", query },
-        whileNewest((found) => {
-          const isFirst = !isRefresh && typed.rows.length === 0
-          onFound(withTyped(found, typed), { isFirst, isLast: true })
-        }),
-      )
+    let typed: FoundRows = { rows: [], hasMore: false, note: "" }
+    let ranked: FoundRows | undefined
+    const showRanked = (found: FoundRows) => {
+      const isFirst = !isRefresh && ranked === undefined && typed.rows.length === 0
+      ranked = found
+      onFound(withTyped(found, typed), { isFirst, isLast: true })
+    }
+    const showTyped = (found: FoundRows) => {
+      typed = found
+      // Two processes answer, and either may be first.
+      if (ranked) showRanked(ranked)
+      // That there are none says nothing yet: the full search knows what was meant.
+      else if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
+    }
+    // What was found already stays, in the order of time.
+    const showProblem = (note: string) =>
+      typed.rows.length > 0 ? onFound({ ...typed, note }, { isFirst: false, isLast: true }) : onProblem(note)
+    typing.ask({ type: "typed", query, isAgain: isRefresh }, whileNewest(showTyped))
+    const rank = () => ranking.ask({ type: "ranked", query }, whileNewest(showRanked, showProblem))
     pause = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)
   }
   const start = (typed: string, filter: PickerFilter, isRefresh: boolean) => {

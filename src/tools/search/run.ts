@@ -59,7 +59,8 @@ const SNIPPET_KEY_CHARS = '"snippet":"",'.length
 const MOST_SNIPPET = 300
 const LEAST_SNIPPET = 140
 
-export async function run(dex: Dex, input: SearchToolInput) {
+/** With `prose` rows are made to be read; whoever answers from them asks for the messages that match best. */
+export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {}) {
   if (!dex.hasHistory() || (await isEmpty(dex))) {
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
     await syncWithThreads(await dex.syncDeps(), dex.home.index, {
@@ -107,6 +108,7 @@ export async function run(dex: Dex, input: SearchToolInput) {
     by: input.by,
     limit: input.limit,
     offset: input.offset,
+    prose,
   }
   const { found, meant } = await searchForgiving(store, index, wanted)
   // A damaged index that was asked is built again by the next sync, and asked by nobody until then.

@@ -1,0 +1,71 @@
+import { expect, test, vi } from "vitest"
+import type { LookUpAnswer, LookUpQuestion } from "../../../src/cli/picker/look-up-apart.ts"
+import type { FoundRows } from "../../../src/cli/picker/newest-rows.ts"
+import { createRowFinder } from "../../../src/cli/picker/row-finder.ts"
+
+// Which rows stand there at the end, whichever of the two processes answers first?
+
+type Asked = Partial<Record<LookUpQuestion["type"], (answer: LookUpAnswer) => void>>
+
+/** A finder whose questions wait to be answered, and what it showed last. */
+function finder() {
+  const asked: Asked = {}
+  const shown: { refs: string[]; note: string; isLast: boolean }[] = []
+  const processes = {
+    ask: ({ type }: LookUpQuestion, answered: (answer: LookUpAnswer) => void) => {
+      asked[type] = answered
+    },
+    close: () => {},
+  }
+  const { find } = createRowFinder(
+    { typing: processes, ranking: processes },
+    {
+      onFound: ({ rows, note }, { isLast }) => shown.push({ refs: rows.map(({ ref }) => ref), note, isLast }),
+      onProblem: (note) => shown.push({ refs: [], note, isLast: true }),
+    },
+  )
+  return { asked, shown, find }
+}
+
+function rows(...refs: string[]): FoundRows {
+  const row = { title: "", time: "", source: "codex", project: "" }
+  return { rows: refs.map((ref) => ({ ...row, ref })), hasMore: false, note: "" }
+}
+
+async function searching() {
+  const { find, asked, shown } = finder()
+  find("token", { here: false })
+  await vi.waitFor(() => expect(Object.keys(asked).sort()).toEqual(["ranked", "typed"]))
+  return { asked, shown }
+}
+
+test("what ranks higher comes first, and what was there already stays", async () => {
+  const { asked, shown } = await searching()
+  asked.typed!({ found: rows("a", "b") })
+  expect(shown.at(-1)).toEqual({ refs: ["a", "b"], note: "", isLast: false })
+  asked.ranked!({ found: rows("c", "b") })
+  expect(shown.at(-1)).toEqual({ refs: ["c", "b", "a"], note: "", isLast: true })
+})
+
+test("the order is the same where the ranking is there first", async () => {
+  const { asked, shown } = await searching()
+  asked.ranked!({ found: rows("c", "b") })
+  asked.typed!({ found: rows("a", "b") })
+  expect(shown.at(-1)).toEqual({ refs: ["c", "b", "a"], note: "", isLast: true })
+})
+
+test("where the ranking fails, what was found stays, and the reason is said", async () => {
+  const { asked, shown } = await searching()
+  asked.typed!({ found: rows("a") })
+  asked.ranked!({ problem: "The process that searches ended early." })
+  expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
+})
+
+test("answers for words that are no longer there are dropped", async () => {
+  const { find, asked, shown } = finder()
+  find("tok", { here: false })
+  const old = asked.typed!
+  find("token", { here: false })
+  old({ found: rows("a") })
+  expect(shown).toEqual([])
+})
