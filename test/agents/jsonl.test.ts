@@ -138,7 +138,7 @@ describe("lines that are not one record", () => {
     const path = fileOf(JSON.stringify(one).slice(0, 20) + line(two) + line(three))
     const read = readAll(path)
     expect(read.records).toEqual([two, three])
-    expect(read.skipped).toEqual([{ reason: "damaged line, 1 whole record(s) recovered", where: "byte 0" }])
+    expect(read.skipped).toEqual([{ reason: "damaged line (records recovered: 1)", where: "byte 0" }])
   })
 
   test("two records without a newline between them are both read", () => {

@@ -71,7 +71,7 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
     const whole = parse(text)
     if (whole) return keep(whole, text.length)
     const recovered = recoverRecords(text)
-    skip(recovered.length > 0 ? `damaged line, ${recovered.length} whole record(s) recovered` : "damaged line")
+    skip(recovered.length > 0 ? `damaged line (records recovered: ${recovered.length})` : "damaged line")
     return recovered.flatMap((record) => keep(record, text.length))
   }
 

@@ -138,7 +138,7 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
 function countLines(label: string, counts: Record<string, number>): string[] {
   const entries = Object.entries(counts).sort(([, a], [, b]) => b - a)
   if (entries.length === 0) return []
-  const shown = entries.slice(0, 6).map(([name, count]) => `${safeLine(name)} ${grouped(count)}`)
+  const shown = entries.slice(0, 6).map(([name, count]) => `${grouped(count)} × ${safeLine(name)}`)
   return [`  ${label}: ${shown.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
 }
 
