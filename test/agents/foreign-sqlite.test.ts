@@ -14,7 +14,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { describe, expect, test, vi } from "vitest"
+import { describe, expect, onTestFinished, test, vi } from "vitest"
 import {
   columnsOf,
   databaseStamp,
@@ -215,6 +215,7 @@ test("reads beside a live writer in WAL mode: every read is whole, the writer is
   const writer = spawn(process.execPath, ["--no-warnings", "--input-type=module", "-e", WRITER, path], {
     stdio: ["pipe", "pipe", "inherit"],
   })
+  onTestFinished(() => void writer.kill())
   let told = ""
   writer.stdout.on("data", (data) => {
     told += data
