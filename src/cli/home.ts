@@ -14,6 +14,7 @@ import { sources } from "../tools/sources/sources.ts"
 import { unreadNote } from "../tools/unread.ts"
 import { asTyped } from "./print/as-typed.ts"
 import { printList } from "./print/list.ts"
+import { ANOTHER_READS, NOT_ALL_READ, sayAdded, sayUnreadable } from "./print/sync-news.ts"
 import { many, seconds, shortPath, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 
@@ -64,12 +65,11 @@ export async function showHome(): Promise<number> {
       )
     say()
     const unread = await unreadNote(dex)
-    if (report.busy) tell(`Another dex is reading right now.${unread === undefined ? "" : ` ${unread}`}`)
-    else if (report.added_messages > 0)
-      say(`${many(report.added_messages, "new message")}, read in ${seconds(report.duration_ms)}.`)
+    if (report.busy) tell(unread === undefined ? ANOTHER_READS : `${ANOTHER_READS} ${unread}`)
+    else if (report.added_messages > 0) say(sayAdded(report))
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
     if (!report.busy && !report.complete) await readTheRest(dex, stop.signal, tell)
-    if (report.unreadable.length > 0) tell(`${report.unreadable.length} could not be read: \`dex sources\` says why.`)
+    if (report.unreadable.length > 0) tell(sayUnreadable(report.unreadable))
     const ahead = await deletionsAhead(dex)
     const deleted = ahead && sayDeletions(ahead)
     if (deleted !== undefined) tell(deleted)
@@ -93,14 +93,13 @@ export async function showHome(): Promise<number> {
 
 /** Said before it is done: nothing goes on that nobody was told of. After Ctrl-C nothing goes on at all. */
 async function readTheRest(dex: Dex, signal: AbortSignal, tell: (line: string) => void): Promise<void> {
-  const stopped = "Not everything is read yet: `dex sync` goes on where this stopped."
-  if (signal.aborted) return tell(stopped)
+  if (signal.aborted) return tell(NOT_ALL_READ)
   const { done = 0, total = 0 } = (await (await dex.store()).progress()) ?? {}
   tell(
     `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. They are now read in the background, newest first, and found as they come; \`dex doctor\` shows how far it is.`,
   )
   const { syncBehind } = await import("../app/sync-behind.ts")
-  if (!(await syncBehind(dex.home.dir, process.env))) tell(`It could not be started. ${stopped}`)
+  if (!(await syncBehind(dex.home.dir, process.env))) tell(`It could not be started. ${NOT_ALL_READ}`)
 }
 
 /** The newest conversations as rows, and what to type next: each works as it stands there. */

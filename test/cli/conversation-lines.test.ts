@@ -1,8 +1,7 @@
 import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
-import { conversationLines, previewLines } from "../../src/cli/print/conversation-lines.ts"
+import { conversationLines } from "../../src/cli/print/conversation-lines.ts"
 import { glyphsOf, type Screen } from "../../src/render/screen.ts"
-import { widthOf } from "../../src/render/terminal.ts"
 import { resolveConversation } from "../../src/tools/resolve.ts"
 import { claudeSession } from "../support/home.ts"
 import { syncedOnce } from "../support/synced.ts"
@@ -29,27 +28,6 @@ async function opened(id: string) {
   return { dex, row: (await resolveConversation(dex, { id })).row }
 }
 const screen = (columns: number, color = false): Screen => ({ columns, color, glyphs: glyphsOf({}) })
-
-test.each([24, 80, 140])("a preview of %i columns: title, facts, how it began and how it ended", async (columns) => {
-  const { dex, row } = await opened(LONG)
-  const lines = await previewLines(dex, row, { screen: screen(columns) })
-  const text = lines.join("\n")
-  expect(lines.filter((line) => widthOf(line) > columns)).toEqual([])
-  expect(text.replaceAll("\n", " ")).toContain("Many turns, and a title")
-  expect(text).toMatch(/^Claude Code · /m)
-  expect(text).toMatch(
-    /│ How does it begin\?[\s\S]*With this\.[\s\S]*\n…\n[\s\S]*│ And how does it end\?[\s\S]*Like \*\*that\*\*/,
-  )
-  expect(text).not.toContain("step 30")
-  expect(lines.length).toBeLessThan(40)
-})
-
-test("a preview of a short conversation shows each turn once", async () => {
-  const { dex, row } = await opened("22222222")
-  const lines = await previewLines(dex, row, { screen: screen(80) })
-  expect(new Set(lines.filter((line) => line !== "")).size).toBe(lines.filter((line) => line !== "").length)
-  expect(lines).not.toContain("…")
-})
 
 test("a whole conversation is drawn as often as it is asked for, with what was searched for marked", async () => {
   const { dex, row } = await opened(LONG)

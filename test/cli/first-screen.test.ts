@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
       if (/the memory that/.test(said)) child.kill("SIGINT")
     })
     await new Promise((resolve) => child.on("close", resolve))
-    expect(said).toContain("Not everything is read yet: `dex sync` goes on")
+    expect(said).toContain("Not everything is read yet: `dex sync` continues")
     expect(said).not.toContain("background")
     expect(running(home)).toEqual([])
     expect(await total(home)).toBeLessThan(SESSIONS)

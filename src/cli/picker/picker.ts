@@ -20,7 +20,7 @@ import {
   type Wish,
   withRows,
 } from "./state.ts"
-import { syncWhilePicking } from "./sync-behind.ts"
+import { syncWhilePicking } from "./sync-while-picking.ts"
 import { openTerminal } from "./terminal-mode.ts"
 
 export type PickerOptions = {

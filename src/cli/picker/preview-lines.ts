@@ -14,7 +14,7 @@ type PreviewLook = { color: boolean }
 const MOST_LINES = 6
 const COLOUR: Record<Preview["messages"][number]["who"], Style> = { you: "green", agent: "cyan", tool: "dim" }
 
-export function besideLines(
+export function previewLines(
   preview: Preview,
   columns: number,
   rows: number,

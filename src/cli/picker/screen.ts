@@ -1,7 +1,7 @@
 import { agentOf } from "../../agents/index.ts"
 import { clip, fitting, padEnd, paint, safeLine, widthOf, wrap } from "../../render/terminal.ts"
 import { ACTIONS, OTHER_KEYS } from "./actions.ts"
-import { besideLines, type Preview } from "./preview-lines.ts"
+import { type Preview, previewLines } from "./preview-lines.ts"
 import { agentWord, endFitting, rowLines, rowWidths } from "./row-lines.ts"
 import type { PickerState } from "./state.ts"
 
@@ -126,7 +126,7 @@ function bodyLines(state: PickerState, preview: Preview | undefined, look: Picke
           }),
         )
   if (!hasPreview(look)) return list
-  const beside = preview ? besideLines(preview, look.columns - listColumns - 2, bodyRows, state.line.text, look) : []
+  const beside = preview ? previewLines(preview, look.columns - listColumns - 2, bodyRows, state.line.text, look) : []
   const bar = paint(look, "dim", "│")
   return Array.from({ length: bodyRows }, (_, i) =>
     `${padEnd(list[i] ?? "", listColumns)}${bar}${beside[i] === undefined ? "" : ` ${beside[i]}`}`.trimEnd(),

@@ -85,43 +85,6 @@ export function readable(message: StoredMessage): ReadMessage {
   }
 }
 
-/** Messages that a preview looks at, from each end. */
-const ENDS = 24
-/** Lines that a preview shows of what somebody said. */
-const SAID_LINES = 6
-
-/** A conversation in a corner of a screen: its title, one line of facts, how it began and how it ended. */
-export async function previewLines(dex: Dex, row: ConversationRow, { screen, words }: DrawOptions): Promise<string[]> {
-  const store = await dex.store()
-  const numbers = (await store.versions(row.ref)).map(({ number }) => number)
-  const ends = numbers.length <= 2 * ENDS ? numbers : [...numbers.slice(0, ENDS), ...numbers.slice(-ENDS)]
-  const spoken = (await store.messages(row.ref, ends)).map(readable).flatMap(onlySaid)
-  const began = spoken.slice(0, 2)
-  const ended = spoken.slice(2).slice(-2)
-  const isWhole = spoken.length <= 4 && ends === numbers
-  const drawn = async (message: ReadMessage) =>
-    beginningOf([...(await drawnLines(dex, row, [message], { screen, ...(words && { words }) }))()], screen)
-  return [
-    ...(await headOfReading(dex, row, screen)),
-    ...(await Promise.all(began.map(drawn))).flat(),
-    ...(isWhole || ended.length === 0 ? [] : ["", paint(screen, "dim", screen.glyphs.ellipsis)]),
-    ...(await Promise.all(ended.map(drawn))).flat(),
-  ]
-}
-
-/** What a person or an agent said in it; nothing where it only worked. */
-function onlySaid(message: ReadMessage): ReadMessage[] {
-  const parts = message.parts.filter(
-    (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
-  )
-  return parts.length === 0 || message.role === "tool" ? [] : [{ ...message, parts }]
-}
-
-function beginningOf(lines: string[], screen: Screen): string[] {
-  const most = SAID_LINES + 2 // a blank line and who speaks
-  return lines.length <= most ? lines : [...lines.slice(0, most), paint(screen, "dim", screen.glyphs.ellipsis)]
-}
-
 async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Promise<string[]> {
   const { title, project, date, message_count, estimated_tokens } = conversationOf(row)
   const facts = [

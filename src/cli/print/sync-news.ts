@@ -8,14 +8,24 @@ type Synced = {
   unreadable: readonly unknown[]
 }
 
+export const ANOTHER_READS = "Another dex is reading right now."
+export const NOT_ALL_READ = "Not everything is read yet: `dex sync` continues where this stopped."
+
+export function sayAdded({ added_messages, duration_ms }: Pick<Synced, "added_messages" | "duration_ms">): string {
+  return `${many(added_messages, "new message")}, read in ${seconds(duration_ms)}.`
+}
+
+export function sayUnreadable(unreadable: readonly unknown[]): string {
+  return `${unreadable.length} could not be read: \`dex sources\` says why.`
+}
+
 /** What the picker says about a sync, a sentence each; nothing where nothing is new. */
-export function syncNews({ busy, complete, added_messages, duration_ms, unreadable }: Synced): string[] {
+export function syncNews(synced: Synced): string[] {
+  const { busy, complete, added_messages, unreadable } = synced
   return [
-    ...(busy ? ["Another dex is reading right now."] : []),
-    ...(!busy && added_messages > 0
-      ? [`${many(added_messages, "new message")}, read in ${seconds(duration_ms)}.`]
-      : []),
-    ...(!busy && !complete ? ["Not everything is read yet: `dex sync` continues where this stopped."] : []),
-    ...(unreadable.length > 0 ? [`${unreadable.length} could not be read: \`dex sources\` says why.`] : []),
+    ...(busy ? [ANOTHER_READS] : []),
+    ...(!busy && added_messages > 0 ? [sayAdded(synced)] : []),
+    ...(!busy && !complete ? [NOT_ALL_READ] : []),
+    ...(unreadable.length > 0 ? [sayUnreadable(unreadable)] : []),
   ]
 }
