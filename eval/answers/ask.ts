@@ -22,7 +22,8 @@ export type Asked = {
 
 type Answer = { answer: string; sources: unknown[]; confidence: string; probability: number }
 
-export async function askAll(dex: BuiltDex, questions: LabelledQuestion[]): Promise<Asked[]> {
+/** With those that nothing answers. */
+export function allQuestions(questions: LabelledQuestion[]): LabelledQuestion[] {
   const others = unanswered().map(({ id, text, half }) => ({
     id,
     half: half === "tune" ? ("build" as const) : ("held" as const),
@@ -31,38 +32,42 @@ export async function askAll(dex: BuiltDex, questions: LabelledQuestion[]): Prom
     facts: [],
     isDocumented: false,
   }))
-  const all: LabelledQuestion[] = [...questions, ...others]
+  return [...questions, ...others]
+}
+
+export async function askAll(dex: BuiltDex, questions: LabelledQuestion[]): Promise<Asked[]> {
   const asked: Asked[] = []
-  for (const one of all) asked.push(judged(one, await dex.json<Answer>(["ask", one.question])))
+  for (const one of questions) asked.push(judged(one, await dex.json<Answer>(["ask", one.question])))
   return asked
 }
 
 function judged({ id, half, sentences, facts, isDocumented }: LabelledQuestion, answer: Answer): Asked {
   const isNotFound = answer.sources.length === 0
-  // The numbers of sources are not words of the answer.
-  const read = isNotFound
-    ? []
-    : wordsIn(
-        answer.answer
-          .replaceAll(/\[\d{1,3}\]/g, " ")
-          .split(/\s+/)
-          .slice(0, READ_WORDS)
-          .join(" "),
-      )
-  const hasSentence = sentences.some((sentence) => holdsWords(read, wordsIn(sentence)))
+  const read = isNotFound ? [] : wordsRead(answer.answer)
+  const hasSentence = holdsOneOf(read, sentences)
   return {
     id,
     half,
     isAnswerable: sentences.length > 0,
     isDocumented,
     hasSentence,
-    isRight: hasSentence || (facts.length > 0 && namesAll(read, facts)),
+    isRight: hasSentence || namesEvery(read, facts),
     isNotFound,
     confidence: answer.confidence,
     probability: answer.probability,
     answer: answer.answer,
   }
 }
+
+/** What is read of an answer. The numbers of sources are not words of it. */
+export function wordsRead(answer: string): string[] {
+  const words = answer.replaceAll(/\[\d{1,3}\]/g, " ").split(/\s+/)
+  return wordsIn(words.slice(0, READ_WORDS).join(" "))
+}
+
+export const holdsOneOf = (read: string[], sentences: string[]) =>
+  sentences.some((sentence) => holdsWords(read, wordsIn(sentence)))
+export const namesEvery = (read: string[], facts: string[]) => facts.length > 0 && namesAll(read, facts)
 
 export type AskFigures = ReturnType<typeof askFigures>
 

@@ -2,28 +2,38 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { Absent } from "../set.ts"
-import { askAll, askFigures } from "./ask.ts"
+import { allQuestions, askAll, askFigures } from "./ask.ts"
 import { builtDex } from "./command.ts"
+import { fitted } from "./fit.ts"
 import { labelledQuestions } from "./labels.ts"
 import { genuineProject } from "./project.ts"
+import { sentenceFigures } from "./sentences.ts"
 
 // What is shown to who asks, against labels made by reading: beside version 0.1.0 on the same sets.
-//   npm run eval:answers -- [--dex FOLDER] [--json] [--show]     --dex measures another built dex, --show prints what was answered (build half)
+//   npm run eval:answers -- [--dex FOLDER] [--json] [--show] [--fit]
+// --dex measures another built dex, --show prints what was answered (build half), --fit the weights that the build half gives
 
 type Share = { of: number; count: number }
 type Figures = Record<string, Record<string, Share | number>>
 
 const { values } = parseArgs({
-  options: { dex: { type: "string" }, json: { type: "boolean" }, show: { type: "boolean" } },
+  options: { dex: { type: "string" }, json: { type: "boolean" }, show: { type: "boolean" }, fit: { type: "boolean" } },
 })
 const root = values.dex ?? fileURLToPath(new URL("../../", import.meta.url))
 
 try {
   const project = genuineProject()
   const dex = builtDex(root, values.dex === undefined ? "today" : "other", project)
-  const asked = await askAll(dex, await labelledQuestions(project))
+  const questions = allQuestions(await labelledQuestions(project))
+  if (values.fit) {
+    console.log(JSON.stringify(await fitted(project, questions), null, 2))
+    process.exit(0)
+  }
+  const asked = await askAll(dex, questions)
   const figures: Figures = {}
   for (const half of ["build", "held"] as const) figures[`ask, ${half}`] = askFigures(asked, half)
+  // The check of citations is a function of this tree.
+  if (values.dex === undefined) figures["what a model writes"] = await sentenceFigures(project)
   if (values.json) console.log(JSON.stringify(figures, null, 2))
   else print(figures, JSON.parse(readFileSync(new URL("version-0.1.0.json", import.meta.url), "utf8")) as Figures)
   if (values.show)

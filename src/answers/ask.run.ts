@@ -4,11 +4,13 @@ import { estimateTokens } from "../core/tokens.ts"
 import type { Model } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
 import { toJson } from "../render/json.ts"
+import { safe } from "../render/terminal.ts"
+import { parseQuery } from "../search/query.ts"
 import type { Dex } from "../tools/context.ts"
 import { type CheckedAnswer, type Cited, checkCitations } from "./cited.ts"
-import { confidenceOf, probabilityOf } from "./confidence.ts"
-import { extract } from "./extract.ts"
-import { evidenceOf, type FoundPassage, openLibrary, type PassageLibrary } from "./library.ts"
+import { answersNothing, confidenceOf, evidenceOf, probabilityOf } from "./confidence.ts"
+import { type Answering, quoted } from "./extract.ts"
+import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import { olderOnTheSame } from "./older.ts"
 import type { Passage } from "./passages.ts"
@@ -32,6 +34,8 @@ export type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
 export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "No answer was found."
+/** The sources have their dates; more of this is noise. */
+const MOST_OLDER = 1
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
   const library = await openLibrary(dex, {
@@ -39,31 +43,48 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
     ...(input.collections && { collections: input.collections }),
     ...(input.no_global && { noGlobal: true }),
   })
-  const { found } = await library.search(input.query)
   const { configuredModel } = await import("./model.ts")
   const model = configuredModel(dex, input.model === undefined ? {} : { model: input.model })
-  if (!model) return answerFrom(dex, input, library, found, { extractive: true, notes: [NO_MODEL] })
+  const statements = await library.statements(input.query)
+  if (!model) return answerFrom(dex, input, library, statements, { extractive: true, notes: [NO_MODEL] })
   const run = await runLoop(model, library, {
     question: input.query,
     ...(input.use_case !== undefined && { use_case: input.use_case }),
-    first: found,
+    first: await firstPassages(library, input.query, statements),
     caps: hooks.caps ?? DEFAULT_CAPS,
     ...(dex.signal && { signal: dex.signal }),
     ...(hooks.onStep && { onStep: hooks.onStep }),
   })
-  return answerOf(dex, input, library, found, model, run, checkedAnswer(run.text, library))
+  return answerOf(dex, input, library, statements, model, run, checkedAnswer(run.text, library))
+}
+
+/** What a model is shown first: what search finds, and what the best statements stand in. */
+export async function firstPassages(
+  library: PassageLibrary,
+  query: string,
+  statements: Answering[],
+): Promise<Passage[]> {
+  const { found } = await library.search(query)
+  return [...new Set([...found, ...statements.flatMap(({ candidate }) => candidate.cite() ?? [])])]
 }
 
 /** What of a model's words holds. */
 export function checkedAnswer(text: string, library: PassageLibrary): CheckedAnswer {
-  return checkCitations(redactText(text.replace(/^\s*NOT FOUND\.?\s*$/m, "").trim()), library.passages.get)
+  return checkCitations(
+    redactText(
+      safe(text)
+        .replace(/^\s*NOT FOUND\.?\s*$/m, "")
+        .trim(),
+    ),
+    library.passages.get,
+  )
 }
 
 export async function answerOf(
   dex: Dex,
   input: AnswerRequest,
   library: PassageLibrary,
-  found: FoundPassage[],
+  statements: Answering[],
   model: Pick<Model, "id" | "used">,
   run: Omit<LoopResult, "text">,
   checked: CheckedAnswer,
@@ -73,11 +94,11 @@ export async function answerOf(
   const partial = run.stopped !== undefined
   const dropped = droppedNotes(checked)
   if (checked.kept.length === 0 && dropped.length === 0 && !partial)
-    return finish(dex, input, library, [], found, { extractive: false, notes: [], used })
+    return finish(dex, input, library, [], statements, { extractive: false, notes: [], used })
   const notes = [...stopped, ...dropped]
   if (checked.kept.length > 0)
-    return finish(dex, input, library, checked.kept, found, { extractive: false, partial, notes, used })
-  return answerFrom(dex, input, library, found, {
+    return finish(dex, input, library, checked.kept, statements, { extractive: false, partial, notes, used })
+  return answerFrom(dex, input, library, statements, {
     extractive: true,
     partial,
     notes: [...notes, ...(partial ? [] : ["The model's answer could not be verified; these are quotes."])],
@@ -95,10 +116,11 @@ export async function answerFrom(
   dex: Dex,
   input: AnswerRequest,
   library: PassageLibrary,
-  found: FoundPassage[],
+  statements: Answering[],
   rest: Rest,
 ) {
-  return finish(dex, input, library, await extract(dex, input.query, found), found, rest)
+  const said = answersNothing(evidenceOf(statements)) ? [] : quoted(statements)
+  return finish(dex, input, library, said, statements, rest)
 }
 
 type Rest = {
@@ -114,7 +136,7 @@ export async function finish(
   input: AnswerRequest,
   library: PassageLibrary,
   said: Cited[],
-  found: FoundPassage[],
+  statements: Answering[],
   rest: Rest,
 ) {
   const older = await olderOnTheSame(dex, citedBy(said, library))
@@ -127,6 +149,7 @@ export async function finish(
       ...(onlyWeb(sources) ? ["This comes only from text on the web."] : []),
       ...older
         .filter(({ n, newer }) => [n, newer].every((one) => sources.some((source) => source.n === one)))
+        .slice(0, MOST_OLDER)
         .map((one) => one.note),
       ...(left > 0
         ? [
@@ -134,12 +157,13 @@ export async function finish(
           ]
         : []),
     ]
-    const evidence = evidenceOf(found, dex.now())
+    const evidence = evidenceOf(statements)
     const probability = sentences.length === 0 ? 0 : Number(probabilityOf(evidence).toFixed(2))
     return {
       answer: sentences.length === 0 ? NOT_FOUND : sentences.map(({ text }) => text).join(rest.extractive ? "\n" : " "),
       sources: sources.map(describe),
-      confidence: sentences.length === 0 ? ("none" as const) : confidenceOf(evidence),
+      confidence:
+        sentences.length === 0 ? ("none" as const) : confidenceOf(evidence, parseQuery(input.query).words.length),
       probability,
       extractive: rest.extractive,
       ...(rest.partial && { partial: true }),
@@ -157,12 +181,13 @@ function citedBy(said: Cited[], library: PassageLibrary): Passage[] {
   return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
 }
 
-function describe({ n, ref, title, origins, at }: Passage) {
-  const query = parseRef(ref)
+function describe({ n, ref, title, origins, at, file }: Passage) {
+  const query = file ? undefined : parseRef(ref)
   const isDocument = query?.source === "docs"
   return {
     n,
     ref,
+    ...(file && { document: file.path, ...(file.section !== undefined && { section: file.section }) }),
     ...(isDocument && {
       collection: collectionOf(query.prefix),
       document: query.prefix.slice(collectionOf(query.prefix).length + 1),
@@ -170,7 +195,8 @@ function describe({ n, ref, title, origins, at }: Passage) {
     ...(query?.section !== undefined && { section: query.section }),
     title: title.length > 60 ? `${title.slice(0, 59)}…` : title,
     origin: origins.join(", "),
-    ...(at !== undefined && { date: isoDate(at).slice(0, 10) }),
+    // When a file was written here says little about how old its words are.
+    ...(at !== undefined && !file && { date: isoDate(at).slice(0, 10) }),
   }
 }
 
@@ -183,6 +209,7 @@ function droppedNotes({ dropped }: CheckedAnswer): string[] {
     no_source: "without a source",
     wrong_quote: "with a quotation that is in no source",
     foreign_link: "with a link that is in no source",
+    unsupported: "with a name, path, number or command that is in no source",
   }
   return Object.entries(dropped).flatMap(([reason, count]) =>
     count > 0

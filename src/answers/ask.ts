@@ -10,7 +10,7 @@ export const askOutput = object({
   sources: listOf(
     object({
       n: integer("The number in the answer."),
-      ref: text("Pass it to dex_get or dex show."),
+      ref: text("Pass it to dex_get or dex show. For a file of the project: its path and line."),
       collection: optional(text()),
       document: optional(text()),
       section: optional(text()),
@@ -20,8 +20,8 @@ export const askOutput = object({
     }),
     "What the answer stands on: all of it was really read.",
   ),
-  confidence: choice(["high", "medium", "low", "none"], "Computed from how the sources were found, not by the model."),
-  probability: decimal("How likely it is that the sources contain the answer; an estimate."),
+  confidence: choice(["high", "medium", "low", "none"], "Computed from what the sources contain, not by the model."),
+  probability: decimal("How likely it is that the best statement answers; an estimate."),
   extractive: flag("Exact quotes: no model was asked, or its answer could not be verified."),
   partial: optional(flag("It stopped early; the note says why.")),
   note: optional(text("What is uncertain, old or left out.")),

@@ -1,4 +1,4 @@
-import { type CheckedAnswer, settledLength } from "./cited.ts"
+import { type CheckedAnswer, NONE_DROPPED, settledLength } from "./cited.ts"
 
 /** A model's words as they come, let through sentence by sentence: only what holds is ever shown. */
 export type Sentences = {
@@ -21,7 +21,7 @@ export type Sentences = {
  */
 export function createSentences(check: (text: string) => CheckedAnswer, show: (sentence: string) => void): Sentences {
   const said = new Set<string>()
-  const total: CheckedAnswer = { kept: [], dropped: { no_source: 0, wrong_quote: 0, foreign_link: 0 } }
+  const total: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
   let text = ""
   let settled = 0
   let taken = 0

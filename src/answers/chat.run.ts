@@ -3,10 +3,19 @@ import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
-import { type AskAnswer, answerFrom, answerOf, checkedAnswer, finish, NO_MODEL, usedBy } from "./ask.run.ts"
+import {
+  type AskAnswer,
+  answerFrom,
+  answerOf,
+  checkedAnswer,
+  finish,
+  firstPassages,
+  NO_MODEL,
+  usedBy,
+} from "./ask.run.ts"
 import { keepChat } from "./chat-keep.ts"
 import { createSentences, type Sentences } from "./chat-sentences.ts"
-import { type AnswerScope, type FoundPassage, openLibrary } from "./library.ts"
+import { type AnswerScope, openLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import type { Passage } from "./passages.ts"
 
@@ -70,13 +79,13 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
 
   const ask = async (query: string, events: ChatEvents = {}): Promise<Turn> => {
     const { signal, onStep } = events
-    const { found } = await library.search(query)
-    onStep?.({ call: `search ${query}`, outcome: `${found.length} found` })
+    const statements = await library.statements(query)
+    onStep?.({ call: `search ${query}`, outcome: `${statements.length} found` })
     const nothingYet = (rest: object = {}) =>
-      finish(dex, { query, max_tokens: QUOTES_TOKENS }, library, [], found, { ...STOPPED, ...rest })
+      finish(dex, { query, max_tokens: QUOTES_TOKENS }, library, [], statements, { ...STOPPED, ...rest })
     if (signal?.aborted) return { ...(await nothingYet()), stopped: true }
     if (!options.model)
-      return answerFrom(dex, { query, max_tokens: QUOTES_TOKENS }, library, found, {
+      return answerFrom(dex, { query, max_tokens: QUOTES_TOKENS }, library, statements, {
         extractive: true,
         notes: [NO_MODEL],
       })
@@ -85,6 +94,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
       (sentence) => events.onSentence?.(sentence),
     )
     const forgot = trim()
+    const found = await firstPassages(library, query, statements)
     const model = listening(options.model, sentences)
     const run = await stoppable(signal, (onLoopStep) =>
       runLoop(model, library, {
@@ -109,7 +119,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
             dex,
             { query, max_tokens: hasAnswer ? NO_CEILING : QUOTES_TOKENS },
             library,
-            found,
+            statements,
             model,
             run,
             checked,
@@ -197,11 +207,9 @@ async function stoppable(
 }
 
 /** What the last answer stood on is shown again: "and why?" is about that. */
-function citedLast(history: Exchange[], found: FoundPassage[]): FoundPassage[] {
-  const known = new Set(found.map(({ passage }) => passage.n))
-  return (history.at(-1)?.cited ?? [])
-    .filter(({ n }) => !known.has(n))
-    .map((passage) => ({ passage, coverage: 0, score: 0 }))
+function citedLast(history: Exchange[], found: Passage[]): Passage[] {
+  const known = new Set(found.map(({ n }) => n))
+  return (history.at(-1)?.cited ?? []).filter(({ n }) => !known.has(n))
 }
 
 function messagesOf({ question, answer }: Exchange): ModelMessage[] {

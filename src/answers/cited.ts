@@ -1,4 +1,6 @@
+import { isoDate } from "../core/dates.ts"
 import type { Passage } from "./passages.ts"
+import { unsupportedIn } from "./specifics.ts"
 
 /** A piece of an answer that stands on what was read, with the numbers it cites. */
 export type Cited = { text: string; numbers: number[] }
@@ -8,7 +10,14 @@ export type CheckedAnswer = {
   /** How many sentences were taken out, by why. */
   dropped: Record<DropReason, number>
 }
-export type DropReason = "no_source" | "wrong_quote" | "foreign_link"
+export type DropReason = "no_source" | "wrong_quote" | "foreign_link" | "unsupported"
+
+export const NONE_DROPPED: Record<DropReason, number> = {
+  no_source: 0,
+  wrong_quote: 0,
+  foreign_link: 0,
+  unsupported: 0,
+}
 
 const MARKS = /\[(\d{1,3})\]/g
 const QUOTE = /“([^”]{12,})”|"([^"\n]{12,})"/g
@@ -16,10 +25,11 @@ const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<
 
 /**
  * Keeps of an answer what it can show a source for: every sentence must cite a passage that was read, hold no quotation
- * that is not in what it cites, and no link that is not there either. Code belongs to the sentence before it.
+ * that is not in what it cites, no link that is not there either, and no name, path, number, command or code. Code belongs to the
+ * sentence before it.
  */
 export function checkCitations(answer: string, passage: (n: number) => Passage | undefined): CheckedAnswer {
-  const checked: CheckedAnswer = { kept: [], dropped: { no_source: 0, wrong_quote: 0, foreign_link: 0 } }
+  const checked: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
   let before: Cited | undefined
   for (const piece of piecesOf(answer)) {
     const own = [...piece.text.matchAll(MARKS)].map((match) => Number(match[1])).filter((n) => passage(n) !== undefined)
@@ -42,7 +52,11 @@ function faultOf(text: string, sources: Passage[]): DropReason | undefined {
   const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
   if (!quotes.every((quote) => sources.some((source) => holdsQuote(source.text, quote)))) return "wrong_quote"
   if (!linksIn(text).every((link) => sources.some((source) => source.text.includes(link)))) return "foreign_link"
-  return undefined
+  return unsupportedIn(text, sources.map(evidenceIn)) === undefined ? undefined : "unsupported"
+}
+
+function evidenceIn({ text, title, ref, at }: Passage) {
+  return { text, title, ref, ...(at !== undefined && { date: isoDate(at).slice(0, 10) }) }
 }
 
 /** Spaces and line ends may differ; `…` stands for what was left out. */

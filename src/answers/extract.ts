@@ -1,17 +1,109 @@
-import { wordWeights } from "../search/floor.ts"
-import { parseQuery } from "../search/query.ts"
-import type { Dex } from "../tools/context.ts"
+import { type AskedQuestion, type Features, featuresIn, wordsOf } from "./answering.ts"
+import type { AnswerCandidate } from "./candidates.ts"
 import type { Cited } from "./cited.ts"
-import type { FoundPassage } from "./library.ts"
-import { quoteFrom } from "./quote.ts"
+import type { TextStatement } from "./statements.ts"
+import { ANSWER_WEIGHTS, type AnswerWeights, scoreOf } from "./weights.ts"
 
-/** An answer without a model: the best quotes, exactly as they stand in what was found. */
-export async function extract(dex: Dex, question: string, found: FoundPassage[]): Promise<Cited[]> {
-  const query = parseQuery(question)
-  const index = await dex.index()
-  const weights = index ? await wordWeights(index, query) : query.words.map(() => 1)
-  const quotes = found.map(({ passage }) => ({ passage, quote: quoteFrom(passage.text, query.words, weights) }))
-  return quotes
-    .filter(({ quote }) => quote !== "")
-    .map(({ passage, quote }) => ({ text: `“${quote}” [${passage.n}]`, numbers: [passage.n] }))
+/** A statement that may answer, with all that is known of it. */
+export type Answering = {
+  candidate: AnswerCandidate
+  /** Where it stands in the candidate's text; with what follows, where it only announces that. */
+  start: number
+  end: number
+  features: Features
+  score: number
+}
+
+/** What a person reads before giving up. */
+const MOST_WORDS = 110
+const MOST_STATEMENTS = 6
+/** A statement that is so much worse than the best one answers something else. */
+const FAR_BEHIND = 4
+/** Of two that share so much of the shorter one's words, one is enough. */
+const SAME_SHARE = 0.6
+/** Of two that say the same, the newer one, unless the older one answers so much better. */
+const MUCH_BETTER = 1
+/** What a statement announces is a part of it, up to so many words. */
+const MOST_FOLLOWING = 45
+
+/** All statements, the one that answers best first. */
+export function rankStatements(
+  question: AskedQuestion,
+  candidates: AnswerCandidate[],
+  weights: AnswerWeights = ANSWER_WEIGHTS,
+): Answering[] {
+  return candidates
+    .flatMap((candidate) =>
+      featuresIn(question, candidate).map((features, i): Answering => {
+        const { start } = candidate.statements[i]!
+        return { candidate, start, end: endWithFollowing(candidate, i), features, score: scoreOf(features, weights) }
+      }),
+    )
+    .sort((a, b) => b.score - a.score)
+}
+
+/** The best statements that fit, no two of which say the same. */
+export function chosen(ranked: Answering[]): Answering[] {
+  const kept: { one: Answering; words: Set<string> }[] = []
+  let total = 0
+  for (const one of ranked) {
+    if (kept.length === MOST_STATEMENTS || one.score < ranked[0]!.score - FAR_BEHIND) break
+    const text = quoteOf(one)
+    const words = new Set(wordsOf(text))
+    const same = kept.find((other) => shared(words, other.words) > SAME_SHARE)
+    if (same) {
+      const isNewer = (one.candidate.at ?? 0) > (same.one.candidate.at ?? 0)
+      if (isNewer && same.one.score - one.score < MUCH_BETTER) Object.assign(same, { one, words })
+      continue
+    }
+    const length = text.split(/\s+/).length
+    if (total + length > MOST_WORDS && kept.length > 0) continue
+    total += length
+    kept.push({ one, words })
+  }
+  return kept.map(({ one }) => one)
+}
+
+/** As quotes, exactly as they stand there. */
+export function quoted(statements: Answering[]): Cited[] {
+  return statements.flatMap((one) => {
+    const passage = one.candidate.cite()
+    return passage ? [{ text: `“${quoteOf(one)}” [${passage.n}]`, numbers: [passage.n] }] : []
+  })
+}
+
+export function quoteOf({ candidate, start, end }: Answering): string {
+  return candidate.text.slice(start, end)
+}
+
+/** “Run it with:” says nothing without what comes next. */
+function endWithFollowing({ statements, text }: AnswerCandidate, at: number): number {
+  const { end, kind, text: own } = statements[at]!
+  if (kind === "code") return isComment(statements[at]!) ? (commandAfter(statements, at)?.end ?? end) : end
+  if (!/:[*_`\s]*$/.test(own)) return end
+  let last = end
+  const follows = statements[at + 1]?.kind
+  for (const next of statements.slice(at + 1)) {
+    if (next.kind !== follows || follows === "sentence") break
+    if (text.slice(end, next.end).split(/\s+/).length > MOST_FOLLOWING) break
+    last = next.end
+  }
+  const closing =
+    follows === "code" && last > end ? /^\s*\n\s*(?:`{3,}|~{3,})[ \t]*(?=\n|$)/.exec(text.slice(last)) : null
+  return last + (closing?.[0].length ?? 0)
+}
+
+/** A comment says what the next line does. */
+function commandAfter(statements: TextStatement[], at: number): TextStatement | undefined {
+  const next = statements[at + 1]
+  return next?.kind === "code" && !isComment(next) ? next : undefined
+}
+
+function isComment({ text }: TextStatement): boolean {
+  return /^(?:#|\/\/|--)\s/.test(text)
+}
+
+function shared(a: Set<string>, b: Set<string>): number {
+  const least = Math.min(a.size, b.size)
+  return least === 0 ? 0 : [...a].filter((word) => b.has(word)).length / least
 }

@@ -1,16 +1,14 @@
 import { DexError } from "../core/error.ts"
 import { collectionOf, parseRef } from "../core/ref.ts"
-import { coverage, wordWeights } from "../search/floor.ts"
-import { parseQuery } from "../search/query.ts"
 import { isReachable } from "../search/scope.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
-import { matchTexts } from "../store/index/snippets.ts"
 import type { Dex } from "../tools/context.ts"
 import { knownCollections } from "../tools/docs/collections.ts"
 import { withSubsections } from "../tools/docs/sections.ts"
 import { resolveRef } from "../tools/resolve.ts"
 import { run as runSearch } from "../tools/search/run.ts"
-import type { AnswerEvidence } from "./confidence.ts"
+import { answerCandidates, questionOf } from "./candidates.ts"
+import { type Answering, chosen, rankStatements } from "./extract.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
 /**
@@ -19,20 +17,18 @@ import { createPassages, type Passage, type Passages } from "./passages.ts"
  */
 export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
-export type FoundPassage = { passage: Passage; coverage: number; score: number }
-
 /** Searching and reading within a scope. Everything that was read has a number from then on. */
 export type PassageLibrary = {
   passages: Passages
-  search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: FoundPassage[]; notes: string[] }>
+  search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
+  /** The statements that answer best, without a model. Each gets its number when it is quoted. */
+  statements(question: string): Promise<Answering[]>
   read(ref: string): Promise<Passage[]>
 }
 
 const MOST_FOUND = 8
 /** So far it looks past dex's own chats for something else. */
 const MOST_SKIPPED = 3 * MOST_FOUND
-const DAY_MS = 86_400_000
-const HALF_AS_RECENT_DAYS = 182
 
 export async function openLibrary(dex: Dex, scope: AnswerScope): Promise<PassageLibrary> {
   const store = await dex.store()
@@ -41,7 +37,7 @@ export async function openLibrary(dex: Dex, scope: AnswerScope): Promise<Passage
   return {
     passages,
     async search(query, filters = {}) {
-      const found: Omit<FoundPassage, "coverage">[] = []
+      const found: Passage[] = []
       for (let offset = 0; ; offset += MOST_FOUND) {
         const { results, notes } = await runSearch(
           dex,
@@ -58,16 +54,20 @@ export async function openLibrary(dex: Dex, scope: AnswerScope): Promise<Passage
           },
           { prose: false },
         )
-        for (const { id, message_index, score_final } of results) {
+        for (const { id, message_index } of results) {
           const row = (await resolveRef(dex, id)).row
           if (row.kind === "dex" || found.length === MOST_FOUND) continue
           const [message] = await store.messages(row.ref, [message_index])
           const passage = message && passages.add(row, message)
-          if (passage) found.push({ passage, score: score_final })
+          if (passage) found.push(passage)
         }
         const isFull = found.length === MOST_FOUND || results.length < MOST_FOUND || offset >= MOST_SKIPPED
-        if (isFull) return { found: await withCoverage(dex, query, found), notes }
+        if (isFull) return { found, notes }
       }
+    },
+    async statements(asked) {
+      const question = await questionOf(dex, asked)
+      return chosen(rankStatements(question, await answerCandidates(dex, question, scope, passages)))
     },
     async read(ref) {
       if (!parseRef(ref))
@@ -106,31 +106,4 @@ async function isOpen(dex: Dex, name: string, { collections, noGlobal }: AnswerS
   if (collections) return collections.includes(name)
   const collection = (await (await dex.store()).collections()).find((one) => one.name === name)
   return collection !== undefined && isReachable(collection, { noGlobal, inside: dex.project })
-}
-
-async function withCoverage(dex: Dex, asked: string, found: Omit<FoundPassage, "coverage">[]): Promise<FoundPassage[]> {
-  const index = await dex.index()
-  const query = parseQuery(asked)
-  if (!index || query.terms.length === 0) return found.map((one) => ({ ...one, coverage: 0 }))
-  const weights = await wordWeights(index, query)
-  const looks = matchTexts(
-    found.map(({ passage }) => passage.text),
-    query.terms,
-    query.words,
-  )
-  return found.map((one, i) => ({ ...one, coverage: coverage(weights, looks[i]!.holds) }))
-}
-
-/** What the way in which passages were found says of them. */
-export function evidenceOf(found: FoundPassage[], now: number): AnswerEvidence {
-  const best = Math.max(0, ...found.map((one) => one.coverage))
-  const [first, second] = found
-  const agreeing = found.slice(1).filter((one) => one.coverage >= 0.8 * best && one.coverage >= 0.5).length
-  const days = first?.passage.at === undefined ? Number.POSITIVE_INFINITY : (now - first.passage.at) / DAY_MS
-  return {
-    coverage: best,
-    gap: !first ? 0 : !second || first.score <= 0 ? 1 : Math.max(0, 1 - second.score / first.score),
-    agreement: Math.min(3, agreeing) / 3,
-    recency: 1 / (1 + Math.max(0, days) / HALF_AS_RECENT_DAYS),
-  }
 }

@@ -2,7 +2,7 @@ import { isDexError, messageOf } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelTool, ToolCall } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
-import type { FoundPassage, PassageLibrary } from "./library.ts"
+import type { PassageLibrary } from "./library.ts"
 import { newestFirst, type Passage, shownTo } from "./passages.ts"
 
 /** Enforced here, whatever the model says or does. */
@@ -23,7 +23,7 @@ export type LoopResult = {
 export type LoopOptions = {
   question: string
   use_case?: string
-  first: FoundPassage[]
+  first: Passage[]
   caps: Caps
   signal?: AbortSignal
   onStep?: (step: Step) => void
@@ -120,10 +120,7 @@ function taskOf({ question, use_case, first }: LoopOptions): string {
     `Question: ${redactText(question)}`,
     use_case ? `Use case: ${redactText(use_case)}` : undefined,
     first.length > 0
-      ? `What a search for the question found:\n\n${shown(
-          first.map(({ passage }) => passage),
-          SNIPPET_CHARS,
-        )}`
+      ? `What a search for the question found:\n\n${shown(first, SNIPPET_CHARS)}`
       : "A search for the question found nothing.",
   ]
     .filter((part) => part !== undefined)
@@ -151,12 +148,7 @@ async function carryOut(
     if (name === "search" && typeof query === "string" && query.trim() !== "") {
       const filters = { ...(typeof from === "string" && { from }), ...(typeof to === "string" && { to }) }
       const { found } = await library.search(query.slice(0, LONGEST_QUERY), filters)
-      return found.length === 0
-        ? "Nothing found."
-        : shown(
-            found.map(({ passage }) => passage),
-            SNIPPET_CHARS,
-          )
+      return found.length === 0 ? "Nothing found." : shown(found, SNIPPET_CHARS)
     }
     if (name === "read" && typeof ref === "string") return shown(await library.read(ref), PASSAGE_CHARS)
   } catch (error) {

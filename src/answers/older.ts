@@ -17,7 +17,9 @@ export async function olderOnTheSame(dex: Dex, cited: Passage[]): Promise<Older[
   const found: Older[] = []
   const sorted = newestFirst(cited)
   for (const [i, old] of sorted.entries()) {
-    const newer = sorted.slice(0, i).find((one) => one.at !== old.at && shared(subjects, one, old) !== undefined)
+    const newer = sorted
+      .slice(0, i)
+      .find((one) => dayOf(one) !== dayOf(old) && shared(subjects, one, old) !== undefined)
     if (!newer || newer.at === undefined || old.at === undefined) continue
     const on = shared(subjects, newer, old)
     found.push({
@@ -27,6 +29,10 @@ export async function olderOnTheSame(dex: Dex, cited: Passage[]): Promise<Older[
     })
   }
   return found
+}
+
+function dayOf({ at }: Passage): string | undefined {
+  return at === undefined ? undefined : isoDate(at).slice(0, 10)
 }
 
 function shared(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {

@@ -5,6 +5,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import { safe } from "../render/terminal.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import { markOf } from "../tools/docs/sections.ts"
+import type { ProjectSection } from "./project-documents.ts"
 
 /** A message or a section that was really read, under the number by which an answer may cite it. */
 export type Passage = {
@@ -16,12 +17,15 @@ export type Passage = {
   at?: number
   /** All of it, as it is stored: what a quote is held against. */
   text: string
+  /** Set for a section of a file that lies in the project and is not stored. */
+  file?: { path: string; section?: string }
 }
 
 /** What was read for one answer. A passage keeps its number however often it is read. */
 export type Passages = {
   /** Undefined where nothing of it is evidence: text that a hook or dex itself put there never is. */
   add(row: ConversationRow, message: StoredMessage): Passage | undefined
+  addSection(section: ProjectSection): Passage
   get(n: number): Passage | undefined
 }
 
@@ -44,6 +48,24 @@ export function createPassages(): Passages {
         origins: [...new Set(message.parts.map((part) => part.origin))],
         text: messageText(message, "full"),
         ...(at !== undefined && { at }),
+      }
+      byRef.set(ref, passage)
+      return passage
+    },
+    addSection({ path, line, headings, text, at }) {
+      const ref = `${path}:${line}`
+      const known = byRef.get(ref)
+      if (known) return known
+      const section = headings.at(-1)
+      const passage: Passage = {
+        n: byRef.size + 1,
+        ref,
+        conversation: { source: "docs", id: path },
+        title: headings.join(" › ") || path,
+        origins: ["document"],
+        text,
+        at,
+        file: { path, ...(section !== undefined && { section }) },
       }
       byRef.set(ref, passage)
       return passage

@@ -20,7 +20,8 @@ const LONGEST_LINE = 4_000
 /** Of a line's signs, how many are letters, spaces and what sentences are punctuated with. */
 const READABLE_SHARE = 0.8
 
-function isProse(line: string): boolean {
+/** Whether a line is written for people to read. */
+export function isProse(line: string): boolean {
   if (line.length > LONGEST_LINE || MACHINE.some((pattern) => pattern.test(line))) return false
   // Names and links within a sentence are what it is about.
   const plain = line.replace(/`[^`]*`|https?:\/\/\S+|\*\*|[\w@~.-]*\/[\w@~./-]+/g, "x").trim()

@@ -13,7 +13,7 @@ const passage = (n: number): Passage | undefined =>
         conversation: { source: "claude_code", id: "a" },
         title: "",
         origins: ["agent"],
-        text: `The port was taken, says passage ${n}. See https://example.com/${n}`,
+        text: `Port 8080 was taken, says passage ${n}, so it binds to 0 with listen(0). Then it goes on. See https://example.com/${n}`,
       }
 const check = (text: string) => checkCitations(text, passage)
 

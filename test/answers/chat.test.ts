@@ -197,7 +197,7 @@ describe("questions that follow one another", () => {
 
   test("the oldest are left out when it grows too long, and that is said once", async () => {
     const { ask, asked } = await chatWith(
-      (_, turn) => [{ text: `${"Port 8080 was taken by another test ".repeat(5)}${turn} [1].` }],
+      (_, turn) => [{ text: `${"Port 8080 was taken by another test ".repeat(5)}${"so ".repeat(turn)}[1].` }],
       { historyTokens: 160 },
     )
     const forgot: (number | undefined)[] = []

@@ -1,0 +1,98 @@
+import { isProse } from "../core/prose.ts"
+
+/** A piece of a text that can stand in an answer as it is: a sentence, an item of a list, a row of a table, a line of code. */
+export type TextStatement = {
+  /** Where it stands in the text. */
+  start: number
+  end: number
+  text: string
+  kind: "sentence" | "item" | "row" | "code"
+  /** The headings above it, the nearest last. */
+  headings: string[]
+  /** What leads to it: the sentence before a list or a block of code. */
+  lead: string
+  /** Of all statements of the text. */
+  place: number
+}
+
+/** A longer line is a file or an answer of a server. */
+const LONGEST = 700
+const MOST_STATEMENTS = 400
+const FENCE = /^\s*(`{3,}|~{3,})/
+const ITEM = /^(\s*(?:[-*+•]|\d{1,3}[.)])\s+)(?=\S)/
+const ROW = /^\s*\|.*\|\s*$/
+const RULE = /^[\s|:+=─━═_*-]+$/
+/** Where a sentence ends and another begins. */
+const BETWEEN = /(?<=[.!?](?:["'”)*`]{0,3}))\s+(?=[\p{Lu}\p{N}`"'“(*[])/gu
+/** After these a full stop ends no sentence. */
+const SHORTENED = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|Dr|Mr|Ms)|^\s*\d{1,3})\.$/i
+
+/** What a text states, in its order. Headings, rules and what machines wrote are left out. */
+export function statementsIn(text: string): TextStatement[] {
+  const found: TextStatement[] = []
+  const headings: { level: number; text: string }[] = []
+  let fence: string | undefined
+  let lead = ""
+  const add = (start: number, end: number, kind: TextStatement["kind"]) => {
+    const piece = text.slice(start, end)
+    const from = start + piece.length - piece.trimStart().length
+    const trimmed = piece.trim()
+    if (trimmed === "" || trimmed.length > LONGEST || !/[\p{L}\p{N}]/u.test(trimmed)) return
+    found.push({
+      start: from,
+      end: from + trimmed.length,
+      text: trimmed,
+      kind,
+      headings: headings.map((one) => one.text),
+      lead,
+      place: found.length,
+    })
+  }
+  for (const match of text.matchAll(/[^\n]+/g)) {
+    if (found.length >= MOST_STATEMENTS) break
+    const [line] = match
+    const [start, end] = [match.index, match.index + line.length]
+    const mark = FENCE.exec(line)?.[1]
+    if (fence !== undefined) {
+      if (mark?.startsWith(fence)) fence = undefined
+      else add(start, end, "code")
+      continue
+    }
+    if (mark !== undefined) {
+      fence = mark
+      continue
+    }
+    const heading = /^\s{0,3}(#{1,6})\s+(.+?)\s*#*\s*$/.exec(line)
+    if (heading) {
+      const level = heading[1]!.length
+      while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
+      headings.push({ level, text: heading[2]! })
+      lead = ""
+      continue
+    }
+    if (RULE.test(line)) continue
+    if (ROW.test(line)) {
+      add(start, end, "row")
+      continue
+    }
+    const item = ITEM.exec(line)
+    const from = item ? start + item[1]!.length : start
+    if (!isProse(line.slice(from - start))) continue
+    for (const [first, last] of sentencesIn(text, from, end)) add(first, last, item ? "item" : "sentence")
+    if (!item && !/^\s{2,}/.test(line)) lead = found.at(-1)?.text ?? ""
+  }
+  return found
+}
+
+function sentencesIn(text: string, from: number, to: number): [number, number][] {
+  const line = text.slice(from, to)
+  const cuts: [number, number][] = []
+  let start = 0
+  for (const gap of line.matchAll(BETWEEN)) {
+    if (SHORTENED.test(line.slice(start, gap.index))) continue
+    cuts.push([from + start, from + gap.index])
+    start = gap.index + gap[0].length
+  }
+  cuts.push([from + start, to])
+  return cuts
+}
