@@ -38,8 +38,12 @@ export async function runCommand(
     const answer = await runTool(tool, dex, input)
     progress.stop()
     let { output } = answer
-    const confirmed = !json && (await face.confirm?.(output, input, dex)) === true
-    if (confirmed) output = (await runTool(tool, dex, { ...(input as object), yes: true })).output
+    const chosen = json ? undefined : await face.confirm?.(output, input, dex)
+    const confirmed = chosen !== undefined && chosen !== false
+    if (confirmed) {
+      const more = chosen === true ? {} : (chosen as object)
+      output = (await runTool(tool, dex, { ...(input as object), ...more, yes: true })).output
+    }
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
       const context = { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }

@@ -239,6 +239,8 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       await store.writeUnit(unit("f", [conversation("f", [said("k1", "one"), said("f2", "own")])], { bornAt: 2 }))
       const family = await store.family([ref("a")])
       expect(family.map(({ id }) => id).sort()).toEqual(["a", "f", "s"])
+      expect((await store.withSubagents([ref("a")])).map(({ id }) => id).sort()).toEqual(["a", "s"])
+      expect((await store.withSubagents([ref("f")])).map(({ id }) => id)).toEqual(["f"])
     })
 
     test("lists newest first with filters inside the query, and says what it leaves out", async () => {

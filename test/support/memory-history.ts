@@ -333,6 +333,18 @@ export function memoryHistory(
         .map(([path]) => ({ path, private: hidden.has(path) }))
     },
 
+    withSubagents: async (refs) => {
+      const found = [...refs]
+      for (const ref of found)
+        for (const row of kept.map(rowOf))
+          if (
+            isBeside(row.ref, ref) &&
+            row.parent?.id === ref.id &&
+            !found.some((one) => isSameConversation(one, row.ref))
+          )
+            found.push(row.ref)
+      return found
+    },
     family: async (refs) => {
       const found = [...refs]
       for (const ref of found) {

@@ -178,9 +178,21 @@ function pinnedNote(pinned: string[]): string {
 }
 
 /** What would be deleted, by what a person knows it: nobody knows a ref by heart. */
-export function toBeForgotten({ forgotten, conversations = [] }: ForgetOutput, columns: number): string[] {
+export function toBeForgotten(output: ForgetOutput, columns: number): string[] {
+  const { forgotten, kept_copies: copies = [] } = output
+  if (copies.length === 0) return asListed(output, forgotten, columns)
+  return [...asListed(output, forgotten, columns), "", copiesNote(output), ...asListed(output, copies, columns)]
+}
+
+function copiesNote({ kept_copies = [] }: ForgetOutput): string {
+  return kept_copies.length === 1
+    ? "Not deleted: another conversation, in which copies of the same messages stay readable:"
+    : `Not deleted: ${many(kept_copies.length, "other conversation")}, in which copies of the same messages stay readable:`
+}
+
+function asListed({ conversations = [] }: ForgetOutput, refs: string[], columns: number): string[] {
   const known = new Map(conversations.map((row) => [row.id, row]))
-  return forgotten.flatMap((ref) => {
+  return refs.flatMap((ref) => {
     const row = known.get(ref)
     if (!row) return [`  ${ref}`]
     const kind = row.kind === "person" ? "" : ` (${row.kind})`
@@ -197,18 +209,25 @@ export function printForget(output: ForgetOutput, { terminal }: PrintContext): P
     return {
       lines: toBeForgotten(output, terminal.columns),
       notes: [
-        `This would permanently delete ${many(output.count, "conversation")}, with subagents and forks that contain the same messages. Nothing was deleted yet: add --yes.`,
+        `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted yet: add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
       ],
     }
   }
   return {
-    lines: output.forgotten.map((ref) => `forgotten: ${ref}`),
+    lines: [...output.forgotten.map((ref) => `forgotten: ${ref}`), ...keptLines(output, terminal.columns)],
     notes: output.pinned
       ? [
           `No longer found or shown, and never read again. The agents' own files were not touched. ${pinnedNote(output.pinned)}`,
         ]
       : ["Deleted from the history and the index, and never read again. The agents' own files were not touched."],
   }
+}
+
+function keptLines(output: ForgetOutput, columns: number): string[] {
+  const { kept_copies: copies = [] } = output
+  if (copies.length === 0) return []
+  const note = `${copiesNote(output).slice(0, -1)}. To delete ${copies.length === 1 ? "it" : "them"} too, run \`dex forget\` on ${copies.length === 1 ? "it" : "each"}:`
+  return ["", ...wrap(note, columns), ...asListed(output, copies, columns)]
 }
 
 export function printPrivate(output: OutputOf<typeof makePrivate>): Printed {

@@ -57,6 +57,13 @@ export function openStore(
   const met = new Set<string>()
   const onDamage: OnDamage = (what) =>
     void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
+  /** Whose subagent or fork a damaged row is, nobody knows. */
+  const mendRelations = async () => {
+    const { mendRows } = await import("./rot/mend.ts")
+    return ask(() => {
+      if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
+    })
+  }
   return {
     id: async () => historyId,
     knownUnits: (source) => ask(() => knownUnits(db, source)),
@@ -170,14 +177,15 @@ export function openStore(
         const spellings = JSON.stringify(spellingsOf(db, project, platform))
         return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, spellings).changes > 0)
       }),
+    withSubagents: async (refs) => {
+      const { withSubagents } = await import("./forget.ts")
+      await mendRelations()
+      return ask(() => withSubagents(db, refs))
+    },
     family: async (refs) => {
       const { family } = await import("./forget.ts")
-      const { mendRows } = await import("./rot/mend.ts")
-      return ask(() => {
-        // Whose subagent or fork a damaged row is, nobody knows.
-        if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
-        return family(db, refs)
-      })
+      await mendRelations()
+      return ask(() => family(db, refs))
     },
     forget: async (refs, ownerOf) => {
       const { forgetInHistory } = await import("./forget.ts")

@@ -55,7 +55,9 @@ export type HistoryReader = {
   /** The projects in which most was done, most first. */
   busiestProjects(limit: number): Promise<ProjectRow[]>
 
-  /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
+  /** These and their subagents: what forgetting them takes with them. */
+  withSubagents(refs: Ref[]): Promise<Ref[]>
+  /** These, their subagents, and the forks, either way, that hold copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
   /** How many were forgotten until now. */
   forgotten(): Promise<number>

@@ -9,17 +9,30 @@ export const forget = defineTool({
   input: object({
     ids: listOf(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
     yes: optional(flag("Do not ask.")),
+    copies: optional(
+      flag(
+        "Also delete the conversations that contain copies of the same messages: forks, and what they were forked from.",
+      ),
+    ),
   }),
   output: object({
-    forgotten: listOf(text(), "With their subagents, and forks that hold copies of the same messages."),
+    forgotten: listOf(text(), "With their subagents."),
     count: integer(),
+    kept_copies: optional(
+      listOf(
+        text(),
+        "Conversations with copies of the same messages. Only `copies` deletes them, with their subagents.",
+      ),
+    ),
     pinned: optional(
       listOf(
         text(),
         "Databases whose old pages another program still reads: the deleted words stay in their bytes until it ends.",
       ),
     ),
-    conversations: optional(listOf(object(conversationFields), "What would be deleted, as listed.")),
+    conversations: optional(
+      listOf(object(conversationFields), "What would be deleted and what has copies, as listed."),
+    ),
     asked: optional(flag("Nothing was deleted yet: confirm with yes.")),
   }),
   cli: {

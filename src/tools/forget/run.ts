@@ -19,15 +19,23 @@ import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
 /** A reader takes milliseconds, or it hangs. */
 const PATIENCE_MS = 10_000
 
-export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
+export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copies?: boolean }) {
   if (input.ids.length === 0)
     throw new DexError("no_ref", "What should be deleted? Give a ref, a row number or a project's folder: dex forget 3")
   const store = await dex.storeToWrite()
   const named: Ref[] = []
   for (const id of input.ids) named.push(...(await refsOf(dex, id)))
-  const refs = await store.family(named)
+  const family = await store.family(named)
+  const refs = input.copies ? family : await store.withSubagents(named)
   const forgotten = refs.map(formatRef)
-  if (!input.yes) return { forgotten, count: refs.length, conversations: await listedAs(store, refs), asked: true }
+  const others = await listedAs(
+    store,
+    family.filter((ref) => !forgotten.includes(formatRef(ref))),
+  )
+  const copies = others.filter(({ kind }) => kind !== "subagent")
+  const told = { forgotten, count: refs.length, ...(copies.length > 0 && { kept_copies: copies.map(({ id }) => id) }) }
+  const conversations = input.yes ? copies : [...(await listedAs(store, refs)), ...copies]
+  if (!input.yes) return { ...told, conversations, asked: true }
   const projects = await projectsOf(store, refs)
   noteForgetting(dex.home)
   // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
@@ -53,7 +61,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
       `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. You can stop this; what was deleted stays deleted.`,
     ),
   )
-  return { forgotten, count: refs.length, ...(pinned.length > 0 && { pinned }) }
+  return { ...told, ...(conversations.length > 0 && { conversations }), ...(pinned.length > 0 && { pinned }) }
 }
 
 async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> {
