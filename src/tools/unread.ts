@@ -10,6 +10,11 @@ export async function unreadNote(dex: Dex): Promise<string | undefined> {
   return `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read so far. ${rest}`
 }
 
+/** Where the count is shown anyway, it is not said a second time. */
+export function isUnreadNote(note: string): boolean {
+  return / transcripts read so far\. /.test(note)
+}
+
 /** Whether a sync is running, in whichever process. */
 export function isSyncing({ home }: Pick<Dex, "home">): boolean {
   try {

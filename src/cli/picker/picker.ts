@@ -152,14 +152,17 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   if (text === "") finder.refresh(text, state.filter)
   else finder.find(text, state.filter)
   askAbout()
+  const onMore = () => {
+    previews.clear()
+    askAbout()
+    finder.refresh(state.line.text, state.filter)
+  }
   const sync = syncWhilePicking({
     onProgress: (syncing) => change({ syncing }),
+    onMore,
     onEnd: (note, changed) => {
       change({ note: note || state.note })
-      if (!changed) return
-      previews.clear()
-      askAbout()
-      finder.refresh(state.line.text, state.filter)
+      if (changed) onMore()
     },
   })
   return () => {
