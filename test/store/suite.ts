@@ -280,7 +280,10 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect(await store.setPrivate("/code/api", true)).toBe(true)
       expect((await store.list({ limit: 10, offset: 0 })).rows).toEqual([])
       expect((await store.list({ limit: 10, offset: 0, inside: "/code/api" })).rows.length).toBe(1)
-      expect(await store.setPrivate("/no/such", true)).toBe(false)
+      expect(await store.setPrivate("/code/new", true)).toBe(true)
+      await store.writeUnit(unit("b", [conversation("b", [said("k2", "two")], { project: "/code/new" })]))
+      expect((await store.list({ limit: 10, offset: 0 })).rows).toEqual([])
+      expect(await store.setPrivate("/no/such", false)).toBe(false)
     })
 
     test("finds a conversation by a unique prefix, and all candidates of an ambiguous one", async () => {

@@ -142,7 +142,7 @@ export function memoryHistory(
       }
     },
     setPrivate: async (project, isPrivate) => {
-      if (!kept.some(({ told }) => told.project === project)) return false
+      if (!isPrivate && !hidden.has(project) && !kept.some(({ told }) => told.project === project)) return false
       hidden[isPrivate ? "add" : "delete"](project)
       return true
     },

@@ -230,14 +230,30 @@ function keptLines(output: ForgetOutput, columns: number): string[] {
   return ["", ...wrap(note, columns), ...asListed(output, copies, columns)]
 }
 
-export function printPrivate(output: OutputOf<typeof makePrivate>): Printed {
+export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): Printed {
+  const shown = (path: string) => safeLine(shortPath(path, home))
+  const { project, projects, below = [] } = output
+  if (project === undefined)
+    return projects.length > 0
+      ? {
+          lines: projects.map(shown),
+          notes: ["Private: answered only from inside. To undo it: dex private <folder> --off"],
+        }
+      : { lines: [], notes: ["No project is private. To make one private: dex private <folder>"] }
+  const others = below.filter((path) => projects.includes(path) !== output.private)
+  const are = others.length === 1 ? "is a project of its own" : "are projects of their own"
   return {
     lines: [
       output.private
-        ? `${output.project} is private: answered only from inside that folder.`
-        : `${output.project} is no longer private.`,
+        ? `${shown(project)} is private: answered only from inside that project.`
+        : `${shown(project)} is no longer private.`,
     ],
-    notes: output.projects.length > 0 ? [`Private projects: ${output.projects.join(", ")}`] : [],
+    notes: [
+      ...(others.length > 0
+        ? [`Below it, ${listed(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`]
+        : []),
+      ...(projects.length > 0 ? [`Private projects: ${projects.map(shown).join(", ")}`] : []),
+    ],
   }
 }
 

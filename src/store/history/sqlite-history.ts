@@ -174,8 +174,12 @@ export function openStore(
     setPrivate: (project, isPrivate) =>
       ask(() => {
         const sql = "update project set private = ? where path in (select value from json_each(?))"
-        const spellings = JSON.stringify(spellingsOf(db, project, platform))
-        return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, spellings).changes > 0)
+        const spellings = spellingsOf(db, project, platform)
+        return inTransaction(db, () => {
+          // Before the first conversation there, so that it never was to be found.
+          if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
+          return db.prepare(sql).run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes > 0
+        })
       }),
     withSubagents: async (refs) => {
       const { withSubagents } = await import("./forget.ts")

@@ -111,6 +111,7 @@ export type HistoryWriter = HistoryReader & {
   saveProjectIdentity(path: string, identity: { git_remote?: string; root_commit?: string }): Promise<void>
   /** From now on what was done in this folder, on another machine or before it moved, belongs to that project. */
   addProjectPath(path: string, project: string): Promise<void>
+  /** Also before the first conversation of a project. */
   setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
   /**
    * Takes them out for good. `ownerOf` tells, for a unit of many conversations, which of them a record belongs to: the

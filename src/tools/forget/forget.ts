@@ -51,10 +51,15 @@ export const makePrivate = defineTool({
   name: "private",
   summary: "Hide a project from searches made elsewhere",
   input: object({
-    project: optional(text("The project's folder. Default: the current one.")),
-    off: optional(flag("Make it no longer private.")),
+    project: optional(text("The project's folder. Without it, private projects are listed.")),
+    off: optional(flag("Make it no longer private. Without a folder: the current project.")),
   }),
-  output: object({ project: text(), private: flag(), projects: listOf(text(), "All private projects.") }),
+  output: object({
+    project: optional(text()),
+    private: optional(flag()),
+    projects: listOf(text(), "All private projects."),
+    below: optional(listOf(text(), "Projects in folders below it, which are not changed.")),
+  }),
   cli: { group: "Keep", positional: "project", example: "dex private ~/clients/acme" },
   run: async (dex: Dex, input) => (await import("./run.ts")).setPrivate(dex, input),
 })
