@@ -35,7 +35,7 @@ export function isInstalled(agent: Wiring, machine: Machine): boolean {
   return paths.some((path) => existsSync(path)) || (program !== undefined && isOnPath(program, machine))
 }
 
-export function isOnPath(program: string, { env, platform }: Machine): boolean {
+export function isOnPath(program: string, { env, platform }: Pick<Machine, "env" | "platform">): boolean {
   const endings = platform === "win32" ? [".exe", ".cmd", ".bat"] : [""]
   return (env.PATH ?? "")
     .split(delimiter)

@@ -214,9 +214,8 @@ function lookOf({ output, color, dex, chooses }: PickerOptions): PickerLook {
   }
 }
 
-/** The agents that a conversation can be handed over to: those that are installed, or, where none is found, all. */
+/** The agents that a conversation can be handed over to: those that are installed. */
 function openableOn({ machine }: Dex): string[] {
-  const all = agents.filter(({ open }) => open !== undefined)
-  const here = all.filter(({ open }) => isOnPath(open![0]!, machine))
-  return (here.length > 0 ? here : all).map(({ source }) => source)
+  const here = agents.filter(({ open }) => open !== undefined && isOnPath(open[0]!, machine))
+  return here.map(({ source }) => source)
 }

@@ -8,6 +8,8 @@ export type Printed = {
   lines: string[]
   /** For stderr: they are not results. */
   notes?: string[]
+  /** Why it is not what was asked for: said last, and the command ends with 2. */
+  problem?: string
   /** The refs that row numbers stand for from now on. */
   listing?: string[]
   /** The words that a search found, as they stand in its rows: they are marked in what is read of it. */
