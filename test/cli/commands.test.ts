@@ -254,6 +254,9 @@ describe("dex show", () => {
     const indexes = async (...args: string[]) =>
       (await json(home, ["show", ...args])).conversations[0].messages.map((message: { index: number }) => message.index)
     expect(await indexes(AUTH, "--expand", "4", "--before", "1", "--after", "0")).toEqual([3, 4])
+    expect(await indexes(`${AUTH}#4`, "--before", "1", "--after", "0")).toEqual([3, 4])
+    expect(await indexes(`${AUTH}#4`, "--before", "0")).toEqual([4, 5, 6])
+    expect((await dex(SMALL, ["show", AUTH, "--before", "1"])).stderr).toMatch(/Before or after which message\?/)
     expect(await indexes(`${AUTH}#5`)).toEqual([3, 4, 5, 6, 7])
     const [shown] = (await json(home, ["show", `${AUTH}#1`])).conversations
     expect(shown).toMatchObject({ has_more_before: false, has_more_after: true })
