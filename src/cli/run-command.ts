@@ -57,12 +57,13 @@ export async function runCommand(
         show(await (await face.view())(output, context, input))
       }
     }
-    const unread = face.asksAll && (await (await import("../tools/unread.ts")).unreadNote(dex))
+    const found = tool.found === undefined || tool.found(output)
+    const unread = face.asksAll && (await (await import("../tools/unread.ts")).historyNote(dex, { found }))
     const notes = unread ? [...answer.notes, unread] : answer.notes
     for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
-    code = problem !== undefined ? 2 : tool.found === undefined || tool.found(output) ? 0 : 1
+    code = problem !== undefined ? 2 : found ? 0 : 1
   } finally {
     progress.stop()
     release()

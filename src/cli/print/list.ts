@@ -13,10 +13,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   const notes: string[] = []
   const listing = output.conversations.map((row) => row.id)
   const leftOut = otherKinds(output.left_out)
-  if (output.conversations.length === 0)
-    notes.push(
-      "No conversations here. `dex sync` reads what your agents have written; `dex sources` shows where dex looks.",
-    )
+  if (output.conversations.length === 0) notes.push(output.note ?? "No conversations here.")
   else
     notes.push(
       `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
