@@ -25,7 +25,7 @@ import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn } from "./notes.ts"
-import { searchFacts } from "./trace-facts.ts"
+import { browseFacts, searchFacts } from "./trace-facts.ts"
 
 export type SearchToolInput = {
   query?: string
@@ -78,6 +78,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const filters = { ...typed, ...given(input) }
   if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
     const { results, total, notes } = await browse(dex, filters, input)
+    dex.trace?.(browseFacts(results, input.offset))
     const unread = await historyNote(dex, { found: results.length > 0 })
     const all = unread === undefined ? notes : [...notes, unread]
     const answer = (kept: number) => ({
