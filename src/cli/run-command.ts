@@ -16,7 +16,7 @@ export async function runCommand(
   { tool, face }: Command,
   given: unknown,
   json: boolean,
-  pager: boolean,
+  { pager, limited }: { pager: boolean; limited: boolean } = { pager: true, limited: false },
 ): Promise<number> {
   const input = json || !face.before ? given : await face.before(given)
   const instead = await face.instead?.(input, json)
@@ -47,7 +47,12 @@ export async function runCommand(
     }
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
-      const context = { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }
+      const context = {
+        terminal: stdout(),
+        home: dex.machine.home,
+        numbered: keepsListings(),
+        ...(process.stdout.rows && !limited && { rows: process.stdout.rows }),
+      }
       const presented = await present({ tool, face }, output, context, input, dex)
       if ("problem" in presented) problem = presented.problem
       else reading = presented.page

@@ -1,7 +1,7 @@
 import type { Terminal } from "../../render/terminal.ts"
 
-/** `numbered`: rows are kept, so that their numbers can be typed here. */
-export type PrintContext = { terminal: Terminal; home: string; numbered: boolean }
+/** `numbered`: rows are kept, so that their numbers can be typed here. `rows`: the screen's, unless it was said how much to show. */
+export type PrintContext = { terminal: Terminal; home: string; numbered: boolean; rows?: number }
 /** Lines to be read, made when they are asked for, from the beginning each time. */
 export type ReadPage = { lines: () => Iterable<string>; notes?: string[] }
 export type Printed = {
