@@ -40,6 +40,7 @@ type Columns = {
   right: (row: Row) => string
   rightWidth: number
   titleWidth: number
+  longest: number
   lines: 1 | 2
 }
 
@@ -64,6 +65,7 @@ function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
     right: (row) => facts.map((fact, i) => (widths[i] === 0 ? "" : `  ${padEnd(fact(row), widths[i]!)}`)).join(""),
     rightWidth,
     titleWidth,
+    longest: Math.max(0, ...rows.map((row) => widthOf(safeLine(row.title)) + kindOf(row).length)),
     // What reads a pipe takes a row by its line, however long.
     lines: !terminal.interactive || (terminal.columns >= 100 && fits) ? 1 : 2,
   }
@@ -80,7 +82,7 @@ function rowLines(row: Row, number: number, columns: Columns, terminal: PrintCon
     const facts = [columns.id(row), row.source, project, sizeOf(row), workOf(row)].filter((fact) => fact !== "")
     return [head + titled(room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
   }
-  const title = Math.max(columns.titleWidth, room - columns.rightWidth)
+  const title = Math.max(columns.titleWidth, Math.min(columns.longest, room - columns.rightWidth))
   return [`${head}${padEnd(titled(title), title)}${paint(terminal, "dim", columns.right(row).trimEnd())}`]
 }
 
