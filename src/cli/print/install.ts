@@ -83,7 +83,9 @@ export function printInstall(
     .flatMap(({ agent, title, note, absent }) => [
       paint(context.terminal, "bold", title) + paint(context.terminal, "dim", absentNote(absent)),
       ...changeLines(output, agent, context),
-      ...(note ? [`  ${paint(context.terminal, "dim", note)}`] : []),
+      ...(note
+        ? wrap(note, context.terminal.columns - 2).map((line) => `  ${paint(context.terminal, "dim", line)}`)
+        : []),
     ])
   const { only_read: onlyRead = [] } = output
   const missing = output.agents

@@ -46,7 +46,7 @@ export function replacedNote({ typed, by, why }: Replaced): string {
   const [first, ...others] = by.map((word) => `"${word}"`)
   if (why === "prefix")
     return `Few or no messages contain "${typed}" alone. Also searched for words that start with it: ${by.join(", ")}.`
-  const also = others.length > 0 ? ` Other words like it: ${others.join(", ")}.` : ""
+  const also = others.length > 0 ? ` Similar words: ${others.join(", ")}.` : ""
   return `No message contains "${typed}". Showing results for ${first}.${also}`
 }
 

@@ -63,7 +63,7 @@ async function readContent(
 ): Promise<ConversationContent> {
   const store = await dex.store()
   const all = await store.messages(row.ref)
-  const expand = asked(input, number) ?? (number === undefined ? undefined : ownWindow(row, all, number))
+  const expand = windowAskedFor(input, number) ?? (number === undefined ? undefined : ownWindow(row, all, number))
   const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
   const wanted = all.slice(window.from, window.to)
   const fields = readFields(input)
@@ -87,7 +87,7 @@ async function readContent(
 type Window = { message_index: number; before: number; after: number }
 
 /** The window that was asked for, around the message that it names, or the ref does. */
-function asked({ expand }: GetInput, number: number | undefined): Window | undefined {
+function windowAskedFor({ expand }: GetInput, number: number | undefined): Window | undefined {
   if (expand === undefined) return undefined
   const message_index = expand.message_index ?? number
   if (message_index !== undefined) return { ...expand, message_index }
