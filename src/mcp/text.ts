@@ -193,7 +193,7 @@ function thingLines({ number, kind, title, summary, reason, relevance, ref, file
     `${number ?? i + 1} ${kind}: ${safeLine(title)}`,
     summary === "" ? undefined : indented(summary),
     `  why: ${safeLine(reason)}`,
-    `  ${Math.round(relevance * 100)} % likely to help${about}${ref === undefined ? "" : `; ref ${safeLine(ref)}`}`,
+    `  ${Math.round(relevance * 100)} % likely${about}${ref === undefined ? "" : `; ref ${safeLine(ref)}`}`,
   ]
 }
 
