@@ -50,6 +50,7 @@ export const ask = defineTool({
   output: askOutput,
   cli: {
     group: "Learn",
+    common: true,
     positional: "query",
     short: { u: "use_case", c: "collections" },
     example: 'dex ask "how do we retry failed webhooks" --use-case "adding a new one"',

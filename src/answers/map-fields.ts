@@ -51,7 +51,7 @@ export const mapOutput = object({
   dry_run: optional(flag()),
   conversations: integer("That were chosen and say something."),
   without_text: integer("Chosen, but empty or copied from other conversations."),
-  left_out: mapOf(integer(), "Conversations of other kinds that match too; all takes them."),
+  left_out: mapOf(integer(), "Conversations of other kinds that match too; all includes them."),
   estimated_tokens: integer("Of all conversations as they are shown to the model; an estimate."),
   batch_tokens: integer(),
   batches: object({

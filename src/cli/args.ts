@@ -28,7 +28,14 @@ function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: st
 }
 
 /** What a terminal is asked for beside the tool's own input. */
-export type Typed = { input: unknown; json: boolean; help: boolean; pager: boolean }
+export type Typed = {
+  input: unknown
+  json: boolean
+  help: boolean
+  pager: boolean
+  /** It was said how many rows are wanted. */
+  limited: boolean
+}
 
 /** What was typed, read by the tool's own schema. Throws a DexError that says what is wrong and what to type. */
 export function readArguments(tool: Tool<never>, argv: string[]): Typed {
@@ -56,11 +63,12 @@ export function readArguments(tool: Tool<never>, argv: string[]): Typed {
   takePositionals(tool, positionals, input)
   const help = values.help === true
   const pager = values["no-pager"] !== true
-  if (help) return { input, json: false, help, pager }
+  const limited = input.limit !== undefined
+  if (help) return { input, json: false, help, pager, limited }
   const result = readAs(tool.input, input)
   if ("wrong" in result)
     throw new DexError("usage", `${sayField(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
-  return { input: result.ok, json: values.json === true, help, pager }
+  return { input: result.ok, json: values.json === true, help, pager, limited }
 }
 
 /** Node gives an option one letter. For each further one there is an option more, whose name nobody can type. */

@@ -3,6 +3,7 @@ import type { ChatInput, Turn } from "../answers/chat.run.ts"
 import { isDexError } from "../core/error.ts"
 import { paint, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
+import { historyNote } from "../tools/unread.ts"
 import { answerOn, HOW_TO_SET_UP, note, type Started, stoppable } from "./chat-answer.ts"
 import { COMMANDS, isCommand, runChatCommand, type Talk } from "./chat-commands.ts"
 import { shortPath } from "./print/words.ts"
@@ -28,6 +29,8 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
   try {
     note("Questions to your history and documents. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
     if (!started.model) note(`No model is set up, so the answers are quotes. ${HOW_TO_SET_UP}`)
+    const unread = await historyNote(dex, { found: false })
+    if (unread !== undefined) note(unread)
     let next = input.query
     for (;;) {
       const line = (next ?? (await lines.next(you)))?.trim()

@@ -3,6 +3,7 @@ import { createDex } from "../app/dex.ts"
 import { saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
+import { historyNote } from "../tools/unread.ts"
 import { answerOn, HOW_TO_SET_UP, note, stoppable } from "./chat-answer.ts"
 
 /** Asks one question, or goes on until the person leaves. Returns the exit code. */
@@ -23,6 +24,8 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     const turn = await stoppable((signal) =>
       answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
     )
+    const unread = await historyNote(dex, { found: turn.sources.length > 0 })
+    if (unread !== undefined) note(unread)
     if (!started.model) note(HOW_TO_SET_UP)
     const problem = started.kept.problem()
     if (problem !== undefined) note(`This chat could not be kept: ${problem}`)

@@ -17,8 +17,11 @@ export type Face<I, O> = {
   before?: (input: I) => Promise<I>
   /** The form that does not just run and print. Returns its exit code, or undefined where this input asks for the usual. */
   instead?: (input: I, json: boolean) => Promise<number | undefined>
-  /** Asks what must be asked before it is done. True: it runs again, confirmed. Throws a DexError where the answer is no. */
-  confirm?: (output: O, input: I, dex: Dex) => Promise<boolean>
+  /**
+   * Asks what must be asked before it is done. True, or what was chosen: it runs again, confirmed. Throws a DexError
+   * where the answer is no.
+   */
+  confirm?: (output: O, input: I, dex: Dex) => Promise<boolean | Partial<I>>
   /** What is looked at once it was confirmed and done. It is shown below, and says how the command ends. */
   after?: (input: I, dex: Dex) => Promise<O>
   /** The first Ctrl-C lets it end in order. `keeps` says what stays of it; `signals` are heard as well. */

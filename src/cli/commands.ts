@@ -97,6 +97,7 @@ export const commands: readonly Command[] = [
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
+    asksAll: true,
     instead: async (input, json) => (json ? undefined : (await import("./chat.ts")).chatCommand(input)),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),

@@ -4,6 +4,7 @@ import { createDex } from "../app/dex.ts"
 import { keepsListings, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { grouped, listed } from "../core/format.ts"
+import { lookAt } from "../files/look-at.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
@@ -55,7 +56,7 @@ export async function showHome(): Promise<number> {
     const found = await sources.run(dex, {})
     const kept = found.sources.filter((source) => source.kept > 0)
     if (kept.length === 0 && !report.busy) {
-      say(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
+      tell(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
       tell("`dex sources` shows where it looked.")
       return 1
     }
@@ -63,6 +64,10 @@ export async function showHome(): Promise<number> {
       say(
         `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
+    if (!report.complete)
+      for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && one.source !== "dex_chat"))
+        if (looked_in.some((path) => lookAt(path) !== undefined))
+          say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, nothing of it is read yet`)
     say()
     const unread = await unreadNote(dex)
     if (report.busy) tell(unread === undefined ? ANOTHER_READS : `${ANOTHER_READS} ${unread}`)
@@ -93,7 +98,7 @@ export async function showHome(): Promise<number> {
 
 /** Said before it is done: nothing goes on that nobody was told of. After Ctrl-C nothing goes on at all. */
 async function readTheRest(dex: Dex, signal: AbortSignal, tell: (line: string) => void): Promise<void> {
-  if (signal.aborted) return tell(NOT_ALL_READ)
+  if (signal.aborted) return tell(`Stopped. What was read is kept. ${NOT_ALL_READ}`)
   const { done = 0, total = 0 } = (await (await dex.store()).progress()) ?? {}
   tell(
     `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. They are now read in the background, newest first, and found as they come; \`dex doctor\` shows how far it is.`,
@@ -126,7 +131,8 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
 
 /** The word of these titles that the fewest messages contain, so that it finds what it came from. */
 async function tellingWord(dex: Dex, titles: string[]): Promise<string | undefined> {
-  const words = [...new Set(titles.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]
+  const given = titles.filter((title) => title !== "(no title)")
+  const words = [...new Set(given.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]
   const index = await dex.index()
   if (!index || words.length === 0) return undefined
   const { shares } = await index.sizes(words.map((word) => ({ words: word.toLowerCase() })))

@@ -14,6 +14,7 @@ const wiring = object({
       agent: text(),
       title: text(),
       found: flag("It is on this machine."),
+      absent: optional(text("Its program, if only its settings are here and the program is not on PATH.")),
       wired: optional(flag("With check: dex was given to it.")),
       trust: optional(text("What it does without asking, once dex is connected.")),
       note: optional(text("What dex leaves out for it, and why.")),
@@ -37,6 +38,7 @@ const wiring = object({
       backup: optional(text("The file as it was.")),
     }),
   ),
+  only_read: optional(listOf(text(), "Agents whose conversations dex keeps, but which it is not connected to.")),
   asked: flag("Nothing was changed yet: confirm with yes."),
   hooks: optional(flag("Agents' hooks ask dex.")),
   private_asked: optional(flag("Asked once which projects are private; that needs a terminal.")),
@@ -82,7 +84,8 @@ export const install = defineTool({
       const { writeSetting } = await import("../config/write.ts")
       writeSetting(dex.home.config, "proactive.mode", "speak")
     }
-    return report
+    const only_read = input.agents.length > 0 ? [] : await onlyRead(dex, report.agents)
+    return { ...report, ...(only_read.length > 0 && { only_read }) }
   },
   found: (output) =>
     output.servers === undefined
@@ -107,6 +110,17 @@ export const uninstall = defineTool({
   },
   found: (output) => !output.asked && output.files.length > 0 && !output.files.some(({ problem }) => problem),
 })
+
+/** Those whose conversations are kept and that dex cannot be added to, or whose settings are not here. */
+async function onlyRead(dex: Dex, listed: { agent: string; found: boolean }[]): Promise<string[]> {
+  if (!dex.hasHistory()) return []
+  const kept = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
+  const isConnected = (source: string) => listed.some(({ agent, found }) => agent === source && found)
+  return agents
+    .filter(({ source, connector }) => connector !== undefined && source !== "dex_chat" && !isConnected(source))
+    .filter(({ source }) => kept.some((one) => one.source === source))
+    .map(({ name }) => name)
+}
 
 function contextOf(dex: Dex) {
   return {

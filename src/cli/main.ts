@@ -38,8 +38,8 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
     const code = await openPicker({})
     if (code !== undefined) return code
   }
-  const { input, json, help, pager } = readArguments(command.tool, rest)
-  if (!help) return runCommand(command, input, json, pager)
+  const { input, json, help, ...how } = readArguments(command.tool, rest)
+  if (!help) return runCommand(command, input, json, how)
   process.stdout.write((await import("./help.ts")).toolHelp(command.tool, terminalOf(process.stdout, process.env)))
   return 0
 }

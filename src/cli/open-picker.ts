@@ -44,11 +44,11 @@ async function act(picked: Picked, prints: boolean): Promise<number> {
       process.stdout.write(`${picked.row.ref}\n`)
       return 0
     case "resume":
-      return runCommand(named("resume"), { id: picked.row.ref }, false, true)
+      return runCommand(named("resume"), { id: picked.row.ref }, false)
     case "hand_over": {
       const command = named("handover")
       const { input } = readArguments(command.tool, [picked.row.ref, "--to", picked.to])
-      return runCommand(command, input, false, true)
+      return runCommand(command, input, false)
     }
   }
 }

@@ -22,7 +22,7 @@ async function bar(stream: NodeJS.WriteStream, terminal: Terminal): Promise<Prog
   let phase: SyncProgress["phase"] | undefined
   const single = new library.SingleBar({
     stream,
-    format: "{phase} {bar} {done} of {total_units}{rate} · {left} left",
+    format: "{phase} {bar} {done} of {total_units}{rate}{left}",
     barsize: Math.max(10, Math.min(30, terminal.columns - 60)),
     barCompleteChar: "█",
     barIncompleteChar: "░",
@@ -65,7 +65,7 @@ function inBytes({ phase }: SyncProgress): boolean {
 
 function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, string> {
   const perMs = progress.bytes / Math.max(1, elapsedMs)
-  const left = perMs > 0 ? (progress.bytesTotal - progress.bytes) / perMs : 0
+  const isKnown = perMs > 0
   return {
     phase: {
       waiting: "Another dex reads",
@@ -78,8 +78,8 @@ function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, st
     }[progress.phase],
     done: grouped(progress.done),
     total_units: grouped(progress.total),
-    rate: inBytes(progress) ? ` · ${(perMs / 1000).toFixed(0)} MB/s` : spentOf(progress),
-    left: `${Math.ceil(left / 1000)} s`,
+    rate: inBytes(progress) && isKnown ? ` · ${(perMs / 1000).toFixed(perMs < 1e4 ? 1 : 0)} MB/s` : spentOf(progress),
+    left: isKnown ? ` · ${Math.ceil((progress.bytesTotal - progress.bytes) / perMs / 1000)} s left` : "",
   }
 }
 

@@ -16,7 +16,7 @@ export async function runCommand(
   { tool, face }: Command,
   given: unknown,
   json: boolean,
-  pager: boolean,
+  { pager, limited }: { pager: boolean; limited: boolean } = { pager: true, limited: false },
 ): Promise<number> {
   const input = json || !face.before ? given : await face.before(given)
   const instead = await face.instead?.(input, json)
@@ -34,27 +34,41 @@ export async function runCommand(
   const release = onInterrupt(stop, face)
   let code: number
   let reading: ReadPage | undefined
+  let problem: string | undefined
   try {
     const answer = await runTool(tool, dex, input)
     progress.stop()
     let { output } = answer
-    const confirmed = !json && (await face.confirm?.(output, input, dex)) === true
-    if (confirmed) output = (await runTool(tool, dex, { ...(input as object), yes: true })).output
+    const chosen = json ? undefined : await face.confirm?.(output, input, dex)
+    const confirmed = chosen !== undefined && chosen !== false
+    if (confirmed) {
+      const more = chosen === true ? {} : (chosen as object)
+      output = (await runTool(tool, dex, { ...(input as object), ...more, yes: true })).output
+    }
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
-      const context = { terminal: stdout(), home: dex.machine.home, numbered: keepsListings() }
-      reading = await present({ tool, face }, output, context, input, dex)
+      const context = {
+        terminal: stdout(),
+        home: dex.machine.home,
+        numbered: keepsListings(),
+        ...(process.stdout.rows && !limited && { rows: process.stdout.rows }),
+      }
+      const presented = await present({ tool, face }, output, context, input, dex)
+      if ("problem" in presented) problem = presented.problem
+      else reading = presented.page
       if (confirmed && face.after) {
         output = await face.after(input, dex)
         process.stdout.write("\n")
         show(await (await face.view())(output, context, input))
       }
     }
-    const unread = face.asksAll && (await (await import("../tools/unread.ts")).unreadNote(dex))
+    const found = tool.found === undefined || tool.found(output)
+    const unread = face.asksAll && (await (await import("../tools/unread.ts")).historyNote(dex, { found }))
     const notes = unread ? [...answer.notes, unread] : answer.notes
     for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
-    code = tool.found === undefined || tool.found(output) ? 0 : 1
+    if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
+    code = problem !== undefined ? 2 : found ? 0 : 1
   } finally {
     progress.stop()
     release()
@@ -70,22 +84,22 @@ export async function runCommand(
 
 const stdout = () => terminalOf(process.stdout, process.env)
 
-/** Prints what a tool answered. Returns what is to be read through a pager instead. */
+/** Prints what a tool answered. Returns what is to be read through a pager instead, or why it was not done. */
 async function present(
   { tool, face }: Command,
   output: unknown,
   context: PrintContext,
   input: unknown,
   dex: Dex,
-): Promise<ReadPage | undefined> {
+): Promise<{ page?: ReadPage } | { problem: string }> {
   const isRead = tool.cli.paged === true && context.terminal.interactive
-  if (isRead && face.reader) return (await face.reader())(output, context, input, dex)
+  if (isRead && face.reader) return { page: await (await face.reader())(output, context, input, dex) }
   const printed = await (await face.view())(output, context, input)
   // Before the rows are out: `| head` may end us in the middle of them.
   if (printed.listing) saveListing(dex.home.dir, printed.listing, printed.words)
-  if (isRead) return { ...printed, lines: () => printed.lines }
+  if (isRead) return { page: { ...printed, lines: () => printed.lines } }
   show(printed)
-  return undefined
+  return printed.problem === undefined ? {} : { problem: printed.problem }
 }
 
 function show({ lines, notes }: Printed): void {

@@ -205,7 +205,8 @@ async function saveOutcome(deps: SyncDeps, plan: Plan, report: SyncReport): Prom
   }
 }
 
-type Job = { connector: Connector; unit: NamedUnit; replay: boolean }
+/** `isUnread`: nothing of it is stored yet. Others were read before, and are looked at again. */
+type Job = { connector: Connector; unit: NamedUnit; replay: boolean; isUnread: boolean }
 type Plan = {
   /** What was written before this moment is in it. */
   asOf: number
@@ -239,7 +240,7 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
       if (!unreadable.some(({ path }) => isBelow(unit.path, path))) gone.push(key)
       if (needsReplay(unit, connector, options)) {
         const kept = await keptUnit(deps.store, source, key)
-        if (kept) plan.jobs.push({ connector, unit: kept, replay: true })
+        if (kept) plan.jobs.push({ connector, unit: kept, replay: true, isUnread: false })
       }
     }
     const { archived, heirs } = await deps.store.archiveUnits(source, gone)
@@ -253,7 +254,7 @@ async function makePlan(deps: SyncDeps, options: SyncOptions, report: SyncReport
         unreadable.push(failed)
         continue
       }
-      plan.jobs.push({ connector, unit, replay: false })
+      plan.jobs.push({ connector, unit, replay: false, isUnread: !known.has(unit.key) })
       const before = known.get(unit.key)
       if (before?.stamp === unit.stamp && before.connector_version !== connector.version) report.read_again++
     }
@@ -379,10 +380,14 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
   let indexedAt = 0
   let savedAt = 0
   let left = plan.jobs.length
+  let unread = plan.jobs.filter(({ isUnread }) => isUnread).length
+  const hadUnread = unread > 0
   const waiting = new Set(plan.jobs.map(({ unit }) => unit))
-  /** All is read once it can be found, too. */
-  const saveSoFar = () =>
-    store.saveProgress({ done: Math.max(0, Math.min(total - left, total - 1)), total, at: plan.asOf })
+  /** All is read once it can be found, too. What was read before and is looked at again is not unread. */
+  const saveSoFar = async () => {
+    if (hadUnread)
+      await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
+  }
   const say = (phase: SyncProgress["phase"]) =>
     options.onProgress?.({ phase, done: total - left, total, bytes: report.bytes, bytesTotal })
   try {
@@ -390,6 +395,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
     say("reading")
     for await (const { job, result } of readAll(reader, plan.jobs)) {
       left--
+      if (job.isUnread) unread--
       waiting.delete(job.unit)
       const written = result instanceof Error ? result : await writeOrHeal(store, result)
       if (written instanceof Error) {
@@ -430,7 +436,7 @@ async function carryOut(deps: SyncDeps, plan: Plan, options: SyncOptions, report
       recent: recent.of,
       ...(options.deadline !== undefined && { deadline: options.deadline }),
     })
-    if (complete) await store.saveProgress({ done: total - left, total, at: plan.asOf })
+    if (complete && (hadUnread || left === 0)) await store.saveProgress({ done: total - unread, total, at: plan.asOf })
   } finally {
     await reader.close()
   }
@@ -442,7 +448,7 @@ function readAgain(plan: Plan, waiting: Set<NamedUnit>, { connector }: Job, keys
   const done = units.filter((unit) => !waiting.has(unit))
   for (const unit of done) {
     waiting.add(unit)
-    plan.jobs.push({ connector, unit, replay: false })
+    plan.jobs.push({ connector, unit, replay: false, isUnread: false })
   }
   return done.length
 }

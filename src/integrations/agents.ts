@@ -35,7 +35,13 @@ export function isInstalled(agent: Wiring, machine: Machine): boolean {
   return paths.some((path) => existsSync(path)) || (program !== undefined && isOnPath(program, machine))
 }
 
-export function isOnPath(program: string, { env, platform }: Machine): boolean {
+/** The program of an agent whose settings are here, where it is not on PATH itself. */
+export function absentProgram(agent: Wiring, machine: Machine): string | undefined {
+  const { program } = agent.signs(machine)
+  return program === undefined || isOnPath(program, machine) ? undefined : program
+}
+
+export function isOnPath(program: string, { env, platform }: Pick<Machine, "env" | "platform">): boolean {
   const endings = platform === "win32" ? [".exe", ".cmd", ".bat"] : [""]
   return (env.PATH ?? "")
     .split(delimiter)

@@ -5,7 +5,7 @@ import type { Bin } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
-import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
+import { absentProgram, isInstalled, loadWirings, namedAgents } from "./agents.ts"
 import { unifiedDiff } from "./diff.ts"
 import { EditProblem } from "./edit.ts"
 import { keepBackup, readEditable, removeFile, sha256, writeText } from "./files.ts"
@@ -16,7 +16,7 @@ import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPriva
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
 export type WiringReport = {
-  agents: { agent: SourceId; title: string; found: boolean; trust?: string; note?: string }[]
+  agents: { agent: SourceId; title: string; found: boolean; absent?: string; trust?: string; note?: string }[]
   files: FileChange[]
   /** Nothing was changed yet: it waits for a yes. */
   asked: boolean
@@ -79,10 +79,11 @@ export async function wireAgents(
   return {
     agents: listed
       .filter(({ wiring }) => named.length === 0 || named.includes(wiring.agent))
-      .map(({ wiring: { agent, title, trust, note }, found }) => ({
+      .map(({ wiring, wiring: { agent, title, trust, note }, found }) => ({
         agent,
         title,
         found,
+        ...(found && absentOf(absentProgram(wiring, machine))),
         ...(found && trust !== undefined && { trust }),
         ...(found && noteOf(note?.(machine, bin))),
       })),
@@ -124,6 +125,10 @@ function withoutHooks(record: Record, plans: FilePlan[], named: SourceId[], bin:
   return Object.entries(record)
     .filter(([path, { agent }]) => !wanted.has(path) && agents.has(agent) && (agent !== "dex" || named.length === 0))
     .map(([path, added]) => planRemoving(path, added, bin))
+}
+
+function absentOf(absent: string | undefined): { absent?: string } {
+  return absent === undefined ? {} : { absent }
 }
 
 function noteOf(note: string | undefined): { note?: string } {

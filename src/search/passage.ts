@@ -56,13 +56,25 @@ function bestOf(
     candidates.map(({ text }) => text),
     [...query.terms, ...query.required],
     query.words,
+    query.required,
+  )
+  const hasPhrases = withPhrases(
+    candidates.map(({ text }) => text),
+    query,
   )
   const found = candidates.flatMap(({ message, place }, i) => {
     const { snippet, holds } = looks[i]!
-    if (!holds.includes(true)) return []
+    if (!holds.includes(true) || !hasPhrases[i]) return []
     return [{ number: message.number, message, snippet, worth: coverage(weights, holds), place }]
   })
   return found.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
+}
+
+/** What was put in quotation marks must be in what is shown, or it shows something else than was found. */
+function withPhrases(texts: string[], { required }: Query): boolean[] {
+  if (required.length === 0) return texts.map(() => true)
+  const phrases = required.map(({ words }) => words)
+  return matchTexts(texts, required, phrases, required).map(({ holds }) => holds.every(Boolean))
 }
 
 /** All forms of a word begin alike, so a text without these letters need not be looked at. */

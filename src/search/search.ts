@@ -230,7 +230,7 @@ type ReadRows = Awaited<ReturnType<typeof readRows>>
 async function hitsOf(
   store: HistoryReader,
   { read, looks }: ReadRows,
-  { offset, query, prose = false }: SearchInput,
+  { offset, query, tools, prose = false }: SearchInput,
   weights: readonly number[],
 ): Promise<SearchHit[]> {
   const hits: SearchHit[] = []
@@ -240,7 +240,9 @@ async function hitsOf(
     const numbers = hit.row.kind === "document" ? [] : matches
     const { snippet, holds } = looks[i]!
     const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
-    const passage = prose && hit.message && (await passageIn(store, hit.message, all, { query, weights }))
+    // Who asks for a tool is shown its call.
+    const isProse = prose && tools === undefined
+    const passage = isProse && hit.message && (await passageIn(store, hit.message, all, { query, weights }))
     hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
   }
   return hits
@@ -269,6 +271,7 @@ async function readRows(store: HistoryReader, rows: Row[], { query, limit, offse
     read.map(({ text }) => text),
     [...query.terms, ...query.required],
     query.words,
+    query.required,
   )
   return { read, looks, skipped }
 }

@@ -10,6 +10,25 @@ export async function unreadNote(dex: Dex): Promise<string | undefined> {
   return `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read so far. ${rest}`
 }
 
+const NO_HISTORY =
+  "There is no history yet. `dex sync` reads what your agents have written; `dex sources` shows where dex looks."
+
+/** What is to be said below an answer from all that is read: that it is not all; and below none, that there is nothing yet. */
+export async function historyNote(dex: Dex, { found }: { found: boolean }): Promise<string | undefined> {
+  const isEmpty = !found && !(dex.hasHistory() && (await (await dex.store()).sourceReport()).some(isKept))
+  return isEmpty ? NO_HISTORY : unreadNote(dex)
+}
+
+/** dex's own chats are no history. */
+function isKept({ source, conversations }: { source: string; conversations: number }): boolean {
+  return source !== "dex_chat" && conversations > 0
+}
+
+/** Where the count is shown anyway, it is not said a second time. */
+export function isUnreadNote(note: string): boolean {
+  return / transcripts read so far\. /.test(note)
+}
+
 /** Whether a sync is running, in whichever process. */
 export function isSyncing({ home }: Pick<Dex, "home">): boolean {
   try {

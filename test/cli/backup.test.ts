@@ -27,6 +27,16 @@ async function content(home: string): Promise<Record<string, string>> {
 }
 
 describe("backup and restore", () => {
+  test("the folder of a backup is made, for its owner only; what cannot be one is one sentence", async () => {
+    const home = await synced()
+    expect(await json(home, "backup", "~/backups/new/dex.db".replace("~", home))).toMatchObject({ conversations: 3 })
+    for (const made of ["backups", "backups/new"]) expect(statSync(join(home, made)).mode & 0o777).toBe(0o700)
+    writeFileSync(join(home, "note"), "")
+    const { code, stderr } = await dex(home, ["backup", join(home, "note", "dex.db")])
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^dex: A backup cannot be written to .*note \(.*\)\. Choose another place\.\n$/)
+  })
+
   test("a backup is a whole history, for its owner only, and restoring it gives back every message", async () => {
     const home = await synced()
     const file = join(home, "dex.db")

@@ -1,9 +1,11 @@
+import { execFileSync } from "node:child_process"
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
+import { makeRepository } from "../support/repository.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
 
@@ -252,6 +254,9 @@ describe("dex show", () => {
     const indexes = async (...args: string[]) =>
       (await json(home, ["show", ...args])).conversations[0].messages.map((message: { index: number }) => message.index)
     expect(await indexes(AUTH, "--expand", "4", "--before", "1", "--after", "0")).toEqual([3, 4])
+    expect(await indexes(`${AUTH}#4`, "--before", "1", "--after", "0")).toEqual([3, 4])
+    expect(await indexes(`${AUTH}#4`, "--before", "0")).toEqual([4, 5, 6])
+    expect((await dex(SMALL, ["show", AUTH, "--before", "1"])).stderr).toMatch(/Before or after which message\?/)
     expect(await indexes(`${AUTH}#5`)).toEqual([3, 4, 5, 6, 7])
     const [shown] = (await json(home, ["show", `${AUTH}#1`])).conversations
     expect(shown).toMatchObject({ has_more_before: false, has_more_after: true })
@@ -297,6 +302,27 @@ describe("dex show", () => {
 })
 
 describe("dex resume", () => {
+  test("goes on in a clone of the same repository, where the folder is gone", async () => {
+    const home = tempDir()
+    const [old, clone] = [join(home, "old"), join(home, "clone")]
+    const { git } = makeRepository(old)
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    claudeSession(home, {
+      id: "44444444-4444-4444-8444-444444444444",
+      cwd: old,
+      start: "2026-11-01T00:00:00Z",
+      turns: [{ user: "hello" }],
+    })
+    await dex(home, ["sync"])
+    await dex(home, ["backup", join(home, "b.db")]) // it learns what names the repository
+    execFileSync("git", ["clone", "-q", old, clone], { stdio: "pipe" })
+    rmSync(old, { recursive: true })
+    const there = await dex(home, ["resume", "44444444"], {}, undefined, "", clone)
+    expect(there.stdout).toBe(`cd ${clone} && claude --resume 44444444-4444-4444-8444-444444444444\n`)
+    expect(there.stderr).toContain("This folder is a clone of the same repository.")
+    expect((await dex(home, ["resume", "44444444"])).code).toBe(2)
+  })
+
   test("prints the command where there is no terminal", async () => {
     const home = tempDir()
     mkdirSync(join(home, "code"))
@@ -315,9 +341,14 @@ describe("dex resume", () => {
   test("says why when the folder or the transcript is gone", async () => {
     const home = await synced()
     expect(await dex(home, ["resume", AUTH])).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/Its folder is gone/),
+      code: 2,
+      stderr: expect.stringMatching(
+        /Its folder is gone \(\/code\/api\)\. .* --here\. .*dex handover \S+ --to claude_code/s,
+      ),
     })
+    expect((await dex(home, ["resume", AUTH, "--here"])).stdout).toBe(
+      `cd ${home} && claude --resume 11111111-1111-4111-8111-111111111111\n`,
+    )
     rmSync(join(home, ".claude"), { recursive: true })
     await dex(home, ["sync"])
     expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/file is not here.*dex handover/s)

@@ -44,7 +44,7 @@ test("says how many of what is kept Claude Code deletes within a week", async ()
     ),
   })
   writeFileSync(join(home, ".claude", "settings.json"), '{"cleanupPeriodDays": 365}')
-  expect((await retention(home)).message).toContain("after 365 days. None goes within a week.")
+  expect((await retention(home)).message).toContain("after 365 days. It deletes none within a week.")
   expect((await dex(home, [])).stdout).not.toContain("deletes")
   writeFileSync(join(home, ".claude", "settings.json"), '{"cleanupPeriodDays": 10}')
   expect((await retention(home)).message).toContain("dex has kept 3 transcripts")

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
@@ -70,7 +70,9 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
       if (/the memory that/.test(said)) child.kill("SIGINT")
     })
     await new Promise((resolve) => child.on("close", resolve))
-    expect(said).toContain("Not everything is read yet: `dex sync` continues")
+    expect(said.replace(/\s+/g, " ")).toContain(
+      "Stopped. What was read is kept. Not everything is read yet: `dex sync` continues",
+    )
     expect(said).not.toContain("background")
     expect(running(home)).toEqual([])
     expect(await total(home)).toBeLessThan(SESSIONS)
@@ -84,7 +86,9 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
         start: "2026-11-10T10:00:00Z",
         turns: [{ user: `What of number ${n}?`, assistant: "Nothing." }],
       })
+    mkdirSync(join(home, ".pi", "agent", "sessions"), { recursive: true })
     const first = await dex(home, [], { DEX_FIRST_MS: "0" })
+    expect(first.stdout).toMatch(/^ {2}pi +found, nothing of it is read yet$/m)
     expect(first.stdout).toMatch(/1\d\d of 200 transcripts are not read yet\. They are now read in the background/)
     await expect.poll(() => running(home), { timeout: 90_000, interval: 200 }).toEqual([])
     expect(await total(home)).toBe(200)
@@ -112,7 +116,7 @@ test("while a sync is at it, every answer says so, and doctor since when and how
   for (const words of asked)
     expect((await dex(home, words)).stderr).toContain("3 of 9 transcripts read so far. A sync is reading the rest.")
   expect((await dex(home, ["doctor"])).stdout).toContain(
-    "A sync is running since 2026-11-15 08:30 UTC: 3 of 9 transcripts read.",
+    "A sync has been running since 2026-11-15 08:30 UTC: 3 of 9 transcripts read.",
   )
   expect((await dex(home, [])).stdout).toContain("Another dex is reading right now. 3 of 9 transcripts read so far.")
   other.release()

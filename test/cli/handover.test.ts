@@ -114,7 +114,8 @@ describe("dex handover", () => {
     expect((await dex(home, ["handover", HERE, "--to", "gemini_cli"])).stdout.trimEnd()).toBe(told.brief)
     const gone = await dex(home, ["handover", AUTH, "--to", "codex"])
     expect(gone.stdout).toContain("Refresh token race")
-    expect(gone.stderr).toMatch(/Its folder is gone \(\/code\/api\)/)
+    expect(gone.stderr).toMatch(/Its folder is gone \(\/code\/api\)\. .* --here/)
+    expect(await json(home, ["handover", AUTH, "--to", "codex", "--here"])).toMatchObject({ folder: home })
     expect((await dex(home, ["handover", AUTH, "--to", "emacs"])).stderr).toMatch(/must be one of: claude_code, codex/)
   })
 
@@ -165,7 +166,16 @@ describe("dex handover", () => {
     expect(existsSync(join(home, "opened.json"))).toBe(false)
     const missing = await onTerminal(home, ["handover", HERE, "--to", "opencode"])
     expect(missing!.screen).toContain("Handover of an earlier Claude Code conversation")
-    expect(missing!.screen).toMatch(/opencode could not be started/)
+    expect(missing!.screen).toContain("opencode is not installed here (not on PATH).")
+    expect(missing!.code).toBe(2)
+    const gone = await onTerminal(home, ["handover", AUTH, "--to", "codex"])
+    expect(gone).toMatchObject({ code: 2, screen: expect.stringContaining("Its folder is gone (/code/api)") })
+    const notHere = await onTerminal(home, ["resume", HERE])
+    expect(notHere).toMatchObject({
+      code: 2,
+      screen: expect.stringMatching(/claude is not installed here \(not on PATH\)/),
+    })
+    expect(notHere!.screen).not.toContain("ENOENT")
   })
 })
 
@@ -181,7 +191,7 @@ function standIn(home: string, program: string): void {
 }
 
 /** What dex shows on a terminal, with the home's own programs first. Undefined where nothing makes a terminal. */
-function onTerminal(home: string, args: string[]): Promise<{ screen: string } | undefined> {
+function onTerminal(home: string, args: string[]): Promise<{ screen: string; code: number | null } | undefined> {
   if (process.platform !== "linux") return Promise.resolve(undefined)
   return new Promise((resolve) => {
     const command = [process.execPath, DEX, ...args].map((word) => `'${word}'`).join(" ")
@@ -195,6 +205,6 @@ function onTerminal(home: string, args: string[]): Promise<{ screen: string } | 
     child.stdout.on("data", (data) => {
       screen += String(data)
     })
-    child.once("close", () => resolve({ screen }))
+    child.once("close", (code) => resolve({ screen, code }))
   })
 }

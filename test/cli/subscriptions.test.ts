@@ -202,7 +202,7 @@ test("a private project's subscriptions are told inside it only, and nothing of 
     })
   })
   const inside = (args: string[]) => dex(home, args, {}, undefined, "", secret)
-  expect(await inside(["private"])).toMatchObject({ code: 0 })
+  expect(await inside(["private", "."])).toMatchObject({ code: 0 })
   expect(await inside(["subscribe", "src/**", "--url", "https://example.com/x"])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("private"),

@@ -88,6 +88,20 @@ const ALL = {
   ".copilot/": "",
 }
 
+test("says what is only read, whose program is missing, and that a check leaves nothing running", async () => {
+  const home = homeWith({
+    ".claude/": "",
+    ".pi/agent/sessions/--code-api--/2026-11-03T10-00-00-000Z_1.jsonl": `${JSON.stringify({ type: "session", version: 3, id: "1", timestamp: "2026-11-03T10:00:00.000Z", cwd: "/code/api" })}\n${JSON.stringify({ type: "message", id: "a", parentId: null, timestamp: "2026-11-03T10:00:01.000Z", message: { role: "user", content: [{ type: "text", text: "hello" }], timestamp: 1 } })}\n`,
+  })
+  expect((await run(home, "sync")).code).toBe(0)
+  const installed = await run(home, "install", "--yes")
+  expect(installed.stdout).toContain("settings folder found, `claude` is not on PATH")
+  expect(installed.stderr).toContain("Read, but not connected: Pi (dex has nothing to add to its settings).")
+  expect((await run(home, "install", "--check")).stderr.replace(/\s+/g, " ")).toContain(
+    "Checked by starting `~/.dex/bin/dex serve` and ending it again; nothing stays running.",
+  )
+})
+
 describe("dex install", () => {
   test("wires every agent the way it wants it, and dex uninstall leaves no trace", async () => {
     const home = homeWith(ALL)

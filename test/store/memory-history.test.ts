@@ -155,6 +155,7 @@ describe("a history in memory answers as SQLite does", () => {
         history.forgotten(),
         history.progress(),
       ]),
+    "who goes along": async (history) => byName(await history.withSubagents([ref("fork")])),
     "who goes together": async (history) => byName(await history.family([ref("fork")])),
   }
 

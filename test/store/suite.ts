@@ -239,6 +239,8 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       await store.writeUnit(unit("f", [conversation("f", [said("k1", "one"), said("f2", "own")])], { bornAt: 2 }))
       const family = await store.family([ref("a")])
       expect(family.map(({ id }) => id).sort()).toEqual(["a", "f", "s"])
+      expect((await store.withSubagents([ref("a")])).map(({ id }) => id).sort()).toEqual(["a", "s"])
+      expect((await store.withSubagents([ref("f")])).map(({ id }) => id)).toEqual(["f"])
     })
 
     test("lists newest first with filters inside the query, and says what it leaves out", async () => {
@@ -278,7 +280,10 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect(await store.setPrivate("/code/api", true)).toBe(true)
       expect((await store.list({ limit: 10, offset: 0 })).rows).toEqual([])
       expect((await store.list({ limit: 10, offset: 0, inside: "/code/api" })).rows.length).toBe(1)
-      expect(await store.setPrivate("/no/such", true)).toBe(false)
+      expect(await store.setPrivate("/code/new", true)).toBe(true)
+      await store.writeUnit(unit("b", [conversation("b", [said("k2", "two")], { project: "/code/new" })]))
+      expect((await store.list({ limit: 10, offset: 0 })).rows).toEqual([])
+      expect(await store.setPrivate("/no/such", false)).toBe(false)
     })
 
     test("finds a conversation by a unique prefix, and all candidates of an ambiguous one", async () => {

@@ -142,7 +142,7 @@ export function memoryHistory(
       }
     },
     setPrivate: async (project, isPrivate) => {
-      if (!kept.some(({ told }) => told.project === project)) return false
+      if (!isPrivate && !hidden.has(project) && !kept.some(({ told }) => told.project === project)) return false
       hidden[isPrivate ? "add" : "delete"](project)
       return true
     },
@@ -333,6 +333,18 @@ export function memoryHistory(
         .map(([path]) => ({ path, private: hidden.has(path) }))
     },
 
+    withSubagents: async (refs) => {
+      const found = [...refs]
+      for (const ref of found)
+        for (const row of kept.map(rowOf))
+          if (
+            isBeside(row.ref, ref) &&
+            row.parent?.id === ref.id &&
+            !found.some((one) => isSameConversation(one, row.ref))
+          )
+            found.push(row.ref)
+      return found
+    },
     family: async (refs) => {
       const found = [...refs]
       for (const ref of found) {

@@ -5,6 +5,7 @@ import type { TypedRead } from "../../search/typing.ts"
 import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
 import { unspoken } from "../ask-to-speak.ts"
+import { notInstalled } from "../open-program.ts"
 import { many } from "../print/words.ts"
 import { previewOf, rowsRanked, rowsTyped } from "./look-up.ts"
 import type { LookUp, LookUpAnswer, LookUpQuestion } from "./look-up-apart.ts"
@@ -35,8 +36,8 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
     case "preview":
       return { preview: (await previewOf(dex, question.row)) ?? null }
     case "resumable": {
-      const { problem } = await resume.run(dex, { id: question.ref })
-      return { why_not: problem ?? "" }
+      const { problem, command } = await resume.run(dex, { id: question.ref })
+      return { why_not: problem ?? notInstalled(command[0] ?? "") ?? "" }
     }
     case "about":
       return { sources: await sourcesKept(), note: (await weekNote()) || (await deletionNote()) }

@@ -8,6 +8,7 @@ import type { ConversationRow, StoredMessage, Work } from "../../store/history/s
 import type { Dex } from "../../tools/context.ts"
 import { replacedNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
+import { isUnreadNote } from "../../tools/unread.ts"
 import { rootsOf } from "../../tools/view.ts"
 import { many, projectName } from "../print/words.ts"
 import type { RowQuery } from "./look-up-apart.ts"
@@ -76,7 +77,7 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
     left === 0 ? "" : `Not shown: ${many(left, "conversation")} of subagents and scripts; \`dex search\` shows them.`
   // Who types knows that the last word is not whole yet.
   const expected = (output.replaced ?? []).map(({ typed, by }) => replacedNote({ typed, by, why: "prefix" }))
-  const note = output.notes.find((one) => !expected.includes(one)) ?? leftNote
+  const note = output.notes.find((one) => !expected.includes(one) && !isUnreadNote(one)) ?? leftNote
   return { rows, hasMore: output.results.length === limit, note }
 }
 

@@ -152,14 +152,17 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   if (text === "") finder.refresh(text, state.filter)
   else finder.find(text, state.filter)
   askAbout()
+  const onMore = () => {
+    previews.clear()
+    askAbout()
+    finder.refresh(state.line.text, state.filter)
+  }
   const sync = syncWhilePicking({
     onProgress: (syncing) => change({ syncing }),
+    onMore,
     onEnd: (note, changed) => {
       change({ note: note || state.note })
-      if (!changed) return
-      previews.clear()
-      askAbout()
-      finder.refresh(state.line.text, state.filter)
+      if (changed) onMore()
     },
   })
   return () => {
@@ -211,9 +214,8 @@ function lookOf({ output, color, dex, chooses }: PickerOptions): PickerLook {
   }
 }
 
-/** The agents that a conversation can be handed over to: those that are installed, or, where none is found, all. */
+/** The agents that a conversation can be handed over to: those that are installed. */
 function openableOn({ machine }: Dex): string[] {
-  const all = agents.filter(({ open }) => open !== undefined)
-  const here = all.filter(({ open }) => isOnPath(open![0]!, machine))
-  return (here.length > 0 ? here : all).map(({ source }) => source)
+  const here = agents.filter(({ open }) => open !== undefined && isOnPath(open[0]!, machine))
+  return here.map(({ source }) => source)
 }

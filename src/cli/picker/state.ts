@@ -169,8 +169,11 @@ function act(state: PickerState, name: ActionName): PickerStep {
   if (name === "time") return filtered(state, withDays(filter, next(DAYS, filter.days)))
   if (!row) return { state }
   if (name === "copy") return { state, wish: { type: "copy", row } }
+  if (state.openable.length === 0) return { state: { ...state, said: NOTHING_TO_OPEN } }
   return { state: { ...state, menu: { type: "hand_over", at: 0 } } }
 }
+
+const NOTHING_TO_OPEN = "No agent that can take it over is installed here (none is on PATH)."
 
 const DAYS: readonly number[] = [1, 7, 30]
 

@@ -6,6 +6,8 @@ import { syncNews } from "../print/sync-news.ts"
 type Watching = {
   /** How far it is, in a few words; empty once it has ended. */
   onProgress(words: string): void
+  /** Some more can be found by now. */
+  onMore(): void
   /** What to say of it, and whether the list may have changed. */
   onEnd(note: string, changed: boolean): void
 }
@@ -24,19 +26,36 @@ type SyncLine = {
   unreadable?: unknown[]
 }
 
-/** Reads what is new in a process of its own. `stop` ends it in order: what was read is kept. */
-export function syncWhilePicking({ onProgress, onEnd }: Watching): { stop(): void } {
-  const child = spawn(process.execPath, [process.argv[1]!, "sync", "--json", "--no-wait"], {
+/** What is read can be found about two seconds later. */
+const MORE_EVERY_MS = 2_000
+
+/**
+ * Reads what is new in a process of its own; where another dex is at it, that one's progress is told, and what it did not see
+ * is read after it. `stop` ends it in order: what was read is kept.
+ */
+export function syncWhilePicking({ onProgress, onMore, onEnd }: Watching): { stop(): void } {
+  const child = spawn(process.execPath, [process.argv[1]!, "sync", "--json"], {
     stdio: ["ignore", "pipe", "pipe"],
   })
   let note = "Reading what is new failed: `dex sync` says why."
   let changed = false
+  let said = { done: -1, at: Date.now() }
+  const sayMore = (done: number) => {
+    if (done <= said.done || Date.now() - said.at < MORE_EVERY_MS) return
+    said = { done, at: Date.now() }
+    onMore()
+  }
   createInterface({ input: child.stdout }).on("line", (line) => {
     const told = toldIn(line)
-    if (told.event === "progress") return onProgress(progressWords(told))
+    if (told.event === "progress") {
+      // What another one read, it does not count.
+      if (told.phase === "waiting") changed = true
+      sayMore(told.done ?? 0)
+      return onProgress(progressWords(told))
+    }
     if (told.event !== "done") return
     note = noteOn(told)
-    changed = (told.changed ?? 0) > 0
+    changed ||= (told.changed ?? 0) > 0
   })
   child.stderr.resume()
   let isStopped = false

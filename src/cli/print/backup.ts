@@ -1,5 +1,5 @@
 import type { OutputOf } from "../../core/tool.ts"
-import { safeLine } from "../../render/terminal.ts"
+import { safeLine, wrap } from "../../render/terminal.ts"
 import type { backup, importHistory, restore } from "../../tools/backup/backup.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, megabytes, seconds, shortPath } from "./words.ts"
@@ -8,11 +8,12 @@ import { many, megabytes, seconds, shortPath } from "./words.ts"
 
 type BackupOutput = OutputOf<typeof backup>
 
-export function printBackup(output: BackupOutput, { home }: PrintContext): Printed {
+export function printBackup(output: BackupOutput, { home, terminal }: PrintContext): Printed {
   const { file, bytes, conversations, messages, duration_ms } = output
   const what = `${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(bytes)}`
+  const line = `${safeLine(shortPath(file, home))}: ${what}, written and read back in ${seconds(duration_ms)}.`
   return {
-    lines: [`${safeLine(shortPath(file, home))}: ${what}, written and read back in ${seconds(duration_ms)}.`],
+    lines: terminal.interactive ? wrap(line, terminal.columns) : [line],
     notes: ["It contains your conversations: keep it private."],
   }
 }

@@ -1,6 +1,7 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import type { decisions } from "../../tools/decisions/decisions.ts"
+import { commandLine } from "../../tools/view.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, projectName, showFirst, when, whereTo } from "./words.ts"
 
@@ -12,12 +13,12 @@ const MOST_LINES = 4
 export function printDecisions(
   output: Output,
   { terminal, numbered }: PrintContext,
-  asked: { all?: boolean },
+  asked: { all?: boolean; words?: string[]; file?: string; symbol?: string },
 ): Printed {
   if (output.decisions.length === 0) {
     const nothing = asked.all
       ? "No decisions found in any project. `dex search` finds what was said."
-      : "No decisions found in this project. `dex decisions --all` shows those of every project."
+      : `No decisions found in this project. \`${everywhere(asked)}\` shows those of every project.`
     return { lines: [], notes: [nothing, ...output.notes] }
   }
   const listing = output.decisions.map(({ ref }) => ref)
@@ -29,6 +30,10 @@ export function printDecisions(
     ],
     listing,
   }
+}
+
+function everywhere({ words = [], file, symbol }: { words?: string[]; file?: string; symbol?: string }): string {
+  return `${commandLine("decisions", words, { file, symbol })} --all`
 }
 
 const WORDS: Record<string, string> = {

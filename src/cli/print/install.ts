@@ -80,16 +80,22 @@ export function printInstall(
     }
   const lines = output.agents
     .filter(({ found }) => found)
-    .flatMap(({ agent, title, note }) => [
-      paint(context.terminal, "bold", title),
+    .flatMap(({ agent, title, note, absent }) => [
+      paint(context.terminal, "bold", title) + paint(context.terminal, "dim", absentNote(absent)),
       ...changeLines(output, agent, context),
-      ...(note ? [`  ${paint(context.terminal, "dim", note)}`] : []),
+      ...(note
+        ? wrap(note, context.terminal.columns - 2).map((line) => `  ${paint(context.terminal, "dim", line)}`)
+        : []),
     ])
-  const missing = output.agents.filter(({ found }) => !found).map(({ title }) => title)
+  const { only_read: onlyRead = [] } = output
+  const missing = output.agents
+    .filter(({ title, found }) => !found && !onlyRead.includes(title))
+    .map(({ title }) => title)
   const changed = output.files.some(({ change }) => ["create", "edit"].includes(change))
   return {
     lines,
     notes: [
+      ...(onlyRead.length > 0 ? [onlyReadNote(onlyRead, output)] : []),
       ...(missing.length > 0 ? [`Not found: ${missing.join(", ")}.`] : []),
       ...problemNotes(
         output.files.filter(({ agent }) => agent === "dex"),
@@ -111,6 +117,18 @@ export function printInstall(
         : []),
     ],
   }
+}
+
+function absentNote(program: string | undefined): string {
+  return program === undefined ? "" : `  settings folder found, \`${program}\` is not on PATH`
+}
+
+function onlyReadNote(names: string[], { agents }: WiringOutput): string {
+  const why = names.map((name) => {
+    const isWirable = agents.some(({ title }) => title === name)
+    return `${name} (${isWirable ? "its settings folder was not found" : "dex has nothing to add to its settings"})`
+  })
+  return `Read, but not connected: ${why.join(", ")}.`
 }
 
 export function printUninstall(output: WiringOutput, context: PrintContext): Printed {
@@ -185,7 +203,10 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
       ),
     ]
   })
-  const notes = servers.map(({ command }) => `Started: ${shown(command.join(" "), home)}`)
+  const notes = servers.map(
+    ({ command }) =>
+      `Checked by starting \`${shown(command.join(" "), home)}\` and ending it again; nothing stays running.`,
+  )
   const bad = servers.some(({ works }) => !works) || agents.some(({ problems }) => problems?.length)
   const ready = agents.find(({ wired }) => wired)
   if (!bad && servers.length > 0 && ready)

@@ -178,9 +178,21 @@ function pinnedNote(pinned: string[]): string {
 }
 
 /** What would be deleted, by what a person knows it: nobody knows a ref by heart. */
-export function toBeForgotten({ forgotten, conversations = [] }: ForgetOutput, columns: number): string[] {
+export function toBeForgotten(output: ForgetOutput, columns: number): string[] {
+  const { forgotten, kept_copies: copies = [] } = output
+  if (copies.length === 0) return asListed(output, forgotten, columns)
+  return [...asListed(output, forgotten, columns), "", copiesNote(output), ...asListed(output, copies, columns)]
+}
+
+function copiesNote({ kept_copies = [] }: ForgetOutput): string {
+  return kept_copies.length === 1
+    ? "Not deleted: another conversation, in which copies of the same messages stay readable:"
+    : `Not deleted: ${many(kept_copies.length, "other conversation")}, in which copies of the same messages stay readable:`
+}
+
+function asListed({ conversations = [] }: ForgetOutput, refs: string[], columns: number): string[] {
   const known = new Map(conversations.map((row) => [row.id, row]))
-  return forgotten.flatMap((ref) => {
+  return refs.flatMap((ref) => {
     const row = known.get(ref)
     if (!row) return [`  ${ref}`]
     const kind = row.kind === "person" ? "" : ` (${row.kind})`
@@ -197,12 +209,12 @@ export function printForget(output: ForgetOutput, { terminal }: PrintContext): P
     return {
       lines: toBeForgotten(output, terminal.columns),
       notes: [
-        `This would permanently delete ${many(output.count, "conversation")}, with subagents and forks that contain the same messages. Nothing was deleted yet: add --yes.`,
+        `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted yet: add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
       ],
     }
   }
   return {
-    lines: output.forgotten.map((ref) => `forgotten: ${ref}`),
+    lines: [...output.forgotten.map((ref) => `forgotten: ${ref}`), ...keptLines(output, terminal.columns)],
     notes: output.pinned
       ? [
           `No longer found or shown, and never read again. The agents' own files were not touched. ${pinnedNote(output.pinned)}`,
@@ -211,14 +223,37 @@ export function printForget(output: ForgetOutput, { terminal }: PrintContext): P
   }
 }
 
-export function printPrivate(output: OutputOf<typeof makePrivate>): Printed {
+function keptLines(output: ForgetOutput, columns: number): string[] {
+  const { kept_copies: copies = [] } = output
+  if (copies.length === 0) return []
+  const note = `${copiesNote(output).slice(0, -1)}. To delete ${copies.length === 1 ? "it" : "them"} too, run \`dex forget\` on ${copies.length === 1 ? "it" : "each"}:`
+  return ["", ...wrap(note, columns), ...asListed(output, copies, columns)]
+}
+
+export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): Printed {
+  const shown = (path: string) => safeLine(shortPath(path, home))
+  const { project, projects, below = [] } = output
+  if (project === undefined)
+    return projects.length > 0
+      ? {
+          lines: projects.map(shown),
+          notes: ["Private: answered only from inside. To undo it: dex private <folder> --off"],
+        }
+      : { lines: [], notes: ["No project is private. To make one private: dex private <folder>"] }
+  const others = below.filter((path) => projects.includes(path) !== output.private)
+  const are = others.length === 1 ? "is a project of its own" : "are projects of their own"
   return {
     lines: [
       output.private
-        ? `${output.project} is private: answered only from inside that folder.`
-        : `${output.project} is no longer private.`,
+        ? `${shown(project)} is private: answered only from inside that project.`
+        : `${shown(project)} is no longer private.`,
     ],
-    notes: output.projects.length > 0 ? [`Private projects: ${output.projects.join(", ")}`] : [],
+    notes: [
+      ...(others.length > 0
+        ? [`Below it, ${listed(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`]
+        : []),
+      ...(projects.length > 0 ? [`Private projects: ${projects.map(shown).join(", ")}`] : []),
+    ],
   }
 }
 

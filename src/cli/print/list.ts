@@ -1,6 +1,6 @@
 import { formatCount } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { clip, padEnd, paint, safeLine } from "../../render/terminal.ts"
+import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts"
 import { otherKinds } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
 import type { PrintContext, Printed } from "./printer.ts"
@@ -13,10 +13,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   const notes: string[] = []
   const listing = output.conversations.map((row) => row.id)
   const leftOut = otherKinds(output.left_out)
-  if (output.conversations.length === 0)
-    notes.push(
-      "No conversations here. `dex sync` reads what your agents have written; `dex sources` shows where dex looks.",
-    )
+  if (output.conversations.length === 0) notes.push(output.note ?? "No conversations here.")
   else
     notes.push(
       `${output.conversations.length} of ${many(output.total, "conversation")}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
@@ -28,48 +25,73 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   if (output.continue_with !== undefined)
     notes.push(`Cut to stay within the budget. Continue with: ${output.continue_with}`)
   if (leftOut !== "") notes.push(`Not shown: ${leftOut}; show with --all`)
-  const columns = columnsOf(output.conversations)
+  const columns = columnsOf(output.conversations, terminal)
   const lines = output.conversations.flatMap((row, i) => rowLines(row, i + 1, columns, terminal))
   return { lines, notes, listing }
 }
 
-/** What tells rows apart: a column in which all are the same is not shown. */
-type Columns = { id: (row: Row) => string; source: boolean; project: boolean }
+/** A title of fewer columns says nothing: then it has a line of its own. */
+const LEAST_TITLE = 30
+const HEAD = 23
 
-function columnsOf(rows: Row[]): Columns {
+/** What tells rows apart: a column in which all are the same is not shown. What is the same width in each is `right`. */
+type Columns = {
+  id: (row: Row) => string
+  right: (row: Row) => string
+  rightWidth: number
+  titleWidth: number
+  longest: number
+  lines: 1 | 2
+}
+
+function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
   const differ = (of: (row: Row) => string) => new Set(rows.map(of)).size > 1
   const ids = rows.map(nativeId)
   const length = [8, 12, 16, 24].find((n) => new Set(ids.map((id) => id.slice(0, n))).size === ids.length) ?? 36
+  const id = (row: Row) => nativeId(row).slice(0, length)
+  const facts: ((row: Row) => string)[] = [
+    id,
+    ...(differ((row) => row.source) ? [(row: Row) => row.source] : []),
+    ...(differ((row) => projectName(row.project)) ? [(row: Row) => clip(projectName(safeLine(row.project)), 14)] : []),
+    sizeOf,
+    workOf,
+  ]
+  const widths = facts.map((fact) => Math.max(0, ...rows.map((row) => widthOf(fact(row)))))
+  const rightWidth = widths.reduce((sum, width) => sum + (width === 0 ? 0 : width + 2), 0)
+  const titleWidth = LEAST_TITLE + Math.max(0, ...rows.map((row) => kindOf(row).length))
+  const fits = terminal.columns - HEAD - rightWidth >= titleWidth
   return {
-    id: (row) => nativeId(row).slice(0, length),
-    source: differ((row) => row.source),
-    project: differ((row) => projectName(row.project)),
+    id,
+    right: (row) => facts.map((fact, i) => (widths[i] === 0 ? "" : `  ${padEnd(fact(row), widths[i]!)}`)).join(""),
+    rightWidth,
+    titleWidth,
+    longest: Math.max(0, ...rows.map((row) => widthOf(safeLine(row.title)) + kindOf(row).length)),
+    // What reads a pipe takes a row by its line, however long.
+    lines: !terminal.interactive || (terminal.columns >= 100 && fits) ? 1 : 2,
   }
 }
 
 function rowLines(row: Row, number: number, columns: Columns, terminal: PrintContext["terminal"]): string[] {
-  const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date)}  `
-  const room = terminal.columns - 23
-  const kind = `${row.kind === "person" ? "" : ` (${row.kind})`}${row.superseded ? " (superseded)" : ""}`
+  const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date).padEnd(HEAD - 7)}  `
+  const room = terminal.columns - HEAD
+  const kind = kindOf(row)
   // Of the two, the title can be cut.
   const titled = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
-  const id = columns.id(row)
-  const project = projectName(safeLine(row.project))
-  const size = `${row.message_count} msg, ${formatCount(row.estimated_tokens)} tok`
-  if (terminal.columns < 100) {
-    const facts = [id, row.source, project, size, workOf(row)].filter((fact) => fact !== "")
+  if (columns.lines === 2) {
+    const project = projectName(safeLine(row.project))
+    const facts = [columns.id(row), row.source, project, sizeOf(row), workOf(row)].filter((fact) => fact !== "")
     return [head + titled(room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
   }
-  const right = [
-    padEnd(id, id.length + 2),
-    columns.source ? padEnd(row.source, 13) : "",
-    columns.project ? padEnd(clip(project, 14), 16) : "",
-    padEnd(size, 19),
-    padEnd(workOf(row), 17),
-  ].join("")
-  return [
-    `${head}${padEnd(titled(room - right.length - 2), room - right.length)}${paint(terminal, "dim", right.trimEnd())}`,
-  ]
+  const title = Math.max(columns.titleWidth, Math.min(columns.longest, room - columns.rightWidth))
+  return [`${head}${padEnd(titled(title), title)}${paint(terminal, "dim", columns.right(row).trimEnd())}`]
+}
+
+function kindOf(row: Row): string {
+  return `${row.kind === "person" ? "" : ` (${row.kind})`}${row.superseded ? " (superseded)" : ""}`
+}
+
+function sizeOf(row: Row): string {
+  return `${row.message_count} msg, ${formatCount(row.estimated_tokens)} tok`
 }
 
 /** +120 -8 3f 1c: lines, files and commits. */

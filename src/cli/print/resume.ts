@@ -8,8 +8,8 @@ export function printResume(output: OutputOf<typeof resume>): Promise<Printed> {
   return openOrPrint(output, commandLine(output))
 }
 
-function commandLine({ command, folder, problem }: OutputOf<typeof resume>): Printed {
-  if (problem) return { lines: [], notes: [problem] }
+function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>): Printed {
+  if (problem) return { lines: [], problem }
   const typed = command.join(" ")
-  return { lines: [folder ? `cd ${shellQuote(folder)} && ${typed}` : typed] }
+  return { lines: [folder ? `cd ${shellQuote(folder)} && ${typed}` : typed], ...(note && { notes: [note] }) }
 }

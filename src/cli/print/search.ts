@@ -2,6 +2,7 @@ import { formatCount } from "../../core/format.ts"
 import { hitRef } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
+import { parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
@@ -15,34 +16,63 @@ const NOTHING = "Nothing found. Try fewer or other words, or `dex list` to brows
 
 export function printSearch(
   output: Output,
-  { terminal, numbered }: PrintContext,
-  _input?: unknown,
+  { terminal, numbered, rows }: PrintContext,
+  input: { query?: string; by?: string } = {},
   now = Date.now(),
 ): Printed {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
     return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes] }
-  const lines: string[] = []
-  for (const [i, hit] of output.results.entries())
-    lines.push(...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)), "")
-  const listing = output.results.map(hitRef)
-  const read = `Read one: ${showFirst(listing, { numbered })}`
+  const drawn = output.results.map((hit, i) => [
+    ...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)),
+    "",
+  ])
+  const fit =
+    terminal.interactive && rows !== undefined ? fitting(drawn, rows - notes.length - LINES_BELOW) : drawn.length
+  const lines = drawn.slice(0, fit).flat()
+  const results = output.results.slice(0, fit)
+  const listing = results.map(hitRef)
+  const more = fit < drawn.length ? `. More: --limit ${drawn.length}` : ""
+  const read = `Read one: ${showFirst(listing, { numbered })}${more}`
   if (output.mode === "list") {
-    notes.unshift(`${output.results.length} of ${many(output.total, "conversation")}, newest first. ${read}`)
+    notes.unshift(`${results.length} of ${many(output.total, "conversation")}, newest first. ${read}`)
     return { lines, notes, listing }
   }
-  const { row: noun, match: unit } = nounsFor(output.results)
+  const { row: noun, match: unit } = nounsFor(results, input.by === "message")
   const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, unit)}`
-  const match = output.total === 1 ? "matches" : "match"
-  const near = output.results.filter((hit) => hit.rank_source === "vector").length
+  const match = hasOneTerm(input.query) ? `; ${total} ${output.total === 1 ? "matches" : "match"}` : ""
+  const near = results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
-  notes.unshift(`${many(output.results.length, noun)} shown${byMeaning}; ${total} ${match}. ${read}`)
-  return { lines, notes, listing, words: markedIn(output.results) }
+  notes.unshift(`${many(results.length, noun)} shown${byMeaning}${match}. ${read}`)
+  return { lines, notes, listing, words: markedIn(results) }
 }
 
-function nounsFor(hits: Hit[]): { row: string; match: string } {
+/** The line that counts, which may be broken, a blank one above it and the prompt below. */
+const LINES_BELOW = 4
+const LEAST_SHOWN = 3
+
+/** How many of these fit on so many lines; a few in any case. */
+function fitting(drawn: string[][], room: number): number {
+  let left = room
+  let fit = 0
+  for (const lines of drawn) {
+    left -= lines.length
+    if (left < 0) break
+    fit++
+  }
+  return Math.max(fit, Math.min(LEAST_SHOWN, drawn.length))
+}
+
+/** Of several words, the count is of messages with any of them, which nobody asked for. */
+function hasOneTerm(query = ""): boolean {
+  const { words, required } = parseQuery(query)
+  const inPhrases = required.flatMap((phrase) => phrase.words.split(/\s+/)).length
+  return words.length <= 1 || words.length <= inPhrases
+}
+
+function nounsFor(hits: Hit[], byMessage: boolean): { row: string; match: string } {
   const documents = hits.filter((hit) => hit.kind === "document").length
-  if (documents === 0) return { row: "conversation", match: "message" }
+  if (documents === 0) return { row: byMessage ? "message" : "conversation", match: "message" }
   return documents === hits.length ? { row: "document", match: "section" } : { row: "result", match: "passage" }
 }
 

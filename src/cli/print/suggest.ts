@@ -26,7 +26,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
         .flatMap((line) => wrap(safeLine(line), room)),
       ...[
         ...wrap(safeLine(reason), room),
-        ...whereTo([kindName(kind), `${percent(relevance)} likely`], ref && safeLine(ref), room),
+        ...whereTo([kindName(kind), `${percent(relevance)} likely to help`], ref && safeLine(ref), room),
       ].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
     "",

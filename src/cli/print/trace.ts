@@ -143,7 +143,10 @@ function replayLines(trace: Trace, replay: Replay, terminal: Terminal): string[]
   const history = then === now ? "from the same history" : `from history ${now}, not ${then}`
   const verdict = `Run again: ${replay.same ? "the same rows" : "other rows"}`
   const lines = [
-    `${paint(terminal, "bold", verdict)} ${history}, in ${seconds(replay.duration_ms)} (${seconds(trace.duration_ms)} then).`,
+    ...wrap(
+      `${paint(terminal, "bold", verdict)} ${history}, in ${seconds(replay.duration_ms)} (${seconds(trace.duration_ms)} then).`,
+      terminal.columns,
+    ),
     ...replay.counts.map(({ name, before, now }) => `${name}: ${grouped(before)} then, ${grouped(now)} now`),
   ]
   if (replay.error) lines.push(paint(terminal, "red", safeLine(`${replay.error.code}: ${replay.error.message}`)))

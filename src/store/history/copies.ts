@@ -1,9 +1,11 @@
+import type { Ref } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { loadLines } from "./bodies.ts"
 import { usageText } from "./facts.ts"
 import { refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
 import type { MessageWrite } from "./store.ts"
+import { isForgotten } from "./tombstones.ts"
 
 /**
  * A fork or a resume copies a prefix of another conversation: the same keys in both. The conversation whose file is
@@ -53,6 +55,45 @@ export function flagCopies(
     }
   }
   return { ...(forkOf && { forkOf: forkOf.id }), uncounted }
+}
+
+/** The conversations that share a prompt with one of these, themselves among them. */
+export function sharersOf(db: Db, refs: Ref[]): number[] {
+  const find = db
+    .prepare(
+      `select distinct m.conversation_id from conversation c
+       join message own on own.conversation_id = c.id and own.flags & 8
+       join message m on m.key = own.key and m.flags & 8
+       join conversation o on o.id = m.conversation_id and o.source = c.source
+       where c.source = ? and c.native_id = ?`,
+    )
+    .pluck()
+  return [...new Set(refs.flatMap(({ source, id }) => find.all(source, id) as number[]))]
+}
+
+/**
+ * Where the original was forgotten, the oldest copy that is left counts and is found in its place, and nothing names the
+ * forgotten one any more. Of the given conversations, those that are gone are passed over.
+ */
+export function countAgain(db: Db, ids: number[]): void {
+  const find = db.prepare("select source, fork_of from conversation where id = ?")
+  type Fork = { source: string; fork_of: string | null }
+  const left = ids.flatMap((id) => {
+    const row = find.get(id) as Fork | undefined
+    return row ? [{ id, ...row }] : []
+  })
+  for (const { id, source, fork_of } of left) {
+    db.prepare("update message set flags = flags & ~4 where conversation_id = ? and flags & 4").run(id)
+    if (fork_of !== null && isForgotten(db, source, fork_of))
+      db.prepare("update conversation set fork_of = null where id = ?").run(id)
+  }
+  const messages = db.prepare("select key, flags from message where conversation_id = ?")
+  for (const { id, source } of left) {
+    const copies = flagCopies(db, source, id, messages.all(id) as { key: Buffer; flags: number }[])
+    db.prepare("update conversation set fork_of = ifnull(fork_of, ?) where id = ?").run(copies?.forkOf ?? null, id)
+    refreshUsage(db, id)
+    refreshCounts(db, id)
+  }
 }
 
 /** The numbers of the messages that were copied from another conversation. */

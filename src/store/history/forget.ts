@@ -2,19 +2,30 @@ import type { SourceId } from "../../core/conversation.ts"
 import type { Ref } from "../../core/ref.ts"
 import { type Db, emptyLog, inTransaction } from "../sqlite/database.ts"
 import { packBlock, unpackBlock } from "./codec.ts"
+import { countAgain, sharersOf } from "./copies.ts"
 import type { OwnerOf } from "./store.ts"
 import { markForgotten } from "./tombstones.ts"
 import { deleteConversation } from "./write-conversation.ts"
 
+const SUBAGENTS = "select source, native_id as id from conversation where source = @source and parent_id = @id"
+
+const FORKS = `select source, native_id as id from conversation where source = @source and fork_of = @id and copied_count > 0
+  union select f.source, f.native_id from conversation c join conversation f on f.source = c.source and f.native_id = c.fork_of
+    where c.source = @source and c.native_id = @id and c.copied_count > 0`
+
+/** These and their subagents, and theirs. */
+export function withSubagents(db: Db, refs: Ref[]): Ref[] {
+  return withRelated(db, refs, SUBAGENTS)
+}
+
 /** The conversations that hold the same words: subagents of these, and forks that copied their messages. */
 export function family(db: Db, refs: Ref[]): Ref[] {
+  return withRelated(db, refs, `${SUBAGENTS} union ${FORKS}`)
+}
+
+function withRelated(db: Db, refs: Ref[], sql: string): Ref[] {
   const found = new Map(refs.map((ref) => [`${ref.source}:${ref.id}`, ref]))
-  const related = db.prepare(
-    `select source, native_id as id from conversation where source = @source and parent_id = @id
-     union select source, native_id from conversation where source = @source and fork_of = @id and copied_count > 0
-     union select f.source, f.native_id from conversation c join conversation f on f.source = c.source and f.native_id = c.fork_of
-       where c.source = @source and c.native_id = @id and c.copied_count > 0`,
-  )
+  const related = db.prepare(sql)
   for (const ref of found.values()) {
     for (const relative of related.all({ source: ref.source, id: ref.id }) as Ref[]) {
       const name = `${relative.source}:${relative.id}`
@@ -33,6 +44,7 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
   const count = inTransaction(db, () => {
     let forgotten = 0
     withholdRaw(db, refs, ownerOf)
+    const sharers = sharersOf(db, refs)
     for (const { source, id } of refs) {
       markForgotten(db, source, id)
       const row = db
@@ -43,6 +55,7 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
       deleteConversation(db, row)
       forgotten++
     }
+    countAgain(db, sharers)
     db.prepare("delete from file where id not in (select file_id from touch)").run()
     db.prepare(
       "delete from project where private = 0 and id not in (select project_id from conversation where project_id is not null)",

@@ -57,6 +57,13 @@ export function openStore(
   const met = new Set<string>()
   const onDamage: OnDamage = (what) =>
     void met.add(typeof what === "string" ? what : formatRef({ source: what.source, id: what.id }))
+  /** Whose subagent or fork a damaged row is, nobody knows. */
+  const mendRelations = async () => {
+    const { mendRows } = await import("./rot/mend.ts")
+    return ask(() => {
+      if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
+    })
+  }
   return {
     id: async () => historyId,
     knownUnits: (source) => ask(() => knownUnits(db, source)),
@@ -167,17 +174,22 @@ export function openStore(
     setPrivate: (project, isPrivate) =>
       ask(() => {
         const sql = "update project set private = ? where path in (select value from json_each(?))"
-        const spellings = JSON.stringify(spellingsOf(db, project, platform))
-        return inTransaction(db, () => db.prepare(sql).run(isPrivate ? 1 : 0, spellings).changes > 0)
+        const spellings = spellingsOf(db, project, platform)
+        return inTransaction(db, () => {
+          // Before the first conversation there, so that it never was to be found.
+          if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
+          return db.prepare(sql).run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes > 0
+        })
       }),
+    withSubagents: async (refs) => {
+      const { withSubagents } = await import("./forget.ts")
+      await mendRelations()
+      return ask(() => withSubagents(db, refs))
+    },
     family: async (refs) => {
       const { family } = await import("./forget.ts")
-      const { mendRows } = await import("./rot/mend.ts")
-      return ask(() => {
-        // Whose subagent or fork a damaged row is, nobody knows.
-        if (damagedIds(db, onDamage) !== "[]") inTransaction(db, () => mendRows(db, "conversation"))
-        return family(db, refs)
-      })
+      await mendRelations()
+      return ask(() => family(db, refs))
     },
     forget: async (refs, ownerOf) => {
       const { forgetInHistory } = await import("./forget.ts")

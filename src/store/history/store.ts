@@ -55,7 +55,9 @@ export type HistoryReader = {
   /** The projects in which most was done, most first. */
   busiestProjects(limit: number): Promise<ProjectRow[]>
 
-  /** What forgetting these would take with them: subagents, and forks that hold copies of the same messages. */
+  /** These and their subagents: what forgetting them takes with them. */
+  withSubagents(refs: Ref[]): Promise<Ref[]>
+  /** These, their subagents, and the forks, either way, that hold copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
   /** How many were forgotten until now. */
   forgotten(): Promise<number>
@@ -109,6 +111,7 @@ export type HistoryWriter = HistoryReader & {
   saveProjectIdentity(path: string, identity: { git_remote?: string; root_commit?: string }): Promise<void>
   /** From now on what was done in this folder, on another machine or before it moved, belongs to that project. */
   addProjectPath(path: string, project: string): Promise<void>
+  /** Also before the first conversation of a project. */
   setPrivate(projectPath: string, isPrivate: boolean): Promise<boolean>
   /**
    * Takes them out for good. `ownerOf` tells, for a unit of many conversations, which of them a record belongs to: the

@@ -20,7 +20,9 @@ const SMALL_BLOCK_BYTES = 48 << 10
  */
 export function writeUnit(db: Db, write: UnitWrite, platform = process.platform): WriteResult {
   return inTransaction(db, () => {
-    const known = write.conversations.filter((conversation) => !isForgotten(db, write.source, conversation.id))
+    const known = write.conversations
+      .filter((conversation) => !isForgotten(db, write.source, conversation.id))
+      .map((conversation) => withoutForgotten(db, write.source, conversation))
     const forgotten = write.conversations.length - known.length
     const unitId = saveUnit(db, write, forgotten > 0)
     saveClaims(db, unitId, known)
@@ -46,6 +48,12 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       for (const id of conversationsOf(db, unitId)) if (!told.has(id)) deleteConversation(db, id)
     return result
   })
+}
+
+/** A fork of what was forgotten does not name it. */
+function withoutForgotten(db: Db, source: string, conversation: ConversationWrite): ConversationWrite {
+  const { fork_of, ...own } = conversation
+  return fork_of !== undefined && isForgotten(db, source, fork_of) ? own : conversation
 }
 
 function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {

@@ -18,24 +18,26 @@ export type Look = {
 
 /**
  * Looks at texts as the index does. The index holds no text, so its own tokenizer looks at just these texts again, in
- * memory: what is marked is exactly what matched, stems included.
+ * memory: what is marked is exactly what matched, stems included. A text that holds one of the phrases shows that one.
  */
-export function matchTexts(texts: string[], terms: Term[], words: string[]): Look[] {
+export function matchTexts(texts: string[], terms: Term[], words: string[], phrases: readonly Term[] = []): Look[] {
   return looking((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
-    for (const [i, text] of texts.entries()) insert.run(i + 1, windowOf(withoutMarks(text), words))
+    const first = phrases.map((phrase) => phrase.words)
+    const seen = texts.map((text) => windowOf(withoutMarks(text), hasOne(text, first) ? first : words))
+    for (const [i, text] of seen.entries()) insert.run(i + 1, text)
     const cut = db.prepare(
       "select rowid, snippet(look, 0, @mark, @mark, '…', @words) as snippet from look where look match @match",
     )
-    const found = cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(terms) }) as {
-      rowid: number
-      snippet: string
-    }[]
-    const byRow = new Map(found.map((row) => [row.rowid, row.snippet]))
+    const cutFor = (some: readonly Term[]) =>
+      some.length === 0
+        ? []
+        : (cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(some) }) as { rowid: number; snippet: string }[])
+    const byRow = new Map([...cutFor(terms), ...cutFor(phrases)].map((row) => [row.rowid, row.snippet]))
     const having = db.prepare("select rowid from look where look match ?").pluck()
     const rowsOf = words.map((word) => new Set(having.all(expressionOf({ words: word })) as number[]))
     return texts.map((text, i) => ({
-      snippet: tidy(byRow.get(i + 1) ?? windowOf(withoutMarks(text), words).slice(0, 300)),
+      snippet: tidy(byRow.get(i + 1) ?? seen[i]!.slice(0, 300)),
       holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
     }))
   })
@@ -53,6 +55,11 @@ export function spellingsIn(texts: readonly string[], words: readonly string[]):
       word.toLowerCase(),
     )
   })
+}
+
+function hasOne(text: string, phrases: readonly string[]): boolean {
+  const lower = text.toLowerCase()
+  return phrases.some((phrase) => lower.includes(phrase.toLowerCase()))
 }
 
 function isBeyondWindow(text: string, word: string): boolean {

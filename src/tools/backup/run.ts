@@ -1,6 +1,6 @@
-import { existsSync, statSync } from "node:fs"
-import { resolve } from "node:path"
-import { DexError, isDexError } from "../../core/error.ts"
+import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import { DexError, isDexError, messageOf } from "../../core/error.ts"
 import { isFolder } from "../../files/look-at.ts"
 import { repositoryIdentity } from "../../git/identity.ts"
 import { verifyBackup } from "../../store/history/backup.ts"
@@ -12,6 +12,7 @@ export async function run(dex: Dex, input: { file: string }) {
   if (!dex.hasHistory()) throw new DexError("no_history", "There is no history yet. `dex sync` reads what there is.")
   const store = await dex.storeToWrite()
   refuseToReplace(file, await store.id())
+  makeFolder(dirname(file))
   for (const { path } of await store.projectIdentities()) {
     if (!isFolder(path)) continue
     const { remote, rootCommit } = await repositoryIdentity(path)
@@ -20,6 +21,19 @@ export async function run(dex: Dex, input: { file: string }) {
   }
   const { conversations, messages, blocks } = await store.backup(file, { "suggest.db": dex.home.suggest })
   return { file, bytes: statSync(file).size, conversations, messages, blocks, duration_ms: Date.now() - started }
+}
+
+/** Its own folders are for the user only; those that were there stay as they are. */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    accessSync(folder, constants.W_OK)
+  } catch (error) {
+    throw new DexError(
+      "not_writable",
+      `A backup cannot be written to ${folder} (${messageOf(error)}). Choose another place.`,
+    )
+  }
 }
 
 /** A backup takes the place of an older one of the same history, and of nothing else. */

@@ -268,8 +268,10 @@ async function syncing(dex: Dex): Promise<Check[]> {
   if (isSyncing(dex)) {
     // Until it knows what there is to read, what is noted is how far the one before it came.
     const isUnderWay = progress && progress.done < progress.total
-    const so = isUnderWay ? ` since ${utcMinute(progress.at)}: ${far}` : ", and looks for what is new"
-    return [{ name: "sync", status: "note", message: `A sync is running${so}.` }]
+    const so = isUnderWay
+      ? `has been running since ${utcMinute(progress.at)}: ${far}`
+      : "is running, and looks for what is new"
+    return [{ name: "sync", status: "note", message: `A sync ${so}.` }]
   }
   if (progress && progress.done < progress.total)
     return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
@@ -292,9 +294,11 @@ async function sources(dex: Dex): Promise<Check[]> {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
     const parts = [sayConversations(report.kinds)]
-    if (report.archived > 0) parts.push(`${report.archived} of its files are deleted and kept here`)
-    if (skipped > 0) parts.push(`${skipped} damaged records`)
-    if (unknown > 0) parts.push(`${unknown} records of unknown types`)
+    if (report.archived > 0)
+      parts.push(`${report.archived} of its files ${report.archived === 1 ? "is" : "are"} deleted and kept here`)
+    if (skipped > 0) parts.push(`${grouped(skipped)} damaged ${skipped === 1 ? "record" : "records"}`)
+    if (unknown > 0)
+      parts.push(unknown === 1 ? "1 record of an unknown type" : `${grouped(unknown)} records of unknown types`)
     if (report.unreadable.length > 0)
       parts.push(
         `${report.unreadable.length} unreadable: ${report.unreadable[0]!.path} (${report.unreadable[0]!.reason})`,
@@ -337,7 +341,7 @@ async function retention(dex: Dex): Promise<Check[]> {
   const { days, isChosen, unread } = ahead
   const rule = `Claude Code deletes transcripts after ${days} days.`
   const longer = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
-  const message = `${rule} ${sayDeletions(ahead) ?? "None goes within a week."} What was synced is kept here for good.${longer}`
+  const message = `${rule} ${sayDeletions(ahead) ?? "It deletes none within a week."} What was synced is kept here for good.${longer}`
   return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, ...(unread > 0 && { mend: "dex sync" }) }]
 }
 

@@ -9,17 +9,30 @@ export const forget = defineTool({
   input: object({
     ids: listOf(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
     yes: optional(flag("Do not ask.")),
+    copies: optional(
+      flag(
+        "Also delete the conversations that contain copies of the same messages: forks, and what they were forked from.",
+      ),
+    ),
   }),
   output: object({
-    forgotten: listOf(text(), "With their subagents, and forks that hold copies of the same messages."),
+    forgotten: listOf(text(), "With their subagents."),
     count: integer(),
+    kept_copies: optional(
+      listOf(
+        text(),
+        "Conversations with copies of the same messages. Only `copies` deletes them, with their subagents.",
+      ),
+    ),
     pinned: optional(
       listOf(
         text(),
         "Databases whose old pages another program still reads: the deleted words stay in their bytes until it ends.",
       ),
     ),
-    conversations: optional(listOf(object(conversationFields), "What would be deleted, as listed.")),
+    conversations: optional(
+      listOf(object(conversationFields), "What would be deleted and what has copies, as listed."),
+    ),
     asked: optional(flag("Nothing was deleted yet: confirm with yes.")),
   }),
   cli: {
@@ -38,10 +51,15 @@ export const makePrivate = defineTool({
   name: "private",
   summary: "Hide a project from searches made elsewhere",
   input: object({
-    project: optional(text("The project's folder. Default: the current one.")),
-    off: optional(flag("Make it no longer private.")),
+    project: optional(text("The project's folder. Without it, private projects are listed.")),
+    off: optional(flag("Make it no longer private. Without a folder: the current project.")),
   }),
-  output: object({ project: text(), private: flag(), projects: listOf(text(), "All private projects.") }),
+  output: object({
+    project: optional(text()),
+    private: optional(flag()),
+    projects: listOf(text(), "All private projects."),
+    below: optional(listOf(text(), "Projects in folders below it, which are not changed.")),
+  }),
   cli: { group: "Keep", positional: "project", example: "dex private ~/clients/acme" },
   run: async (dex: Dex, input) => (await import("./run.ts")).setPrivate(dex, input),
 })

@@ -1,10 +1,12 @@
 import { rmSync } from "node:fs"
-import { basename, join, resolve } from "node:path"
+import { basename, join, resolve, sep } from "node:path"
 import { chatFolderOf } from "../../agents/dex-chat/connector.ts"
 import { DexError } from "../../core/error.ts"
 import { listed } from "../../core/format.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
+import { isFolder } from "../../files/look-at.ts"
+import { createProjectFinder } from "../../git/project.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
 import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
@@ -19,15 +21,23 @@ import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
 /** A reader takes milliseconds, or it hangs. */
 const PATIENCE_MS = 10_000
 
-export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
+export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copies?: boolean }) {
   if (input.ids.length === 0)
     throw new DexError("no_ref", "What should be deleted? Give a ref, a row number or a project's folder: dex forget 3")
   const store = await dex.storeToWrite()
   const named: Ref[] = []
   for (const id of input.ids) named.push(...(await refsOf(dex, id)))
-  const refs = await store.family(named)
+  const family = await store.family(named)
+  const refs = input.copies ? family : await store.withSubagents(named)
   const forgotten = refs.map(formatRef)
-  if (!input.yes) return { forgotten, count: refs.length, conversations: await listedAs(store, refs), asked: true }
+  const others = await listedAs(
+    store,
+    family.filter((ref) => !forgotten.includes(formatRef(ref))),
+  )
+  const copies = others.filter(({ kind }) => kind !== "subagent")
+  const told = { forgotten, count: refs.length, ...(copies.length > 0 && { kept_copies: copies.map(({ id }) => id) }) }
+  const conversations = input.yes ? copies : [...(await listedAs(store, refs)), ...copies]
+  if (!input.yes) return { ...told, conversations, asked: true }
   const projects = await projectsOf(store, refs)
   noteForgetting(dex.home)
   // Before: what is stopped halfway can be told again, by the same name. And after: a hook may have spoken meanwhile.
@@ -53,7 +63,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean }) {
       `Waiting for another program that reads the old pages of ${listed(names)}, ${PATIENCE_MS / 1000} s at the most. You can stop this; what was deleted stays deleted.`,
     ),
   )
-  return { forgotten, count: refs.length, ...(pinned.length > 0 && { pinned }) }
+  return { ...told, ...(conversations.length > 0 && { conversations }), ...(pinned.length > 0 && { pinned }) }
 }
 
 async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> {
@@ -103,21 +113,35 @@ function isNamed(dex: Dex, project: string, typed: string): boolean {
 
 export async function setPrivate(dex: Dex, input: { project?: string; off?: boolean }) {
   const store = await dex.storeToWrite()
-  const path = input.project === undefined ? dex.project : resolve(dex.cwd, input.project)
-  const isPrivate = input.off !== true
-  const known = await store.projects()
-  const match = known.find((project) => isNamed(dex, project.path, input.project ?? dex.project))
-  if (!match) {
-    const some = known.slice(0, 5).map((project) => project.path)
-    throw new DexError(
-      "no_project",
-      `No conversations of a project ${path} are known. Known ones: ${some.join(", ") || "none yet; run `dex sync`"}.`,
-    )
-  }
-  await store.setPrivate(match.path, isPrivate)
+  const privateOnes = async () =>
+    (await store.projects()).filter((project) => project.private).map((project) => project.path)
+  if (input.project === undefined && !input.off) return { projects: await privateOnes() }
+  const known = (await store.projects()).map((project) => project.path)
+  const typed = input.project ?? dex.project
+  const path = known.find((one) => isNamed(dex, one, typed)) ?? projectAt(dex, typed)
+  if (path === undefined) throw new DexError("no_project", noProject(resolve(dex.cwd, typed), known))
+  await store.setPrivate(path, input.off !== true)
+  const others = known.filter((one) => one.startsWith(path.endsWith(sep) ? path : path + sep))
   return {
-    project: match.path,
-    private: isPrivate,
-    projects: (await store.projects()).filter((project) => project.private).map((project) => project.path),
+    project: path,
+    private: input.off !== true,
+    projects: await privateOnes(),
+    ...(others.length > 0 && { below: others }),
   }
+}
+
+/** The project of a folder that is there, also where no agent has worked yet. */
+function projectAt(dex: Dex, typed: string): string | undefined {
+  const folder = resolve(dex.cwd, typed)
+  return isFolder(folder) ? createProjectFinder(dex.machine.platform)(folder) : undefined
+}
+
+const MOST_NAMED = 5
+
+function noProject(path: string, known: string[]): string {
+  const named = known.slice(0, MOST_NAMED).join(", ")
+  const rest = known.length > MOST_NAMED ? `, and ${known.length - MOST_NAMED} more` : ""
+  const others =
+    known.length === 0 ? "No project is known yet: `dex sync` reads what there is." : `Known projects: ${named}${rest}.`
+  return `There is no folder ${path}, and no project of that name is known. ${others}`
 }

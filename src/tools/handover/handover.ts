@@ -29,6 +29,7 @@ export const handover = defineTool({
       }),
       2000,
     ),
+    here: optional(flag("Open the agent in the current folder.")),
     print: withDefault(flag("Print the brief even with --to."), false),
   }),
   output: object({
@@ -68,6 +69,7 @@ export const handover = defineTool({
     estimated_tokens: integer("Of the brief; an estimate."),
     command: optional(listOf(text(), "The agent's program and arguments; the brief is the last one after them.")),
     folder: optional(text("Where to run it.")),
+    note: optional(text("Why it is another folder than the conversation's.")),
     problem: optional(text("Why the agent cannot be started.")),
   }),
   cli: { group: "Agents", common: true, positional: "id", example: "dex handover 2 --to codex" },

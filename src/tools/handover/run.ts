@@ -2,15 +2,15 @@ import { agentOf } from "../../agents/index.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { besideOf, formatRef } from "../../core/ref.ts"
-import { isFolder } from "../../files/look-at.ts"
 import { briefOf } from "../../render/brief.ts"
 import { type BriefHead, briefText } from "../../render/brief-text.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { agentNamed, resolveConversation, whyNoFolder } from "../resolve.ts"
+import { type FolderToOpen, folderToOpen } from "../folder-to-open.ts"
+import { agentNamed, resolveConversation } from "../resolve.ts"
 import { commandLine, headOf, rootsOf } from "../view.ts"
 
-export async function run(dex: Dex, input: { id: string; to?: string; max_tokens: number }) {
+export async function run(dex: Dex, input: { id: string; to?: string; max_tokens: number; here?: boolean }) {
   const { row, number } = await resolveConversation(dex, { id: input.id })
   if (row.kind === "document")
     throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
@@ -24,7 +24,9 @@ export async function run(dex: Dex, input: { id: string; to?: string; max_tokens
       "budget",
       `${input.max_tokens} tokens are too few: the smallest brief takes about ${told.needed}. Try --max-tokens ${Math.ceil((told.needed + 200) / 100) * 100}.`,
     )
-  return { ...headOf(row), ...told.text, ...(input.to !== undefined && opening(row, input.to, told.text.brief, dex)) }
+  if (input.to === undefined) return { ...headOf(row), ...told.text }
+  const where = await folderToOpen(dex, row, input.here === true)
+  return { ...headOf(row), ...told.text, ...opening(where, input.to, told.text.brief, dex) }
 }
 
 function upTo(messages: StoredMessage[], number: number | undefined): StoredMessage[] {
@@ -62,19 +64,19 @@ function headFor(
 const LONGEST_BYTES = 100_000
 const LONGEST_ON_WINDOWS = 30_000
 
-function opening(row: ConversationRow, to: string, brief: string, { machine }: Dex) {
-  const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
-  const folder = folders.find(isFolder)
+function opening({ folder, why }: FolderToOpen, to: string, brief: string, { machine }: Dex) {
   const longest = machine.platform === "win32" ? LONGEST_ON_WINDOWS : LONGEST_BYTES
+  const isTooLong = Buffer.byteLength(brief) > longest
   const problem =
     folder === undefined
-      ? `Its folder ${whyNoFolder(folders)} (${row.project ?? row.cwds[0] ?? "none is recorded"}), so ${to} cannot be started there.`
-      : Buffer.byteLength(brief) > longest
+      ? why
+      : isTooLong
         ? `The brief is too long to pass to ${to} as an argument. Use a smaller --max-tokens.`
         : undefined
   return {
     command: [...(agentOf(to)?.open ?? [])],
     ...(folder !== undefined && { folder }),
+    ...(folder !== undefined && why !== undefined && { note: why }),
     ...(problem !== undefined && { problem }),
   }
 }

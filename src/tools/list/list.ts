@@ -37,6 +37,7 @@ export const list = defineTool({
     left_out: mapOf(integer(), "Conversations of other kinds that match too; all shows them."),
     next_offset: optional(integer("Pass it as offset to continue.")),
     continue_with: optional(text("The call that continues, if max_tokens cut the list.")),
+    note: optional(text()),
     estimated_tokens: estimatedTokens,
   }),
   cli: {

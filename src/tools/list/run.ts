@@ -1,9 +1,11 @@
 import { PERSONS_KINDS, type SourceId } from "../../core/conversation.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
+import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { describeCollections, knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
+import { unknownProject } from "../unknown-project.ts"
 import { commandLine } from "../view.ts"
 
 export type ListInput = {
@@ -39,6 +41,7 @@ export async function run(dex: Dex, input: ListInput) {
   })
   const work = await store.work(rows.map((row) => row.ref))
   const conversations = rows.map((row, i) => ({ ...conversationOf(row), ...work[i]! }))
+  const note = total === 0 && Object.keys(left_out).length === 0 ? await nothingNote(dex, store, input) : undefined
   const build = (kept: number) => {
     const next = input.offset + kept
     return {
@@ -47,11 +50,23 @@ export async function run(dex: Dex, input: ListInput) {
       left_out,
       ...(next < total && conversations.length > 0 && { next_offset: next }),
       ...(kept < conversations.length && { continue_with: goOn(input, next) }),
+      ...(note !== undefined && { note }),
     }
   }
   const fit = fitted(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
   if (!fit || (fit.kept === 0 && conversations.length > 0)) throw tooSmall(input.max_tokens!, build(1))
   return fit.answer
+}
+
+/** Why filters leave nothing. */
+async function nothingNote(dex: Dex, store: HistoryReader, input: ListInput): Promise<string | undefined> {
+  const { project, source, from, to, file } = input
+  const unknown = project === undefined ? undefined : await unknownProject(store, project, dex.project)
+  if (unknown !== undefined) return unknown
+  const given = Object.entries({ project, source, from, to, file }).filter(([, value]) => value !== undefined)
+  return given.length === 0
+    ? undefined
+    : `No conversation matches ${given.map(([name, value]) => `--${name} ${value}`).join(" ")}.`
 }
 
 async function listCollections(dex: Dex, input: ListInput) {

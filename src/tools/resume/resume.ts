@@ -1,16 +1,20 @@
-import { listOf, object, optional, text } from "../../core/schema.ts"
+import { flag, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 export const resume = defineTool({
   name: "resume",
   summary: "Continue a conversation in the agent it came from",
-  input: object({ id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }) }),
+  input: object({
+    id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
+    here: optional(flag("Open it in the current folder.")),
+  }),
   output: object({
     id: text(),
     title: text(),
     command: listOf(text(), "The program and its arguments."),
     folder: optional(text("Where to run it.")),
+    note: optional(text("Why it is another folder than the conversation's.")),
     problem: optional(text("Why it cannot be opened.")),
   }),
   cli: { group: "Find", common: true, positional: "id", example: "dex resume 2" },

@@ -1,13 +1,12 @@
-import { basename } from "node:path"
 import { isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import { nearest } from "../../core/nearest.ts"
 import type { Replaced } from "../../search/forgive.ts"
 import type { Query, QueryFilters } from "../../search/query.ts"
 import { hiddenFrom } from "../../search/scope.ts"
 import { type SearchInput, type SearchOutcome, searchHistory } from "../../search/search.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
+import { unknownProject } from "../unknown-project.ts"
 
 /** Who finds no more messages than this may have meant something else. */
 const FEW = 10
@@ -47,7 +46,7 @@ export function replacedNote({ typed, by, why }: Replaced): string {
   const [first, ...others] = by.map((word) => `"${word}"`)
   if (why === "prefix")
     return `Few or no messages contain "${typed}" alone. Also searched for words that start with it: ${by.join(", ")}.`
-  const also = others.length > 0 ? ` Other words like it: ${others.join(", ")}.` : ""
+  const also = others.length > 0 ? ` Similar words: ${others.join(", ")}.` : ""
   return `No message contains "${typed}". Showing results for ${first}.${also}`
 }
 
@@ -58,7 +57,8 @@ export async function withoutFilterNotes(
   input: SearchInput,
   filters: QueryFilters,
 ): Promise<string[]> {
-  const notes = filters.project === undefined ? [] : await unknownProject(store, filters.project, input.inside)
+  const unknown = filters.project === undefined ? undefined : await unknownProject(store, filters.project, input.inside)
+  const notes = unknown === undefined ? [] : [unknown]
   const fields = { source: "sources", tool: "tools", role: "roles" } as Record<string, string>
   for (const [name, value] of Object.entries(filters)) {
     const { [fields[name] ?? name]: _, ...rest } = input as Record<string, unknown>
@@ -72,15 +72,4 @@ export async function withoutFilterNotes(
       notes.push(`${count} ${total === 1 ? "message matches" : "messages match"} without ${name}:${value}.`)
   }
   return notes
-}
-
-async function unknownProject(store: HistoryReader, typed: string, inside: string | undefined): Promise<string[]> {
-  const projects = await store.projects()
-  const hidden = new Set(hiddenFrom(projects, inside))
-  const paths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
-  const wanted = typed.toLowerCase()
-  if (paths.some((path) => path.toLowerCase().includes(wanted))) return []
-  const near = nearest(typed, [...new Set(paths.map((path) => basename(path)))])
-  const like = near.length > 0 ? ` Projects like it: ${near.join(", ")}.` : ""
-  return [`No project's path contains "${typed}".${like}`]
 }

@@ -20,12 +20,12 @@ import { knownCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
 import { type NamedSource, namedSources, sourcesMeant } from "../source-named.ts"
-import { unreadNote } from "../unread.ts"
+import { historyNote } from "../unread.ts"
 import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
 import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
 import { notesOn } from "./notes.ts"
-import { searchFacts } from "./trace-facts.ts"
+import { browseFacts, searchFacts } from "./trace-facts.ts"
 
 export type SearchToolInput = {
   query?: string
@@ -78,7 +78,8 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const filters = { ...typed, ...given(input) }
   if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
     const { results, total, notes } = await browse(dex, filters, input)
-    const unread = await unreadNote(dex)
+    dex.trace?.(browseFacts(results, input.offset))
+    const unread = await historyNote(dex, { found: results.length > 0 })
     const all = unread === undefined ? notes : [...notes, unread]
     const answer = (kept: number) => ({
       results: results.slice(0, kept).map(briefly),
@@ -119,7 +120,13 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const notes = [
     ...(meant?.map(replacedNote) ?? []),
     ...(outcome.hits.length === 0 ? await withoutFilterNotes(store, index, wanted, filters) : []),
-    ...notesOn(outcome, query, (await store.progress())?.at, await unreadNote(dex), dex.now()),
+    ...notesOn(
+      outcome,
+      query,
+      (await store.progress())?.at,
+      await historyNote(dex, { found: outcome.hits.length > 0 }),
+      dex.now(),
+    ),
   ]
   const rows = outcome.hits.map((hit) => ({
     ...briefly(conversationOf(hit.row)),

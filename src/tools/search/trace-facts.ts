@@ -32,3 +32,17 @@ export function searchFacts(outcome: SearchOutcome, offset: number, conversation
     ...(outcome.total_is_at_least && { truncation: { candidates_counted_to: outcome.total } }),
   }
 }
+
+/** What the trace of a search without words tells. */
+export function browseFacts(rows: readonly { id: string; title: string }[], offset: number): TraceFacts {
+  return {
+    mode: "list",
+    ranking: rows.map(({ id, title }, i) => ({
+      rank: offset + i + 1,
+      ref: id,
+      score_final: 0,
+      terms: [],
+      summary: title,
+    })),
+  }
+}

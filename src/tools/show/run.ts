@@ -14,7 +14,7 @@ import { commandLine, headOf, messageState, originsText } from "../view.ts"
 export type GetInput = {
   ids: string[]
   format: Format
-  expand?: { message_index: number; before: number; after: number }
+  expand?: { message_index?: number; before: number; after: number }
   max_tokens?: number
   show?: string[]
   hide?: string[]
@@ -63,7 +63,7 @@ async function readContent(
 ): Promise<ConversationContent> {
   const store = await dex.store()
   const all = await store.messages(row.ref)
-  const expand = input.expand ?? (number === undefined ? undefined : ownWindow(row, all, number))
+  const expand = windowAskedFor(input, number) ?? (number === undefined ? undefined : ownWindow(row, all, number))
   const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
   const wanted = all.slice(window.from, window.to)
   const fields = readFields(input)
@@ -82,6 +82,16 @@ async function readContent(
     hidden,
     sides: expand ? { has_more_before: window.from > 0, has_more_after: window.to < all.length } : {},
   }
+}
+
+type Window = { message_index: number; before: number; after: number }
+
+/** The window that was asked for, around the message that it names, or the ref does. */
+function windowAskedFor({ expand }: GetInput, number: number | undefined): Window | undefined {
+  if (expand === undefined) return undefined
+  const message_index = expand.message_index ?? number
+  if (message_index !== undefined) return { ...expand, message_index }
+  throw new DexError("usage", "Before or after which message? Name it: dex show <id>#12 --before 5, or --expand 12.")
 }
 
 /** A section is read with those below it; a message with what was said around it. */
@@ -107,7 +117,7 @@ function someFiles(files: string[], maxTokens: number | undefined): string[] {
   })
 }
 
-function windowAround(all: StoredMessage[], expand: NonNullable<GetInput["expand"]>): { from: number; to: number } {
+function windowAround(all: StoredMessage[], expand: Window): { from: number; to: number } {
   const at = all.findIndex((message) => message.number === expand.message_index)
   if (at === -1) {
     const last = all.reduce((most, message) => Math.max(most, message.number), 0)

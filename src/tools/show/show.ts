@@ -30,7 +30,7 @@ export const show = defineTool({
     ),
     expand: optional(
       object({
-        message_index: integer("Show the messages around this one.", { minimum: 1 }),
+        message_index: optional(integer("Show the messages around this one.", { minimum: 1 })),
         before: withDefault(integer("Messages before it.", { minimum: 0 }), 2),
         after: withDefault(integer("Messages after it.", { minimum: 0 }), 2),
       }),

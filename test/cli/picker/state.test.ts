@@ -118,6 +118,12 @@ test("handing over asks which agent, and can be called off", () => {
   expect(after("\x1bh\x1b").wishes).toEqual([])
 })
 
+test("where no agent is installed, handing over says so and stays", () => {
+  const { state, wishes } = after("\x1bh\r", { ...after("").state, openable: [] })
+  expect(wishes).toEqual([{ type: "resume", row: TEN[0] }])
+  expect(after("\x1bh", { ...state, openable: [] }).state.said).toMatch(/No agent that can take it over is installed/)
+})
+
 test("where it cannot be resumed, it can be handed over or read", () => {
   const state: PickerState = { ...startWith(), menu: { type: "problem", text: "Its folder is gone." } }
   expect(after("h\r", state).wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "codex" }])

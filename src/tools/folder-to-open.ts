@@ -1,0 +1,32 @@
+import { isFolder } from "../files/look-at.ts"
+import { normalRemote, repositoryIdentity } from "../git/identity.ts"
+import type { ConversationRow } from "../store/history/store.ts"
+import type { Dex } from "./context.ts"
+import { whyNoFolder } from "./resolve.ts"
+
+/** Where an agent is started that goes on with a conversation. `why`: why not where the conversation was, and what to do. */
+export type FolderToOpen = { folder?: string; why?: string }
+
+/** Its own folder; where that is gone, the current one if it was asked for, or is a clone of the same repository. */
+export async function folderToOpen(dex: Dex, row: ConversationRow, here: boolean): Promise<FolderToOpen> {
+  if (here) return { folder: dex.cwd }
+  const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
+  const folder = folders.find(isFolder)
+  if (folder !== undefined) return { folder }
+  const gone =
+    folders.length === 0
+      ? "Its folder is not recorded"
+      : `Its folder ${whyNoFolder(folders)} (${row.project ?? row.cwds[0]})`
+  if (await isCloneOf(dex, row.project))
+    return { folder: dex.cwd, why: `${gone}. This folder is a clone of the same repository.` }
+  return { why: `${gone}. To open it in the current folder: --here` }
+}
+
+async function isCloneOf(dex: Dex, project: string | undefined): Promise<boolean> {
+  const known = (await (await dex.storeToWrite()).projectIdentities()).find(({ path }) => path === project)
+  if (!known || (known.git_remote === undefined && known.root_commit === undefined)) return false
+  const { remote, rootCommit } = await repositoryIdentity(dex.cwd)
+  const isSameRemote =
+    remote !== undefined && known.git_remote !== undefined && remote === normalRemote(known.git_remote)
+  return isSameRemote || (rootCommit !== undefined && rootCommit === known.root_commit)
+}

@@ -1,0 +1,31 @@
+import { basename } from "node:path"
+import { nearest } from "../core/nearest.ts"
+import { hiddenFrom } from "../search/scope.ts"
+import type { HistoryReader } from "../store/history/store.ts"
+
+const MOST_NAMED = 5
+
+/** What to say of a part of a path that no project has: which there are. Undefined where one has it. */
+export async function unknownProject(
+  store: HistoryReader,
+  typed: string,
+  inside: string | undefined,
+): Promise<string | undefined> {
+  const projects = await store.projects()
+  const hidden = new Set(hiddenFrom(projects, inside))
+  const paths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
+  const wanted = typed.toLowerCase()
+  if (paths.some((path) => path.toLowerCase().includes(wanted))) return undefined
+  const names = [...new Set(paths.map((path) => basename(path)))]
+  const near = nearest(typed, names)
+  return [
+    `No project's path contains "${typed}".`,
+    ...(near.length > 0 ? [`Projects like it: ${near.join(", ")}.`] : some(names)),
+  ].join(" ")
+}
+
+function some(names: string[]): string[] {
+  if (names.length === 0) return []
+  const rest = names.length > MOST_NAMED ? `, and ${names.length - MOST_NAMED} more` : ""
+  return [`Projects: ${names.slice(0, MOST_NAMED).join(", ")}${rest}.`]
+}

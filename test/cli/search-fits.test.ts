@@ -1,0 +1,27 @@
+import { expect, test } from "vitest"
+import { claudeSession } from "../support/home.ts"
+import { synced } from "../support/synced.ts"
+import { hasTmux, openScreen } from "../support/tmux.ts"
+
+test.skipIf(!hasTmux)("as many results are shown as a screen has room for, and all that were asked for", async () => {
+  const home = await synced((at) => {
+    for (let n = 0; n < 10; n++)
+      claudeSession(at, {
+        id: `${n}7777777-7777-4777-8777-777777777777`,
+        start: "2026-11-05T10:00:00Z",
+        title: `Walrus number ${n}`,
+        turns: [{ user: `Why is walrus number ${n} green?` }],
+      })
+  })
+  const screen = await openScreen(home, { columns: 100, rows: 24 })
+  await screen.keys("dex search walrus", "Enter")
+  const text = await screen.shows(/ conversations shown; /)
+  expect(text).toMatch(/^\$ dex search walrus\n/)
+  expect(text).toMatch(/^6 conversations shown; .*\. More: --limit 10$/m)
+  expect(text.match(/^ \d {2}Walrus number/gm)).toHaveLength(6)
+  await screen.keys("clear; dex search walrus --limit 8", "Enter")
+  await screen.shows(/^8 conversations shown; .* dex show 1$/m)
+  await screen.tmux("resize-window", "-y", "10")
+  await screen.keys("clear; dex search walrus", "Enter")
+  await screen.shows(/^3 conversations shown; .*\. More: --limit 10$/m)
+})

@@ -1,0 +1,58 @@
+import { expect, test } from "vitest"
+import { dex } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { syncedOnce } from "../support/synced.ts"
+
+const home = syncedOnce((at) => {
+  claudeSession(at, {
+    id: "77777777-7777-4777-8777-777777777777",
+    start: "2026-11-05T10:00:00Z",
+    turns: [
+      { user: "Which commands does the walrus hide? They should be hidden, or the commands are shown." },
+      { assistant: "I look for the commands that are hidden." },
+      {
+        tool: {
+          name: "Edit",
+          input: {
+            file_path: "/code/api/src/hide.ts",
+            old_string: "a",
+            new_string: "// Skip hidden commands of walrus",
+          },
+          output: "done",
+        },
+      },
+      { tool: { name: "Bash", input: { command: "golangci run ./walrus" }, output: "golangci found nothing" } },
+      { assistant: "golangci is happy, said the walrus." },
+    ],
+  })
+})
+
+const search = async (...args: string[]) => dex(home, ["search", ...args])
+const flat = (text: string) => text.replace(/\s+/g, " ")
+
+test("a phrase is shown where it stands, also in a tool's call", async () => {
+  const { stdout } = await search('"hidden commands"')
+  expect(flat(stdout)).toContain("**hidden commands**")
+})
+
+test("who asks for a tool is shown its call", async () => {
+  const { stdout } = await search("tool:Bash golangci")
+  expect(stdout).toMatch(/\[Bash( result)?\]/)
+  expect(stdout).not.toContain("is happy")
+})
+
+test("counts what is shown, and what matches only where that was asked for", async () => {
+  expect((await search("walrus", "--by", "message")).stderr).toMatch(/^\n?\d+ messages shown; \d+ messages match\. /)
+  expect((await search("walrus")).stderr).toMatch(/1 conversation shown; \d+ messages match\. /)
+  expect((await search('"hidden commands"')).stderr).toMatch(/1 conversation shown; 1 message matches\. /)
+  const two = (await search("walrus token")).stderr
+  expect(two).toMatch(/\d conversations shown\. Read one/)
+  expect(two).not.toMatch(/match\./)
+})
+
+test("the trace of a search for a file counts its rows", async () => {
+  const { stdout } = await search("file:hide.ts", "--json")
+  const { results } = JSON.parse(stdout)
+  expect(results.length).toBe(1)
+  expect((await dex(home, ["traces"])).stdout).toMatch(/file:hide\.ts +1 hit /)
+})
