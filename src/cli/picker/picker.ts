@@ -2,8 +2,10 @@ import type { ReadStream, WriteStream } from "node:tty"
 import { agents } from "../../agents/index.ts"
 import { isOnPath } from "../../integrations/agents.ts"
 import { glyphsOf } from "../../render/screen.ts"
+import type { Terminal } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
 import { commandLine } from "../../tools/view.ts"
+import { asTyped } from "../print/as-typed.ts"
 import { listenToKeys } from "./key-input.ts"
 import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
 import type { FoundRows } from "./newest-rows.ts"
@@ -27,7 +29,7 @@ export type PickerOptions = {
   dex: Dex
   input: ReadStream
   output: WriteStream & { fd: number }
-  color: boolean
+  terminal: Pick<Terminal, "color" | "program">
   /** What stands on the line already, and the newest conversations. */
   text: string
   first: FoundRows
@@ -118,7 +120,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     terminal.enter()
   }
   const copy = ({ ref }: PickerRow) => {
-    const command = commandLine("resume", [ref])
+    const command = asTyped(commandLine("resume", [ref]), options.terminal)
     terminal.send(`\x1b]52;c;${Buffer.from(command).toString("base64")}\x07`)
     change({ said: `Sent to the clipboard, where the terminal allows it: ${command}` })
   }
@@ -200,11 +202,12 @@ function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   }
 }
 
-function lookOf({ output, color, dex, chooses }: PickerOptions): PickerLook {
+function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
   return {
     columns: output.columns || 80,
     rows: output.rows || 24,
-    color,
+    color: terminal.color,
+    ...(terminal.program !== undefined && { program: terminal.program }),
     unicode: glyphsOf(process.env).rule === "─",
     now: dex.now(),
     enter: chooses ? "choose" : "resume",

@@ -51,6 +51,14 @@ test("an empty line: newest first, with age, agent and project where they differ
   `)
 })
 
+test("what is proposed is typed as dex was started", () => {
+  const look = { ...LOOK, columns: 100, program: "npx dexctx" }
+  const [, rule] = drawn(stateOf({ note: "May it? `dex --plain` asks, `dex sync` goes on." }), undefined, look).lines
+  expect(rule).toContain("May it? `npx dexctx --plain` asks, `npx dexctx sync` goes on.")
+  const menu = { type: "problem" as const, text: "It is gone: dex sync reads it again." }
+  expect(drawn(stateOf({ menu }), undefined, look).lines.join()).toContain("npx dexctx sync reads it")
+})
+
 test("words: what matched stands below each row, cut so that it is seen", () => {
   const rows = ROWS.map((row) => ({ ...row, snippet: `${"x ".repeat(40)}the **refresh** **token** is rotated` }))
   const state = stateOf({ line: lineOf("refresh tok") }, rows)
