@@ -11,7 +11,7 @@ import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import { createRowFinder } from "./row-finder.ts"
-import { drawn, hasPreview, type PickerLook, pageOf } from "./screen.ts"
+import { drawn, hasPreview, type PickerLook, pageOf, previewColumns } from "./screen.ts"
 import {
   type PickerRow,
   type PickerState,
@@ -67,7 +67,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     const look = lookOf(options)
     state = scrolled(state, pageOf(state, look))
     const row = selectedRow(state)
-    terminal.draw(drawn(state, row && hasPreview(look) ? previews.of(row) : undefined, look))
+    terminal.draw(drawn(state, row && hasPreview(look) ? previews.of(row, look) : undefined, look))
   }
   const change = (next: Partial<PickerState>) => {
     state = { ...state, ...next }
@@ -180,17 +180,18 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
 function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   const known = new Map<string, Preview>()
   let asked = ""
-  const keyOf = ({ ref, message }: PickerRow) => `${ref}#${message ?? ""}`
   return {
-    of: (row: PickerRow): Preview => {
-      const preview = known.get(keyOf(row))
+    of: (row: PickerRow, look: PickerLook): Preview => {
+      const columns = previewColumns(look)
+      const key = `${row.ref}#${row.message ?? ""} ${columns}`
+      const preview = known.get(key)
       if (preview) return preview
       const empty = { ref: row.ref, title: row.title, facts: [], messages: [] }
-      if (asked === keyOf(row)) return empty
-      asked = keyOf(row)
-      lookUp.ask({ type: "preview", row }, (answer) => {
+      if (asked === key) return empty
+      asked = key
+      lookUp.ask({ type: "preview", row, columns, color: look.color }, (answer) => {
         if (!("preview" in answer) || answer.preview === null) return
-        known.set(keyOf(row), answer.preview)
+        known.set(key, answer.preview)
         onNew()
       })
       return empty

@@ -57,6 +57,11 @@ export function hasPreview(look: PickerLook): boolean {
   return layoutOf(look).listColumns < look.columns
 }
 
+/** How wide it is, where there is room for one. */
+export function previewColumns(look: PickerLook): number {
+  return look.columns - layoutOf(look).listColumns - 2
+}
+
 function linesPerRow({ rows }: PickerState): number {
   return rows.some(({ snippet }) => snippet !== undefined) ? 2 : 1
 }
@@ -129,7 +134,7 @@ function bodyLines(state: PickerState, preview: Preview | undefined, look: Picke
           }),
         )
   if (!hasPreview(look)) return list
-  const beside = preview ? previewLines(preview, look.columns - listColumns - 2, bodyRows, state.line.text, look) : []
+  const beside = preview ? previewLines(preview, previewColumns(look), bodyRows, state.line.text, look) : []
   const bar = paint(look, "dim", "│")
   return Array.from({ length: bodyRows }, (_, i) =>
     `${padEnd(list[i] ?? "", listColumns)}${bar}${beside[i] === undefined ? "" : ` ${beside[i]}`}`.trimEnd(),
