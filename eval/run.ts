@@ -1,7 +1,9 @@
 import { parseArgs } from "node:util"
+import { wordWeights } from "../src/search/floor.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { rank } from "../src/search/rank.ts"
 import { scopeOf } from "../src/search/scope.ts"
+import { addTitles } from "../src/search/titles.ts"
 import type { SearchIndex } from "../src/store/index/search-index.ts"
 import { openBaseline } from "./baseline.ts"
 import { type EvalHome, openHome, projectPath } from "./home.ts"
@@ -107,10 +109,13 @@ async function measure(set: EvalSet): Promise<Row[]> {
 async function ranked(home: EvalHome, set: EvalSet, question: Question): Promise<string[]> {
   const { project } = question
   const scope = await scopeOf(home.store, project === undefined ? {} : { project: projectPath(project) })
-  const { messages, conversations } = await rank(await asIf(home.index), parseQuery(question.text), scope!.filters)
-  return set.unit === "message"
-    ? messages.filter((hit) => hit.number > 0).map((hit) => home.docOf(hit.ref.id, hit.number))
-    : conversations.map((hit) => home.chatOf(hit.ref.id))
+  const query = parseQuery(question.text)
+  const index = await asIf(home.index)
+  const { messages, conversations } = await rank(index, query, scope!.filters)
+  if (set.unit === "message")
+    return messages.filter((hit) => hit.number > 0).map((hit) => home.docOf(hit.ref.id, hit.number))
+  const titled = await addTitles(home.store, conversations, query, await wordWeights(index, query))
+  return titled.map((hit) => home.chatOf(hit.ref.id))
 }
 
 /** The same index, told to be larger: the planner bounds its work as it would there. */

@@ -25,6 +25,7 @@ const COLD = [
   "src/cli/ask-key.ts",
   "src/cli/chat.ts",
   "src/cli/choose-wiring.ts",
+  "src/cli/complete-values.ts",
   "src/cli/completions.ts",
   "src/cli/confirm-forgetting.ts",
   "src/cli/confirm-service.ts",

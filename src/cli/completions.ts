@@ -1,8 +1,18 @@
-import { sourceIds } from "../agents/index.ts"
 import { DexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
-import { flagsOf } from "./args.ts"
+import { type Flag, flagsOf } from "./args.ts"
+import type { Completed } from "./complete-values.ts"
 import type { ListedCommand } from "./other-commands.ts"
+
+/** Commands whose words name conversations. */
+const OF_CONVERSATIONS = ["show", "read", "scan", "timeline", "resume", "handover", "forget"]
+/** Options whose values only the history tells, with what tells them. The letters mean the same in every command. */
+const OPTIONS: { name: string; words: string; kind: Completed }[] = [
+  { name: "project", words: "--project|-p", kind: "projects" },
+  { name: "source", words: "--source|-s", kind: "agents" },
+]
+
+// Titles and names are anybody's text: no shell reads a value or a description again, and each quotes what it puts on the line.
 
 /** A completion script, made from the declared commands. */
 export function completions(
@@ -21,14 +31,27 @@ export function completions(
     "--json",
     "--help",
   ]
+  const namesConversations = ({ name }: Tool<never>) => OF_CONVERSATIONS.includes(name)
   switch (shell) {
     case "bash":
-      return `_dex() {
+      return `__dex_values() {
+  local value title
+  while IFS=$'\\t' read -r value title; do
+    case "$value" in "$word"*) printf -v value %q "$value"; COMPREPLY+=("$value");; esac
+  done < <(dex completions --values "$1" "$word" 2>/dev/null)
+  compopt -o nosort 2>/dev/null
+}
+_dex() {
   local word="\${COMP_WORDS[COMP_CWORD]}" last="\${COMP_WORDS[COMP_CWORD-1]}"
   if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${commands.map(({ word }) => word).join(" ")}" -- "$word")); return; fi
   case "$last" in
-    --source|-s) COMPREPLY=($(compgen -W "${sourceIds.join(" ")}" -- "$word")); return;;
+${OPTIONS.map(({ words, kind }) => `    ${words}) COMPREPLY=(); __dex_values ${kind}; return;;`).join("\n")}
     --format) COMPREPLY=($(compgen -W "full stripped user_only outline" -- "$word")); return;;
+  esac
+  case "$word" in -*) ;; *)
+    case "\${COMP_WORDS[1]}" in
+      ${tools.filter(namesConversations).flatMap(words).join("|")}) COMPREPLY=(); __dex_values refs; return;;
+    esac;;
   esac
   case "\${COMP_WORDS[1]}" in
 ${tools.map((tool) => `    ${words(tool).join("|")}) COMPREPLY=($(compgen -W "${flags(tool).join(" ")}" -- "$word"));;`).join("\n")}
@@ -39,12 +62,29 @@ complete -o default -F _dex dex
 `
     case "zsh":
       return `#compdef dex
+_dex_values() {
+  local -a values shown
+  local value title
+  while IFS=$'\\t' read -r value title; do
+    values+=("$value")
+    shown+=("$value  $title")
+  done < <(dex completions --values "$1" "$PREFIX" 2>/dev/null)
+  compadd -l -V dex -d shown -a values
+}
 _dex() {
   if (( CURRENT == 2 )); then
     local -a commands=(${commands.map(({ word, summary }) => quote(`${word}:${summary}`)).join(" ")})
     _describe command commands
     return
   fi
+  case "\${words[CURRENT-1]}" in
+${OPTIONS.map(({ words, kind }) => `    ${words}) _dex_values ${kind}; return;;`).join("\n")}
+  esac
+  case "$PREFIX" in -*) ;; *)
+    case "\${words[2]}" in
+      ${tools.filter(namesConversations).flatMap(words).join("|")}) _dex_values refs; return;;
+    esac;;
+  esac
   case "\${words[2]}" in
 ${tools.map((tool) => `    ${words(tool).join("|")}) compadd -- ${flags(tool).join(" ")};;`).join("\n")}
     completions) compadd bash zsh fish;;
@@ -61,9 +101,14 @@ compdef _dex dex
         ...tools.flatMap((tool) =>
           flagsOf(tool).map(
             (flag) =>
-              `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${flag.schema.enum ? ` -a '${flag.schema.enum.join(" ")}'` : ""}`,
+              `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${fishValues(flag)}`,
           ),
         ),
+        ...tools
+          .filter(namesConversations)
+          .map(
+            (tool) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}'${fishAsks("refs")}`,
+          ),
         ...tools
           .filter((tool) => tool.cli.paged)
           .map((tool) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l no-pager`),
@@ -75,6 +120,17 @@ compdef _dex dex
         "Which shell? dex completions bash | zsh | fish. For bash: dex completions bash >> ~/.bashrc",
       )
   }
+}
+
+function fishValues({ name, schema }: Flag): string {
+  const option = OPTIONS.find((one) => one.name === name)
+  if (option) return fishAsks(option.kind)
+  return schema.enum ? ` -a '${schema.enum.join(" ")}'` : ""
+}
+
+/** In the order in which they come. */
+function fishAsks(kind: Completed): string {
+  return ` -k -a '(dex completions --values ${kind} (commandline -ct) 2>/dev/null)'`
 }
 
 function quote(text: string): string {

@@ -150,7 +150,9 @@ export const HOOK: Page = {
 
 export const COMPLETIONS: Page = {
   usage: "dex completions <bash | zsh | fish> [--widget]",
-  text: ["Prints a script that lets your shell complete commands and options."],
+  text: [
+    "Prints a script that lets your shell complete commands, options, projects, agents and your newest conversations.",
+  ],
   options: [
     [
       "--widget",

@@ -27,9 +27,9 @@ export async function openPicker({ text = "", prints = false }): Promise<number 
     const loading = import("./picker/picker.ts")
     const first = await newestRows(dex, { here: false }, output.rows || 24)
     if (first.rows.length === 0) return undefined
-    const { color } = terminalOf(output, process.env)
+    const terminal = terminalOf(output, process.env)
     const { pick } = await loading
-    picked = await pick({ dex, input: process.stdin, output, color, text, first, chooses: prints })
+    picked = await pick({ dex, input: process.stdin, output, terminal, text, first, chooses: prints })
   } finally {
     dex.close()
   }

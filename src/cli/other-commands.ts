@@ -49,6 +49,8 @@ export const otherCommands: readonly OtherCommand[] = [
     summary: "Print shell completions: dex completions bash | zsh | fish",
     group: "Keep",
     run: async (words) => {
+      if (words[0] === "--values")
+        return write(await (await import("./complete-values.ts")).completeValues(words[1], words[2]))
       const { pageHelp, COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
       const tools = commands.map(({ tool }) => tool)

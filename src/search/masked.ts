@@ -1,4 +1,4 @@
-import { formatRef } from "../core/ref.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 
 export type Masking = {
@@ -16,15 +16,20 @@ export type Masking = {
 export function maskedStore(store: HistoryReader, { subjects, only, onConversation }: Masking): HistoryReader {
   const mask = subjectMask(subjects)
   const telling = new Map<string, ReadonlySet<string>>()
+  const conversation = async (ref: Ref) => {
+    const row = await store.conversation(ref)
+    return row && maskTitle(row, mask)
+  }
   return {
     ...store,
     changes: async (after, limit) => {
       const feed = await store.changes(after, limit)
       return { ...feed, changes: feed.changes.filter(({ ref }) => ref !== undefined && only.has(formatRef(ref))) }
     },
-    conversation: async (ref) => {
-      const row = await store.conversation(ref)
-      return row && maskTitle(row, mask)
+    conversation,
+    titles: async (refs) => {
+      const rows = await Promise.all(refs.map(conversation))
+      return rows.map((row) => row?.title?.text ?? "")
     },
     messages: async (ref, numbers) => {
       const known = telling.get(formatRef(ref))
@@ -89,8 +94,10 @@ function maskMessage(message: StoredMessage, calls: ReadonlySet<string>, mask: M
   return { ...message, parts }
 }
 
-function maskTitle(row: ConversationRow, mask: Mask): ConversationRow {
-  return row.title ? { ...row, title: { ...row.title, text: mask(row.title.text) } } : row
+/** A title that was made of a commit is its subject, cut to fit: none is left. */
+function maskTitle({ title, ...row }: ConversationRow, mask: Mask): ConversationRow {
+  if (!title || title.from === "commit") return row
+  return { ...row, title: { ...title, text: mask(title.text) } }
 }
 
 type Mask = (text: string) => string

@@ -8,7 +8,7 @@ import { phrasesOf, type Query } from "./query.ts"
 /** A message that matched, with what its score is made of: the parts add up to it. */
 export type RankedMessage = IndexHit & { parts: ScorePart[] }
 export type ScorePart = {
-  name: "words" | "common" | "pairs" | "neighbours" | "others" | "vector" | "rerank"
+  name: "words" | "common" | "pairs" | "neighbours" | "others" | "title" | "vector" | "rerank"
   value: number
 }
 

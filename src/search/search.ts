@@ -21,6 +21,7 @@ import {
 import type { Rerank } from "./rerank.ts"
 import { scanHistory } from "./scan.ts"
 import { type Filters, type Scope, scopeOf } from "./scope.ts"
+import { addTitles } from "./titles.ts"
 
 export type SearchInput = Filters & {
   query: Query
@@ -139,8 +140,9 @@ async function withIndex(
   const { query } = input
   const lexical = await rank(index, query, scope.filters, input.weights)
   const { plan } = lexical
-  const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input)
-  const shown = await present(store, index, rows, input, hybrid?.isNear === true)
+  const weights = await wordWeights(index, query)
+  const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input, weights)
+  const shown = await present(store, rows, input, weights, hybrid?.isNear === true)
   const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, query, scope, plan)
   return {
     ...NOTHING,
@@ -162,7 +164,14 @@ async function withIndex(
 type Row = RankedConversation & Partial<RankEvidence>
 
 /** What is found by words, with what vectors and a reranker make of it where they are set up. */
-async function allRows(store: HistoryReader, index: SearchIndex, lexical: Ranking, scope: Scope, input: SearchInput) {
+async function allRows(
+  store: HistoryReader,
+  index: SearchIndex,
+  lexical: Ranking,
+  scope: Scope,
+  input: SearchInput,
+  wordWeights: readonly number[],
+) {
   const { query, meaning, rerank } = input
   const hybrid =
     meaning &&
@@ -170,7 +179,10 @@ async function allRows(store: HistoryReader, index: SearchIndex, lexical: Rankin
       await import("./hybrid.ts")
     ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, input.weights ?? RANK_WEIGHTS))
   const { messages, conversations } = hybrid?.fused ?? lexical
-  const rows: Row[] = input.by === "message" ? messages.filter((hit) => hit.number > 0).map(alone) : conversations
+  const rows: Row[] =
+    input.by === "message"
+      ? messages.filter((hit) => hit.number > 0).map(alone)
+      : await addTitles(store, conversations, query, wordWeights)
   const degraded = [...(hybrid?.degraded ?? [])]
   if (!rerank) return { hybrid, rows, reranked: false, degraded }
   const again = await (await import("./rerank.ts")).rerankTop(store, rows, rerank)
@@ -203,10 +215,15 @@ async function hiddenOf(
  * Reads the best rows and shows why they are here. When even the best hold too little of what was asked, only those are
  * left that vectors found, where these found something near; else none.
  */
-async function present(store: HistoryReader, index: SearchIndex, rows: Row[], input: SearchInput, isNear: boolean) {
+async function present(
+  store: HistoryReader,
+  rows: Row[],
+  input: SearchInput,
+  weights: readonly number[],
+  isNear: boolean,
+) {
   const shown = await readRows(store, rows, input)
   const { looks, read, skipped } = shown
-  const weights = await wordWeights(index, input.query)
   const best = looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }

@@ -193,12 +193,14 @@ function home(n: number, kindOf: (hash: string) => "single" | "many") {
     for (let question = 0; question < n; question++) {
       const subject = subjectOf(question)
       const hash = createHash("sha1").update(subject).digest("hex").slice(0, 7)
-      const single: Turn[] = [{ user: `Task ${question}` }, { assistant: words(question, 4, 2, 0, 3, 1).join(" or ") }]
+      // Of which the title is made, so that no title has words of the question.
+      const opening = { user: `Consider chapter ${question} of the handbook` }
+      const single: Turn[] = [opening, { assistant: words(question, 4, 2, 0, 3, 1).join(" or ") }]
       const many: Turn[] = Array.from({ length: 12 }, (_, i) =>
         i % 2 === 0 ? { assistant: words(question, 3, 1, 4).join(" or ") } : { user: `Go on ${question}` },
       )
       const own = kindOf(hash)
-      const turns = { single, many }
+      const turns = { single, many: [opening, ...many] }
       claudeSession(dir, {
         id: idOf(question),
         start: startOf(question),

@@ -60,5 +60,7 @@ test("--explain prints every score as a sum", async () => {
   })
   await dex(home, ["sync"])
   const { stdout } = await dex(home, ["search", "refresh token", "--explain"])
-  expect(stdout).toMatch(/words \d+\.\d+ \+ pairs \d+\.\d+ \+ neighbours \d+\.\d+ \+ others \d+\.\d+ = \d+\.\d+/)
+  expect(stdout).toMatch(
+    /words \d+\.\d+ \+ pairs \d+\.\d+ \+ neighbours \d+\.\d+ \+ others \d+\.\d+ \+ title \d+\.\d+ =\s+\d+\.\d+/,
+  )
 })

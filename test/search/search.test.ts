@@ -115,6 +115,46 @@ describe("ranking", () => {
     expect(ids(await ask("limiter"))).toEqual(["work"])
   })
 
+  describe("a title", () => {
+    const titled = (id: string, text: string, messages: MessageWrite[]) =>
+      conversation(id, messages, { title: { text, from: "first_prompt" } })
+    const about = titled("about", "Retry uploads with a growing delay · ENT-221", [
+      said("a1", "Retry uploads with a growing delay"),
+      said("a2", "done, on ENT-221", { role: "assistant" }),
+      said("a3", "thanks"),
+    ])
+    /** Says it more often. */
+    const scattered = titled("scattered", "What is open this week?", [
+      said("s1", "ENT-221, ENT-221: delay, uploads, retry"),
+      said("s2", "uploads of ENT-221", { role: "assistant" }),
+    ])
+    const others = Array.from({ length: 30 }, (_, i) =>
+      titled(`o${i}`, `Another matter ${i}`, [said(`o${i}`, `another matter, number ${i}`)]),
+    )
+
+    test("that holds what was asked puts its conversation before those that say it elsewhere", async () => {
+      const { ask } = await history([scattered, about, ...others])
+      for (const query of ["ENT-221", "ent 221", "uploads retried delays"])
+        expect([query, ids(await ask(query))]).toEqual([query, ["about", "scattered"]])
+    })
+
+    test("that holds only a part of it changes nothing", async () => {
+      const { ask } = await history([scattered, about, ...others])
+      const { hits } = await ask("ENT-221 uploads, week 22 or 23")
+      expect(hits[0]!.row.ref.id).toBe("scattered")
+      expect(hits.flatMap(({ parts }) => parts.map(({ name }) => name))).not.toContain("title")
+    })
+
+    test("is a part of the score, and of no message's", async () => {
+      const { ask } = await history([scattered, about, ...others])
+      const [best] = (await ask("ENT-221")).hits
+      expect(best!.parts.map(({ name }) => name)).toContain("title")
+      expect(best!.parts.reduce((sum, { value }) => sum + value, 0)).toBeCloseTo(best!.score, 9)
+      const messages = await ask("ENT-221", { by: "message" })
+      expect(messages.hits.flatMap(({ parts }) => parts.map(({ name }) => name))).not.toContain("title")
+    })
+  })
+
   test("the same text in two conversations is one result", async () => {
     const { ask } = await history([
       conversation("a", [said("a1", "run the nightly vacuum job on the replica")]),

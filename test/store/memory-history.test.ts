@@ -118,6 +118,7 @@ describe("a history in memory answers as SQLite does", () => {
     "the feed": async (history) =>
       (await history.changes(undefined, 100)).changes.map((change) => [change.ref, change.deleted]),
     "a prefix": async (history) => byName((await history.resolve({ prefix: "f" })).map((row) => row.ref)),
+    titles: (history) => history.titles([...REFS, ref("nowhere")]),
     lists: (history) =>
       Promise.all([
         history.list(page),

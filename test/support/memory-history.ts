@@ -204,6 +204,7 @@ export function memoryHistory(
         .sort((a, b) => a.number - b.number)
     },
 
+    titles: async (refs) => refs.map((ref) => find(ref)?.told.title?.text ?? ""),
     touching: async (file) => {
       const wanted = file.replaceAll("\\", "/")
       const holds = (one: Kept, path: string) =>

@@ -10,7 +10,7 @@ export type LookUpQuestion =
   | { type: "ranked"; query: RowQuery }
   /** With `isAgain` something new was read since. */
   | { type: "typed"; query: RowQuery; isAgain: boolean }
-  | { type: "preview"; row: Pick<PickerRow, "ref" | "message"> }
+  | { type: "preview"; row: Pick<PickerRow, "ref" | "message">; columns: number; color: boolean }
   | { type: "resumable"; ref: string }
   | { type: "about" }
 export type LookUpAnswer =

@@ -1,6 +1,7 @@
 import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
 import { messageOf } from "../../core/error.ts"
+import { glyphsOf } from "../../render/screen.ts"
 import type { TypedRead } from "../../search/typing.ts"
 import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
@@ -33,8 +34,10 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
       return { found: await rowsTyped(dex, question.query, read) }
     case "ranked":
       return { found: await rowsRanked(dex, question.query) }
-    case "preview":
-      return { preview: (await previewOf(dex, question.row)) ?? null }
+    case "preview": {
+      const { row, columns, color } = question
+      return { preview: (await previewOf(dex, row, { columns, color, glyphs: glyphsOf(process.env) })) ?? null }
+    }
     case "resumable": {
       const { problem, command } = await resume.run(dex, { id: question.ref })
       return { why_not: problem ?? notInstalled(command[0] ?? "") ?? "" }

@@ -1,15 +1,16 @@
 import { agentOf } from "../../agents/index.ts"
-import { PERSONS_KINDS } from "../../core/conversation.ts"
+import { type Part, PERSONS_KINDS } from "../../core/conversation.ts"
 import { DAY_MS, localMinute } from "../../core/dates.ts"
 import { formatRef, parseWholeRef } from "../../core/ref.ts"
-import { callWords } from "../../render/tool-words.ts"
+import { readMessages } from "../../render/message-lines.ts"
+import type { Screen } from "../../render/screen.ts"
 import { searchAsTyped, type TypedRead } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { replacedNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
 import { isUnreadNote } from "../../tools/unread.ts"
-import { rootsOf } from "../../tools/view.ts"
+import { readable } from "../print/conversation-lines.ts"
 import { many, projectName } from "../print/words.ts"
 import type { RowQuery } from "./look-up-apart.ts"
 import { type FoundRows, newestRows } from "./newest-rows.ts"
@@ -81,13 +82,20 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
   return { rows, hasMore: output.results.length === limit, note }
 }
 
-/** Messages before the one that matched, and how many parts are shown at the most. */
+/** Messages before the one that matched, and how many are shown at the most. */
 const BEFORE = 1
-const MOST_PARTS = 40
-const MOST_CHARS = 2_000
+const MOST_MESSAGES = 40
+const MOST_CHARS = 1_500
+/** A screen has hardly more rows than this, and of a long message no fewer lines are shown. */
+const MOST_ROWS = 60
+const LEAST_LINES = 6
 
-/** What a conversation was about, from its first message or from the one that matched. */
-export async function previewOf(dex: Dex, row: Pick<PickerRow, "ref" | "message">): Promise<Preview | undefined> {
+/** What a conversation was about, from its first message or from the one that matched, drawn for so many columns. */
+export async function previewOf(
+  dex: Dex,
+  row: Pick<PickerRow, "ref" | "message">,
+  screen: Screen,
+): Promise<Preview | undefined> {
   const ref = parseWholeRef(row.ref)
   const store = await dex.store()
   const conversation = ref && (await store.conversation(ref))
@@ -96,17 +104,38 @@ export async function previewOf(dex: Dex, row: Pick<PickerRow, "ref" | "message"
   const messages = (await store.messages(conversation.ref)).filter(
     ({ superseded, abandoned }) => !superseded && !abandoned,
   )
-  const at = messages.findIndex(({ number }) => number === row.message)
-  const name = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
+  const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - BEFORE)
+  const shown = messages.slice(first, first + MOST_MESSAGES).map((message) => readable(briefly(message)))
+  const agent = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
+  const options = { screen, agent, root: conversation.project ?? "", unfolds: () => false }
   return {
     ref: row.ref,
     title: conversation.title?.text ?? "(no title)",
     facts: factsOf(conversation, work!),
-    messages: messages
-      .slice(Math.max(0, at - BEFORE))
-      .flatMap((message) => partsOf(message, name, rootsOf(conversation)))
-      .slice(0, MOST_PARTS),
+    messages: firstOf(readMessages(shown, options)),
   }
+}
+
+/** As many messages as may be seen at once: drawing them is most of the work. */
+function firstOf(messages: Iterable<string[]>): string[][] {
+  const first: string[][] = []
+  let lines = 0
+  for (const message of messages) {
+    first.push(message)
+    lines += Math.min(message.length, LEAST_LINES)
+    if (lines >= MOST_ROWS) break
+  }
+  return first
+}
+
+/** What a person and the agent said, and which tools it called with what became of it. */
+function briefly(message: StoredMessage): StoredMessage {
+  const parts = message.parts.flatMap((part): Part[] => {
+    if (part.type === "tool_call" || part.type === "tool_result") return [part]
+    if (part.type !== "text" || part.origin === "injected") return []
+    return [{ ...part, text: part.text.slice(0, MOST_CHARS) }]
+  })
+  return { ...message, parts }
 }
 
 function factsOf({ ref, project, git_branch, ended_at, message_count }: ConversationRow, work: Work): string[] {
@@ -124,20 +153,4 @@ function factsOf({ ref, project, git_branch, ended_at, message_count }: Conversa
     ...(commits > 0 ? [many(commits, "commit")] : []),
   ]
   return [where.filter((one) => one !== "").join(" · "), done.join(" · ")]
-}
-
-/** What a person and the agent said, and which tools it called; not what those answered. */
-function partsOf({ role, parts }: StoredMessage, agent: string, roots: string[]): Preview["messages"] {
-  return parts.flatMap((part): Preview["messages"] => {
-    if (part.type === "tool_call")
-      return [{ who: "tool", name: part.tool, text: `${part.tool} ${within(roots, callWords(part.text).what)}` }]
-    if (part.type !== "text" || part.origin === "injected" || part.text.trim() === "") return []
-    const isPersons = role === "user"
-    return [{ who: isPersons ? "you" : "agent", name: isPersons ? "You" : agent, text: part.text.slice(0, MOST_CHARS) }]
-  })
-}
-
-/** The beginning, with paths as they are called in the project. */
-function within(roots: string[], text: string): string {
-  return roots.reduce((short, root) => short.replaceAll(`${root}/`, ""), text.slice(0, MOST_CHARS))
 }

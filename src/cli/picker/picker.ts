@@ -2,14 +2,16 @@ import type { ReadStream, WriteStream } from "node:tty"
 import { agents } from "../../agents/index.ts"
 import { isOnPath } from "../../integrations/agents.ts"
 import { glyphsOf } from "../../render/screen.ts"
+import type { Terminal } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
 import { commandLine } from "../../tools/view.ts"
+import { asTyped } from "../print/as-typed.ts"
 import { listenToKeys } from "./key-input.ts"
 import { type LookUpProcess, startLookUp } from "./look-up-apart.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import { createRowFinder } from "./row-finder.ts"
-import { drawn, hasPreview, type PickerLook, pageOf } from "./screen.ts"
+import { drawn, hasPreview, type PickerLook, pageOf, previewColumns } from "./screen.ts"
 import {
   type PickerRow,
   type PickerState,
@@ -27,7 +29,7 @@ export type PickerOptions = {
   dex: Dex
   input: ReadStream
   output: WriteStream & { fd: number }
-  color: boolean
+  terminal: Pick<Terminal, "color" | "program">
   /** What stands on the line already, and the newest conversations. */
   text: string
   first: FoundRows
@@ -65,7 +67,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     const look = lookOf(options)
     state = scrolled(state, pageOf(state, look))
     const row = selectedRow(state)
-    terminal.draw(drawn(state, row && hasPreview(look) ? previews.of(row) : undefined, look))
+    terminal.draw(drawn(state, row && hasPreview(look) ? previews.of(row, look) : undefined, look))
   }
   const change = (next: Partial<PickerState>) => {
     state = { ...state, ...next }
@@ -118,7 +120,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     terminal.enter()
   }
   const copy = ({ ref }: PickerRow) => {
-    const command = commandLine("resume", [ref])
+    const command = asTyped(commandLine("resume", [ref]), options.terminal)
     terminal.send(`\x1b]52;c;${Buffer.from(command).toString("base64")}\x07`)
     change({ said: `Sent to the clipboard, where the terminal allows it: ${command}` })
   }
@@ -181,17 +183,18 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
 function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   const known = new Map<string, Preview>()
   let asked = ""
-  const keyOf = ({ ref, message }: PickerRow) => `${ref}#${message ?? ""}`
   return {
-    of: (row: PickerRow): Preview => {
-      const preview = known.get(keyOf(row))
+    of: (row: PickerRow, look: PickerLook): Preview => {
+      const columns = previewColumns(look)
+      const key = `${row.ref}#${row.message ?? ""} ${columns}`
+      const preview = known.get(key)
       if (preview) return preview
       const empty = { ref: row.ref, title: row.title, facts: [], messages: [] }
-      if (asked === keyOf(row)) return empty
-      asked = keyOf(row)
-      lookUp.ask({ type: "preview", row }, (answer) => {
+      if (asked === key) return empty
+      asked = key
+      lookUp.ask({ type: "preview", row, columns, color: look.color }, (answer) => {
         if (!("preview" in answer) || answer.preview === null) return
-        known.set(keyOf(row), answer.preview)
+        known.set(key, answer.preview)
         onNew()
       })
       return empty
@@ -203,11 +206,12 @@ function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   }
 }
 
-function lookOf({ output, color, dex, chooses }: PickerOptions): PickerLook {
+function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
   return {
     columns: output.columns || 80,
     rows: output.rows || 24,
-    color,
+    color: terminal.color,
+    ...(terminal.program !== undefined && { program: terminal.program }),
     unicode: glyphsOf(process.env).rule === "─",
     now: dex.now(),
     enter: chooses ? "choose" : "resume",

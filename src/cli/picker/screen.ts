@@ -1,5 +1,6 @@
 import { agentOf } from "../../agents/index.ts"
 import { clip, fitting, padEnd, paint, safeLine, widthOf, wrap } from "../../render/terminal.ts"
+import { asTyped } from "../print/as-typed.ts"
 import { ACTIONS, OTHER_KEYS } from "./actions.ts"
 import { type Preview, previewLines } from "./preview-lines.ts"
 import { agentWord, endFitting, rowLines, rowWidths } from "./row-lines.ts"
@@ -10,6 +11,8 @@ export type PickerLook = {
   columns: number
   rows: number
   color: boolean
+  /** What is typed to start dex, where that is not `dex`. */
+  program?: string
   unicode: boolean
   now: number
   /** What Enter does with the selected row. */
@@ -52,6 +55,11 @@ export function pageOf(state: PickerState, look: PickerLook): number {
 /** Whether there is room for one beside the list. */
 export function hasPreview(look: PickerLook): boolean {
   return layoutOf(look).listColumns < look.columns
+}
+
+/** How wide it is, where there is room for one. */
+export function previewColumns(look: PickerLook): number {
+  return look.columns - layoutOf(look).listColumns - 2
 }
 
 function linesPerRow({ rows }: PickerState): number {
@@ -103,7 +111,7 @@ function ruleLine(note: string, cross: string, look: PickerLook): string {
       ? "─".repeat(look.columns)
       : `${"─".repeat(listColumns)}${cross}${"─".repeat(Math.max(0, look.columns - listColumns - 1))}`
   if (note === "") return paint(look, "dim", rule)
-  const said = ` ${clip(safeLine(note), look.columns - 4)} `
+  const said = ` ${clip(safeLine(asTyped(note, look)), look.columns - 4)} `
   return paint(look, "dim", "─") + paint(look, "yellow", said) + paint(look, "dim", rule.slice(1 + widthOf(said)))
 }
 
@@ -126,7 +134,7 @@ function bodyLines(state: PickerState, preview: Preview | undefined, look: Picke
           }),
         )
   if (!hasPreview(look)) return list
-  const beside = preview ? previewLines(preview, look.columns - listColumns - 2, bodyRows, state.line.text, look) : []
+  const beside = preview ? previewLines(preview, previewColumns(look), bodyRows, state.line.text, look) : []
   const bar = paint(look, "dim", "│")
   return Array.from({ length: bodyRows }, (_, i) =>
     `${padEnd(list[i] ?? "", listColumns)}${bar}${beside[i] === undefined ? "" : ` ${beside[i]}`}`.trimEnd(),
@@ -148,7 +156,7 @@ function menuLines({ menu, openable }: PickerState, look: PickerLook): string[] 
     return [
       paint(look, "bold", clip("  It cannot be resumed", look.columns)),
       "",
-      ...wrap(safeLine(menu.text), look.columns - 4).map((line) => `  ${line}`),
+      ...wrap(safeLine(asTyped(menu.text, look)), look.columns - 4).map((line) => `  ${line}`),
       "",
       paint(
         look,

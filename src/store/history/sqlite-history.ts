@@ -10,7 +10,7 @@ import {
 } from "../sqlite/database.ts"
 import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
-import { conversation, listConversations, resolve, usingModel } from "./read/conversations.ts"
+import { conversation, listConversations, resolve, titles, usingModel } from "./read/conversations.ts"
 import { messages, versions } from "./read/messages.ts"
 import { metaJson, metaValue } from "./read/meta.ts"
 import {
@@ -115,6 +115,7 @@ export function openStore(
     changes: (after, limit) => ask(() => changes(db, historyId, after, limit)),
     resolve: (query) => ask(() => resolve(db, query, onDamage)),
     conversation: (ref) => ask(() => conversation(db, ref, onDamage)),
+    titles: (refs) => ask(() => titles(db, refs)),
     list: (filter) => ask(() => listConversations(db, filter, onDamage, platform)),
     messages: (ref, numbers) => ask(() => messages(db, ref, numbers, onDamage)),
     versions: (ref) => ask(() => versions(db, ref, onDamage)),

@@ -20,6 +20,8 @@ export type HistoryReader = {
 
   resolve(query: RefQuery): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
+  /** Of each of these; empty where it has none. Nothing is checked, so it is for putting them in order, never for showing. */
+  titles(refs: Ref[]): Promise<string[]>
   list(filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> }>
   /** In order of position, without what is damaged. `numbers` picks some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>

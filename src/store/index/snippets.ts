@@ -1,3 +1,4 @@
+import type { Db } from "../sqlite/engine.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { looking } from "./tokenizer.ts"
 
@@ -34,12 +35,21 @@ export function matchTexts(texts: string[], terms: Term[], words: string[], phra
         ? []
         : (cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(some) }) as { rowid: number; snippet: string }[])
     const byRow = new Map([...cutFor(terms), ...cutFor(phrases)].map((row) => [row.rowid, row.snippet]))
-    const having = db.prepare("select rowid from look where look match ?").pluck()
-    const rowsOf = words.map((word) => new Set(having.all(expressionOf({ words: word })) as number[]))
+    const rowsOf = rowsHolding(db, words)
     return texts.map((text, i) => ({
       snippet: tidy(byRow.get(i + 1) ?? seen[i]!.slice(0, 300)),
       holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
     }))
+  })
+}
+
+/** For each text and each of the words, whether it stands there, as the index sees it. */
+export function wordsHeld(texts: readonly string[], words: readonly string[]): boolean[][] {
+  return looking((db) => {
+    const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
+    for (const [i, text] of texts.entries()) insert.run(i + 1, text)
+    const rowsOf = rowsHolding(db, words)
+    return texts.map((_, i) => rowsOf.map((rows) => rows.has(i + 1)))
   })
 }
 
@@ -60,6 +70,11 @@ export function spellingsIn(texts: readonly string[], words: readonly string[]):
 function hasOne(text: string, phrases: readonly string[]): boolean {
   const lower = text.toLowerCase()
   return phrases.some((phrase) => lower.includes(phrase.toLowerCase()))
+}
+
+function rowsHolding(db: Db, words: readonly string[]): Set<number>[] {
+  const having = db.prepare("select rowid from look where look match ?").pluck()
+  return words.map((word) => new Set(having.all(expressionOf({ words: word })) as number[]))
 }
 
 function isBeyondWindow(text: string, word: string): boolean {

@@ -101,25 +101,25 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
     const { screen } = await opened({ columns: 140, rows: 40 })
     await screen.keys("End")
     const text = await screen.shows("mutex around")
-    expect(text.replace(/\d{4}-\d\d-\d\d \d\d:\d\d/, "2026-11-07 09:19")).toMatchInlineSnapshot(`
+    expect(text.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d/g, "2026-11-07 09:19")).toMatchInlineSnapshot(`
       "❯ type to search                                                                                                                           4
       ───────────────────────────────────────────────────────────────┬────────────────────────────────────────────────────────────────────────────
         Invoices round half a cent                           2d  api │ Refresh token race
         OAuth callback loops                                 3d  web │ Claude Code · api · 2026-11-07 09:19 · main
         日本語 titles 👩‍💻 in the sidebar                      5d  web │ 5 messages
       ▌ Refresh token race                                   9d  api │
-                                                                     │ You
-                                                                     │ Two requests refresh the token at once and one of them is logged out. Why?
+                                                                     │ You · #1 · 2026-11-07 09:19
+                                                                     │ │ Two requests refresh the token at once and one of them is logged out.
+                                                                     │ │ Why?
                                                                      │
-                                                                     │ Claude Code
+                                                                     │ Claude Code · #2 · 2026-11-07 09:19
                                                                      │ The refresh token is rotated, so the second request presents a used one.
-                                                                     │ ▸ Bash npm test
                                                                      │
-                                                                     │ Claude Code
+                                                                     │ ▸ Bash npm test ✗ failed · 1 line  #3
+                                                                     │
+                                                                     │ Claude Code · #5 · 2026-11-07 09:19
                                                                      │ I put a mutex around the refresh, so that the second request waits for the
                                                                      │ first.
-                                                                     │
-                                                                     │
                                                                      │
                                                                      │
                                                                      │

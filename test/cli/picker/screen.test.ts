@@ -23,9 +23,9 @@ const PREVIEW = {
   title: "Refresh token race",
   facts: ["Claude Code · api · main", "1 commit"],
   messages: [
-    { who: "you" as const, name: "You", text: "Two requests refresh the token at once. Why?" },
-    { who: "tool" as const, name: "Bash", text: "Bash npm test" },
-    { who: "agent" as const, name: "Claude Code", text: `${"It is rotated. ".repeat(40)}\n\nSo it is used.` },
+    ["", "You · #1", "│ Two requests refresh the token. Why?"],
+    ["▸ Bash npm test"],
+    ["", "Claude Code · #2", ...Array<string>(12).fill("It is rotated. It is rotated."), "", "So it is used."],
   ],
 }
 
@@ -49,6 +49,14 @@ test("an empty line: newest first, with age, agent and project where they differ
       "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over",
     ]
   `)
+})
+
+test("what is proposed is typed as dex was started", () => {
+  const look = { ...LOOK, columns: 100, program: "npx dexctx" }
+  const [, rule] = drawn(stateOf({ note: "May it? `dex --plain` asks, `dex sync` goes on." }), undefined, look).lines
+  expect(rule).toContain("May it? `npx dexctx --plain` asks, `npx dexctx sync` goes on.")
+  const menu = { type: "problem" as const, text: "It is gone: dex sync reads it again." }
+  expect(drawn(stateOf({ menu }), undefined, look).lines.join()).toContain("npx dexctx sync reads it")
 })
 
 test("words: what matched stands below each row, cut so that it is seen", () => {
@@ -85,17 +93,17 @@ test("a wide screen has a preview, a narrow one not", () => {
       "  日本語のタイトルがここにあり…   1d  codex  │ Claude Code · api · main",
       "  👩‍💻 emoji 🇩🇪 and é               1h  claude │ 1 commit",
       "                                             │",
-      "                                             │ You",
-      "                                             │ Two requests refresh the token at once. Why?",
+      "                                             │ You · #1",
+      "                                             │ │ Two requests refresh the token. Why?",
       "                                             │ ▸ Bash npm test",
       "                                             │",
-      "                                             │ Claude Code",
-      "                                             │ It is rotated. It is rotated. It is rotated. It is",
-      "                                             │ rotated. It is rotated. It is rotated. It is rotated.",
-      "                                             │ It is rotated. It is rotated. It is rotated. It is",
-      "                                             │ rotated. It is rotated. It is rotated. It is rotated.",
-      "                                             │ It is rotated. It is rotated. It is rotated. It is",
-      "                                             │ rotated. It is rotated. It is rotated. It is rotated.",
+      "                                             │ Claude Code · #2",
+      "                                             │ It is rotated. It is rotated.",
+      "                                             │ It is rotated. It is rotated.",
+      "                                             │ It is rotated. It is rotated.",
+      "                                             │ It is rotated. It is rotated.",
+      "                                             │ It is rotated. It is rotated.",
+      "                                             │ It is rotated. It is rotated.",
       "                                             │ … 7 more lines",
       "─────────────────────────────────────────────┴──────────────────────────────────────────────────────",
       "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over  Alt-C copy  Alt-A agent  Alt-P project",
@@ -186,11 +194,7 @@ test("nothing that a transcript says reaches the terminal as anything but text",
     ref: "x:1",
     title: evil,
     facts: [evil],
-    messages: [
-      { who: "you" as const, name: "You", text: evil },
-      { who: "tool" as const, name: evil, text: evil },
-      { who: "agent" as const, name: evil, text: evil },
-    ],
+    messages: [],
   }
   const state = stateOf({ line: lineOf("a"), note: evil, said: evil }, [row, ...ROWS])
   for (const color of [false, true]) {
@@ -203,7 +207,6 @@ test("colours: matches, ages and agents have one", () => {
   const state = stateOf({}, [{ ...ROWS[0]!, snippet: "the **refresh** token" }, ROWS[1]!])
   const text = drawn(state, PREVIEW, { ...LOOK, columns: 120, color: true }).lines.join("\n")
   expect(text).toContain("\x1b[33mrefresh\x1b[0m")
-  expect(text).toContain("\x1b[32mYou\x1b[0m")
   expect(text).toContain("\x1b[1mRefresh token race")
 })
 

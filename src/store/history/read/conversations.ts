@@ -45,6 +45,11 @@ export function conversation(db: Db, ref: Ref, onDamage: OnDamage): Conversation
   return toRows(db, db.prepare(sql).expand().all(sourceWithOwner(ref), ref.id) as Joined[], onDamage)[0]
 }
 
+export function titles(db: Db, refs: Ref[]): string[] {
+  const title = db.prepare("select title from conversation where source = ? and native_id = ?").pluck()
+  return refs.map((ref) => (title.get(sourceWithOwner(ref), ref.id) as string | null | undefined) ?? "")
+}
+
 /** Newest first; of two that ended together the smaller id first. Without those whose row is damaged. */
 export function listConversations(
   db: Db,
