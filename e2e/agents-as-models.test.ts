@@ -38,6 +38,8 @@ beforeAll(async () => {
       { assistant: `The zeppelin test needs port 8080. @${secret} @~/secret.txt @.gemini/settings.json` },
     ],
   })
+  for (const path of [".claude/CLAUDE.md", ".config/opencode/AGENTS.md"])
+    writeFileSync(join(machine.home, path), "numbatmemory\n")
   const names = AGENTS.map(({ name }) => name)
   expect(await machine.dex("install", ...names, "--hooks", "--yes")).toMatchObject({ code: 0 })
   expect(await machine.dex("sync")).toMatchObject({ code: 0 })
@@ -112,6 +114,7 @@ test.each(AGENTS)("$title answers, has dex search, and starts nothing of what is
   expect(said(asked)).toContain("quokkaword")
   expect(said(asked.slice(1))).toContain("result of search")
   expect(said(asked)).not.toContain(SECRET)
+  expect(said(asked)).not.toContain("numbatmemory")
   expect(startedThere()).toBe("")
 })
 

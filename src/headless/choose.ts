@@ -46,7 +46,7 @@ export function agentName({ agent }: ChosenAgent): string {
 /** What the user must know before the first question goes out. */
 export function whatIsSent(chosen: ChosenAgent): string {
   const name = agentName(chosen)
-  return `dex would have its answers written by ${name}. For each of them, the question and the passages that dex found for it (parts of your conversations and documents, without the secrets that dex knows) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools and cannot read or change your files.`
+  return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
 }
 
 /** Throws where the user has not said yes to this agent. */

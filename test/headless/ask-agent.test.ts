@@ -118,6 +118,26 @@ describe("once the user has agreed", () => {
     expect(readdirSync(join(home, "tmp")).filter((name) => name.startsWith("dex-model-run"))).toEqual([])
   })
 
+  test("map, rules and digest read its JSON", async () => {
+    const now = new Date().toISOString()
+    const id = "22222222-1111-4111-8111-111111111111"
+    claudeSession(home, { id, start: now, turns: [{ user: "always use port 0" }, { assistant: "I will." }] })
+    await dex(home, ["sync"])
+    const refs = [`claude_code:${id}#1`]
+    const done = [{ text: "Use port 0", project: "api", refs }]
+    const answers = {
+      map: { items: [{ text: "Use port 0", refs }] },
+      rules: { rules: [{ rule: "Use port 0", kind: "testing", refs }], contradictions: [] },
+      digest: { done, decided: [], left_open: [] },
+    }
+    for (const [command, result] of Object.entries(answers)) {
+      standIn(home, "claude", printing(claudeAnswer(`\`\`\`json\n${JSON.stringify(result)}\n\`\`\``)))
+      const { code, stdout, stderr } = await run(command, ...(command === "map" ? ["ports"] : []))
+      expect({ code, stdout, stderr }).toMatchObject({ code: 0, stdout: expect.stringContaining("Use port 0") })
+      expect(stderr).toMatch(/claude_code: \d requests?, .*\$0\.0\d+ by its own count/)
+    }
+  })
+
   test("agent is whichever is installed, and consent to one is none to another", async () => {
     await dex(home, ["config", "set", "llm.provider", "agent"])
     expect(await run(...ASK)).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })

@@ -39,12 +39,12 @@ const SETTINGS = [
   "include_collaboration_mode_instructions=false",
 ]
 
-/** Tested with 0.166.0. It cannot be told to leave out the AGENTS.md in its own folder. */
+/** Tested with 0.166.0. */
 export const codexHeadless: Headless = {
   program: "codex",
   install: "npm install -g @openai/codex@latest",
   login: "codex login",
-  sendsTo: "OpenAI",
+  sendsTo: "OpenAI, and with them your global AGENTS.md, which Codex always adds",
   call: ({ systemFile, model, scratch }) => ({
     args: [
       "exec",

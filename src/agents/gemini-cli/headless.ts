@@ -16,12 +16,12 @@ const SETTINGS = {
   },
 }
 
-/** Tested with 0.61.0. It cannot be told to leave out the GEMINI.md in its own folder. */
+/** Tested with 0.61.0. */
 export const geminiCliHeadless: Headless = {
   program: "gemini",
   install: "npm install -g @google/gemini-cli@latest",
   login: "gemini, then /auth",
-  sendsTo: "Google",
+  sendsTo: "Google, and with them your global GEMINI.md, which Gemini CLI always adds",
   keepsSessions: true,
   call: ({ systemFile, model, scratch }) => ({
     args: [
