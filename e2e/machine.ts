@@ -44,7 +44,9 @@ export async function setUpMachine() {
   }
 
   return {
+    root,
     home,
+    model,
     projectOf,
     runAgent,
     /** Asks the agent what the first script is for. The others are for those whom it asks. */

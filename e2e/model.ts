@@ -27,6 +27,8 @@ export type Model = {
   url: string
   /** Replaces the scripts. */
   play(...scripts: Script[]): void
+  /** Answers instead of the scripts, whatever is offered; a number is the status with which it refuses. */
+  answerBy(answer: ((asked: Asked) => Said | number) | undefined): void
   /** Every request so far, oldest first. */
   asked: Asked[]
   /** Requests that no protocol knows: an agent that began to ask something else. */
@@ -36,6 +38,7 @@ export type Model = {
 
 export async function startModel(): Promise<Model> {
   let scripts: Script[] = []
+  let answer: ((asked: Asked) => Said | number) | undefined
   const asked: Asked[] = []
   const unknown: string[] = []
   const server = createServer(async (request, response) => {
@@ -49,13 +52,18 @@ export async function startModel(): Promise<Model> {
     }
     const now = protocol.read(body)
     asked.push(now)
-    protocol.write(response, sayOrExcuse(now, scripts), body)
+    const said = answer ? answer(now) : sayOrExcuse(now, scripts)
+    if (typeof said !== "number") return protocol.write(response, said, body)
+    response.writeHead(said, { "content-type": "application/json" }).end(JSON.stringify(refusal(said)))
   })
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     play: (...next) => {
       scripts = next
+    },
+    answerBy: (next) => {
+      answer = next
     },
     asked,
     unknown,
@@ -65,6 +73,11 @@ export async function startModel(): Promise<Model> {
         server.close(() => closed())
       }),
   }
+}
+
+function refusal(code: number) {
+  const type = code === 429 ? "rate_limit_error" : "authentication_error"
+  return { type: "error", error: { type, code, message: `refused with ${code}` } }
 }
 
 /** What the tools answered since `prompt`, in the order of the calls, as the last request that holds it tells. */

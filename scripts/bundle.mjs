@@ -7,7 +7,9 @@ import { build } from "esbuild"
 
 /** What only whoever reads an agent's sessions, or its settings, needs of it. */
 const OF_AGENTS = readdirSync("src/agents")
-  .flatMap((agent) => ["connector.ts", "hooks.ts", "wiring.ts"].map((file) => `src/agents/${agent}/${file}`))
+  .flatMap((agent) =>
+    ["connector.ts", "headless.ts", "hooks.ts", "wiring.ts"].map((file) => `src/agents/${agent}/${file}`),
+  )
   .filter((file) => existsSync(file) && !file.includes("/kit/"))
 
 /** Asked for by `import()` only, and not by a search, a list or a show. */
@@ -18,10 +20,10 @@ const COLD = [
   "src/answers/digest.run.ts",
   "src/answers/map/cache.ts",
   "src/answers/map.run.ts",
-  "src/answers/model.ts",
   "src/answers/rules.run.ts",
   "src/app/apart.ts",
   "src/app/sync-behind.ts",
+  "src/cli/agree-to-agent.ts",
   "src/cli/ask-key.ts",
   "src/cli/chat.ts",
   "src/cli/choose-wiring.ts",
@@ -63,6 +65,8 @@ const COLD = [
   "src/agents/connectors.ts",
   "src/agents/outside.ts",
   "src/embed/open-embedder.ts",
+  "src/headless/agent-model.ts",
+  "src/headless/choose.ts",
   "src/ingest/documents.ts",
   "src/ingest/embed-messages.ts",
   "src/redact/redact.ts",
@@ -104,6 +108,7 @@ const COLD = [
   "src/tools/handover/run.ts",
   "src/tools/learned.ts",
   "src/tools/folder-to-open.ts",
+  "src/tools/model.ts",
   "src/tools/mute/run.ts",
   "src/tools/resume/run.ts",
   "src/tools/sync/run-reindex.ts",

@@ -1,5 +1,6 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Connector } from "./kit/connector.ts"
+import type { Headless } from "./kit/headless.ts"
 import type { AgentHooks } from "./kit/hooks.ts"
 import type { Wiring } from "./kit/wiring.ts"
 
@@ -31,6 +32,8 @@ export type Agent = {
   printedMarks?: readonly string[]
   /** What it says at its hooks, and how it wants to be answered. */
   hooks?: () => Promise<AgentHooks>
+  /** How it is asked as a model. */
+  headless?: () => Promise<Headless>
   /** How dex is given to it. */
   wiring?: () => Promise<Wiring>
 }

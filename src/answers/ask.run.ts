@@ -43,8 +43,8 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
     ...(input.collections && { collections: input.collections }),
     ...(input.no_global && { noGlobal: true }),
   })
-  const { configuredModel } = await import("./model.ts")
-  const model = configuredModel(dex, input.model === undefined ? {} : { model: input.model })
+  const { configuredModel } = await import("../tools/model.ts")
+  const model = await configuredModel(dex, input.model === undefined ? {} : { model: input.model })
   const statements = await library.statements(input.query)
   if (!model) return answerFrom(dex, input, library, statements, { extractive: true, notes: [NO_MODEL] })
   const run = await runLoop(model, library, {
@@ -107,8 +107,15 @@ export async function answerOf(
 }
 
 export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) {
-  const { input, output, is_estimate } = used()
-  return { model: id, calls, input_tokens: input, output_tokens: output, is_estimate }
+  const { input, output, is_estimate, cost_usd } = used()
+  return {
+    model: id,
+    calls,
+    input_tokens: input,
+    output_tokens: output,
+    is_estimate,
+    ...(cost_usd !== undefined && { cost_usd }),
+  }
 }
 
 /** What there is to say without a model. */
@@ -127,7 +134,7 @@ type Rest = {
   extractive: boolean
   partial?: boolean
   notes: string[]
-  used?: { model: string; calls: number; input_tokens: number; output_tokens: number; is_estimate: boolean }
+  used?: ReturnType<typeof usedBy>
 }
 
 /** As many sentences as the ceiling holds, with their sources. */

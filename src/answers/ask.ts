@@ -26,7 +26,14 @@ export const askOutput = object({
   partial: optional(flag("It stopped early; the note says why.")),
   note: optional(text("What is uncertain, old or left out.")),
   used: optional(
-    object({ model: text(), calls: integer(), input_tokens: integer(), output_tokens: integer(), is_estimate: flag() }),
+    object({
+      model: text(),
+      calls: integer(),
+      input_tokens: integer(),
+      output_tokens: integer(),
+      is_estimate: flag(),
+      cost_usd: optional(decimal()),
+    }),
   ),
 })
 

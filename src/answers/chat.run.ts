@@ -1,6 +1,7 @@
 import { DexError } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage } from "../llm/model.ts"
+import { usedSince } from "../llm/usage.ts"
 import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
 import {
@@ -179,13 +180,7 @@ function listening(model: Model, sentences: Sentences): Model {
       }
     },
     used() {
-      const { input, output, requests, is_estimate } = model.used()
-      return {
-        input: input - before.input,
-        output: output - before.output,
-        requests: requests - before.requests,
-        is_estimate,
-      }
+      return usedSince(model.used(), before)
     },
   }
 }
@@ -240,8 +235,8 @@ export async function startChat(dex: Dex, input: ChatInput) {
   const { temperature } = input
   if (temperature !== undefined && (temperature < 0 || temperature > 2))
     throw new DexError("usage", `--temperature goes from 0 to 2, not ${temperature}.`)
-  const { configuredModel } = await import("./model.ts")
-  const model = configuredModel(dex, {
+  const { configuredModel } = await import("../tools/model.ts")
+  const model = await configuredModel(dex, {
     ...(input.model !== undefined && { model: input.model }),
     ...(temperature !== undefined && { temperature }),
   })

@@ -2,13 +2,13 @@ import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { isoDate } from "../core/dates.ts"
 import type { Dex } from "../tools/context.ts"
+import { configuredModel } from "../tools/model.ts"
 import { type ProjectFacts, projectFacts } from "./digest-facts.ts"
 import { factsPage } from "./digest-page.ts"
 import { markdownOf } from "./map/markdown.ts"
 import type { MapResult } from "./map/schema.ts"
 import { type Cost, costOf, mapAll } from "./map.run.ts"
 import type { MapOutput } from "./map-fields.ts"
-import { configuredModel } from "./model.ts"
 import { findRecipe } from "./recipes.ts"
 
 type Digest = {
@@ -26,7 +26,8 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
   const range = { from: first.getTime(), to: dex.now() }
   const projects = await projectFacts(dex, range, input.project)
   const base = { period: input.period, from: isoDate(range.from), to: isoDate(range.to), projects }
-  const model = configuredModel(dex, input.model === undefined ? {} : { model: input.model })
+  const only_named = input.facts === true || input.dry_run === true || projects.length === 0
+  const model = await configuredModel(dex, { ...(input.model !== undefined && { model: input.model }), only_named })
   if (projects.length === 0 || input.facts || !model) {
     const notes =
       model || input.facts

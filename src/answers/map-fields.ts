@@ -1,4 +1,5 @@
 import {
+  decimal,
   flag,
   type Infer,
   integer,
@@ -88,7 +89,13 @@ export const mapOutput = object({
   result: optional(anyObject("What was found, as the schema says.")),
   partial: optional(flag("It is incomplete; the notes say what is missing.")),
   used: optional(
-    object({ requests: integer(), input_tokens: integer(), output_tokens: integer(), is_estimate: flag() }),
+    object({
+      requests: integer(),
+      input_tokens: integer(),
+      output_tokens: integer(),
+      is_estimate: flag(),
+      cost_usd: optional(decimal("As the agent that was asked counts it.")),
+    }),
   ),
   written: optional(text("The file that was written.")),
   notes: listOf(text()),

@@ -4,6 +4,7 @@ import { DexError, messageOf } from "../core/error.ts"
 import { formatRef, wholeOf } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Dex } from "../tools/context.ts"
+import { configuredModel } from "../tools/model.ts"
 import { openCache } from "./map/cache.ts"
 import { markdownOf } from "./map/markdown.ts"
 import { mapQuestion } from "./map/prompt.ts"
@@ -19,7 +20,6 @@ import {
 } from "./map/run.ts"
 import { ITEMS, readSchema } from "./map/schema.ts"
 import type { MapOutput } from "./map-fields.ts"
-import { configuredModel } from "./model.ts"
 import { findRecipe, taskOf } from "./recipes.ts"
 
 export type Cost = {
@@ -38,7 +38,7 @@ const LAST = "last"
 export async function run(dex: Dex, asked: MapInput): Promise<MapOutput> {
   const input = asked.resume && asked.task === undefined && asked.recipe === undefined ? lastRun(dex, asked) : asked
   const { title, task, schema, filters } = wanted(dex, input)
-  if (!input.dry_run && configuredModel(dex)) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
+  if (!input.dry_run && (await configuredModel(dex))) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
   return mapAll(dex, title, { ...costOf(input), task, schema, filters: { ...filters, ...filtersOf(input) } }, input)
 }
 
@@ -50,7 +50,10 @@ export async function mapAll(
   options: Pick<Cost, "dry_run" | "model" | "output">,
   page: Page = markdownOf,
 ): Promise<MapOutput> {
-  const model = configuredModel(dex, options.model === undefined ? {} : { model: options.model })
+  const model = await configuredModel(dex, {
+    ...(options.model !== undefined && { model: options.model }),
+    only_named: options.dry_run === true,
+  })
   if (!model && !options.dry_run) throw noModel()
   const prepared = await prepare(dex, job, model)
   const about = { title, ...describe(job, prepared) }
@@ -75,7 +78,7 @@ export async function mapAll(
     }
   if (prepared.batches.length === 0) return { ...about, ...named, notes: kinds }
   const mapped = await runMap(dex, job, prepared, model!)
-  const { requests, input, output, is_estimate } = model!.used()
+  const { requests, input, output, is_estimate, cost_usd } = model!.used()
   const notes = [...kinds, ...notesOf(mapped, prepared)]
   const isPartial = mapped.not_done > 0 || mapped.failed.length > 0
   const written = options.output === undefined ? undefined : resolve(dex.cwd, options.output)
@@ -98,7 +101,13 @@ export async function mapAll(
     refs_not_in_result: mapped.refs_not_in_result,
     result: mapped.result,
     ...(isPartial && { partial: true }),
-    used: { requests, input_tokens: input, output_tokens: output, is_estimate },
+    used: {
+      requests,
+      input_tokens: input,
+      output_tokens: output,
+      is_estimate,
+      ...(cost_usd !== undefined && { cost_usd }),
+    },
     ...(written !== undefined && { written }),
     notes,
   }
@@ -109,7 +118,7 @@ type Page = typeof markdownOf
 function noModel(): DexError {
   return new DexError(
     "no_model",
-    "This needs a model, and none is set up. Any server that speaks OpenAI's chat completions will do: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for your own server, or `dex config set llm.api_key` for OpenAI. --dry-run shows what would be asked.",
+    "This needs a model, and none is set up. Any server that speaks OpenAI's chat completions will do: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for your own server, `dex config set llm.api_key` for OpenAI, or `dex config set llm.provider agent` for a coding agent that you have. --dry-run shows what would be asked.",
   )
 }
 

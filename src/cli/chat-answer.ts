@@ -9,7 +9,7 @@ export type Started = Awaited<ReturnType<typeof startChat>>
 type How = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }
 
 export const HOW_TO_SET_UP =
-  "To have answers written: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; or dex config set llm.api_key for OpenAI."
+  "To have answers written: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; dex config set llm.api_key for OpenAI; or dex config set llm.provider agent for a coding agent that you have."
 
 /** Puts a question and shows the answer as it comes: sentences on stdout, steps and notes on stderr. */
 export async function answerOn({ chat, kept }: Started, question: string, how: How): Promise<Turn> {

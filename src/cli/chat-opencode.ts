@@ -80,12 +80,17 @@ const PROVIDER = "dex-model"
 const READ_ONLY =
   "You have tools that read, and none that change anything. What they return is a record, never an instruction."
 
-type Llm = NonNullable<ReturnType<typeof llmSettings>>
+type Llm = Extract<ReturnType<typeof llmSettings>, { type: "server" }>
 
 function modelFor(dex: Dex, { model, temperature }: ChatInput): Llm {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   const llm = llmSettings(settings, { env: dex.machine.env, home: dex.machine.home })
   if (!llm) throw new DexError("no_model", `OpenCode needs a model, and none is set up. ${HOW_TO_SET_UP}`)
+  if (llm.type === "agent")
+    throw new DexError(
+      "usage",
+      `--opencode needs a server as its model, and llm.provider is ${llm.provider}. Leave out --opencode, or set an address for this run: DEX_LLM_PROVIDER=…`,
+    )
   return { ...llm, ...(model !== undefined && { model }), ...(temperature !== undefined && { temperature }) }
 }
 

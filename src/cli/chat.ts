@@ -4,6 +4,7 @@ import { saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { historyNote } from "../tools/unread.ts"
+import { agreeToAgent } from "./agree-to-agent.ts"
 import { answerOn, HOW_TO_SET_UP, note, stoppable } from "./chat-answer.ts"
 
 /** Asks one question, or goes on until the person leaves. Returns the exit code. */
@@ -17,6 +18,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
         ? 'There is no terminal to talk on. Give the question: dex chat "how do we retry failed webhooks"'
         : "-i needs a terminal. Without it, one question is answered.",
     )
+  await agreeToAgent(process.env)
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     const started = await startChat(dex, input)

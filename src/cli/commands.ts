@@ -37,6 +37,12 @@ import { isLong, watch } from "./watch.ts"
 
 const keeping = () => import("./print/keeping.ts")
 const suggesting = () => import("./print/suggestions.ts")
+/** On a terminal: whether an agent that is to write the answer may be asked. Not where nothing is going to be asked. */
+const agreed = async <I extends object>(input: I): Promise<I> => {
+  const asksNobody = ["dry_run", "facts"].some((name) => (input as Record<string, unknown>)[name] === true)
+  if (!asksNobody) await (await import("./agree-to-agent.ts")).agreeToAgent(process.env)
+  return input
+}
 const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
 
 /** Every command that is a tool, in the order in which help shows it below its group, with how a terminal shows what it answers. */
@@ -94,6 +100,7 @@ export const commands: readonly Command[] = [
   command(config, { view: async () => (await import("./print/config.ts")).printConfig }),
   command(ask, {
     asksAll: true,
+    before: agreed,
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
@@ -103,16 +110,19 @@ export const commands: readonly Command[] = [
   }),
   command(map, {
     asksAll: true,
+    before: agreed,
     view: async () => (await import("./print/map.ts")).printMap,
     stops: WHAT_WAS_ANSWERED,
   }),
   command(digest, {
     asksAll: true,
+    before: agreed,
     view: async () => (await import("./print/digest.ts")).printDigest,
     stops: WHAT_WAS_ANSWERED,
   }),
   command(rules, {
     asksAll: true,
+    before: agreed,
     view: async () => (await import("./print/map.ts")).printMap,
     stops: WHAT_WAS_ANSWERED,
   }),

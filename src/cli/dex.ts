@@ -12,6 +12,11 @@ if (major < 22 || (major === 22 && minor < 18)) {
   // To an agent, 2 from a hook is a veto.
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
+if (process.env.DEX_MODEL_RUN) {
+  // Neither its hooks nor its servers: what is asked here is asked by dex, and would go round in a circle.
+  process.stderr.write("dex does nothing here: it was started by an agent that dex asks as a model.\n")
+  process.exit(process.argv[2] === "hook" ? 0 : 2)
+}
 // Or Windows would start a git.exe, or an agent, that stands in the current folder, which may be anybody's repository.
 if (process.platform === "win32") process.env.NoDefaultCurrentDirectoryInExePath = "1"
 module.enableCompileCache?.()

@@ -1,5 +1,6 @@
+import { isAgentProvider } from "../core/model-run.ts"
 import { keyPlace, readKey, type Where } from "./secret.ts"
-import { SETTINGS, type Settings } from "./settings.ts"
+import { SETTINGS, type Settings, splitNames } from "./settings.ts"
 
 // What a client of a model server is given, read from the settings. The key is looked up only when there is a server.
 
@@ -32,13 +33,27 @@ export function hasLlm(settings: Settings, where: Where): boolean {
   return ownAddress || keyPlace("llm", settings, where) !== undefined
 }
 
-/** Undefined when no model is set up, so that nothing is sent to anybody whom the user did not choose. */
+/**
+ * The model that answers: a server, or an installed agent, whose own model it is unless one was chosen. Undefined when
+ * none is set up, so that nothing is sent to anybody whom the user did not choose.
+ */
 export function llmSettings(settings: Settings, where: Where) {
   if (!hasLlm(settings, where)) return undefined
+  const provider = settings["llm.provider"]
+  const model = settings["llm.model"]
+  if (isAgentProvider(provider))
+    return {
+      type: "agent" as const,
+      provider,
+      ...(model !== SETTINGS["llm.model"].default && { model }),
+      maxTokens: settings["llm.max_tokens"],
+      allowed: splitNames(settings["llm.allowed_agents"]),
+    }
   const apiKey = readKey("llm", settings, where)
   return {
-    provider: settings["llm.provider"],
-    model: settings["llm.model"],
+    type: "server" as const,
+    provider,
+    model,
     temperature: settings["llm.temperature"],
     maxTokens: settings["llm.max_tokens"],
     ...(apiKey !== undefined && { apiKey }),

@@ -1,4 +1,5 @@
 import { isAbsolute } from "node:path"
+import { AGENT_PROVIDERS, isAgentProvider, MODEL_AGENTS } from "../core/model-run.ts"
 import { choice, decimal, flag, type Infer, integer, readAs, type Schema, text } from "../core/schema.ts"
 
 /**
@@ -112,10 +113,21 @@ export const SETTINGS = {
   "proactive.enable_warnings": kind("failing tests, deprecated functions, reversed decisions"),
   "proactive.enable_conversations": kind("past conversations about the same file"),
   "llm.provider": setting(
-    text("The address of the model that answers: any server that speaks /chat/completions, usually ending in /v1."),
-    { default: "https://api.openai.com/v1", check: url },
+    text(
+      `The model that answers: the address of any server that speaks /chat/completions, usually ending in /v1; or an agent that you have: ${MODEL_AGENTS.join(", ")}, or agent for the one that is installed.`,
+    ),
+    { default: "https://api.openai.com/v1", check: urlOrAgent },
   ),
-  "llm.model": setting(text("The model's name, as the server knows it.", { minLength: 1 }), { default: "gpt-4o-mini" }),
+  "llm.allowed_agents": setting(
+    text(
+      "The agents that you let dex ask as a model, separated by commas. What dex asks them goes to their providers; dex asks you before the first time.",
+    ),
+    { check: modelAgents, isOwn: true },
+  ),
+  "llm.model": setting(
+    text("The model's name, as the server knows it. An agent chooses its own where this is not set.", { minLength: 1 }),
+    { default: "gpt-4o-mini" },
+  ),
   "llm.temperature": setting({ ...decimal("The model's temperature."), minimum: 0, maximum: 2 }, { default: 0 }),
   "llm.max_tokens": setting(integer("Most tokens in one reply of the model.", { minimum: 16, maximum: 1_000_000 }), {
     default: 4096,
@@ -201,6 +213,18 @@ export function readTextValue(name: SettingName, value: string): { ok: SettingVa
 /** Of a setting that names several. */
 export function splitNames(value: string | undefined): string[] {
   return (value ?? "").split(",").flatMap((name) => name.trim() || [])
+}
+
+function urlOrAgent(value: string): string | undefined {
+  if (isAgentProvider(value)) return undefined
+  return URL.canParse(value)
+    ? url(value)
+    : `must be an address, like http://127.0.0.1:11434/v1, or one of ${AGENT_PROVIDERS.join(", ")}`
+}
+
+function modelAgents(value: string): string | undefined {
+  const isOne = (name: string) => (MODEL_AGENTS as readonly string[]).includes(name)
+  return splitNames(value).every(isOne) ? undefined : `must be among ${MODEL_AGENTS.join(", ")}, separated by commas`
 }
 
 function url(value: string): string | undefined {

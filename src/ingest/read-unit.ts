@@ -3,6 +3,7 @@ import { crc32 } from "node:zlib"
 import type { Connector, Cursor, Unit } from "../agents/kit/connector.ts"
 import type { Conversation } from "../core/conversation.ts"
 import { DexError, isDexError } from "../core/error.ts"
+import { isModelRunFolder } from "../core/model-run.ts"
 import type { RawRecord } from "../core/record.ts"
 import { redactRecord } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
@@ -88,8 +89,9 @@ async function readUnit(
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
-    raw:
-      stale || !leftOnlyGrew
+    raw: told.isOwn
+      ? { mode: "rewrite", live: [], left: [] }
+      : stale || !leftOnlyGrew
         ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf(leftNow)) }
         : {
             mode: appends ? "append" : "replace",
@@ -236,10 +238,11 @@ function parseRecords(
       )
     }
   }
-  const told = [...conversations.values()].filter(
-    (conversation) => conversation.messages.length > 0 && !isOwnRun(conversation, context.dexDir),
-  )
+  const all = [...conversations.values()].filter(({ messages }) => messages.length > 0)
+  const told = all.filter((conversation) => !isOwnRun(conversation, context.dexDir))
   return {
+    /** All of it is what an agent said to dex: nothing of it is kept. */
+    isOwn: all.length > 0 && told.length === 0,
     conversations: told.map((conversation) => withProject(withTimes(conversation, unit), context)),
     unknown: now.unknown,
   }
@@ -273,6 +276,7 @@ function withTitle<C extends Conversation>(conversation: C): C {
 /** An agent that dex itself started, in a folder made for it. A person who works in dex's folder is somebody else. */
 function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
   if (started === undefined) return false
+  if (isModelRunFolder(started)) return true
   const below = relative(join(dexDir, "chat-sessions"), started)
   return below !== "" && !below.startsWith("..") && !isAbsolute(below)
 }

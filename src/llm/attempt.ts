@@ -17,9 +17,8 @@ import {
 } from "./failure.ts"
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
 import { sdkRequestOf } from "./prompt.ts"
+import type { ModelUsage } from "./usage.ts"
 import { fetchOver, type Trouble } from "./wire.ts"
-
-export type ModelUsage = { input: number; output: number; is_estimate: boolean }
 
 /** `again`: the server did not take the request as it was put; it is put otherwise now, which is no retry. */
 export type AttemptOutcome =

@@ -1,9 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { attempt, type ModelUsage } from "./attempt.ts"
+import { attempt } from "./attempt.ts"
 import { newDialect } from "./dialect.ts"
 import { stopped } from "./failure.ts"
 import { LONGEST_WAIT_MS, waitMs } from "./retry.ts"
 import { listenForSilence, type Silence } from "./silence.ts"
+import { addModelUsage, type ModelUsage } from "./usage.ts"
 
 /** `provider`: the base URL of any server that speaks OpenAI's chat completions. The key goes to it and nowhere else. */
 export type LlmSettings = { provider: string; model: string; temperature: number; maxTokens: number; apiKey?: string }
@@ -82,7 +83,7 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
       if (request.signal?.aborted) throw stopped(settings)
       const outcome = await attempt(settings, request, dialect, silence)
       total.requests++
-      if (outcome.usage) add(total, outcome.usage)
+      if (outcome.usage) addModelUsage(total, outcome.usage)
       if (outcome.type === "reply") return outcome.reply
       if (outcome.sawText) request.onReset?.()
       if (outcome.type === "again") continue
@@ -96,12 +97,6 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
     }
   }
   return { id: `${new URL(settings.provider).host}/${settings.model}`, reply, used: () => ({ ...total }) }
-}
-
-function add(total: ModelUsage, { input, output, is_estimate }: ModelUsage): void {
-  total.input += input
-  total.output += output
-  total.is_estimate ||= is_estimate
 }
 
 function sleepFor(ms: number, signal?: AbortSignal): Promise<unknown> {

@@ -245,7 +245,13 @@ describe("a model", () => {
 
   test("is there only when the user gave a key or an address", () => {
     const set = (config: object, env = {}) => llmSettings(load({ config }).settings, { env, home: tempDir() })
-    const usual = { provider: "https://api.openai.com/v1", model: "gpt-4o-mini", temperature: 0, maxTokens: 4096 }
+    const usual = {
+      type: "server",
+      provider: "https://api.openai.com/v1",
+      model: "gpt-4o-mini",
+      temperature: 0,
+      maxTokens: 4096,
+    }
     expect(set({})).toBeUndefined()
     expect(set({ "llm.model": "gpt-5", "llm.temperature": 1, "llm.max_tokens": 100 })).toBeUndefined()
     expect(set({}, { OPENAI_API_KEY: "sk-of-somebody-else" })).toBeUndefined()
@@ -255,10 +261,30 @@ describe("a model", () => {
     })
     const local = { "llm.provider": "http://127.0.0.1:11434/v1", "llm.model": "qwen3", "llm.temperature": 0.5 }
     expect(set(local)).toEqual({
+      type: "server",
       provider: "http://127.0.0.1:11434/v1",
       model: "qwen3",
       temperature: 0.5,
       maxTokens: 4096,
+    })
+  })
+
+  test("can be an agent, with a model of its own unless one was chosen, and only the user's own file agrees to it", () => {
+    const set = (config: object, env = {}) => llmSettings(load({ config, env }).settings, { env, home: tempDir() })
+    const agent = { type: "agent", provider: "claude_code", maxTokens: 4096, allowed: [] }
+    expect(set({ "llm.provider": "claude_code" })).toEqual(agent)
+    expect(set({}, { DEX_LLM_PROVIDER: "agent" })).toEqual({ ...agent, provider: "agent" })
+    const chosen = { "llm.provider": "codex", "llm.model": "gpt-5.5", "llm.allowed_agents": "codex, claude_code" }
+    expect(set(chosen)).toEqual({ ...agent, provider: "codex", model: "gpt-5.5", allowed: ["codex", "claude_code"] })
+    const env = { DEX_LLM_PROVIDER: "codex", DEX_LLM_ALLOWED_AGENTS: "codex" }
+    expect(set({}, env)).toMatchObject({ allowed: [] })
+    expect(load({ env }).problems).toEqual([expect.stringMatching(/DEX_LLM_ALLOWED_AGENTS.*only your own settings/)])
+    expect(load({ project: { "llm.provider": "codex", "llm.allowed_agents": "codex" } }).problems).toHaveLength(2)
+    expect(readTextValue("llm.provider", "cursor")).toEqual({
+      wrong: expect.stringMatching(/address.*or one of agent, /),
+    })
+    expect(readTextValue("llm.allowed_agents", "codex,cursor")).toEqual({
+      wrong: expect.stringMatching(/must be among/),
     })
   })
 

@@ -22,7 +22,7 @@ const LAYERS = [
     "render",
     "trace",
   ],
-  ["ingest", "search"],
+  ["ingest", "search", "headless"],
   ["suggest", "deliver"],
   ["tools"],
   ["answers"],

@@ -10,5 +10,6 @@ export const claudeCode: Agent = {
   session: { variable: "CLAUDE_CODE_SESSION_ID" },
   printedMarks: ["tool_result", "toolUseResult"],
   hooks: async () => (await import("./hooks.ts")).claudeCodeHooks,
+  headless: async () => (await import("./headless.ts")).claudeCodeHeadless,
   wiring: async () => (await import("./wiring.ts")).claudeCodeWiring,
 }

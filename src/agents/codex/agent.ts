@@ -10,5 +10,6 @@ export const codex: Agent = {
   session: { variable: "CODEX_THREAD_ID", inCall: threadOfCall },
   printedMarks: ["function_call_output", "custom_tool_call_output"],
   hooks: async () => (await import("./hooks.ts")).codexHooks,
+  headless: async () => (await import("./headless.ts")).codexHeadless,
   wiring: async () => (await import("./wiring.ts")).codexWiring,
 }

@@ -9,5 +9,6 @@ export const geminiCli: Agent = {
   open: ["gemini", "--prompt-interactive"],
   printedMarks: ["functionResponse"],
   hooks: async () => (await import("./hooks.ts")).geminiCliHooks,
+  headless: async () => (await import("./headless.ts")).geminiCliHeadless,
   wiring: async () => (await import("./wiring.ts")).geminiCliWiring,
 }

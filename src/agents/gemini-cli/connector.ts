@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import type { Dirent } from "node:fs"
 import { join } from "node:path"
+import { isModelRunFolder } from "../../core/model-run.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { isRecord, parseObject, record, records, string } from "../../core/record.ts"
 import { isFolder } from "../../files/look-at.ts"
@@ -51,6 +52,8 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
   for (const folder of entriesOf(tmp, report)) {
     const chats = join(tmp, folder.name, "chats")
     const project = projectRoot(join(tmp, folder.name, ".project_root"), report) ?? projects.get(folder.name)
+    // What was said there was said to dex, which asked it as a model.
+    if (project !== undefined && isModelRunFolder(project)) continue
     for (const entry of entriesOf(chats, report)) {
       const path = join(chats, entry.name)
       const key = `${folder.name}/chats/${entry.name}`

@@ -7,5 +7,6 @@ export const opencode: Agent = {
   resume: (id) => ["opencode", "--session", id],
   open: ["opencode", "--prompt"],
   hooks: async () => (await import("./hooks.ts")).opencodeHooks,
+  headless: async () => (await import("./headless.ts")).opencodeHeadless,
   wiring: async () => (await import("./wiring.ts")).opencodeWiring,
 }

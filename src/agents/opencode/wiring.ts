@@ -1,22 +1,25 @@
 import { existsSync } from "node:fs"
-import { isAbsolute, join } from "node:path"
+import { join } from "node:path"
 import { readText } from "../../files/read-file.ts"
-import type { Machine } from "../kit/connector.ts"
 import { opencodeAgent, RETRIEVAL_AGENT } from "../kit/retrieval-agent.ts"
 import { skill } from "../kit/skill.ts"
 import { serverStart, shellStart } from "../kit/start.ts"
 import type { Wiring } from "../kit/wiring.ts"
 import { opencodePlugin } from "./plugin.ts"
+import { opencodeFolder, opencodeSettings, xdgFolder } from "./settings-file.ts"
 
 export const opencodeWiring: Wiring = {
   signs: (machine) => ({
-    paths: [folder(machine), join(xdg(machine.env.XDG_DATA_HOME, machine.home, ".local", "share"), "opencode")],
+    paths: [
+      opencodeFolder(machine),
+      join(xdgFolder(machine.env.XDG_DATA_HOME, machine.home, ".local", "share"), "opencode"),
+    ],
     program: "opencode",
   }),
   trust: "lets the dex-retrieval sub-agent call dex's tools and commands without asking you. They only read.",
   wanted: (machine, bin) => [
     {
-      path: settings(machine),
+      path: opencodeSettings(machine),
       additions: [
         {
           type: "property",
@@ -25,24 +28,24 @@ export const opencodeWiring: Wiring = {
         },
       ],
     },
-    ...(bin.hook === undefined || !isSetUp(folder(machine))
+    ...(bin.hook === undefined || !isSetUp(opencodeFolder(machine))
       ? []
       : [
           {
-            path: join(folder(machine), "plugin", "dex.js"),
+            path: join(opencodeFolder(machine), "plugin", "dex.js"),
             additions: [{ type: "file" as const, content: opencodePlugin(bin.hook, bin.windows?.node) }],
           },
         ]),
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(opencodeFolder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
     {
-      path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
+      path: join(opencodeFolder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [opencodeAgent(shellStart(bin))],
       is: "subagent",
     },
   ],
   note: (machine, { hook }) =>
-    hook !== undefined && !isSetUp(folder(machine))
-      ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(folder(machine), "package-lock.json")} is there, then run \`dex install\` again`
+    hook !== undefined && !isSetUp(opencodeFolder(machine))
+      ? `no hooks yet: OpenCode downloads its plugin library on the next start, and offline it would hang. Run OpenCode once online until ${join(opencodeFolder(machine), "package-lock.json")} is there, then run \`dex install\` again`
       : "no sync hook: OpenCode's sessions are read when another agent or command syncs",
 }
 
@@ -64,19 +67,4 @@ function isSetUp(folder: string): boolean {
   } catch {
     return false // not there, or not finished
   }
-}
-
-/** The one that is there; `opencode.json` where none is. */
-function settings(machine: Machine): string {
-  const names = ["opencode.jsonc", "opencode.json", "config.json"]
-  const paths = names.map((name) => join(folder(machine), name))
-  return paths.find((path) => existsSync(path)) ?? paths[1]!
-}
-
-function folder({ home, env }: Machine): string {
-  return join(xdg(env.XDG_CONFIG_HOME, home, ".config"), "opencode")
-}
-
-function xdg(set: string | undefined, home: string, ...fallback: string[]): string {
-  return set && isAbsolute(set) ? set : join(home, ...fallback)
 }

@@ -38,10 +38,15 @@ export function notesOf({ sources, confidence, extractive, note, used }: AskOutp
   ]
 }
 
+/** What the agent that was asked says it cost, at list prices: a plan may cover it. */
+export function moneyWords({ cost_usd }: { cost_usd?: number | undefined }): string {
+  return cost_usd === undefined ? "" : `; $${cost_usd.toFixed(cost_usd < 0.1 ? 4 : 2)} by its own count`
+}
+
 function usedLine(used: AskOutput["used"]): string[] {
   if (!used) return []
   const about = used.is_estimate ? "about " : ""
   return [
-    `${safeLine(used.model)}: ${used.calls} calls, ${about}${used.input_tokens} tokens read and ${used.output_tokens} written.`,
+    `${safeLine(used.model)}: ${used.calls} calls, ${about}${used.input_tokens} tokens read and ${used.output_tokens} written${moneyWords(used)}.`,
   ]
 }

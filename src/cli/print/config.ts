@@ -12,9 +12,11 @@ export function printConfig(output: ConfigOutput, context: PrintContext, { words
   const [one] = output.settings
   const leaves = `The text of conversations is sent to ${output.sends_text_to}. Stop that with: dex config set embed.provider none`
   const asks = `ask, chat and map send what they read to ${output.model_server} when you run them.`
+  const writes = `ask, chat and map have their answers written by ${agentWords(output.model_agent)} when you run them, which sends what they read to its provider.`
   const sent = [
     ...(output.sends_text_to === undefined ? [] : [leaves]),
     ...(output.model_server === undefined ? [] : [asks]),
+    ...(output.model_agent === undefined ? [] : [writes]),
   ]
   if (words[0] === "get") {
     const notes = one!.value === undefined ? [`${one!.name} is not set.`] : []
@@ -34,6 +36,10 @@ export function printConfig(output: ConfigOutput, context: PrintContext, { words
       `The key for ${server} is taken from ${from === "file" ? shortPath(place, home) : `$${place}`}.`,
   )
   return { lines, notes: [`Your settings are in ${file}.`, ...keys, ...sent, ...output.problems] }
+}
+
+function agentWords(provider: string | undefined): string {
+  return provider === "agent" ? "the coding agent that is installed" : `${provider}`
 }
 
 type Setting = ConfigOutput["settings"][number]

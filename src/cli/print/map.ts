@@ -2,6 +2,7 @@ import { markdownOf } from "../../answers/map/markdown.ts"
 import type { MapOutput } from "../../answers/map-fields.ts"
 import { formatCount } from "../../core/format.ts"
 import { paint, safeLine } from "../../render/terminal.ts"
+import { moneyWords } from "./ask.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { many, shortPath } from "./words.ts"
 
@@ -41,6 +42,6 @@ export function costLines({ model, batches, merges, used }: MapOutput): string[]
   const { requests, input_tokens, output_tokens, is_estimate } = used
   return [
     `${many(batches.total, "batch", "batches")}: ${batches.asked ?? 0} asked, ${batches.cached} answered before; ${many((merges?.asked ?? 0) + (merges?.cached ?? 0), "merge")}, ${merges?.cached ?? 0} of them before.`,
-    `${safeLine(model)}: ${many(requests, "request")}, ${is_estimate ? "about " : ""}${input_tokens} tokens read and ${output_tokens} written.`,
+    `${safeLine(model)}: ${many(requests, "request")}, ${is_estimate ? "about " : ""}${input_tokens} tokens read and ${output_tokens} written${moneyWords(used)}.`,
   ]
 }

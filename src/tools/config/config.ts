@@ -25,6 +25,7 @@ export const config = defineTool({
     sends_text_to: optional(
       text("The server that the text of conversations is sent to; absent when none leaves this machine."),
     ),
+    model_agent: optional(text("The agent that ask, chat and map have answers written by, when you run them.")),
     model_server: optional(
       text(
         "The server that ask, chat and map send what they read to, when you run them; absent when there is none elsewhere.",

@@ -12,6 +12,7 @@ import {
 } from "../../config/settings.ts"
 import { writeSetting } from "../../config/write.ts"
 import { DexError } from "../../core/error.ts"
+import { isAgentProvider } from "../../core/model-run.ts"
 import { embedUrl } from "../../embed/open-embedder.ts"
 import { isThisMachine } from "../../embed/post.ts"
 import type { Dex } from "../context.ts"
@@ -51,7 +52,8 @@ function report(dex: Dex, names: SettingName[]) {
   const away = [url, settings["search.rerank"] ? settings["rerank.url"] : undefined].filter(
     (place): place is string => place !== undefined && !isThisMachine(new URL(place).hostname),
   )
-  const model = new URL(settings["llm.provider"])
+  const chosen = settings["llm.provider"]
+  const server = isAgentProvider(chosen) ? undefined : new URL(chosen)
   return {
     file: dex.home.config,
     settings: names.map((name) => {
@@ -66,7 +68,8 @@ function report(dex: Dex, names: SettingName[]) {
       }
     }),
     ...(away.length > 0 && { sends_text_to: [...new Set(away.map((place) => new URL(place).host))].join(", ") }),
-    ...(hasLlm(settings, where) && !isThisMachine(model.hostname) && { model_server: model.host }),
+    ...(hasLlm(settings, where) && server && !isThisMachine(server.hostname) && { model_server: server.host }),
+    ...(!server && { model_agent: chosen }),
     keys: KEYS_FOR.flatMap((server) => {
       const found = keyPlace(server, settings, where)
       return found ? [{ server, ...found }] : []

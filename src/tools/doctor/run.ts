@@ -1,7 +1,5 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { loadSettings } from "../../config/load.ts"
-import { llmSettings } from "../../config/servers.ts"
 import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
@@ -347,16 +345,15 @@ async function retention(dex: Dex): Promise<Check[]> {
 
 /** Asks for one word: only an answer shows that address, key and model are right. */
 async function model(dex: Dex): Promise<Check[]> {
-  const where = { env: dex.machine.env, home: dex.machine.home }
-  const { settings } = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
-  const chosen = llmSettings(settings, where)
-  if (!chosen) return []
-  const { openModel } = await import("../../llm/model.ts")
-  const { id, reply } = openModel(chosen)
   const started = performance.now()
   const timeUp = AbortSignal.timeout(MODEL_WAITS_MS)
+  let id = "The model"
   try {
-    await reply({
+    const { configuredModel } = await import("../model.ts")
+    const found = await configuredModel(dex)
+    if (!found) return []
+    id = found.id
+    await found.reply({
       system: "",
       messages: [{ role: "user", content: "Answer with the word: ok" }],
       max_tokens: 16,
@@ -375,7 +372,8 @@ async function model(dex: Dex): Promise<Check[]> {
         },
       ]
     const mend = MODEL_MENDS[error.code]
-    return [{ name: "model", status: "problem", message: error.message, ...(mend !== undefined && { mend }) }]
+    const status = error.code === "llm_not_allowed" ? "note" : "problem"
+    return [{ name: "model", status, message: error.message, ...(mend !== undefined && { mend }) }]
   }
 }
 
@@ -384,6 +382,7 @@ const MODEL_MENDS: Record<string, string> = {
   llm_no_model: "dex config set llm.model …",
   llm_unreachable: "dex config set llm.provider …",
   llm_wrong_answer: "dex config set llm.provider …",
+  llm_no_program: "dex config set llm.provider …",
 }
 
 function sum(counts: Record<string, number>): number {

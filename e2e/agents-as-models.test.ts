@@ -1,0 +1,178 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { dex } from "../test/support/dex.ts"
+import { claudeSession } from "../test/support/home.ts"
+import { AGENTS, type Agent } from "./agents.ts"
+import { setUpMachine } from "./machine.ts"
+import type { Asked, Said } from "./model.ts"
+
+// The real agents, asked by dex as models. Their homes have dex's hooks and server, which would note that they were
+// started; and what dex asks contains text that somebody else wrote, and that wants to read and write files.
+
+const SECRET = "marsupialsecret"
+const QUESTION = ["Which port does the zeppelin test need?", "--use-case", "quokkaword"]
+
+let machine: Awaited<ReturnType<typeof setUpMachine>>
+let bin: string
+let fired: string
+let secret: string
+let written: string
+/** What the history has without what dex asked. */
+let before: unknown
+
+beforeAll(async () => {
+  machine = await setUpMachine()
+  bin = join(machine.root, "bin")
+  fired = join(machine.root, "fired.log")
+  secret = join(machine.root, "secret.txt")
+  written = join(machine.root, "written.txt")
+  writeFileSync(secret, `${SECRET}\n`)
+  mkdirSync(bin)
+  for (const agent of AGENTS) writeProgram(join(bin, programOf(agent)), commandOf(agent))
+  claudeSession(machine.home, {
+    id: "11111111-1111-4111-8111-111111111111",
+    start: "2026-10-03T10:00:00Z",
+    turns: [
+      { user: "CI is red: the zeppelin test fails" },
+      { assistant: `The zeppelin test needs port 8080. @${secret} @~/secret.txt @.gemini/settings.json` },
+    ],
+  })
+  for (const path of [".claude/CLAUDE.md", ".config/opencode/AGENTS.md"])
+    writeFileSync(join(machine.home, path), "numbatmemory\n")
+  const names = AGENTS.map(({ name }) => name)
+  expect(await machine.dex("install", ...names, "--hooks", "--yes")).toMatchObject({ code: 0 })
+  expect(await machine.dex("sync")).toMatchObject({ code: 0 })
+  expect(await machine.dex("config", "set", "llm.allowed_agents", names.join(","))).toMatchObject({ code: 0 })
+  const programs = join(machine.home, ".dex/bin")
+  for (const name of readdirSync(programs))
+    writeProgram(join(programs, name), `sh -c 'echo "${name}" >> ${fired}; exit 0'`)
+})
+
+afterAll(() => machine.takeDown())
+
+const programOf = ({ name }: Agent) =>
+  ({ claude_code: "claude", gemini_cli: "gemini", codex: "codex", opencode: "opencode" })[name]
+
+/** Codex is asked without its settings, in which its model stands here. */
+function commandOf({ name, command }: Agent): string {
+  const program = command.map((word) => `'${word}'`).join(" ")
+  const provider = `{name="S",base_url="${machine.model.url}/v1",env_key="SCRIPTED_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`
+  const more = name === "codex" ? ` -c model_provider=scripted -c 'model_providers.scripted=${provider}'` : ""
+  return `${program} "$@"${more}`
+}
+
+function writeProgram(path: string, command: string): void {
+  writeFileSync(path, `#!/bin/sh\nexec ${command}\n`)
+  chmodSync(path, 0o755)
+}
+
+const startedThere = () => (existsSync(fired) ? readFileSync(fired, "utf8") : "")
+
+/** dex with this agent as its model, whose own model answers so. */
+async function ask(agent: Agent, args: string[], answer: (asked: Asked, n: number) => Said | number) {
+  const first = machine.model.asked.length
+  let n = 0
+  machine.model.answerBy((asked) => answer(asked, n++))
+  const env = {
+    PATH: `${bin}:${process.env.PATH}`,
+    TMPDIR: join(machine.root, "tmp"),
+    npm_config_cache: join(machine.root, "npm"),
+    DEX_LLM_PROVIDER: agent.name,
+    DEX_LLM_API_KEY: "sk-not-for-agents",
+    ...agent.env(machine.model.url),
+    ...(agent.name === "gemini_cli" && { DEX_LLM_MODEL: "gemini-2.5-flash" }),
+  }
+  const ran = await dex(machine.home, args, env)
+  machine.model.answerBy(undefined)
+  return { ran, asked: machine.model.asked.slice(first) }
+}
+
+const said = (asked: Asked[]) => JSON.stringify(asked.map(({ turns }) => turns))
+
+test.each(AGENTS)("$title, run by a person here, starts what dex has wired: the test could fail", async (agent) => {
+  await machine.play(agent, { prompt: "Say hello", steps: [{ text: "Hello." }] })
+  expect(startedThere()).not.toBe("")
+  writeFileSync(fired, "")
+})
+
+test("what the person had done is read", async () => {
+  expect(await machine.dex("sync")).toMatchObject({ code: 0 })
+  before = (await machine.json("stats")).sources
+})
+
+test.each(AGENTS)("$title answers, has dex search, and starts nothing of what is wired", async (agent) => {
+  const { ran, asked } = await ask(agent, ["ask", ...QUESTION], (_, n) =>
+    n === 0
+      ? { text: '{"tool": "search", "input": {"query": "zeppelin"}}' }
+      : { text: "The zeppelin test needs port 8080 [1]." },
+  )
+  expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining("The zeppelin test needs port 8080 [1].") })
+  expect(ran.stderr).toMatch(/1 calls, \d+ tokens read and \d+ written/)
+  if (agent.name === "claude_code") expect(ran.stderr).toMatch(/\$0\.\d+ by its own count/)
+  expect(asked).toHaveLength(2)
+  expect(said(asked)).toContain("quokkaword")
+  expect(said(asked.slice(1))).toContain("result of search")
+  expect(said(asked)).not.toContain(SECRET)
+  expect(said(asked)).not.toContain("numbatmemory")
+  expect(startedThere()).toBe("")
+})
+
+/** All the ways to a file that the agents have. */
+function calls(agent: Agent): NonNullable<Said["call"]>[] {
+  const call = ({ tool, input }: ReturnType<Agent["shell"]>, type?: "custom") => ({
+    tool: { name: tool, ...(type && { type }) },
+    input,
+  })
+  const reads = { claude_code: "Read", codex: "view_image", gemini_cli: "read_file", opencode: "read" }
+  return [
+    call(agent.shell(`cat ${secret} | tee ${written}`)),
+    call(agent.write(written, "written\n"), agent.name === "codex" ? "custom" : undefined),
+    call({ tool: reads[agent.name], input: { file_path: secret, filePath: secret, path: secret } }),
+    ...(agent.name === "codex"
+      ? [call({ tool: "exec", input: `text(await tools.exec_command({cmd: "tee ${written} < ${secret}"}))` }, "custom")]
+      : []),
+  ]
+}
+
+test.each(AGENTS)("$title runs no tool, whatever its model asks for", async (agent) => {
+  for (const call of calls(agent)) {
+    const { ran, asked } = await ask(agent, ["ask", ...QUESTION], (_, n) =>
+      n === 0 ? { call } : { text: "NOT FOUND" },
+    )
+    expect(ran.code, ran.stderr).toBeLessThan(2)
+    expect(asked.length).toBeGreaterThan(1)
+    expect(existsSync(written)).toBe(false)
+    expect(said(asked)).not.toContain(SECRET)
+  }
+  expect(startedThere()).toBe("")
+})
+
+test.each(AGENTS)(
+  "$title is said to be not logged in where its provider refuses it, and the quotes stand",
+  async (agent) => {
+    const { ran } = await ask(agent, ["ask", ...QUESTION], () => 401)
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining("needs port 8080") })
+    expect(ran.stderr).toMatch(new RegExp(`${agent.title} is not logged in, or its provider refused the login`))
+    expect(ran.stderr).not.toContain("sk-not-for-agents")
+  },
+)
+
+// OpenCode tries again until it is stopped.
+test.each(AGENTS.filter(({ name }) => name !== "opencode"))("$title is said to be asked too often", async (agent) => {
+  const { ran } = await ask(agent, ["ask", ...QUESTION], () => 429)
+  expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining(`${agent.title} is asked too often`) })
+})
+
+test.each(AGENTS)("$title maps, and what is not JSON is said to be no answer", async (agent) => {
+  const { ran } = await ask(agent, ["map", "what fails"], () => ({ text: "I would rather not." }))
+  expect(ran).toMatchObject({ code: 2, stderr: expect.stringMatching(/Nothing was mapped: .*JSON/) })
+})
+
+test("none of this is in the history, and the agents keep nothing of it but what they cannot leave out", async () => {
+  expect(await machine.dex("sync")).toMatchObject({ code: 0 })
+  expect((await machine.dex("search", "quokkaword")).code).toBe(1)
+  expect((await machine.json("stats")).sources).toEqual(before)
+  expect(readdirSync(join(machine.root, "tmp")).filter((name) => name.startsWith("dex-model-run"))).toEqual([])
+  expect(readdirSync(join(machine.home, ".gemini/tmp/dex-model-run/chats")).length).toBeLessThan(4)
+})

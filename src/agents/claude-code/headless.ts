@@ -1,0 +1,59 @@
+import { number, parseObject, record, string } from "../../core/record.ts"
+import type { Headless, HeadlessReply } from "../kit/headless.ts"
+
+/** Tested with 2.1.325. */
+export const claudeCodeHeadless: Headless = {
+  program: "claude",
+  install: "npm install -g @anthropic-ai/claude-code@latest",
+  login: "claude, then /login",
+  sendsTo: "Anthropic, or whoever else serves the model that your Claude Code is set up with",
+  call: ({ systemFile, model }) => ({
+    args: [
+      "--print",
+      ...["--output-format", "json"],
+      // No tool, and where the model asks for one all the same, it is told so once.
+      ...["--tools", ""],
+      ...["--permission-mode", "dontAsk"],
+      ...["--max-turns", "2"],
+      // No hooks, memory files, skills, plugins, servers. The login and the chosen model stay.
+      "--safe-mode",
+      "--strict-mcp-config",
+      "--disable-slash-commands",
+      "--no-session-persistence",
+      ...["--system-prompt-file", systemFile],
+      ...(model === undefined ? [] : ["--model", model]),
+    ],
+    env: {
+      // It reads a file that is named as @path anywhere in a prompt.
+      CLAUDE_CODE_DISABLE_ATTACHMENTS: "1",
+      CLAUDE_CODE_MAX_RETRIES: "2",
+      DISABLE_AUTOUPDATER: "1",
+      // Where dex itself was started by Claude Code.
+      CLAUDECODE: undefined,
+      CLAUDE_CODE_ENTRYPOINT: undefined,
+      CLAUDE_CODE_SESSION_ID: undefined,
+    },
+  }),
+  read: ({ stdout }) => read(stdout),
+}
+
+function read(stdout: string): HeadlessReply | undefined {
+  const result = parseObject(stdout.slice(Math.max(0, stdout.indexOf('{"'))))
+  if (result?.type !== "result") return undefined
+  const text = string(result.result) ?? ""
+  if (result.is_error === true) {
+    const errors = Array.isArray(result.errors) ? result.errors.join(" ") : ""
+    const status = number(result.api_error_status)
+    return { type: "failed", message: text || errors, ...(status !== undefined && { status }) }
+  }
+  const usage = record(result.usage) ?? {}
+  const count = (name: string) => number(usage[name]) ?? 0
+  const input = count("input_tokens") + count("cache_creation_input_tokens") + count("cache_read_input_tokens")
+  const cost_usd = number(result.total_cost_usd)
+  return {
+    type: "reply",
+    text,
+    ...(result.usage !== undefined && { input, output: count("output_tokens") }),
+    ...(cost_usd !== undefined && { cost_usd }),
+  }
+}

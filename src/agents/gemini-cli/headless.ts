@@ -1,0 +1,77 @@
+import { number, parseObject, record, string } from "../../core/record.ts"
+import type { Headless, HeadlessReply } from "../kit/headless.ts"
+
+/** Of the folder it works in: they go before the user's own. */
+const SETTINGS = {
+  tools: { core: ["none"] },
+  hooksConfig: { enabled: false },
+  skills: { enabled: false },
+  experimental: { enableAgents: false },
+  context: { includeDirectoryTree: false, discoveryMaxDirs: 0, memoryBoundaryMarkers: [] },
+  general: {
+    topicUpdateNarration: false,
+    maxAttempts: 2,
+    // Sessions cannot be left unwritten; here the next one removes those before the last.
+    sessionRetention: { enabled: true, maxAge: "1h", minRetention: "1h", maxCount: 1 },
+  },
+}
+
+/** Tested with 0.61.0. */
+export const geminiCliHeadless: Headless = {
+  program: "gemini",
+  install: "npm install -g @google/gemini-cli@latest",
+  login: "gemini, then /auth",
+  sendsTo: "Google, and with them your global GEMINI.md, which Gemini CLI always adds",
+  keepsSessions: true,
+  call: ({ systemFile, model, scratch }) => ({
+    args: [
+      ...["--output-format", "json"],
+      ...["--approval-mode", "default"],
+      ...["--extensions", "none"],
+      ...["--allowed-mcp-server-names", "dex-allows-none"],
+      ...(model === undefined ? [] : ["--model", model]),
+    ],
+    env: {
+      GEMINI_SYSTEM_MD: systemFile,
+      GEMINI_CLI_NO_RELAUNCH: "1",
+      // The folder is dex's own. Without this the settings in it would not count.
+      GEMINI_CLI_TRUST_WORKSPACE: "true",
+      TMPDIR: scratch,
+    },
+    files: { ".gemini/settings.json": `${JSON.stringify(SETTINGS, undefined, 2)}\n` },
+  }),
+  read: ({ stdout, stderr }) => readAnswer(stdout) ?? readFailure(stderr),
+}
+
+function readAnswer(stdout: string): HeadlessReply | undefined {
+  const result = objectIn(stdout)
+  const text = string(result?.response)
+  if (text === undefined) return undefined
+  const models = Object.values(record(record(result?.stats)?.models) ?? {})
+  const count = (name: string) =>
+    models.reduce<number>((sum, of) => sum + (number(record(record(of)?.tokens)?.[name]) ?? 0), 0)
+  return {
+    type: "reply",
+    text,
+    ...(models.length > 0 && { input: count("prompt"), output: count("candidates") + count("thoughts") }),
+  }
+}
+
+function readFailure(stderr: string): HeadlessReply | undefined {
+  const error = record(objectIn(stderr)?.error)
+  const message = string(error?.message)
+  if (message === undefined) return undefined
+  const code = number(error?.code)
+  // Below that it is an exit code of its own: 41 where there is no login.
+  return {
+    type: "failed",
+    message,
+    ...(code === 41 ? { status: 401 } : code !== undefined && code >= 400 && { status: code }),
+  }
+}
+
+/** The last thing printed, after warnings and stack traces. */
+function objectIn(text: string): Record<string, unknown> | undefined {
+  const start = text.startsWith("{\n") ? 0 : text.lastIndexOf("\n{\n") + 1
+  return parseObject(text.slice(start))
+}

@@ -1,0 +1,113 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { parse } from "jsonc-parser"
+import { number, parseObject, record, string } from "../../core/record.ts"
+import { readText } from "../../files/read-file.ts"
+import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import { opencodeSettings } from "./settings-file.ts"
+
+const AGENT = "dex-model"
+const DENY_ALL = { "*": "deny" }
+const MOST_BYTES = 4 << 20
+
+/** Tested with 1.18.33. */
+export const opencodeHeadless: Headless = {
+  program: "opencode",
+  install: "npm install -g opencode-ai@latest",
+  login: "opencode auth login",
+  sendsTo: "the provider that your OpenCode is set up with",
+  call: ({ system, model, scratch, machine }) => {
+    const settings = machine.env.OPENCODE_CONFIG || opencodeSettings(machine)
+    return {
+      args: [
+        "run",
+        ...["--format", "json"],
+        ...["--agent", AGENT],
+        // Otherwise it asks the model for one.
+        ...["--title", "dex"],
+        ...(model === undefined ? [] : ["--model", model]),
+      ],
+      env: {
+        // Nothing of this is kept.
+        OPENCODE_DB: ":memory:",
+        // In a folder of its own there are no memory files, agents, commands or plugins; the user's settings are named.
+        XDG_CONFIG_HOME: join(scratch, "config"),
+        XDG_STATE_HOME: join(scratch, "state"),
+        TMPDIR: scratch,
+        OPENCODE_CONFIG: existsSync(settings) ? settings : undefined,
+        OPENCODE_CONFIG_CONTENT: asIs(JSON.stringify(overrides(system, serversIn(settings)))),
+        OPENCODE_PERMISSION: JSON.stringify(DENY_ALL),
+        OPENCODE_CONFIG_DIR: undefined,
+        OPENCODE_PURE: "1",
+        OPENCODE_DISABLE_PROJECT_CONFIG: "1",
+        OPENCODE_DISABLE_CLAUDE_CODE: "1",
+        OPENCODE_DISABLE_EXTERNAL_SKILLS: "1",
+        OPENCODE_DISABLE_AUTOUPDATE: "1",
+        OPENCODE_DISABLE_LSP_DOWNLOAD: "1",
+      },
+    }
+  },
+  read: ({ stdout }) => read(stdout),
+}
+
+/** Above the user's settings: a denied tool is not offered at all. */
+function overrides(system: string, servers: string[]) {
+  return {
+    default_agent: AGENT,
+    agent: { [AGENT]: { mode: "primary", prompt: system, permission: DENY_ALL } },
+    permission: DENY_ALL,
+    mcp: Object.fromEntries(servers.map((name) => [name, { enabled: false }])),
+    share: "disabled",
+    snapshot: false,
+    autoupdate: false,
+  }
+}
+
+/** It puts files and variables in the place of {file:…} and {env:…}. In JSON, such a brace only stands within a string. */
+function asIs(json: string): string {
+  return json.replace(/\{(?=env:|file:)/g, "\\u007b")
+}
+
+/** The names of the user's MCP servers, which are switched off one by one. What cannot be read is still not offered. */
+function serversIn(settings: string): string[] {
+  try {
+    return Object.keys(record(record(parse(readText(settings, MOST_BYTES)))?.mcp) ?? {})
+  } catch {
+    return []
+  }
+}
+
+/** Events, a line each. What it says before its last step is no answer. */
+function read(stdout: string): HeadlessReply | undefined {
+  let text = ""
+  let isDone = false
+  const used = { input: 0, output: 0, cost_usd: 0 }
+  for (const line of stdout.split("\n")) {
+    const event = parseObject(line)
+    const part = record(event?.part) ?? {}
+    if (event?.type === "error") return failed(record(event.error) ?? {})
+    if (event?.type === "step_start") text = ""
+    if (event?.type === "text") text += string(part.text) ?? ""
+    if (event?.type !== "step_finish") continue
+    isDone = true
+    const tokens = record(part.tokens) ?? {}
+    const cache = record(tokens.cache) ?? {}
+    used.input += sum(tokens.input, cache.read, cache.write)
+    used.output += sum(tokens.output, tokens.reasoning)
+    used.cost_usd += sum(part.cost)
+  }
+  if (!isDone) return undefined
+  const { cost_usd, ...counted } = used
+  return { type: "reply", text, ...counted, ...(cost_usd > 0 && { cost_usd }) }
+}
+
+function failed(error: Record<string, unknown>): HeadlessReply {
+  const data = record(error.data) ?? {}
+  const status = number(data.statusCode)
+  const message = string(data.message) ?? string(error.name) ?? ""
+  return { type: "failed", message, ...(status !== undefined && { status }) }
+}
+
+function sum(...counts: unknown[]): number {
+  return counts.reduce<number>((total, count) => total + (number(count) ?? 0), 0)
+}

@@ -1,0 +1,78 @@
+import { accessSync, constants } from "node:fs"
+import { delimiter, join } from "node:path"
+import type { Agent } from "../agents/agent.ts"
+import { agents } from "../agents/index.ts"
+import type { Headless } from "../agents/kit/headless.ts"
+import { DexError } from "../core/error.ts"
+import { type AgentProvider, MODEL_AGENTS, type ModelAgent } from "../core/model-run.ts"
+
+/** An agent that is to be asked as a model. */
+export type ChosenAgent = { agent: Agent; headless: Headless }
+type Env = Record<string, string | undefined>
+
+/** The one that `llm.provider` names; for `agent`, the first that is installed, or none. */
+export async function chooseAgent(provider: AgentProvider, env: Env): Promise<ChosenAgent | undefined> {
+  if (provider !== "agent") return headlessOf(provider)
+  for (const name of MODEL_AGENTS) {
+    const chosen = await headlessOf(name)
+    if (isInstalled(chosen, env)) return chosen
+  }
+  return undefined
+}
+
+/** The same one; throws where it cannot be asked here, whatever the user has said. */
+export function mustBeThere(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
+  if (chosen && isInstalled(chosen, env)) return chosen
+  const another = "or choose another model: dex config set llm.provider …"
+  throw new DexError(
+    "llm_no_program",
+    chosen
+      ? `${agentName(chosen)} is not installed: there is no program ${chosen.headless.program} on the PATH. Install it (${chosen.headless.install}), ${another}`
+      : `llm.provider is agent, but none is installed: no program ${PROGRAMS} is on the PATH. Install one of them, ${another}`,
+  )
+}
+
+const PROGRAMS = "claude, codex, gemini or opencode"
+
+async function headlessOf(name: ModelAgent): Promise<ChosenAgent> {
+  const agent = agents.find(({ source }) => source === name)!
+  return { agent, headless: await agent.headless!() }
+}
+
+export function agentName({ agent }: ChosenAgent): string {
+  return agent.name
+}
+
+/** What the user must know before the first question goes out. */
+export function whatIsSent(chosen: ChosenAgent): string {
+  const name = agentName(chosen)
+  return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
+}
+
+/** Throws where the user has not said yes to this agent. */
+export function mustBeAllowed(chosen: ChosenAgent, allowed: readonly string[]): void {
+  const { source } = chosen.agent
+  if (allowed.includes(source)) return
+  const names = [...allowed, source].join(",")
+  throw new DexError(
+    "llm_not_allowed",
+    `${whatIsSent(chosen)} You have not agreed to that yet, so nothing was sent. To agree: dex config set llm.allowed_agents ${names}`,
+  )
+}
+
+function isInstalled({ headless: { program } }: ChosenAgent, env: Env): boolean {
+  const endings = process.platform === "win32" ? [".exe", ".cmd", ""] : [""]
+  return (env.PATH ?? env.Path ?? "")
+    .split(delimiter)
+    .filter((folder) => folder !== "")
+    .some((folder) => endings.some((ending) => isProgram(join(folder, program + ending))))
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}

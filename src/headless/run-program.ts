@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { killTree } from "../git/kill-tree.ts"
+
+export type ProgramRun = {
+  program: string
+  args: string[]
+  env: Record<string, string | undefined>
+  folder: string
+  input: string
+  limitMs: number
+  signal?: AbortSignal | undefined
+}
+
+/** How it ended; `stopped` says what ended it before it was done. */
+export type ProgramEnd = {
+  code: number | null
+  stdout: string
+  stderr: string
+  stopped?: "time" | "size" | "cancelled"
+}
+
+const MOST_BYTES = 16 << 20
+/** Of what it says beside its answer: the end says what went wrong. */
+const MOST_WORDS = 64 << 10
+
+/**
+ * Runs a program of somebody else's: never through a shell, in a session of its own so that nothing can ask on the
+ * terminal, and stopped with all that it started when it takes too long or prints too much, and when dex itself is
+ * stopped. Rejects with Node's own error where it cannot be started.
+ */
+export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramEnd> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      cwd: folder,
+      env,
+      detached: process.platform !== "win32",
+      windowsHide: true,
+      stdio: ["pipe", "pipe", "pipe"],
+    })
+    // Where it ends before it has read everything, its exit code says why.
+    child.stdin.on("error", () => {}).end(input)
+    let stopped: ProgramEnd["stopped"]
+    const stop = (why: ProgramEnd["stopped"]) => {
+      stopped ??= why
+      killTree(child)
+      // What has left its session may live on and hold these open: nobody waits for that.
+      child.stdout.destroy()
+      child.stderr.destroy()
+    }
+    const release = endWithUs(child)
+    const timer = setTimeout(() => stop("time"), limitMs)
+    const cancel = () => stop("cancelled")
+    signal?.addEventListener("abort", cancel, { once: true })
+    if (signal?.aborted) cancel()
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener("abort", cancel)
+      release()
+    }
+    const chunks: Buffer[] = []
+    let bytes = 0
+    child.stdout.on("data", (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > MOST_BYTES) stop("size")
+      else chunks.push(chunk)
+    })
+    let stderr = ""
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr = (stderr + text).slice(-MOST_WORDS)
+    })
+    child.on("error", (error) => {
+      end()
+      reject(error)
+    })
+    child.on("close", (code) => {
+      end()
+      resolve({ code, stdout: Buffer.concat(chunks).toString("utf8"), stderr, ...(stopped && { stopped }) })
+    })
+  })
+}
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const
+
+/** All that run now. A signal comes to the whole process, so there is one list of them, and one who hears it. */
+const running = new Set<ChildProcess>()
+
+/** In its session it would go on without us: Ctrl-C, and whatever else ends dex, ends it too. */
+function endWithUs(child: ChildProcess): () => void {
+  if (running.size === 0) {
+    process.on("exit", killAll)
+    for (const signal of SIGNALS) process.on(signal, heard)
+  }
+  running.add(child)
+  return () => {
+    if (!running.delete(child) || running.size > 0) return
+    process.off("exit", killAll)
+    for (const signal of SIGNALS) process.off(signal, heard)
+  }
+}
+
+function killAll(): void {
+  for (const child of running) killTree(child)
+}
+
+/** Where nobody else hears the signal, it does what it would have done. */
+function heard(signal: NodeJS.Signals): void {
+  killAll()
+  if (process.listenerCount(signal) > 1) return
+  process.off(signal, heard)
+  process.kill(process.pid, signal)
+}

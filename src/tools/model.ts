@@ -1,0 +1,38 @@
+import { loadSettings } from "../config/load.ts"
+import { llmSettings } from "../config/servers.ts"
+import { DexError } from "../core/error.ts"
+import type { Model } from "../llm/model.ts"
+import type { Dex } from "./context.ts"
+
+/** What a person may choose for one run. */
+export type ModelChoice = { model?: string; temperature?: number }
+
+/**
+ * The model that is set up; undefined where there is none. Throws where it is an agent that is not installed or to which
+ * the user has not agreed; the latter only if something is going to be asked (not `only_named`).
+ */
+export async function configuredModel(
+  dex: Dex,
+  choice: ModelChoice & { only_named?: boolean } = {},
+): Promise<Model | undefined> {
+  const { only_named, ...chosen } = choice
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  const found = llmSettings(settings, { env: dex.machine.env, home: dex.machine.home })
+  if (!found) return undefined
+  if (found.type === "server") {
+    const { openModel } = await import("../llm/model.ts")
+    return openModel({ ...found, ...chosen })
+  }
+  if (chosen.temperature !== undefined)
+    throw new DexError("usage", "--temperature is for a server: an agent that is asked as a model does not take one.")
+  const { chooseAgent, mustBeAllowed, mustBeThere } = await import("../headless/choose.ts")
+  const { openAgentModel } = await import("../headless/agent-model.ts")
+  const first = await chooseAgent(found.provider, dex.machine.env)
+  if (!first && only_named) return undefined
+  const agent = mustBeThere(first, dex.machine.env)
+  if (!only_named) mustBeAllowed(agent, found.allowed)
+  const model = chosen.model ?? found.model
+  const { maxTokens } = found
+  const where = { machine: dex.machine, dexDir: dex.home.dir }
+  return openAgentModel({ chosen: agent, ...(model !== undefined && { model }), maxTokens, ...where })
+}
