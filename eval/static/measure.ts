@@ -11,6 +11,7 @@ import { parseQuery } from "../../src/search/query.ts"
 import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
 import { scopeOf } from "../../src/search/scope.ts"
 import { openHome, projectPath } from "../home.ts"
+import { serveLocal } from "../local/serve.ts"
 import { mean, pairedDifference, type Scores, scoresOf } from "../metrics.ts"
 import { Absent, type EvalSet, type Question } from "../set.ts"
 import { beam } from "../sets/beam.ts"
@@ -42,13 +43,19 @@ type Answer = { question: Question; lexical: Scores; vector: Scores; hybrid: Sco
 const { values } = parseArgs({
   options: {
     table: { type: "string" },
+    local: { type: "string" },
     url: { type: "string" },
     model: { type: "string" },
     set: { type: "string", multiple: true },
     half: { type: "string", default: "all" },
   },
 })
-const server = values.table === undefined ? undefined : await serveTable(values.table)
+const server =
+  values.table !== undefined
+    ? await serveTable(values.table)
+    : values.local !== undefined
+      ? await serveLocal(values.local)
+      : undefined
 const url = server?.url ?? values.url
 const model = server?.model ?? values.model
 if (!url || !model) throw new Error("Which vectors? --table FILE, or --url URL --model NAME")
