@@ -1,3 +1,4 @@
+import { dexHome } from "./home.ts"
 import { keyPlace, readKey, type Where } from "./secret.ts"
 import { SETTINGS, type Settings } from "./settings.ts"
 
@@ -5,9 +6,10 @@ import { SETTINGS, type Settings } from "./settings.ts"
 
 export function embedSettings(settings: Settings, where: Where) {
   const provider = settings["embed.provider"]
-  const apiKey = provider === "none" ? undefined : readKey("embed", settings, where)
+  const apiKey = provider === "none" || provider === "local" ? undefined : readKey("embed", settings, where)
   return {
     provider,
+    dexDir: dexHome({ ...where.env, HOME: where.home }).dir,
     ...(settings["embed.url"] !== undefined && { url: settings["embed.url"] }),
     ...(settings["embed.model"] !== undefined && { model: settings["embed.model"] }),
     ...(settings["embed.dims"] !== undefined && { dims: settings["embed.dims"] }),

@@ -7,7 +7,8 @@ export type EmbeddedQuery = { vector: Float32Array; ms: number } | { degraded: s
 export async function embedQuery(embedder: Embedder, query: string, timeoutMs: number): Promise<EmbeddedQuery> {
   const started = performance.now()
   const ms = () => Math.round(performance.now() - started)
-  const late = `the embedding server did not answer within ${timeoutMs} ms (embed.timeout_ms)`
+  const who = embedder.id.startsWith("local:") ? "local model" : "embedding server"
+  const late = `the ${who} did not answer within ${timeoutMs} ms (embed.timeout_ms)`
   const stop = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const timeUp = new Promise<"late">((resolve) => {

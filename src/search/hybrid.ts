@@ -107,11 +107,12 @@ async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meanin
 }
 
 function whyNone(settings: EmbedSettings, known: string[]): string {
-  const wanted = `${settings.provider}:${settings.model ?? "(no model)"}`
-  if (!settings.model) return "No embedding model is chosen: dex config set embed.model …"
+  const isLocal = settings.provider === "local"
+  const wanted = isLocal ? "the local model" : `${settings.provider}:${settings.model ?? "(no model)"}`
+  if (!isLocal && !settings.model) return "No embedding model is chosen: dex config set embed.model …"
   return known.length === 0
     ? `No message has a vector from ${wanted} yet. \`dex sync\` makes them.`
-    : `The stored vectors are from another model (${known.join(", ")}), not of ${wanted}. \`dex sync\` makes new ones.`
+    : `The stored vectors are from another model (${known.join(", ")}), not from ${wanted}. \`dex sync\` makes new ones.`
 }
 
 /**

@@ -79,7 +79,7 @@ function report(dex: Dex, names: SettingName[]) {
 function unfinished({ settings }: Loaded): string[] {
   const problems: string[] = []
   const provider = settings["embed.provider"]
-  if (provider !== "none" && settings["embed.model"] === undefined)
+  if (provider !== "none" && provider !== "local" && settings["embed.model"] === undefined)
     problems.push(
       `embed.provider is ${provider}, but no model is chosen: dex config set embed.model ${provider === "openai" ? "text-embedding-3-small" : "nomic-embed-text"}`,
     )
