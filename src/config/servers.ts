@@ -9,7 +9,7 @@ export function embedSettings(settings: Settings, where: Where) {
   const apiKey = provider === "none" || provider === "local" ? undefined : readKey("embed", settings, where)
   return {
     provider,
-    dexDir: dexHome({ ...where.env, HOME: where.home }).dir,
+    ...(provider === "local" && { dexDir: dexHome({ ...where.env, HOME: where.home }).dir }),
     ...(settings["embed.url"] !== undefined && { url: settings["embed.url"] }),
     ...(settings["embed.model"] !== undefined && { model: settings["embed.model"] }),
     ...(settings["embed.dims"] !== undefined && { dims: settings["embed.dims"] }),
