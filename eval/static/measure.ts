@@ -10,6 +10,7 @@ import { addMeaning } from "../../src/search/hybrid.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
 import { scopeOf } from "../../src/search/scope.ts"
+import { coveredBy } from "../../src/search/search.ts"
 import { openHome, projectPath } from "../home.ts"
 import { serveLocal } from "../local/serve.ts"
 import { mean, pairedDifference, type Scores, scoresOf } from "../metrics.ts"
@@ -96,7 +97,9 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
     const query = parseQuery(question.text)
     const lexical = await rank(index, query, scope.filters)
     const meaning = { settings: () => settings, timeoutMs: 60_000, text: query.text }
-    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, RANK_WEIGHTS)
+    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, RANK_WEIGHTS, () =>
+      coveredBy(store, index, lexical, query),
+    )
     if (!fused) throw new Error(degraded.join(" "))
     const [vector] = await embedder.embed([query.text], { role: "query" })
     const near = vectors.scan(report.embedder, vector!, { limit: 100, filter: scope.filters })
