@@ -42,7 +42,7 @@ async function startedAndSent(helper: Helper, texts: string[], signal?: AbortSig
   if (helper.role === "query")
     throw new DexError(
       "embed_starting",
-      "The local model is being loaded, so this search used words only; the next one uses it",
+      "The local model is being loaded, so this search used words only. The next one uses it.",
     )
   const deadline = Date.now() + STARTS_WITHIN_MS
   while (Date.now() < deadline) {

@@ -22,7 +22,7 @@ const MOST_CHARS = 4 << 20
 type Model = { embed(texts: string[]): Promise<Float32Array[]> }
 
 const [dexDir, role] = process.argv.slice(2) as [string, EmbedRole]
-const idleMs = Number(process.env.DEX_EMBED_IDLE_MS ?? IDLE_MS[role])
+const idleMs = Number(process.env.DEX_LOCAL_MODEL_IDLE_MS ?? IDLE_MS[role])
 const installed = localPackage(dexDir)
 const place = installed && helperPlace(dexDir, installed, role)
 const lock = place && tryLock(place.lock)

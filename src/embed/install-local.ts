@@ -10,7 +10,7 @@ const VERSION = "0.1.0"
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
 /** The variable with a file that is installed instead: without a network, or one that was built here. */
-export const INSTALL_FROM = "DEX_EMBED_LOCAL_PACKAGE"
+export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
 const MODEL_SHA256 = "6d59e86bcc407c6cdd874f1970eaf0386ab0b786b58d6d4473df5577f4f018ce"
 
 /**

@@ -50,7 +50,7 @@ async function prepared(more: (folder: string) => void = () => {}) {
   onTestFinished(() => {
     for (const pid of pidsOf(home)) if (isAlive(pid)) process.kill(pid, "SIGKILL")
   })
-  return { home, dexDir, env: { DEX_EMBED_LOCAL_PACKAGE: join(folder, file.trim()) } }
+  return { home, dexDir, env: { DEX_LOCAL_MODEL_PACKAGE: join(folder, file.trim()) } }
 }
 
 function pidsOf(home: string): number[] {

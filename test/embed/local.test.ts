@@ -74,7 +74,7 @@ test("a process that was killed leaves a dead socket, and the next one takes its
 })
 
 test("ends when nobody has asked for a while, and takes its socket with it", async () => {
-  vi.stubEnv("DEX_EMBED_IDLE_MS", "1")
+  vi.stubEnv("DEX_LOCAL_MODEL_IDLE_MS", "1")
   onTestFinished(() => void vi.unstubAllEnvs())
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
