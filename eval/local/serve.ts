@@ -17,7 +17,8 @@ export async function serveLocal(folder: string): Promise<{ url: string; model: 
   const { openModel } = (await import(pathToFileURL(entry).href)) as {
     openModel(options: { threads: number }): Promise<LocalModel>
   }
-  const local = await openModel({ threads: 2 })
+  // One: a second one only waits while other programs use the processors.
+  const local = await openModel({ threads: 1 })
   const model = `all-MiniLM-L6-v2-${local.runtime}`
   const kept = openKept(join(CACHE_DIR, `${model}.db`))
   const server = createServer(async (request, response) => {

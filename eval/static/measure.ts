@@ -18,17 +18,20 @@ import { Absent, type EvalSet, type Question } from "../set.ts"
 import { beam } from "../sets/beam.ts"
 import { commits } from "../sets/commits.ts"
 import { cosqa } from "../sets/cosqa.ts"
+import { far } from "../sets/far.ts"
 import { locomo } from "../sets/locomo.ts"
 import { questions } from "../sets/questions.ts"
 import { serveTable } from "./serve.ts"
 
-// Words and vectors together against words alone, in the same run, for a word table or any /v1/embeddings server.
-//   node scripts/run.mjs eval/static/measure.ts (--table FILE | --url URL --model NAME) [--set NAME] [--half tune|held]
+// Words and vectors together against words alone, in the same run, for a word table, the local model or any /v1/embeddings
+// server. FOLDER: where dexctx-embed-local is installed, such as ~/.dex/embed-local.
+//   node scripts/run.mjs eval/static/measure.ts (--table FILE | --local FOLDER | --url URL --model NAME) [--set NAME] [--half tune|held]
 
 /** Each set, and the set in whose home it is asked: the same transcripts are read and embedded once. */
 const SETS: Record<string, { load: () => EvalSet; home: string }> = {
   "questions-message": { load: () => questions("message"), home: "questions" },
   questions: { load: () => questions("conversation"), home: "questions" },
+  far: { load: far, home: "questions" },
   commits: { load: commits, home: "commits" },
   cosqa: { load: cosqa, home: "cosqa" },
   beam: { load: beam, home: "beam" },
@@ -59,7 +62,7 @@ const server =
       : undefined
 const url = server?.url ?? values.url
 const model = server?.model ?? values.model
-if (!url || !model) throw new Error("Which vectors? --table FILE, or --url URL --model NAME")
+if (!url || !model) throw new Error("Which vectors? --table FILE, --local FOLDER, or --url URL --model NAME")
 const settings: EmbedSettings = { provider: "openai", url, model }
 
 console.log(

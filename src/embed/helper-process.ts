@@ -15,7 +15,8 @@ import { localPackage } from "./local-package.ts"
 /** A person or an agent searches again within minutes; a sync embeds without a pause. */
 const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
 const LOOK_EVERY_MS = 5_000
-const MOST_THREADS = 2
+/** One text at a time gains little by a second thread, and loses by it on a busy machine. */
+const THREADS: Record<EmbedRole, number> = { query: 1, document: 2 }
 /** A request of 32 texts of 4,000 characters has 0.5 MB. */
 const MOST_CHARS = 4 << 20
 
@@ -71,7 +72,7 @@ async function load(): Promise<Model> {
   const { openModel } = (await import(pathToFileURL(installed!.entry).href)) as {
     openModel(options: { threads: number }): Promise<Model>
   }
-  return openModel({ threads: Math.min(MOST_THREADS, availableParallelism()) })
+  return openModel({ threads: Math.min(THREADS[role], availableParallelism()) })
 }
 
 async function answerTo(line: string, model: Promise<Model>): Promise<HelperAnswer> {
