@@ -9,6 +9,8 @@ import { type LocalPackage, localFolder } from "./local-package.ts"
 /** Where the process that holds the model listens, and what only one such process can hold. */
 export type HelperPlace = { socket: string; lock: string }
 
+/** What is said over the socket: raised when it changes, so that two versions of dex never misunderstand each other. */
+const PROTOCOL = 1
 /** An address of this kind has at most 104 bytes on a Mac and 108 on Linux. */
 const LONGEST = 100
 
@@ -18,7 +20,7 @@ const LONGEST = 100
  */
 export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
   const folder = localFolder(dexDir)
-  const name = createHash("sha256").update([folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
+  const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
   const lock = join(folder, `${role}.${name}.lock`)
   if (process.platform === "win32") return { socket: `\\\\.\\pipe\\dex-${name}`, lock }
   const socket = join(folder, `${role}.${name}.sock`)
