@@ -85,11 +85,15 @@ test("ends when nobody has asked for a while, and takes its socket with it", asy
 
 test("after an upgrade nobody is answered by the old model, and its process ends by itself", async () => {
   const dexDir = installed({ revision: "1" })
-  const old = helperOf(dexDir, "document")
+  const old = helperOf(dexDir, "query") // which would stay for ten minutes
+  await expect(askHelper(old, ["one"])).rejects.toMatchObject({ code: "embed_starting" })
+  await running(old).toBeTypeOf("number")
   await askHelper(old, ["one"])
   installed({ version: "2.0.0", revision: "2" }, dexDir)
-  const now = helperOf(dexDir, "document")
+  const now = helperOf(dexDir, "query")
   expect(now.local.id).not.toBe(old.local.id)
+  await expect(askHelper(now, ["one"])).rejects.toMatchObject({ code: "embed_starting" })
+  await running(now).toBeTypeOf("number")
   await askHelper(now, ["one"])
   const [first, second] = loadsOf(dexDir)
   expect((await helperNow(now))!.pid).toBe(second)
