@@ -63,7 +63,7 @@ test("says what the local model costs, and changes nothing without a yes", async
   const run = await dex(home, SET, env)
   expect(run.code).toBe(2)
   expect(run.stderr).toMatch(/37 MB on disk, a download of 20 MB from npm/)
-  expect(run.stderr).toMatch(/reads your 50 messages once, in the background: at most 1 minute/)
+  expect(run.stderr).toMatch(/reads your 50 messages once, in the background: about 1 minute/)
   expect(run.stderr).toMatch(/no terminal to ask on. Add --yes/)
   expect(existsSync(join(dexDir, "embed-local"))).toBe(false)
   const asked = await dex(home, [...SET, "--json"], env)

@@ -45,7 +45,7 @@ export function localModelLines({ download_bytes, disk_bytes, messages, minutes 
     messages === 0
       ? []
       : [
-          `It then reads your ${many(messages, "message")} once, in the background: at most ${many(minutes, "minute")} on two processors.`,
+          `It then reads your ${many(messages, "message")} once, in the background: about ${many(minutes, "minute")} on two free processors, longer on a busy machine.`,
         ]
   return [
     `The local model (all-MiniLM-L6-v2, English) takes ${megabytes(disk_bytes)} on disk, a download of ${megabytes(download_bytes)} from npm.`,
@@ -59,7 +59,7 @@ function chosenLines({ installed, messages, minutes, started }: LocalModel): str
     ...(installed ? ["The local model is installed."] : []),
     ...(started
       ? [
-          `It now reads your ${many(messages, "message")} in the background, your own prompts first: at most ${many(minutes, "minute")}. Every search says how far it is until then.`,
+          `It now reads your ${many(messages, "message")} in the background, your own prompts first: about ${many(minutes, "minute")} on two free processors. Every search says how far it is until then.`,
         ]
       : ["`dex sync` makes the vectors."]),
   ]

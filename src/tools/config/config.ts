@@ -31,7 +31,7 @@ export const config = defineTool({
           download_bytes: integer(),
           disk_bytes: integer(),
           messages: integer("Messages that it reads once."),
-          minutes: integer("How long that takes at most, in the background, at the measured rate."),
+          minutes: integer("About how long that takes in the background, on two free processors."),
           started: optional(flag("It is reading them now.")),
         },
         "What the local model costs, when it is chosen.",

@@ -2,10 +2,10 @@ import { INSTALL_FROM, installLocal, LOCAL_DISK_BYTES, LOCAL_DOWNLOAD_BYTES } fr
 import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
 
-/** Messages of about 80 tokens that WebAssembly embeds on two processors; measured, see docs/performance.md. */
+/** WebAssembly embeds 14 to 18 messages of 80 tokens in a second of processor time; see docs/performance.md. */
 const MESSAGES_A_MINUTE = 20 * 60
 
-/** What the model costs on this machine and for this history. Many messages have nothing to embed, so it is the most. */
+/** What the model costs on this machine and for this history. Many messages have nothing to embed, so it is rather too much. */
 export async function localCost(dex: Dex) {
   const messages = dex.hasHistory() ? (await (await dex.store()).stats()).messages : 0
   return {
