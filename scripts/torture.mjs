@@ -47,6 +47,7 @@ const CAMPAIGNS = {
   },
   hooks: { file: "test/torture/hooks.test.ts", env: { DEX_HOOKS: "100" } },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },
+  local: { file: "test/embed-local/model.timing.test.ts", env: { DEX_LOCAL_MODEL: "build" } },
 }
 
 const USAGE = `Run the long test campaigns: all of them, or those you name.

@@ -10,23 +10,28 @@ import { addMeaning } from "../../src/search/hybrid.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
 import { scopeOf } from "../../src/search/scope.ts"
+import { coveredBy } from "../../src/search/search.ts"
 import { openHome, projectPath } from "../home.ts"
+import { serveLocal } from "../local/serve.ts"
 import { mean, pairedDifference, type Scores, scoresOf } from "../metrics.ts"
 import { Absent, type EvalSet, type Question } from "../set.ts"
 import { beam } from "../sets/beam.ts"
 import { commits } from "../sets/commits.ts"
 import { cosqa } from "../sets/cosqa.ts"
+import { far } from "../sets/far.ts"
 import { locomo } from "../sets/locomo.ts"
 import { questions } from "../sets/questions.ts"
 import { serveTable } from "./serve.ts"
 
-// Words and vectors together against words alone, in the same run, for a word table or any /v1/embeddings server.
-//   node scripts/run.mjs eval/static/measure.ts (--table FILE | --url URL --model NAME) [--set NAME] [--half tune|held]
+// Words and vectors together against words alone, in the same run, for a word table, the local model or any /v1/embeddings
+// server. FOLDER: where dexctx-embed-local is installed, such as ~/.dex/embed-local.
+//   node scripts/run.mjs eval/static/measure.ts (--table FILE | --local FOLDER | --url URL --model NAME) [--set NAME] [--half tune|held]
 
 /** Each set, and the set in whose home it is asked: the same transcripts are read and embedded once. */
 const SETS: Record<string, { load: () => EvalSet; home: string }> = {
   "questions-message": { load: () => questions("message"), home: "questions" },
   questions: { load: () => questions("conversation"), home: "questions" },
+  far: { load: far, home: "questions" },
   commits: { load: commits, home: "commits" },
   cosqa: { load: cosqa, home: "cosqa" },
   beam: { load: beam, home: "beam" },
@@ -42,16 +47,22 @@ type Answer = { question: Question; lexical: Scores; vector: Scores; hybrid: Sco
 const { values } = parseArgs({
   options: {
     table: { type: "string" },
+    local: { type: "string" },
     url: { type: "string" },
     model: { type: "string" },
     set: { type: "string", multiple: true },
     half: { type: "string", default: "all" },
   },
 })
-const server = values.table === undefined ? undefined : await serveTable(values.table)
+const server =
+  values.table !== undefined
+    ? await serveTable(values.table)
+    : values.local !== undefined
+      ? await serveLocal(values.local)
+      : undefined
 const url = server?.url ?? values.url
 const model = server?.model ?? values.model
-if (!url || !model) throw new Error("Which vectors? --table FILE, or --url URL --model NAME")
+if (!url || !model) throw new Error("Which vectors? --table FILE, --local FOLDER, or --url URL --model NAME")
 const settings: EmbedSettings = { provider: "openai", url, model }
 
 console.log(
@@ -89,7 +100,9 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
     const query = parseQuery(question.text)
     const lexical = await rank(index, query, scope.filters)
     const meaning = { settings: () => settings, timeoutMs: 60_000, text: query.text }
-    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, RANK_WEIGHTS)
+    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, RANK_WEIGHTS, () =>
+      coveredBy(store, index, lexical, query),
+    )
     if (!fused) throw new Error(degraded.join(" "))
     const [vector] = await embedder.embed([query.text], { role: "query" })
     const near = vectors.scan(report.embedder, vector!, { limit: 100, filter: scope.filters })

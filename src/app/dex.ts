@@ -16,6 +16,9 @@ import { clearListings, readListing } from "./listing.ts"
 
 const NONE: Outside = { agents: [], unloaded: [] }
 
+/** Enough for half a million messages; a sync that has nothing left to do ends sooner. */
+const EMBEDS_SECONDS = 6 * 3600
+
 async function loadOutside(names: string[], dexDir: string): Promise<Outside> {
   return names.length === 0 ? NONE : (await import("../agents/outside.ts")).loadOutside(names, dexDir)
 }
@@ -89,6 +92,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     suggestions: openSuggestions,
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
     ...(options.staysSmall && { staysSmall: true }),
+    syncBehind: async () =>
+      (await import("./sync-behind.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
     learnApart: async () => (await import("./apart.ts")).doApart("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")

@@ -97,7 +97,11 @@ export const commands: readonly Command[] = [
     // A measure has a folder to remove, whoever ends it.
     stops: { keeps: "", signals: ["SIGTERM", "SIGHUP"] },
   }),
-  command(config, { view: async () => (await import("./print/config.ts")).printConfig }),
+  command(config, {
+    view: async () => (await import("./print/config.ts")).printConfig,
+    confirm: async (output) =>
+      output.asked === true && (await import("./confirm-local-model.ts")).confirmLocalModel(output),
+  }),
   command(ask, {
     asksAll: true,
     before: agreed,

@@ -1,4 +1,5 @@
 import { isAgentProvider } from "../core/model-run.ts"
+import { dexHome } from "./home.ts"
 import { keyPlace, readKey, type Where } from "./secret.ts"
 import { SETTINGS, type Settings, splitNames } from "./settings.ts"
 
@@ -6,9 +7,10 @@ import { SETTINGS, type Settings, splitNames } from "./settings.ts"
 
 export function embedSettings(settings: Settings, where: Where) {
   const provider = settings["embed.provider"]
-  const apiKey = provider === "none" ? undefined : readKey("embed", settings, where)
+  const apiKey = provider === "none" || provider === "local" ? undefined : readKey("embed", settings, where)
   return {
     provider,
+    ...(provider === "local" && { dexDir: dexHome({ ...where.env, HOME: where.home }).dir }),
     ...(settings["embed.url"] !== undefined && { url: settings["embed.url"] }),
     ...(settings["embed.model"] !== undefined && { model: settings["embed.model"] }),
     ...(settings["embed.dims"] !== undefined && { dims: settings["embed.dims"] }),

@@ -9,8 +9,8 @@ import { choice, decimal, flag, type Infer, integer, readAs, type Schema, text }
 export const SETTINGS = {
   "embed.provider": setting(
     choice(
-      ["none", "openai", "ollama"],
-      "Who turns text into vectors, so that search also finds what is said in other words. openai: any server that speaks /v1/embeddings.",
+      ["none", "local", "openai", "ollama"],
+      "Who turns text into vectors, so that search also finds what is said in other words. local: a model on this machine, without a server. openai: any server that speaks /v1/embeddings.",
     ),
     { default: "none", narrowest: "none" },
   ),

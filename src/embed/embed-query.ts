@@ -7,7 +7,9 @@ export type EmbeddedQuery = { vector: Float32Array; ms: number } | { degraded: s
 export async function embedQuery(embedder: Embedder, query: string, timeoutMs: number): Promise<EmbeddedQuery> {
   const started = performance.now()
   const ms = () => Math.round(performance.now() - started)
-  const late = `the embedding server did not answer within ${timeoutMs} ms (embed.timeout_ms)`
+  const late = embedder.id.startsWith("local:")
+    ? `the local model did not answer within ${timeoutMs} ms: it is being loaded, or this machine is busy.`
+    : `the embedding server did not answer within ${timeoutMs} ms (embed.timeout_ms)`
   const stop = new AbortController()
   let timer: NodeJS.Timeout | undefined
   const timeUp = new Promise<"late">((resolve) => {

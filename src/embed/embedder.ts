@@ -25,7 +25,9 @@ export type Reranker = {
 }
 
 export type EmbedSettings = {
-  provider: "none" | "openai" | "ollama"
+  provider: "none" | "local" | "openai" | "ollama"
+  /** dex's own folder, in which the local model is installed. Only that one needs it. */
+  dexDir?: string
   /** Where the server is; each provider has a usual place. */
   url?: string
   model?: string

@@ -1,13 +1,14 @@
 import { DexError } from "../core/error.ts"
 import { type Embedder, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
 import { familyOf, preparedText } from "./families.ts"
+import { localPackage } from "./local-package.ts"
 import { OLLAMA_URL, ollamaRevision, ollamaWire } from "./ollama.ts"
 import { OPENAI_URL, openaiWire } from "./openai.ts"
 import { askForVectors, remoteEmbedder } from "./remote.ts"
 
 /** Where text goes to be embedded; undefined when it goes nowhere. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
-  if (provider === "none") return undefined
+  if (provider === "none" || provider === "local") return undefined
   return url ?? (provider === "openai" ? OPENAI_URL : OLLAMA_URL)
 }
 
@@ -22,6 +23,7 @@ export async function openEmbedder(
   signal?: AbortSignal,
 ): Promise<Embedder | undefined> {
   const { provider, model } = settings
+  if (provider === "local") return (await import("./local.ts")).localEmbedder(settings.dexDir ?? "")
   const url = embedUrl(settings)
   if (provider === "none" || url === undefined) return undefined
   if (!model)
@@ -49,7 +51,11 @@ export async function openEmbedder(
 }
 
 /** Of the vectors that are kept, which are the configured embedder's: the newest. Nothing is asked for. */
-export function keptId({ provider, model, dims }: EmbedSettings, known: string[]): string | undefined {
+export function keptId({ provider, model, dims, dexDir }: EmbedSettings, known: string[]): string | undefined {
+  if (provider === "local") {
+    const local = localPackage(dexDir ?? "")
+    return known.find((id) => id === local?.id)
+  }
   if (provider === "none" || !model) return undefined
   const { prompts } = familyOf(model)
   return known.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))

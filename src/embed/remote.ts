@@ -1,7 +1,8 @@
 import { isDexError } from "../core/error.ts"
-import { type Embedder, type EmbedRole, GOLDEN_TEXT } from "./embedder.ts"
+import type { Embedder, EmbedRole } from "./embedder.ts"
 import { type Family, preparedText } from "./families.ts"
 import { askServer, embedWrongAnswer } from "./post.ts"
+import { probeEmbedder } from "./probe.ts"
 
 /** How one kind of server is asked, and what its answer says. */
 export type Wire = {
@@ -15,8 +16,6 @@ type Remote = { wire: Wire; id: string; dims: number; family: Family; apiKey?: s
 
 /** Servers on a laptop take 32 texts at once without trouble; more is hardly faster. */
 const BATCH = 32
-/** The same model on another machine or in another batch differs in the last digits, never by this much. */
-const SAME_MODEL = 0.98
 const SHORTEST = 64
 
 export function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
@@ -36,25 +35,7 @@ export function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embe
     maxTokens: family.maxTokens,
     normalized: true,
     embed,
-    probe: async (golden, signal) => {
-      const started = performance.now()
-      const ms = () => Math.round(performance.now() - started)
-      try {
-        const [vector] = await embed([GOLDEN_TEXT], { role: "document", ...(signal && { signal }) })
-        if (golden && !isSame(vector!, golden))
-          return {
-            ok: false,
-            changed: true,
-            reason: `The model behind ${id} answers otherwise than when the vectors were made. Make them again: dex reindex --vectors`,
-            ms: ms(),
-            vector: vector!,
-          }
-        return { ok: true, ms: ms(), vector: vector! }
-      } catch (error) {
-        if (!isDexError(error)) throw error
-        return { ok: false, reason: error.message, ms: ms() }
-      }
-    },
+    probe: (golden, signal) => probeEmbedder({ id, embed }, golden, signal),
   }
 }
 
@@ -94,9 +75,4 @@ function readVector(wire: Wire, value: unknown, dims: number | undefined): Float
     throw embedWrongAnswer(wire, "sent a vector without a direction")
   const length = Math.sqrt(square)
   return Float32Array.from(value as number[], (number) => number / length)
-}
-
-/** Both have length 1. */
-function isSame(a: Float32Array, b: Float32Array): boolean {
-  return a.length === b.length && a.reduce((sum, value, i) => sum + value * b[i]!, 0) >= SAME_MODEL
 }

@@ -31,15 +31,18 @@ export type EmbedReport = {
   problem?: string
 }
 
-/** The last chunk of vectors is written anew with each save, so not too few at once. */
+/** The last chunk of vectors is written anew with each save, so not too few at once. A model on this machine is slower. */
 const PAGE = 256
+const LOCAL_PAGE = 64
+/** How long a sync makes this machine work, unless it is told how long: the next one goes on. */
+const LOCAL_MS = 60_000
 /** As many as a server is asked for at once: what an interruption can cost. */
 const AT_ONCE = 32
 /** One text that a server cannot take must not stop the others; a server that takes none must be left alone. */
 const MOST_FAILURES = 3
 
 /**
- * Gives vectors to the messages that have none, newest first, until all have one, the time is up or the server gives
+ * Gives vectors to the messages that have none, people's prompts first and newest first, until all have one, the time is up or the server gives
  * up. What is done is kept, and the next call goes on. Never throws for what a server or a setting does: it is said.
  * Undefined when there is no embedder.
  */
@@ -62,7 +65,7 @@ async function embedWhatIsMissing(deps: EmbedDeps, options: EmbedOptions): Promi
     )
     if (kept !== undefined) Object.assign(report, { embedder: kept, left: leftOf(vectors, kept) })
     if (report.left === 0 && !options.again) return report
-    const stop = stopSignal(options)
+    const stop = stopSignal(options, settings)
     if (stop.aborted) return report
     const lock = tryLock(`${deps.home.dir}/embed.lock`)
     if (!lock) return { ...report, problem: "Another dex is embedding right now; this one left it to that." }
@@ -102,19 +105,32 @@ async function embedAll(
   report.left = leftOf(vectors, embedder.id)
   const total = report.left
   const failures: Failures = { inARow: 0, texts: 0 }
-  let last: Unembedded | undefined
-  while (!stop.aborted && failures.inARow < MOST_FAILURES) {
-    const page = vectors.missing(embedder.id, PAGE, last)
-    if (page.length === 0) break
-    last = page.at(-1)
-    const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, page, stop, failures))
+  const page = settings.provider === "local" ? LOCAL_PAGE : PAGE
+  for (const some of pagesOf(vectors, embedder.id, page)) {
+    const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, some, stop, failures))
     report.embedded += saved
     options.onProgress?.(report.embedded, total)
+    if (stop.aborted || failures.inARow >= MOST_FAILURES) break
   }
   report.left = leftOf(vectors, embedder.id)
   if (failures.reason !== undefined)
     report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} passed over; the next \`dex sync\` tries again.`
   if (report.embedded > 0) index.checkpoint()
+}
+
+/** What people wrote says what a conversation is about, so it comes first. What failed there is not tried again at once. */
+function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<Unembedded[]> {
+  const seen = new Set<Unembedded["doc"]>()
+  for (const among of ["prompts", undefined] as const) {
+    let last: Unembedded | undefined
+    for (;;) {
+      const page = vectors.missing(embedder, size, last, among)
+      if (page.length === 0) break
+      last = page.at(-1)
+      yield page.filter(({ doc }) => !seen.has(doc))
+      if (among) for (const { doc } of page) seen.add(doc)
+    }
+  }
 }
 
 type Failures = { inARow: number; texts: number; reason?: string }
@@ -177,10 +193,12 @@ function leftOf(vectors: VectorIndex, embedder: string): number {
   return Math.max(0, vectors.documents() - (space ? space.vectors + space.empty : 0))
 }
 
-function stopSignal({ deadline, signal }: EmbedOptions): AbortSignal {
+function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: EmbedSettings): AbortSignal {
+  const isBounded = provider === "local" && !again
+  const until = deadline ?? (isBounded ? Date.now() + LOCAL_MS : undefined)
   const signals = [
     ...(signal ? [signal] : []),
-    ...(deadline === undefined ? [] : [AbortSignal.timeout(Math.max(0, deadline - Date.now()))]),
+    ...(until === undefined ? [] : [AbortSignal.timeout(Math.max(0, until - Date.now()))]),
   ]
   return AbortSignal.any(signals)
 }

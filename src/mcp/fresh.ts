@@ -1,10 +1,11 @@
 import { Worker } from "node:worker_threads"
+import { dexHome } from "../config/home.ts"
 import type { AlsoRead } from "../tools/context.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead } | { type: "stop" }
 export type ThreadAnswer =
-  | { type: "looked"; complete: boolean }
+  | { type: "looked"; complete: boolean; lacksVectors: boolean }
   | { type: "learned"; notes: string[] }
   | { type: "failed"; problem: string }
 
@@ -23,6 +24,8 @@ export type Freshness = {
 const RECENT_MS = 1_000
 /** There are as many servers as agents at work: what they read must not make them large. */
 const HEAP = { maxYoungGenerationSizeMb: 6 }
+/** One process makes vectors for at most a minute, so asking for another sooner is of no use. */
+const EMBED_EVERY_MS = 60_000
 const STILL_LEARNING = "dex is still learning: this is what is known so far. Ask again in a moment."
 
 /** Looks for what is new in a thread of its own, one look at a time, so that answers never wait behind it. */
@@ -67,6 +70,13 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
     last = asked
     return asked
   }
+  let embeddedAt = Number.NEGATIVE_INFINITY
+  const embedBehind = async () => {
+    if (Math.abs(Date.now() - embeddedAt) < EMBED_EVERY_MS) return
+    embeddedAt = Date.now()
+    const { syncBehind } = await import("../app/sync-behind.ts")
+    await syncBehind(dexHome(start.env).dir, start.env, ["--no-wait"])
+  }
   const look = () => {
     if (looking) return looking
     const since = Date.now() // whoever joins a look that is under way gets what it began with
@@ -74,7 +84,10 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void)
     looking = ask({ type: "look" }).then((answer) => {
       looking = undefined
       if (answer.type === "failed") log(`What is new could not be read: ${answer.problem}`)
-      else if (answer.type === "looked" && answer.complete) freshAsOf = since
+      else if (answer.type === "looked") {
+        if (answer.complete) freshAsOf = since
+        if (answer.lacksVectors) embedBehind()
+      }
     })
     return looking
   }

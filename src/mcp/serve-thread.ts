@@ -3,6 +3,7 @@ import { doApart } from "../app/apart.ts"
 import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
 import { syncHistory } from "../ingest/sync.ts"
+import { lacksVectors } from "../tools/embedder.ts"
 import { learnNow } from "../tools/learned.ts"
 import type { ServeThreadOrder, ThreadAnswer, ThreadStart } from "./fresh.ts"
 
@@ -32,10 +33,10 @@ async function obey(order: Exclude<ServeThreadOrder, { type: "stop" }>): Promise
     const read = await syncHistory(await dex.syncDeps(), little)
     if ("largestUnitBytes" in read) {
       const { complete } = await doApart("read", { ...start, signal: stop.signal })
-      return { type: "looked", complete }
+      return { type: "looked", complete, lacksVectors: await lacksVectors(dex) }
     }
     if (!read.busy && dex.knows()) await learnNow(dex)
-    return { type: "looked", complete: read.complete }
+    return { type: "looked", complete: read.complete, lacksVectors: await lacksVectors(dex) }
   } catch (error) {
     return { type: "failed", problem: messageOf(error) }
   } finally {

@@ -1,5 +1,4 @@
 import { isDexError } from "../core/error.ts"
-import { formatRef } from "../core/ref.ts"
 import { embedQuery } from "../embed/embed-query.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { keptId, openEmbedder } from "../embed/open-embedder.ts"
@@ -7,15 +6,8 @@ import type { IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
 import type { VectorStats } from "../store/index/vectors.ts"
-import {
-  byScore,
-  groupByConversation,
-  messageRefText,
-  type RankedConversation,
-  type RankedMessage,
-  type Ranking,
-  type RankWeights,
-} from "./rank.ts"
+import { byDistance, byRank, type Fused, fuse, givePlaces, type Spread, standsOutFrom } from "./fuse.ts"
+import type { Ranking, RankWeights } from "./rank.ts"
 
 /** How to look for what was meant, beside what was written. */
 export type Meaning = {
@@ -24,14 +16,6 @@ export type Meaning = {
   timeoutMs: number
   /** What was asked, without filters and redacted: it may leave the machine. */
   text: string
-}
-
-/** What found a row, and how strongly. */
-export type RankEvidence = { rank_source: "lexical" | "vector" | "both"; score_lex?: number; score_vec?: number }
-export type Fused = {
-  messages: (RankedMessage & RankEvidence)[]
-  conversations: (RankedConversation & RankEvidence)[]
-  plan: Ranking["plan"]
 }
 
 export type Hybrid = {
@@ -44,43 +28,46 @@ export type Hybrid = {
 
 /** Messages that the vectors put forward. */
 const NEAREST = 100
-/** The constant of reciprocal rank fusion, as in the paper that proposed it. */
-const K = 60
-
 /**
- * How much the nearest message is worth beside the best by words, by embedder: the weight that did best on
- * the tune halves. A weak model that counts as much as words do makes search worse, so a model that
- * nobody has measured counts as the weakest that somebody has. See docs/embeddings.md.
+ * A model whose distances were measured: what is near counts by how far it stands out. A weak model that counts as much
+ * as words do makes search worse, so one that nobody has measured counts as the weakest that somebody has: by rank. See
+ * docs/embeddings.md.
  */
-const WEIGHTS: [RegExp, number][] = [[/glove/, 0.2]]
-const UNMEASURED = 0.2
+const MEASURED = /all-minilm-l6-v2/i
+/** Where even the best rows by words hold less of the question than this, words are not enough. */
+const LITTLE = 0.5
 
 /** Of fewer messages nothing can be said about what is usual, nor is a smaller deviation to be believed. */
 const LEAST_SAMPLE = 20
 const LEAST_DEVIATION = 0.02
 
-/** Words and vectors in one ranking. Never throws for what a server or a setting does: then `degraded` says why not. */
+/**
+ * Words and vectors in one ranking. `covered`: how much of the question the best rows by words hold, from 0 to 1; asked
+ * for only if it matters. Never throws for what a server or a setting does: then `degraded` says
+ * why not.
+ */
 export async function addMeaning(
   index: SearchIndex,
   lexical: Ranking,
   filter: VectorFilter,
   meaning: Meaning,
   weights: RankWeights,
+  covered: () => Promise<number>,
 ): Promise<Hybrid> {
   const found = await nearest(index, filter, meaning)
   if ("why" in found) return { isNear: false, degraded: [found.why] }
-  const { hits, embedder, near, degraded } = found
+  const { hits, embedder, spread, near, degraded } = found
   const isNear = hits.some((hit) => hit.score > near)
-  return { fused: fuse(lexical, { hits, near }, weightOf(embedder), weights), isNear, degraded }
+  if (!MEASURED.test(embedder))
+    return { fused: fuse(lexical, { hits, near, worth: byRank }, weights), isNear, degraded }
+  const worth = byDistance(spread)
+  if ((await covered()) >= LITTLE) return { fused: fuse(lexical, { hits, near, worth }, weights), isNear, degraded }
+  const nearer = Number.isFinite(near) ? Math.min(near, standsOutFrom(spread)) : near
+  const all = fuse(lexical, { hits, near: nearer, worth }, weights)
+  return { fused: givePlaces(all, hits), isNear, degraded }
 }
 
-function weightOf(embedder: string): number {
-  return WEIGHTS.find(([name]) => name.test(embedder))?.[1] ?? UNMEASURED
-}
-
-/** The nearest messages, best first. There always are some: those with a greater cosine than `near` are near. */
-type Nearest = { hits: IndexHit[]; near: number }
-type Found = Nearest & { embedder: string; degraded: string[] }
+type Found = { hits: IndexHit[]; spread: Spread; near: number; embedder: string; degraded: string[] }
 
 async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meaning): Promise<Found | { why: string }> {
   try {
@@ -99,7 +86,10 @@ async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meanin
     if ("degraded" in answer) return { why: sentence(answer.degraded) }
     const hits = vectors.scan(id, answer.vector, { limit: NEAREST, filter })
     const space = spaces.find((one) => one.embedder === id)!
-    return { hits, embedder: id, near: nearFrom(vectors, space, answer.vector), degraded: unfinished(vectors, space) }
+    const { of, ...usual } = vectors.spread(id, answer.vector)
+    const spread = { ...usual, deviation: Math.max(usual.deviation, LEAST_DEVIATION) }
+    const near = of < LEAST_SAMPLE ? Number.POSITIVE_INFINITY : nearFrom(spread, space.vectors)
+    return { hits, embedder: id, spread, near, degraded: unfinished(vectors, space) }
   } catch (error) {
     if (!isDexError(error)) throw error
     return { why: sentence(error.message) }
@@ -107,11 +97,12 @@ async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meanin
 }
 
 function whyNone(settings: EmbedSettings, known: string[]): string {
-  const wanted = `${settings.provider}:${settings.model ?? "(no model)"}`
-  if (!settings.model) return "No embedding model is chosen: dex config set embed.model …"
+  const isLocal = settings.provider === "local"
+  const wanted = isLocal ? "the local model" : `${settings.provider}:${settings.model ?? "(no model)"}`
+  if (!isLocal && !settings.model) return "No embedding model is chosen: dex config set embed.model …"
   return known.length === 0
     ? `No message has a vector from ${wanted} yet. \`dex sync\` makes them.`
-    : `The stored vectors are from another model (${known.join(", ")}), not of ${wanted}. \`dex sync\` makes new ones.`
+    : `The stored vectors are from another model (${known.join(", ")}), not from ${wanted}. \`dex sync\` makes new ones.`
 }
 
 /**
@@ -119,10 +110,8 @@ function whyNone(settings: EmbedSettings, known: string[]): string {
  * normally distributed values stays below √(2 ln n) deviations, nearly always. No model's own idea of a high cosine is
  * needed: for some, 0.4 is much, for others 0.8 is nothing.
  */
-function nearFrom(vectors: VectorIndex, { embedder, vectors: count }: VectorStats, query: Float32Array): number {
-  const { centre, deviation, of } = vectors.spread(embedder, query)
-  if (of < LEAST_SAMPLE) return Number.POSITIVE_INFINITY
-  return centre + Math.sqrt(2 * Math.log(count)) * Math.max(deviation, LEAST_DEVIATION)
+function nearFrom({ centre, deviation }: Spread, count: number): number {
+  return centre + Math.sqrt(2 * Math.log(count)) * deviation
 }
 
 function unfinished(vectors: VectorIndex, space: VectorStats): string[] {
@@ -134,65 +123,4 @@ function unfinished(vectors: VectorIndex, space: VectorStats): string[] {
 
 function sentence(text: string): string {
   return `${text[0]?.toUpperCase() ?? ""}${text.slice(1)}${text.endsWith(")") ? "." : ""}`
-}
-
-/**
- * Messages of both lists in one, then the same grouping by conversation as without vectors. A message keeps what its
- * words are worth, in shares of the best one, and earns by its place among the nearest: reciprocal rank, since cosines of
- * different models mean different things. By rank alone on both sides, a conversation's few good messages would no longer
- * outweigh its many weak ones: measured, see docs/embeddings.md. What is not near orders what words found, and adds
- * nothing to it. The parts of every score add up to it.
- */
-export function fuse(
-  { messages, conversations, plan }: Ranking,
-  { hits, near }: Nearest,
-  weight: number,
-  weights: RankWeights,
-): Fused {
-  const best = messages[0]?.score || 1
-  const fused = new Map<string, RankedMessage & RankEvidence>()
-  for (const message of messages) {
-    const parts = message.parts.map(({ name, value }) => ({ name, value: value / best }))
-    const score = message.score / best
-    fused.set(messageRefText(message), { ...message, score, parts, rank_source: "lexical", score_lex: message.score })
-  }
-  const vector = new Map<string, number>()
-  for (const [i, hit] of hits.entries()) {
-    const value = (weight * (K + 1)) / (K + i + 1)
-    const part = { name: "vector" as const, value }
-    const known = fused.get(messageRefText(hit))
-    if (!known && hit.score <= near) continue
-    if (!vector.has(formatRef(hit.ref))) vector.set(formatRef(hit.ref), hit.score)
-    if (known) {
-      known.score += value
-      known.parts.push(part)
-      known.rank_source = "both"
-      known.score_vec = hit.score
-    } else
-      fused.set(messageRefText(hit), {
-        ...hit,
-        score: value,
-        parts: [part],
-        rank_source: "vector",
-        score_vec: hit.score,
-      })
-  }
-  const ordered = [...fused.values()].sort(byScore)
-  const lexical = new Map(conversations.map((one) => [formatRef(one.ref), one.score]))
-  return {
-    messages: ordered,
-    conversations: groupByConversation(ordered, weights).map((one) => ({
-      ...one,
-      ...evidenceOf(lexical.get(formatRef(one.ref)), vector.get(formatRef(one.ref))),
-    })),
-    plan,
-  }
-}
-
-function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvidence {
-  return {
-    rank_source: lex === undefined ? "vector" : vec === undefined ? "lexical" : "both",
-    ...(lex !== undefined && { score_lex: lex }),
-    ...(vec !== undefined && { score_vec: vec }),
-  }
 }

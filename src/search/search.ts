@@ -5,7 +5,8 @@ import type { ConversationRow, HistoryReader, StoredMessage } from "../store/his
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import { coverage, isBelowFloor, wordWeights } from "./floor.ts"
-import type { Meaning, RankEvidence } from "./hybrid.ts"
+import type { RankEvidence } from "./fuse.ts"
+import type { Meaning } from "./hybrid.ts"
 import { passageIn, type ShownPassage } from "./passage.ts"
 import type { Plan } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
@@ -177,7 +178,14 @@ async function allRows(
     meaning &&
     (await (
       await import("./hybrid.ts")
-    ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, input.weights ?? RANK_WEIGHTS))
+    ).addMeaning(
+      index,
+      lexical,
+      { ...scope.filters, ...phrasesOf(query) },
+      meaning,
+      input.weights ?? RANK_WEIGHTS,
+      () => coveredBy(store, index, lexical, query),
+    ))
   const { messages, conversations } = hybrid?.fused ?? lexical
   const rows: Row[] =
     input.by === "message"
@@ -188,6 +196,25 @@ async function allRows(
   const again = await (await import("./rerank.ts")).rerankTop(store, rows, rerank)
   if (again.degraded !== undefined) degraded.push(again.degraded)
   return { hybrid, rows: again.rows, reranked: again.reranked, degraded }
+}
+
+/** So many of the best rows are looked at. */
+const COVERED_BY = 10
+
+/** How much of what was asked the best conversations hold, from 0 to 1. */
+export async function coveredBy(
+  store: HistoryReader,
+  index: SearchIndex,
+  { conversations }: Pick<Ranking, "conversations">,
+  query: Query,
+): Promise<number> {
+  const { looks } = await readRows(store, conversations.slice(0, 2 * COVERED_BY), {
+    query,
+    limit: COVERED_BY,
+    offset: 0,
+  })
+  const weights = await wordWeights(index, query)
+  return looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
 }
 
 function alone(message: RankedMessage & Partial<RankEvidence>): Row {
@@ -269,7 +296,11 @@ function shownAs({ number, message, snippet }: ShownPassage): ShownPassage {
   return { number, message, snippet }
 }
 
-async function readRows(store: HistoryReader, rows: Row[], { query, limit, offset }: SearchInput) {
+async function readRows(
+  store: HistoryReader,
+  rows: Row[],
+  { query, limit, offset }: Pick<SearchInput, "query" | "limit" | "offset">,
+) {
   const texts = new Set<string>()
   const read: { hit: Omit<SearchHit, "snippet">; text: string; matches: number[] }[] = []
   const skipped: SkippedHit[] = []

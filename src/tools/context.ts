@@ -46,6 +46,8 @@ export type Dex = {
   takeDamaged(): Promise<string[]>
   /** Learns in a process of its own, for who holds the lock. */
   learnApart(): Promise<{ complete: boolean }>
+  /** Starts `dex sync` as a process of its own, which embeds all that is missing. False: it could not be started. */
+  syncBehind?: () => Promise<boolean>
   /** Runs beside a server's answers: what takes memory is done in another process, little of it too. */
   staysSmall?: boolean
   syncDeps(): Promise<SyncDeps>

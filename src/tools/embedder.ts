@@ -8,3 +8,19 @@ export function embedderOf(dex: Dex): (() => ReturnType<typeof embedSettings>) |
   const { settings } = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
   return settings["embed.provider"] === "none" ? undefined : () => embedSettings(settings, where)
 }
+
+/** The local model is chosen, some messages have no vector of it, and nobody is making them. */
+export async function lacksVectors(dex: Dex): Promise<boolean> {
+  const settings = embedderOf(dex)?.()
+  if (settings?.provider !== "local") return false
+  const { localPackage } = await import("../embed/local-package.ts")
+  const local = localPackage(dex.home.dir)
+  const vectors = await (await dex.index())?.vectors()
+  if (!local || !vectors) return false
+  const space = vectors.stats().find(({ embedder }) => embedder === local.id)
+  if (space && space.vectors + space.empty >= vectors.documents()) return false
+  const { tryLock } = await import("../store/sqlite/lock.ts")
+  const lock = tryLock(`${dex.home.dir}/embed.lock`)
+  lock?.release()
+  return lock !== undefined
+}

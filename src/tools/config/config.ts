@@ -1,4 +1,4 @@
-import { choice, flag, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -7,6 +7,7 @@ export const config = defineTool({
   summary: "Show and change settings, and where each comes from",
   input: object({
     words: withDefault(listOf(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
+    yes: optional(flag("Install the local model without asking.")),
   }),
   output: object({
     file: text("Where your settings are stored."),
@@ -22,6 +23,20 @@ export const config = defineTool({
       "All settings, or the one that was asked for or changed.",
     ),
     changed: optional(flag("The file was written.")),
+    asked: optional(flag("Nothing was changed yet: confirm with yes.")),
+    local_model: optional(
+      object(
+        {
+          installed: flag("It was installed now."),
+          download_bytes: integer(),
+          disk_bytes: integer(),
+          messages: integer("Messages that it reads once."),
+          minutes: integer("About how long that takes in the background, on two free processors."),
+          started: optional(flag("It is reading them now.")),
+        },
+        "What the local model costs, when it is chosen.",
+      ),
+    ),
     sends_text_to: optional(
       text("The server that the text of conversations is sent to; absent when none leaves this machine."),
     ),
@@ -37,7 +52,9 @@ export const config = defineTool({
     ),
     problems: listOf(text(), "What was ignored, and why."),
   }),
-  cli: { group: "Keep", positional: "words", example: "dex config set embed.provider ollama" },
+  cli: { group: "Keep", positional: "words", short: { y: "yes" }, example: "dex config set embed.provider local" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
-  found: (output) => output.settings.length !== 1 || output.changed === true || output.settings[0]!.value !== undefined,
+  found: (output) =>
+    output.asked !== true &&
+    (output.settings.length !== 1 || output.changed === true || output.settings[0]!.value !== undefined),
 })

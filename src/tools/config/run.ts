@@ -13,11 +13,12 @@ import {
 import { writeSetting } from "../../config/write.ts"
 import { DexError } from "../../core/error.ts"
 import { isAgentProvider } from "../../core/model-run.ts"
+import { localPackage } from "../../embed/local-package.ts"
 import { embedUrl } from "../../embed/open-embedder.ts"
 import { isThisMachine } from "../../embed/post.ts"
 import type { Dex } from "../context.ts"
 
-export async function run(dex: Dex, input: { words: string[] }) {
+export async function run(dex: Dex, input: { words: string[]; yes?: boolean }) {
   const [action = "list", name, ...rest] = input.words
   switch (action) {
     case "list":
@@ -26,14 +27,29 @@ export async function run(dex: Dex, input: { words: string[] }) {
     case "get":
       if (rest.length > 0) throw usage()
       return report(dex, [settingNamed(name)])
-    case "set":
-      return change(dex, settingNamed(name), valueFrom(settingNamed(name), rest.join(" ")))
+    case "set": {
+      const value = valueFrom(settingNamed(name), rest.join(" "))
+      if (name === "embed.provider" && value === "local") return chooseLocal(dex, input.yes === true)
+      return change(dex, settingNamed(name), value)
+    }
     case "unset":
       if (rest.length > 0) throw usage()
       return change(dex, settingNamed(name), undefined)
     default:
       throw usage()
   }
+}
+
+/** Says what the local model costs, and installs it after a yes, unless it is there. Then the history is embedded behind. */
+async function chooseLocal(dex: Dex, yes: boolean) {
+  const { localCost, installChosen } = await import("./local-model.ts")
+  const cost = await localCost(dex)
+  if (!cost.isInstalled && !yes)
+    return { ...report(dex, ["embed.provider"]), asked: true, local_model: { installed: false, ...cost.figures } }
+  if (!cost.isInstalled) await installChosen(dex)
+  const changed = change(dex, "embed.provider", "local")
+  const started = dex.hasHistory() && (await dex.syncBehind?.()) === true
+  return { ...changed, local_model: { installed: !cost.isInstalled, ...cost.figures, started } }
 }
 
 function change(dex: Dex, name: SettingName, value: SettingValue | undefined) {
@@ -74,15 +90,17 @@ function report(dex: Dex, names: SettingName[]) {
       const found = keyPlace(server, settings, where)
       return found ? [{ server, ...found }] : []
     }),
-    problems: [...loaded.problems, ...unfinished(loaded)],
+    problems: [...loaded.problems, ...unfinished(loaded, dex.home.dir)],
   }
 }
 
 /** What is chosen but cannot work yet, with the command that mends it. */
-function unfinished({ settings }: Loaded): string[] {
+function unfinished({ settings }: Loaded, dexDir: string): string[] {
   const problems: string[] = []
   const provider = settings["embed.provider"]
-  if (provider !== "none" && settings["embed.model"] === undefined)
+  if (provider === "local" && !localPackage(dexDir))
+    problems.push("embed.provider is local, but the model is not installed: dex config set embed.provider local")
+  if (provider !== "none" && provider !== "local" && settings["embed.model"] === undefined)
     problems.push(
       `embed.provider is ${provider}, but no model is chosen: dex config set embed.model ${provider === "openai" ? "text-embedding-3-small" : "nomic-embed-text"}`,
     )

@@ -15,9 +15,10 @@ import { deletionsAhead, sayDeletions } from "../deletions.ts"
 import { sayConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
 import { isSyncing } from "../unread.ts"
+import { meaning } from "./local-model.ts"
 import type { Repaired } from "./repair.ts"
 
-type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
+export type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
 
 const MODEL_WAITS_MS = 20_000
 
@@ -28,7 +29,7 @@ export async function run(
 ): Promise<{ ok: boolean; repaired?: Repaired; checks: Check[] }> {
   const repaired = input.repair ? await (await import("./repair.ts")).repair(dex) : undefined
   const checks: Check[] = [runtime(dex)]
-  for (const check of [home, history, index, suggesting, syncing, sources, agents, retention, model])
+  for (const check of [home, history, index, suggesting, syncing, sources, agents, retention, model, meaning])
     checks.push(...(await settle(check, dex)))
   return { ok: checks.every((check) => check.status !== "problem"), ...(repaired && { repaired }), checks }
 }

@@ -50,14 +50,17 @@ function dropUnused(
   const dims = settings["embed.dims"]
   const spaces = vectors.stats()
   const known = spaces.map((space) => space.embedder)
-  if (provider === "none" || model === undefined)
+  if (provider === "none" || (provider !== "local" && model === undefined))
     return {
       dropped: [],
       ...(known.length > 0 && {
         note: `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex reindex\` rebuilds the index without them.`,
       }),
     }
-  const keep = keptId({ provider, model, ...(dims !== undefined && { dims }) }, known)
+  const keep = keptId(
+    { provider, dexDir: dex.home.dir, ...(model !== undefined && { model }), ...(dims !== undefined && { dims }) },
+    known,
+  )
   const dropped = spaces.filter((space) => space.embedder !== keep)
   if (dropped.length > 0) vectors.drop(keep)
   return { dropped: dropped.map(({ embedder, vectors }) => ({ embedder, vectors })) }

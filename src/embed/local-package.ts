@@ -1,0 +1,53 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
+import { readText } from "../files/read-file.ts"
+
+/** The optional package with the model that runs on this machine, as it is installed in dex's own folder. */
+export type LocalPackage = {
+  /** Of the embedder: the model, its revision with the runtime, and its size. */
+  id: string
+  dims: number
+  version: string
+  /** What is imported. */
+  entry: string
+}
+
+export const LOCAL_PACKAGE = "dexctx-embed-local"
+
+/** Apart from `~/.dex/node_modules`, which is the user's own. */
+export function localFolder(dexDir: string): string {
+  return join(dexDir, "embed-local")
+}
+
+/**
+ * Undefined when it is not installed, or not whole. The runtime is the native one if onnxruntime-node is installed beside
+ * it: their vectors differ a little, so it is a part of the id.
+ */
+export function localPackage(dexDir: string): LocalPackage | undefined {
+  const modules = join(localFolder(dexDir), "node_modules")
+  const folder = join(modules, LOCAL_PACKAGE)
+  const entry = join(folder, "dist", "index.js")
+  const manifest = readManifest(join(folder, "package.json"))
+  if (!manifest || !existsSync(entry)) return undefined
+  const { version, dex } = manifest
+  const runtime = existsSync(join(modules, "onnxruntime-node", "package.json")) ? "native" : "wasm"
+  return { id: `local:${dex.model}@${dex.revision}.${runtime}:${dex.dims}:p0`, dims: dex.dims, version, entry }
+}
+
+const MOST_BYTES = 64 << 10
+type Manifest = { version: string; dex: { model: string; revision: string; dims: number } }
+const NAME = text("", { minLength: 1 })
+const MANIFEST: Schema = {
+  ...object({ version: NAME, dex: object({ model: NAME, revision: NAME, dims: integer() }) }),
+  additionalProperties: true,
+}
+
+function readManifest(file: string): Manifest | undefined {
+  try {
+    const manifest = readAs(MANIFEST, JSON.parse(readText(file, MOST_BYTES)) as unknown)
+    return "ok" in manifest ? (manifest.ok as Manifest) : undefined
+  } catch {
+    return undefined // it is not installed
+  }
+}

@@ -1,0 +1,34 @@
+import { DexError } from "../core/error.ts"
+import { askHelper } from "./ask-helper.ts"
+import type { Embedder } from "./embedder.ts"
+import { localPackage } from "./local-package.ts"
+import { probeEmbedder } from "./probe.ts"
+
+/** More of a text than the model reads. */
+const MOST_CHARS = 2_000
+const MOST_TOKENS = 128
+
+/** The model that runs on this machine, in a process of its own. `dexDir`: dex's own folder, where it is installed. */
+export function localEmbedder(dexDir: string): Embedder {
+  const local = localPackage(dexDir)
+  if (!local)
+    throw new DexError(
+      "embed_settings",
+      "The local model is not installed. Install it: dex config set embed.provider local",
+    )
+  const { id, dims } = local
+  const embed: Embedder["embed"] = (texts, { role, signal }) =>
+    askHelper(
+      { dexDir, local, role },
+      texts.map((text) => text.slice(0, MOST_CHARS).toWellFormed()),
+      signal,
+    )
+  return {
+    id,
+    dims,
+    maxTokens: MOST_TOKENS,
+    normalized: true,
+    embed,
+    probe: (golden, signal) => probeEmbedder({ id, embed }, golden, signal),
+  }
+}

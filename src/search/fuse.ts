@@ -1,0 +1,153 @@
+import { formatRef } from "../core/ref.ts"
+import type { IndexHit } from "../store/index/query.ts"
+import {
+  byScore,
+  groupByConversation,
+  messageRefText,
+  type RankedConversation,
+  type RankedMessage,
+  type Ranking,
+  type RankWeights,
+  type ScorePart,
+} from "./rank.ts"
+
+/** What found a row, and how strongly. */
+export type RankEvidence = { rank_source: "lexical" | "vector" | "both"; score_lex?: number; score_vec?: number }
+export type Fused = {
+  messages: (RankedMessage & RankEvidence)[]
+  conversations: (RankedConversation & RankEvidence)[]
+  plan: Ranking["plan"]
+}
+
+/** How near messages are that have nothing to do with a question. */
+export type Spread = { centre: number; deviation: number }
+
+/**
+ * The nearest messages, best first. There always are some: those with a greater cosine than `near` are near. `worth`: what
+ * one earns, beside the 1 of the best message by words, by its cosine and its place (0 is the nearest).
+ */
+export type Nearest = { hits: IndexHit[]; near: number; worth: Worth }
+type Worth = (cosine: number, place: number) => number
+
+/** The constant of reciprocal rank fusion, as in the paper that proposed it, and what the nearest is worth. */
+const K = 60
+const NEAREST_BY_RANK = 0.2
+
+/** Cosines of different models mean different things; ranks mean the same for all. */
+export const byRank: Worth = (_, place) => (NEAREST_BY_RANK * (K + 1)) / (K + place + 1)
+
+/** From so many deviations above the usual on, nearness counts; four more are worth 0.4. Chosen on the tune halves. */
+const STANDS_OUT = 3
+const WORTH_PER_DEVIATION = 0.1
+
+/** By how far a message stands out from those that have nothing to do with the question. */
+export function byDistance({ centre, deviation }: Spread): Worth {
+  return (cosine) => WORTH_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - STANDS_OUT)
+}
+
+export function standsOutFrom({ centre, deviation }: Spread): number {
+  return centre + STANDS_OUT * deviation
+}
+
+/**
+ * Messages of both lists in one, then the same grouping by conversation as without vectors. A message keeps what its
+ * words are worth, in shares of the best one, and earns by its nearness. By rank alone on both sides, a conversation's few
+ * good messages would no longer outweigh its many weak ones: measured, see docs/embeddings.md. What is not near orders what
+ * words found, and adds nothing to it. The parts of every score add up to it.
+ */
+export function fuse(
+  { messages, conversations, plan }: Ranking,
+  { hits, near, worth }: Nearest,
+  weights: RankWeights,
+): Fused {
+  const best = messages[0]?.score || 1
+  const fused = new Map<string, RankedMessage & RankEvidence>()
+  for (const message of messages) {
+    const parts = message.parts.map(({ name, value }) => ({ name, value: value / best }))
+    const score = message.score / best
+    fused.set(messageRefText(message), { ...message, score, parts, rank_source: "lexical", score_lex: message.score })
+  }
+  const vector = new Map<string, number>()
+  for (const [i, hit] of hits.entries()) {
+    const value = worth(hit.score, i)
+    const part = { name: "vector" as const, value }
+    const known = fused.get(messageRefText(hit))
+    if (value === 0 || (!known && hit.score <= near)) continue
+    if (!vector.has(formatRef(hit.ref))) vector.set(formatRef(hit.ref), hit.score)
+    if (known) {
+      known.score += value
+      known.parts.push(part)
+      known.rank_source = "both"
+      known.score_vec = hit.score
+    } else
+      fused.set(messageRefText(hit), {
+        ...hit,
+        score: value,
+        parts: [part],
+        rank_source: "vector",
+        score_vec: hit.score,
+      })
+  }
+  const ordered = [...fused.values()].sort(byScore)
+  const lexical = new Map(conversations.map((one) => [formatRef(one.ref), one.score]))
+  return {
+    messages: ordered,
+    conversations: groupByConversation(ordered, weights).map((one) => ({
+      ...one,
+      ...evidenceOf(lexical.get(formatRef(one.ref)), vector.get(formatRef(one.ref))),
+    })),
+    plan,
+  }
+}
+
+function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvidence {
+  return {
+    rank_source: lex === undefined ? "vector" : vec === undefined ? "lexical" : "both",
+    ...(lex !== undefined && { score_lex: lex }),
+    ...(vec !== undefined && { score_vec: vec }),
+  }
+}
+
+/** Rows that stay where they are, and how many after them the nearest get. */
+const KEPT = 3
+const GIVEN = 2
+
+/**
+ * For a question that shares few words with any message: the scores by words are then scaled to 1 however weak they are, so
+ * the nearest would stand below all of them. Each that gets a place gets at least the score of the row below it.
+ */
+export function givePlaces(fused: Fused, hits: IndexHit[]): Fused {
+  const messages = hits.filter(({ number }) => number > 0)
+  return {
+    ...fused,
+    messages: placed(fused.messages, messageRefText, messages.map(messageRefText)),
+    conversations: placed(
+      fused.conversations,
+      ({ ref }) => formatRef(ref),
+      messages.map(({ ref }) => formatRef(ref)),
+    ),
+  }
+}
+
+function placed<Row extends { score: number; parts: ScorePart[] }>(
+  rows: Row[],
+  nameOf: (row: Row) => string,
+  nearest: string[],
+): Row[] {
+  const byName = new Map(rows.map((row) => [nameOf(row), row]))
+  const kept = rows.slice(0, KEPT)
+  const given = new Set<Row>()
+  for (const name of nearest) {
+    const row = byName.get(name)
+    if (row && !kept.includes(row) && given.size < GIVEN) given.add(row)
+  }
+  const rest = rows.slice(KEPT).filter((row) => !given.has(row))
+  const least = rest[0]?.score ?? 0
+  const raised = [...given].map((row) => raisedTo(row, least)).sort((a, b) => b.score - a.score)
+  return [...kept, ...raised, ...rest]
+}
+
+function raisedTo<Row extends { score: number; parts: ScorePart[] }>(row: Row, least: number): Row {
+  if (row.score >= least) return row
+  return { ...row, score: least, parts: [...row.parts, { name: "vector", value: least - row.score }] }
+}

@@ -1,0 +1,24 @@
+import { INSTALL_FROM, installLocal, LOCAL_DISK_BYTES, LOCAL_DOWNLOAD_BYTES } from "../../embed/install-local.ts"
+import { localPackage } from "../../embed/local-package.ts"
+import type { Dex } from "../context.ts"
+
+/** WebAssembly embeds 14 to 18 messages of 80 tokens in a second of processor time; see docs/performance.md. */
+const MESSAGES_A_MINUTE = 20 * 60
+
+/** What the model costs on this machine and for this history. Many messages have nothing to embed, so it is rather too much. */
+export async function localCost(dex: Dex) {
+  const messages = dex.hasHistory() ? (await (await dex.store()).stats()).messages : 0
+  return {
+    isInstalled: localPackage(dex.home.dir) !== undefined,
+    figures: {
+      download_bytes: LOCAL_DOWNLOAD_BYTES,
+      disk_bytes: LOCAL_DISK_BYTES,
+      messages,
+      minutes: Math.ceil(messages / MESSAGES_A_MINUTE),
+    },
+  }
+}
+
+export async function installChosen(dex: Dex): Promise<void> {
+  await installLocal(dex.home.dir, dex.machine.env[INSTALL_FROM], dex.signal)
+}

@@ -1,0 +1,47 @@
+import { loadSettings } from "../../config/load.ts"
+import { grouped } from "../../core/format.ts"
+import { helperNow } from "../../embed/ask-helper.ts"
+import { localPackage } from "../../embed/local-package.ts"
+import type { Dex } from "../context.ts"
+import type { Check } from "./run.ts"
+
+const ANSWERS_WITHIN_MS = 2_000
+
+/** Whether the local model is there, which process holds it, and how much of the history it has read. */
+export async function meaning(dex: Dex): Promise<Check[]> {
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
+  if (settings["embed.provider"] !== "local") return []
+  const name = "meaning"
+  const local = localPackage(dex.home.dir)
+  if (!local)
+    return [
+      {
+        name,
+        status: "problem",
+        message: "The local model is chosen, but it is not installed: search uses words only.",
+        mend: "dex config set embed.provider local",
+      },
+    ]
+  const signal = AbortSignal.timeout(ANSWERS_WITHIN_MS)
+  const held = await helperNow({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // it is busy
+  const process = held
+    ? `process ${held.pid} holds it (${Math.round(held.bytes / 1e6)} MB) and ends ten minutes after the last search`
+    : "no process holds it now; the next search starts one"
+  const { done, all } = await embedded(dex, local.id)
+  const share = `${grouped(done)} of ${grouped(all)} messages are read`
+  const isDone = done >= all
+  return [
+    {
+      name,
+      status: isDone ? "ok" : "note",
+      message: `local model ${local.version} (${local.id}): ${share}; ${process}`,
+      ...(!isDone && { mend: "dex sync" }),
+    },
+  ]
+}
+
+async function embedded(dex: Dex, id: string): Promise<{ done: number; all: number }> {
+  const vectors = await (await dex.index())?.vectors()
+  const space = vectors?.stats().find(({ embedder }) => embedder === id)
+  return { done: space ? space.vectors + space.empty : 0, all: vectors?.documents() ?? 0 }
+}
