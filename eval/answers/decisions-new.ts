@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { type Decision, decisionsIn } from "../../src/suggest/decisions/decisions.ts"
 import { isSameQuote } from "../decisions/same.ts"
-import { sentenceHash, sentencesOf } from "../decisions/sentences.ts"
+import { plain, sentenceHash, sentencesOf } from "../decisions/sentences.ts"
 import { halfOf } from "../set.ts"
 import { openDecisionsHome, type Place } from "./decisions-home.ts"
 
@@ -28,7 +28,8 @@ export type DecisionFigures = {
   right: number
   labelled: number
   recalled: number
-  /** Of what was found and is right or wrong: what says by itself, or with what is shown beside it, what was decided. */
+  /** Found where a reader said whether the sentence says by itself what was decided; and how many do, or come with more than it. */
+  judged: number
   alone: number
 }
 
@@ -75,7 +76,7 @@ export async function measureNewDecisions(): Promise<{
 }
 
 function noFigures(): DecisionFigures {
-  return { conversations: 0, found: 0, right: 0, labelled: 0, recalled: 0, alone: 0 }
+  return { conversations: 0, found: 0, right: 0, labelled: 0, recalled: 0, judged: 0, alone: 0 }
 }
 
 /** The labelled sentences, found again in the conversation. */
@@ -105,7 +106,9 @@ function measureOne(
     if (isDoubtful) continue
     sum.found++
     if (right.length > 0) sum.right++
-    if (standsAlone(one, of)) sum.alone++
+    if (of.length === 0) continue
+    sum.judged++
+    if (of.some(({ alone }) => alone) || comesWithMore(one, of)) sum.alone++
   }
   const wanted = Map.groupBy(
     labels.filter(({ decision, doubt }) => decision && !doubt),
@@ -123,7 +126,10 @@ function groupOf({ id, group }: Label): string {
   return group === undefined ? id : `group ${group}`
 }
 
-/** A question is shown with its answer; a sentence stands alone where its reader said so, or with what it answers. */
-function standsAlone(_decision: Decision, labels: Label[]): boolean {
-  return labels.some(({ alone }) => alone)
+/** With the question that it answers, or with the sentence before it. */
+function comesWithMore({ quote }: Decision, labels: Located[]): boolean {
+  const shortest = Math.min(...labels.flatMap(({ texts }) => texts.map((text) => text.length)))
+  return quote.includes(" → ") || plain(quote).length > shortest + LEAST_MORE
 }
+
+const LEAST_MORE = 20
