@@ -7,7 +7,7 @@ import type { RelevanceWeights } from "./relevance.ts"
  */
 export const RELEVANCE_WEIGHTS: RelevanceWeights = {
   fix: { bias: -3.108, likeness: 6.443, same: 0.17 },
-  decision: { bias: -3.808, typed: 1.463, names: 1.12, done: -0.436 },
+  decision: { bias: -2.377, typed: 0.387, names: 0.75, done: -0.315 },
   related_code: {
     bias: -2.704,
     together: 0.165,

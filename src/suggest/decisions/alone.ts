@@ -8,9 +8,9 @@ const OPENING =
 /** Said in answer to something, where little follows. */
 const AGREES = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
 const SHORT_ANSWER = 10
-const POINTS = new Set(["this", "that", "these", "those", "it", "its", "they", "them"])
+const POINTS = new Set(["this", "that", "these", "those", "it", "they", "them"])
 const POINTS_BACK =
-  /^(?:[([]|instead|same|including|then|that way|like (?:this|that)|also it|but it)\b|\b(?:(?:the|this|that) (?:latter|former|first|second|third|other|one)(?: one| option)?|options? #?(?:\d+|[a-f])|(?:address|do|number|item|point|finding) #?\d+|in \d{2,3}|the (?:others|two|rest|same)|find out why)\b(?! (?:ms|seconds|minutes|days|lines|files|places|cases))|:\s*\d+\.?$/i
+  /^(?:[([]|its|instead|same|including|then|that way|like (?:this|that)|also it|but it)\b|\b(?:(?:the|this|that) (?:latter|former|first|second|third|other|one)(?: one| option)?|options? #?(?:\d+|[a-f])|(?:address|do|number|item|point|finding) #?\d+|in \d{2,3}|the (?:others|two|rest|same)|find out why)\b(?! (?:ms|seconds|minutes|days|lines|files|places|cases))|:\s*\d+\.?$/i
 /** "that" joins what follows to what stands before it. */
 const JOINED = /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|our|my|your|an?|no|some|it)$/i
 /** There is only one of it around. */
