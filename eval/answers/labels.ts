@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { parseRef } from "../../src/core/ref.ts"
+import { plain, sentenceHash, sentencesOf } from "../decisions/sentences.ts"
+import { openGenuineHome } from "../genuine-home.ts"
+import type { Project } from "./project.ts"
+
+export type Half = "build" | "held"
+
+/** A question with the words that answer it, found again in what was labelled. */
+export type LabelledQuestion = {
+  id: string
+  half: Half
+  question: string
+  /** Whole sentences, lines or commands: any of them answers. None where nothing answers. */
+  sentences: string[]
+  /** What a right answer names, as hashes of phrases. */
+  facts: string[]
+  /** The sentences stand in the project's documents. */
+  isDocumented: boolean
+}
+
+type Written = {
+  id: string
+  half: Half
+  question: string
+  answers?: { ref?: string; document?: string; sentence: string; older?: boolean }[]
+  facts?: string[]
+}
+
+export const linesOf = <T>(name: string): T[] =>
+  readFileSync(new URL(name, import.meta.url), "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as T)
+
+export async function labelledQuestions(project: Project): Promise<LabelledQuestion[]> {
+  const home = await openGenuineHome()
+  const textOf = async ({ ref, document, sentence }: { ref?: string; document?: string; sentence: string }) => {
+    const all = ref === undefined ? documentLines(join(project.clone, document!)) : await said(home.store, ref)
+    const text = all.find((one) => sentenceHash(one) === sentence)
+    if (text === undefined) throw new Error(`${ref ?? document} does not hold what was labelled`)
+    return project.mapped(text)
+  }
+  const labelled: LabelledQuestion[] = []
+  for (const { id, half, question, answers = [], facts = [] } of linesOf<Written>("questions.jsonl")) {
+    // What was overtaken answers no more.
+    const standing = answers.filter(({ older }) => !older)
+    labelled.push({
+      id,
+      half,
+      question,
+      sentences: await Promise.all(standing.map(textOf)),
+      facts,
+      isDocumented: answers.every(({ ref }) => ref === undefined),
+    })
+  }
+  home.close()
+  return labelled
+}
+
+async function said(store: Awaited<ReturnType<typeof openGenuineHome>>["store"], ref: string): Promise<string[]> {
+  const { source, prefix, number } = parseRef(ref)!
+  const [message] = await store.messages({ source: source!, id: prefix }, [number!])
+  if (!message) return []
+  const calls = message.parts.flatMap((part) => (part.type === "tool_call" ? part.text.split("\n").map(plain) : []))
+  return [...sentencesOf(message), ...calls]
+}
+
+function documentLines(path: string): string[] {
+  if (!existsSync(path)) return []
+  return readFileSync(path, "utf8")
+    .split("\n")
+    .flatMap((line) => line.split(/(?<=[.!?])\s+/))
+    .map(plain)
+}
+
+export function wordsIn(text: string): string[] {
+  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+}
+
+/** Whether one text stands in another, word by word. */
+export function holdsWords(text: string[], wanted: string[]): boolean {
+  if (wanted.length === 0) return false
+  return ` ${text.join(" ")} `.includes(` ${wanted.join(" ")} `)
+}
+
+/** A fact has at most so many words. */
+const LONGEST_FACT = 12
+
+/** Whether every one of these facts is named in a text. */
+export function namesAll(text: string[], facts: string[]): boolean {
+  const left = new Set(facts)
+  for (let from = 0; from < text.length && left.size > 0; from++)
+    for (let length = 1; length <= LONGEST_FACT && from + length <= text.length; length++)
+      left.delete(factHash(text.slice(from, from + length)))
+  return left.size === 0
+}
+
+function factHash(words: string[]): string {
+  return createHash("sha256")
+    .update(`answers ${words.join(" ")}`)
+    .digest("hex")
+    .slice(0, 12)
+}
