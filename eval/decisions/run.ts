@@ -6,6 +6,7 @@ import { type Decision, decisionsIn } from "../../src/suggest/decisions/decision
 import { supersede } from "../../src/suggest/decisions/supersede.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
+import { isSameQuote } from "./same.ts"
 import { plain, sentenceHash, sentencesOf } from "./sentences.ts"
 
 // Decisions that are found, against those that were labelled by hand before there was an extractor.
@@ -109,23 +110,13 @@ function textsOf({ conversation, number, quotes }: Label, spoken: Map<string, St
   return texts
 }
 
-/** The words that were found hold the labelled ones, or are a part of them; a typed answer belongs to its question. */
 function isSame(one: Found, { conversation, numbers, kind, texts }: Wanted): boolean {
   if (one.row.ref.id !== conversation || !numbers.includes(one.number)) return false
-  const quote = plain(one.quote)
-  if (texts.map(unmarked).some((text) => quote.includes(text) || text.includes(quote))) return true
-  if (kind !== "answer") return false
-  const message = one.messages.find(({ number }) => number === one.number)!
-  const all = plain(message.parts.map(({ text }) => text).join(" "))
-  return texts.some((text) => {
-    const at = all.indexOf(`"${text}"="`)
-    return at >= 0 && all.slice(at + text.length + 4).startsWith(quote)
-  })
-}
-
-/** Without what makes it a heading, an item of a list or a quote. */
-function unmarked(text: string): string {
-  return text.replace(/^(?:#+|-) /, "").replace(/^"(.*)"$/, "$1")
+  return isSameQuote(
+    { quote: one.quote, message: one.messages.find(({ number }) => number === one.number)! },
+    kind,
+    texts,
+  )
 }
 
 function measureSuperseded(all: Found[], spoken: Map<string, StoredMessage[]>): void {

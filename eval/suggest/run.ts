@@ -20,6 +20,8 @@ const { values } = parseArgs({
 const PENALTY = 5
 /** Of fewer, nothing is learned. */
 const LEAST_USED = 5
+/** What says how recent something is. It falls with age, so its weight must not be negative. */
+const RECENT = /(?:^|_)within_/
 
 if (values.kept) {
   process.stdout.write(`${replayKept()}\n`)
@@ -122,16 +124,28 @@ function weightsFrom(offers: Offer[]): RelevanceWeights {
     for (const { conversation, key } of own)
       times.set(`${conversation} ${key}`, (times.get(`${conversation} ${key}`) ?? 0) + 1)
     const names = [...new Set(own.flatMap(({ features }) => Object.keys(features)))]
-    weights[kind] = fitLogistic(
-      own.map(({ features, used, conversation, key }) => ({
-        features: Object.fromEntries(names.map((name) => [name, features[name] ?? 0])),
-        used,
-        weight: 1 / times.get(`${conversation} ${key}`)!,
-      })),
-      PENALTY,
+    weights[kind] = neverLikelierWithAge(names, (used) =>
+      fitLogistic(
+        own.map((offer) => ({
+          features: Object.fromEntries(used.map((name) => [name, offer.features[name] ?? 0])),
+          used: offer.used,
+          weight: 1 / times.get(`${offer.conversation} ${offer.key}`)!,
+        })),
+        PENALTY,
+      ),
     )
   }
   return weights
+}
+
+/** The data spans six weeks: a weight that makes older things likelier would only say what is not known of older ones. */
+function neverLikelierWithAge(
+  names: string[],
+  fitted: (names: string[]) => Record<string, number>,
+): Record<string, number> {
+  const weights = fitted(names)
+  const kept = names.filter((name) => !RECENT.test(name) || (weights[name] ?? 0) >= 0)
+  return kept.length === names.length ? weights : neverLikelierWithAge(kept, fitted)
 }
 
 /** Whether a fix is the right one was read by hand: names alone do not tell. */

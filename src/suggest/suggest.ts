@@ -1,6 +1,7 @@
 import type { Item, ItemKind, Moment } from "../core/suggestion.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import { subjectOf } from "./decisions/subject.ts"
 import { adjusted } from "./feedback/feedback.ts"
 import { findChange, findCommittedTogether } from "./finders/change.ts"
 import { findDeprecated, findUses } from "./finders/code.ts"
@@ -10,6 +11,7 @@ import { findDocument } from "./finders/document.ts"
 import { findFailingTests } from "./finders/failing-tests.ts"
 import type { Candidate, Finder, Sources } from "./finders/finder.ts"
 import { findFix } from "./finders/fix.ts"
+import { findNews, isNews, isToldUnasked } from "./finders/news.ts"
 import { findOpenWork } from "./finders/open-work.ts"
 import { findRelated } from "./finders/related.ts"
 import { pathBelow } from "./paths.ts"
@@ -27,6 +29,7 @@ const FINDERS: readonly [ItemKind, Finder][] = [
   ["warning", findDeprecated],
   ["warning", findFailingTests],
   ["change", findChange],
+  ["change", findNews],
   ["document", findDocument],
   ["conversation", findConversation],
   ["conversation", findOpenWork],
@@ -44,14 +47,37 @@ export type SuggestOptions = {
 
 export const MOST_ITEMS = 5
 export const MOST_SUGGESTED_TOKENS = 500
+/** Of them, so many places are for what happened since somebody last looked. */
+const MOST_NEWS = 2
 
 /** The few things that matter now, the likeliest to be used first; or nothing. */
 export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
     .map((candidate) => itemOf(candidate, options))
-    .filter(({ relevance }) => relevance >= options.floor)
+    .filter((item) => item.relevance >= options.floor || isToldUnasked(item))
     .sort((a, b) => b.relevance - a.relevance)
-  return fitting(items, Math.min(options.most, MOST_ITEMS))
+  const news = items.filter(isNews).slice(0, MOST_NEWS)
+  const others = items.filter((item) => !isNews(item) || !news.includes(item))
+  return fitting(withoutRepeats([...news, ...others]), Math.min(options.most, MOST_ITEMS))
+}
+
+const ALIKE = 0.6
+
+/** A decision that was said again in much the same words is told once: as it is likelier to be used. */
+function withoutRepeats(items: Item[]): Item[] {
+  const said: Set<string>[] = []
+  return items.filter(({ kind, summary }) => {
+    if (kind !== "decision") return true
+    const words = new Set(subjectOf(summary))
+    if (words.size > 0 && said.some((before) => isAlike(before, words))) return false
+    said.push(words)
+    return true
+  })
+}
+
+function isAlike(a: Set<string>, b: Set<string>): boolean {
+  const shared = [...a].filter((word) => b.has(word)).length
+  return shared / (a.size + b.size - shared) >= ALIKE
 }
 
 /** All that could be said and was not said before, each thing once. */

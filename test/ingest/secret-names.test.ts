@@ -82,7 +82,7 @@ describe("a secret that is a name", () => {
       expect.arrayContaining(["conversation", "change", "related_code"]),
     )
     expect(suggestions.map(({ file }) => file)).toContain("src/main.ts")
-    expect(suggestions.map(({ title }) => title).join("\n")).toContain("[REDACTED:github-token].ts was last changed")
+    expect(suggestions.map(({ title }) => title).join("\n")).toContain("[REDACTED:github-token].ts was last edited")
     expect(stdout).not.toContain(IN.file.slice(4, 20))
   })
 

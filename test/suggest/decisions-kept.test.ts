@@ -115,8 +115,18 @@ test("finds them by project, file, symbol and words", async () => {
   expect(await decisions(at, "--all", "--limit", "1")).toMatchObject({
     quotes: [SORTED],
     total: 3,
-    notes: ["The newest 1 of 3. --limit shows more."],
+    notes: ["1 to 1 of 3. For the next: --offset 1"],
   })
+  const pages: unknown[] = []
+  for (const offset of ["1", "2"]) {
+    const { quotes, notes } = await decisions(at, "--all", "--limit", "1", "--offset", offset)
+    pages.push([quotes, notes])
+  }
+  expect(pages).toEqual([
+    [[TO_DISABLED], ["2 to 2 of 3. For the next: --offset 2"]],
+    [[TO_ENABLED], ["3 to 3 of 3."]],
+  ])
+  expect(await decisions(at, "--all", "--offset", "3")).toMatchObject({ code: 1, quotes: [], total: 3 })
 })
 
 test("a file is meant as the project knows it, wherever the command is given", async () => {

@@ -41,9 +41,8 @@ describe("a person's sentence", () => {
     "Don't retry payments, the provider charges twice",
     "I don't want tokens of a person's own account in CI",
     "let's completely remove the legacy importer",
-    "I like option B, with the queue in front",
     "the basket is fine without a login, since guests buy more",
-  ])("decides: %s", (sentence) => expect(decidedIn(sentence)).toEqual([sentence]))
+  ])("decides: %s", (sentence) => expect(decidedIn(sentence)).toEqual([{ quote: sentence, origin: "person" }]))
 
   test.each([
     ["a question", "should we keep prices as integers of cents?"],
@@ -67,16 +66,71 @@ describe("a person's sentence", () => {
     expect(decidedIn("> we should always store timestamps in UTC")).toEqual([])
     const review =
       "Medium Severity\n\nThe flag should always retry the invoice. Consider adding a limit.\n\nI want no limit here, the queue has one"
-    expect(decidedIn(review)).toEqual(["I want no limit here, the queue has one"])
+    expect(said(review)).toEqual(["I want no limit here, the queue has one"])
+    expect(said(`we should always store timestamps in UTC\n${"and more of what was pasted\n".repeat(200)}`)).toEqual([])
+    expect(said('// we should always store timestamps in UTC\n"rule": "we should always use UTC timestamps",')).toEqual(
+      [],
+    )
   })
 
   test("brings along what it announces, unless that speaks for itself", () => {
-    expect(decidedIn("I want the invoice command to print like:\n3 invoices\n1 overdue")).toEqual([
+    expect(said("I want the invoice command to print like:\n3 invoices\n1 overdue")).toEqual([
       "I want the invoice command to print like:\n3 invoices\n1 overdue",
     ])
     expect(
-      decidedIn("I want two things for the invoice page:\n- keep the totals row\n- remove the footer entirely"),
-    ).toEqual(["keep the totals row", "remove the footer entirely"])
+      said("I want two things for the invoice page:\n- keep the totals row\n- remove the footer entirely"),
+    ).toEqual([
+      "I want two things for the invoice page: keep the totals row",
+      "I want two things for the invoice page: remove the footer entirely",
+    ])
+  })
+})
+
+const said = (text: string, agentsText?: string) => decidedIn(text, agentsText).map(({ quote }) => quote)
+
+describe("a sentence that does not say by itself what was decided", () => {
+  const options =
+    "Two ways to go on:\n\n**Option A**: invoices stay in the request\n- **Option B**: invoices go into a queue\n\nWhich one?"
+
+  test("comes with the option that it names, in the agent's words", () => {
+    expect(decidedIn("I like option B, with the queue in front", options)).toEqual([
+      { quote: "Option B: invoices go into a queue → I like option B, with the queue in front", origin: "agent" },
+    ])
+    expect(decidedIn("I like Option C", options)).toEqual([])
+    expect(decidedIn("I like Option B")).toEqual([])
+  })
+
+  test("comes with the question that it answers, and with what that asks about", () => {
+    expect(said("yeah let's do length only", "Should short lines be filtered by length or by content?")).toEqual([
+      "Should short lines be filtered by length or by content? → yeah let's do length only",
+    ])
+    expect(
+      said("yeah let's do length only", "I'd suggest a filter by length for short lines. Want me to do that?"),
+    ).toEqual(["I'd suggest a filter by length for short lines. Want me to do that? → yeah let's do length only"])
+    expect(said("This shouldn't be a thing.", "Done. Want me to go on?")).toEqual([])
+  })
+
+  test("comes with the sentence before it, and both once", () => {
+    expect(said("The invoice page lists drafts too. It should only show what was sent.")).toEqual([
+      "The invoice page lists drafts too. It should only show what was sent.",
+    ])
+    expect(said("The invoice page should never list drafts. It should only show what was sent.")).toEqual([
+      "The invoice page should never list drafts. It should only show what was sent.",
+    ])
+  })
+
+  test("is told with what it takes back, where it takes something back", () => {
+    const agent = message(2, [{ type: "text", text: "Done.", origin: "agent" }], { role: "assistant" })
+    const found = decisionsIn(ROW, [
+      typed(1, "we should always store timestamps in UTC"),
+      agent,
+      typed(3, "let's go back"),
+    ])
+    expect(found.map(({ quote }) => quote)).toEqual([
+      "we should always store timestamps in UTC",
+      "we should always store timestamps in UTC → let's go back",
+    ])
+    expect([...supersede(found.map((one) => ({ ...one, conversation: "one" }))).keys()]).toEqual([found[0]!.key])
   })
 })
 
@@ -134,7 +188,8 @@ describe("a conversation", () => {
       expect(quotes([typed(1, said)], { ...ROW, kind })).toEqual([])
   })
 
-  const plan = "# Move invoices to a queue\n\n## Context\nThey time out. Edit `src/invoice.ts`."
+  const plan =
+    "# Move invoices to a queue\n\n## Context\nThey time out.\n\n## Changes\n- Edit `src/invoice.ts` and keep the old one."
   const asked = (number: number, tool: string, input: unknown) =>
     message(number, [{ type: "tool_call", text: JSON.stringify(input), origin: "agent", tool, call_id: `c${number}` }])
   const told = (number: number, tool: string, text: string, of: number, is_error = false) =>
@@ -145,9 +200,13 @@ describe("a conversation", () => {
   test("knows a plan that was approved, and not one that was refused", () => {
     const call = asked(1, "ExitPlanMode", { plan })
     const yes = told(2, "ExitPlanMode", "User has approved your plan. You can now start coding.", 1)
-    expect(quotes([call, yes])).toEqual([["plan", "Move invoices to a queue", "agent"]])
+    expect(quotes([call, yes])).toEqual([
+      ["plan", "Move invoices to a queue\nEdit `src/invoice.ts` and keep the old one.", "agent"],
+    ])
     const shown = told(2, "ExitPlanMode", `User has approved your plan.\n\n## Approved Plan:\n${plan}`, 1)
-    expect(quotes([shown])).toEqual([["plan", "Move invoices to a queue", "agent"]])
+    expect(quotes([shown])).toEqual([
+      ["plan", "Move invoices to a queue\nEdit `src/invoice.ts` and keep the old one.", "agent"],
+    ])
     expect(
       quotes([call, told(2, "ExitPlanMode", "The user has not approved it: the tool use was rejected", 1, true)]),
     ).toEqual([])
@@ -155,12 +214,16 @@ describe("a conversation", () => {
     const anew = message(1, [{ type: "text", text: `Implement the following plan:\n\n${plan}`, origin: "agent" }], {
       role: "user",
     })
-    expect(quotes([anew])).toEqual([["plan", "Move invoices to a queue", "agent"]])
+    expect(quotes([anew])).toEqual([
+      ["plan", "Move invoices to a queue\nEdit `src/invoice.ts` and keep the old one.", "agent"],
+    ])
     expect(decisionsIn(ROW, [anew])[0]).toMatchObject({ files: ["src/invoice.ts"] })
     expect(quotes([{ ...anew, role: "assistant" }])).toEqual([])
+    const bare = `Implement the following plan:\n\n# Move invoices to a queue\n\n## Files\n\`\`\`\nsrc/invoice.ts\n\`\`\``
+    expect(quotes([message(1, [{ type: "text", text: bare, origin: "agent" }], { role: "user" })])).toEqual([])
   })
 
-  test("knows what was answered: chosen words are the agent's, typed ones the person's", () => {
+  test("knows what was answered: chosen words are the agent's, typed ones the person's where they stand alone", () => {
     const questions = [
       { question: 'Which queue do you want, "fast" or safe?', options: [{ label: "Redis" }, { label: "Postgres" }] },
       { question: "Where should totals live?", options: [{ label: "In the row" }] },
@@ -175,7 +238,16 @@ describe("a conversation", () => {
     )
     expect(quotes([asked(1, "AskUserQuestion", { questions }), answer])).toEqual([
       ["answer", 'Which queue do you want, "fast" or safe? → Postgres', "agent"],
-      ["answer", "in a view, so that old rows stay", "person"],
+      ["answer", "Where should totals live? → in a view, so that old rows stay", "agent"],
+    ])
+    const typedAnswer = told(
+      2,
+      "AskUserQuestion",
+      'User has answered your questions: "Where should totals live?"="totals should live in a view of the invoices table". Read the answers carefully and follow them.',
+      1,
+    )
+    expect(quotes([asked(1, "AskUserQuestion", { questions }), typedAnswer])).toEqual([
+      ["answer", "totals should live in a view of the invoices table", "person"],
     ])
     const refused = { ...answer, parts: answer.parts.map((part) => ({ ...part, is_error: true }) as Part) }
     expect(quotes([refused])).toEqual([])

@@ -3,8 +3,9 @@ import { expect, test } from "vitest"
 import { DAY_MS, localDay } from "../../src/core/dates.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { relevanceOf } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION, type Session } from "../../src/suggest/session.ts"
-import { MOST_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
+import { candidatesFor, MOST_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
 import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { inside } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
@@ -163,6 +164,36 @@ test("decisions about the file: the developer's words; an agent's only where nob
   ])
   expect(decide("a", "agent")).toHaveLength(2)
   expect(decide("a", "agent", true)).toEqual([])
+})
+
+test("nothing gets likelier with age, and what was done an hour ago is not less likely than what was done a year ago", () => {
+  const knowledge = knowing(
+    { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts"], fixed: ERROR },
+    { id: "b", daysAgo: 9, edited: ["src/token.ts", "README.md"] },
+  )
+  const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
+  const said = { kind: "said" as const, number: 2, at: NOW - DAY, symbols: [], subject: ["token"] }
+  knowledge.decisions.saveDecisions(conversation, PROJECT, [
+    { ...said, key: "k", quote: "tokens should never expire", files: ["src/token.ts"], origin: "person" },
+  ])
+  const moments: Moment[] = [
+    editing("src/token.ts", { branch: "tokens" }),
+    failing(),
+    { event: "session_start", project: PROJECT, branch: "tokens", at: NOW },
+  ]
+  for (const moment of moments) {
+    const likely = (days: number) =>
+      new Map(
+        candidatesFor({ knowledge }, { ...moment, at: NOW + days * DAY }, session()).map(({ key, kind, features }) => [
+          key,
+          relevanceOf(kind, features, RELEVANCE_WEIGHTS),
+        ]),
+      )
+    const ages = [0, 1 / 24, 1, 30, 270, 365].map(likely)
+    expect(ages[0]!.size).toBeGreaterThan(0)
+    for (const [i, older] of ages.slice(1).entries())
+      for (const [key, relevance] of older) expect([key, relevance <= ages[i]!.get(key)! + 1e-12]).toEqual([key, true])
+  }
 })
 
 test("names that are no plain paths are somebody's text, and are not told", () => {

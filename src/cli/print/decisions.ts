@@ -15,6 +15,8 @@ export function printDecisions(
   { terminal, numbered }: PrintContext,
   asked: { all?: boolean; words?: string[]; file?: string; symbol?: string },
 ): Printed {
+  if (output.decisions.length === 0 && output.total > 0)
+    return { lines: [], notes: [`There are only ${many(output.total, "decision")}.`, ...output.notes] }
   if (output.decisions.length === 0) {
     const nothing = asked.all
       ? "No decisions found in any project. `dex search` finds what was said."

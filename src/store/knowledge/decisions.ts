@@ -224,6 +224,7 @@ export type DecisionFilter = {
   /** Of commits that no conversation tells of. */
   with_commits?: boolean
   limit: number
+  offset?: number
 }
 
 export type KnownDecision = QuotedDecision & {
@@ -273,9 +274,9 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
   const rows = db
     .prepare(
       `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${CHOSEN}
-       order by ifnull(fact.at, ifnull(c.ended_at, 0)) desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit`,
+       order by ifnull(fact.at, ifnull(c.ended_at, 0)) desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit offset @offset`,
     )
-    .all({ ...values, limit: filter.limit }) as DecisionRow[]
+    .all({ ...values, limit: filter.limit, offset: filter.offset ?? 0 }) as DecisionRow[]
   return { decisions: rows.map((row) => known(db, row)), total }
 }
 

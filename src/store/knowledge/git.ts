@@ -164,6 +164,15 @@ export function commitsTouching(
   ).map((row) => ({ ...commitOf(row), status: row.status }))
 }
 
+/** What was committed after a time, newest first. */
+export function commitsSince(db: Db, project: string, since: number, limit: number): GitCommit[] {
+  return (
+    db
+      .prepare("select * from git_commit where project_id = ? and at > ? order by committed_at desc, id desc limit ?")
+      .all(knownProject(db, project) ?? null, since, limit) as CommitRow[]
+  ).map(commitOf)
+}
+
 /** Files that are still there and changed in the same commits as this one, those that did so most often first. */
 export function changedTogether(db: Db, project: string, file: string, limit: number): ChangedTogether[] {
   return db

@@ -39,6 +39,7 @@ import {
 import { FIXES_SCHEMA, fixesHolding, saveFixes } from "./fixes.ts"
 import {
   changedTogether,
+  commitsSince,
   commitsTouching,
   filesOfCommit,
   forgetProjectGit,
@@ -94,6 +95,7 @@ const FACTS = {
     gitProject,
     saveCommits,
     commitsTouching,
+    commitsSince,
     changedTogether,
     newestName,
     filesOfCommit,

@@ -1,6 +1,8 @@
 import type { Part } from "../../core/conversation.ts"
 import { parseObject, records, string } from "../../core/record.ts"
-import { isDecision, isQuestion, ownLines, sentencesOf } from "./decided.ts"
+import { standsAlone } from "./alone.ts"
+import { isDecision, isQuestion } from "./decided.ts"
+import { ownLines, sentencesOf } from "./typed.ts"
 
 // What a person answered when the agent asked.
 
@@ -39,8 +41,11 @@ function pairsIn(text: string, questions: string[] = []): Pair[] {
   })
 }
 
+/** What agents write after the last answer, by version. */
+const LAST_END = /"\. (?:You can now|Read the answers)(?![\s\S]*"\. (?:You can now|Read the answers))/
+
 function endOf(piece: string, isLast: boolean): number {
-  const end = isLast ? piece.lastIndexOf('". You can now') : piece.lastIndexOf('", "')
+  const end = isLast ? piece.search(LAST_END) : piece.lastIndexOf('", "')
   return end < 0 ? piece.lastIndexOf('"') : end
 }
 
@@ -64,8 +69,9 @@ function answered({ question, answer: given }: Pair, options: Set<string> | unde
   if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []
   const told: Answered = {
     kind: "answer",
-    quote: isTyped ? answer : `${question} → ${answer}`,
-    origin: isTyped ? "person" : "agent",
+    ...(isTyped && standsAlone(answer)
+      ? { quote: answer, origin: "person" }
+      : { quote: `${question} → ${answer}`, origin: "agent" }),
     text: `${question}\n${answer}`,
   }
   if (!isTyped) return ABOUT_THE_WORK.test(question) ? [] : [told]

@@ -9,6 +9,7 @@ import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisio
 import { pathBelow } from "../paths.ts"
 import { decidingAnswers } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
+import { plannedIn } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
 
 // The lasting choices that a conversation, a project's documents and its commits know of.
@@ -18,6 +19,7 @@ export type Decision = KeptDecision
 const MOST_FILES = 20
 const MOST_SYMBOLS = 20
 const LONGEST_QUOTE = 600
+const LONGEST_BEFORE = 200
 
 type Stated = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
 
@@ -32,8 +34,13 @@ export function decisionsIn(
   const edited = editedAfter(live)
   const found = new Map<string, Decision>()
   let last: Decision | undefined
+  let agentsText = ""
   for (const [i, message] of live.entries()) {
-    const stated = [...commitsOf(message), ...(row.kind === "person" ? statedIn(message, calls, found.size > 0) : [])]
+    const stated = [
+      ...commitsOf(message),
+      ...(row.kind === "person" ? statedIn(message, { calls, agentsText, last }) : []),
+    ]
+    agentsText = agentsTextIn(message) ?? agentsText
     for (const one of stated) {
       const decision = decisionOf(row, message, one, edited[i]!)
       const said = plain(decision.quote)
@@ -47,35 +54,43 @@ export function decisionsIn(
   return [...found.values()]
 }
 
+function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
+  const texts = parts.flatMap((part) => (part.type === "text" && part.origin === "agent" ? part.text : []))
+  return role === "assistant" && texts.length > 0 ? texts.join("\n") : undefined
+}
+
 /** Something else was decided since, and may have been the opposite: the newest word counts. */
 function saidAgain(before: Decision, now: Decision): Decision {
   return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MOST_FILES) }
 }
 
-function statedIn(message: StoredMessage, calls: Map<string, string>, hasDecided: boolean): Stated[] {
+/** What a message may refer to: what was called, what the agent said last, what was decided last. */
+type Before = { calls: Map<string, string>; agentsText: string; last: Decision | undefined }
+
+function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): Stated[] {
   return message.parts.flatMap((part): Stated[] => {
     if (part.type === "tool_result") return [...plan(planIn(part, calls)), ...decidingAnswers(part, calls)]
     if (part.type !== "text") return []
     if (part.origin === "agent" && message.role === "user") return plan(planIn(part))
     if (part.origin !== "person") return []
-    const said = [...decidedIn(part.text), ...(hasDecided ? retreatsIn(part.text) : [])]
+    const retreats = last === undefined ? [] : retreatsIn(part.text)
     return [
-      ...said.map((quote): Stated => ({ kind: "said", quote, origin: "person", text: part.text })),
+      ...decidedIn(part.text, agentsText).map((one): Stated => ({ kind: "said", ...one, text: part.text })),
+      ...retreats.map((quote): Stated => takingBack(last!, quote, part.text)),
       ...decidingAnswers(part, calls),
     ]
   })
 }
 
-/** A plan is named by its title; where that says little, by what comes next as well. */
+/** "Let's go back" is told with what it goes back on. */
+function takingBack({ quote: before, origin }: Decision, quote: string, text: string): Stated {
+  const [first = ""] = before.split("\n")
+  return { kind: "said", quote: `${first.slice(0, LONGEST_BEFORE)} → ${quote}`, origin, text }
+}
+
 function plan(text: string | undefined): Stated[] {
-  const lines = (text ?? "")
-    .slice(0, 50_000)
-    .split("\n")
-    .map((line) => line.replace(/^#+\s*/, "").trim())
-  const [title, ...rest] = lines.filter((line) => line !== "")
-  if (title === undefined) return []
-  const quote = subjectOf(title).length > 1 ? title : [title, ...rest.slice(0, 2)].join("\n")
-  return [{ kind: "plan", quote, origin: "agent", text: text! }]
+  const quote = plannedIn(text ?? "")
+  return quote === undefined ? [] : [{ kind: "plan", quote, origin: "agent", text: text! }]
 }
 
 function commitsOf({ effects }: StoredMessage): Stated[] {
@@ -168,7 +183,7 @@ function decisionOf(
     ...(at !== undefined && { at }),
     files: [...new Set(files)].slice(0, MOST_FILES),
     symbols: symbolsIn(text),
-    subject: subjectOf(quote),
+    subject: subjectOf(kind === "plan" ? quote.split("\n", 1)[0]! : quote),
     origin,
   }
 }

@@ -122,9 +122,10 @@ const AGAINST =
 const AGAINST_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|it|this|them)\b/i
 
 function read(decision: Made): Read {
-  const quote = decision.quote.slice(0, 2_000)
-  const own = quote.slice(quote.lastIndexOf(" → ") + 1) // a question names what was not chosen as well
-  const about = new Set(decision.subject)
+  const quote = decision.kind === "plan" ? firstLine(decision.quote) : decision.quote.slice(0, 2_000)
+  const asked = quote.lastIndexOf(" → ")
+  const own = asked < 0 ? quote : quote.slice(asked + 3) // a question names what was not chosen as well
+  const about = new Set(decision.kind === "said" && asked >= 0 ? subjectOf(own) : decision.subject)
   const against = AGAINST_THAT.test(own)
     ? about
     : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))

@@ -1,4 +1,4 @@
-import { DAY_MS, localDay } from "../../core/dates.ts"
+import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { fileNameOf, isPlainPath } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
@@ -18,13 +18,12 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
   return knowledge.git
     .commitsTouching(moment.project, file, { since, limit: MOST_COMMITS })
     .filter(({ at }) => at <= moment.at)
-    .map(({ hash, at, subject, file_count }): Candidate => {
-      const day = localDay(at)
+    .map(({ hash, at, subject, file_count }, i): Candidate => {
       const others = file_count > 1 ? ` with ${file_count - 1} other ${file_count === 2 ? "file" : "files"}` : ""
       return {
         kind: "change",
         key: `git:${hash}`,
-        title: `${fileNameOf(file)} was changed on ${day} by ${hash.slice(0, 8)}${others}`,
+        title: `${fileNameOf(file)} was ${i === 0 ? "last" : "also"} changed on ${localMinute(at)} by ${hash.slice(0, 8)}${others}`,
         summary: moment.event === "asked" ? subject : "",
         reason: `A commit of the last ${recent_change_days} days changed this very file.`,
         ref: `git:${hash}`,

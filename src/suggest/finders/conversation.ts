@@ -3,7 +3,7 @@ import { formatRef } from "../../core/ref.ts"
 import { fileNameOf, isPlainPath } from "../paths.ts"
 import type { Finder } from "./finder.ts"
 
-// The last conversation that changed this very file.
+// The last conversation that changed this very file. When it was last changed at all, git knows.
 
 const MOST_VISITS = 20
 const MOST_FILES = 3
@@ -27,7 +27,7 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
     {
       kind: "conversation",
       key: `conversation:${last.source}:${last.root}`,
-      title: `${fileNameOf(file)} was last changed on ${day}${titled}`,
+      title: `${fileNameOf(file)} was last edited in a conversation on ${day}${titled}`,
       summary: `+${last.added} −${last.removed}${also}.`,
       reason: `That conversation is the last one that edited ${file}.`,
       ref: formatRef({ source: last.source, id: last.id, number: last.last_number }),

@@ -14,6 +14,7 @@ export const decisions = defineTool({
     project: projectField,
     all: withDefault(flag("Include all projects, not only this one."), false),
     limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
+    offset: withDefault(integer("Skip this many of the newest.", { minimum: 0 }), 0),
     max_tokens: maxTokensField,
   }),
   output: object({

@@ -18,6 +18,7 @@ export type DecisionsInput = {
   project?: string
   all: boolean
   limit: number
+  offset: number
   max_tokens?: number
 }
 
@@ -39,12 +40,16 @@ export async function run(dex: Dex, input: DecisionsInput) {
     ...(input.words.length > 0 && { words }),
     with_commits: true,
     limit: input.limit,
+    offset: input.offset,
   }
   const { decisions, total } = knowledge.decisions.knownDecisions({ ...filter, except: hidden })
   const withheld = hidden.length === 0 ? 0 : knowledge.decisions.knownDecisions({ ...filter, limit: 1 }).total - total
   if (withheld > 0) notes.push(`${grouped(withheld)} in private projects, not shown.`)
-  if (total > decisions.length)
-    notes.push(`The newest ${grouped(decisions.length)} of ${grouped(total)}. --limit shows more.`)
+  const next = input.offset + decisions.length
+  if (decisions.length < total && decisions.length > 0)
+    notes.push(
+      `${grouped(input.offset + 1)} to ${grouped(next)} of ${grouped(total)}.${next < total ? ` For the next: --offset ${next}` : ""}`,
+    )
   const shown = decisions.map(listedDecision)
   const build = (kept: number) => ({
     decisions: shown.slice(0, kept),

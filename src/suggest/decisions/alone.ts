@@ -1,0 +1,103 @@
+import { subjectOf } from "./subject.ts"
+import { sentencesOf } from "./typed.ts"
+
+// Whether a sentence says by itself what was decided; and where it does not, which question or proposal it answers.
+
+const OPENING =
+  /^(?:(?:and|also|please|but|so|then|ok|okay|k|no|nope|nah|yes|yeah|yep|yup|sure|hmm+|actually|alright|well|oh|ah|now|great|perfect|right)[\s,.:!-]+){0,4}/i
+/** Said in answer to something, where little follows. */
+const AGREES = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
+const SHORT_ANSWER = 10
+const POINTS = new Set(["this", "that", "these", "those", "it", "they", "them"])
+const POINTS_BACK =
+  /^(?:[([]|its|instead|same|including|then|that way|like (?:this|that)|also it|but it)\b|\b(?:(?:the|this|that) (?:latter|former|first|second|third|other|one)(?: one| option)?|options? #?(?:\d+|[a-f])|(?:address|do|number|item|point|finding) #?\d+|in \d{2,3}|the (?:others|two|rest|same)|find out why)\b(?! (?:ms|seconds|minutes|days|lines|files|places|cases))|:\s*\d+\.?$/i
+/** "that" joins what follows to what stands before it. */
+const JOINED = /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|our|my|your|an?|no|some|it)$/i
+/** There is only one of it around. */
+const ONLY_ONE = /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
+const CLAUSE = /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
+/** With fewer words of its own, it names neither the thing nor the choice. */
+const LEAST_SUBJECT = 2
+const [SMALL_SUBJECT, SHORT] = [3, 6]
+/** So many words that say something stand in the clauses before "it" where "it" is one of them. */
+const LEAST_BEFORE = 2
+
+/** True where a stranger understands it without what was said before. */
+export function standsAlone(sentence: string): boolean {
+  const said = sentence.replace(OPENING, "")
+  if (POINTS_BACK.test(said)) return false
+  const words = said.split(/\s+/)
+  if (isShortAnswer(sentence)) return false
+  const about = subjectOf(said).length
+  if (about < LEAST_SUBJECT || (about < SMALL_SUBJECT && words.length < SHORT)) return false
+  return words.every((word, i) => !pointsAt(word, words[i + 1]) || isNamedBefore(words, i))
+}
+
+function isNamedBefore(words: string[], at: number): boolean {
+  const clause = words.findLastIndex(
+    (word, i) => i <= at && (CLAUSE.test(word) || /[,;:)–—-]$/.test(words[i - 1] ?? "")),
+  )
+  return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= LEAST_BEFORE
+}
+
+/** "it" and "this change" point at something; "this app" and "make sure that we" do not. */
+function pointsAt(word: string, next: string | undefined): boolean {
+  const plain = word
+    .toLowerCase()
+    .replace(/[^a-z']+$/, "")
+    .replace(/'(?:s|re|ll|d)$/, "")
+  if (!POINTS.has(plain)) return false
+  if (next === undefined || /[,.;:!]$/.test(word)) return true
+  if (plain === "that" && JOINED.test(next)) return false
+  return !((plain === "this" || plain === "that") && ONLY_ONE.test(next))
+}
+
+const LOOKED_AT = 20_000
+const LONGEST = 300
+
+const PROPOSES = /\b(?:I'd|I would|I suggest|I recommend|recommended|we should|we could|the fix is)\b/i
+
+/**
+ * What the agent asked or proposed last that this sentence answers: the option that it names; else the last question, with what
+ * stands before it where it asks only "shall I?"; else the last proposal, or what it said on the same subject. Undefined where
+ * nothing of these stands alone, or shares a word with a sentence that is more than "yes, do".
+ */
+export function askedBefore(agentsText: string, sentence: string): string | undefined {
+  const lines = agentsText
+    .slice(-LOOKED_AT)
+    .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")
+    .split("\n")
+    .map((line) => line.replaceAll(/\*\*|^[\s>#*-]+/g, "").trim())
+    .filter((line) => line !== "")
+  const [, named] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
+  if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, LONGEST)
+  const said = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
+  const at = said.findLastIndex((one) => one.endsWith("?"))
+  const question = at < 0 ? undefined : questionAt(said, at)
+  if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
+    return question.slice(0, LONGEST)
+  const fits = (one: string, least: number) => sharedWords(one, sentence) >= least && standsAlone(one)
+  return (
+    said.findLast((one) => PROPOSES.test(one) && fits(one, 1)) ?? said.findLast((one) => fits(one, LEAST_BEFORE))
+  )?.slice(0, LONGEST)
+}
+
+function isShortAnswer(sentence: string): boolean {
+  return AGREES.test(sentence) && sentence.split(/\s+/).length < SHORT_ANSWER
+}
+
+function sharedWords(one: string, other: string): number {
+  const about = new Set(subjectOf(other))
+  return subjectOf(one).filter((word) => about.has(word)).length
+}
+
+function questionAt(said: string[], at: number): string | undefined {
+  const [before, question] = [said[at - 1], said[at]!]
+  if (standsAlone(question)) return question
+  return before !== undefined && standsAlone(before) ? `${before} ${question}` : undefined
+}
+
+function isOption(line: string, name: string): boolean {
+  const [, label, rest = ""] = /^(?:option\s+|approach\s+)?#?(\d+|[a-f])[.):\s—-]+(.*)$/i.exec(line) ?? []
+  return label?.toLowerCase() === name.toLowerCase() && !line.endsWith("?") && subjectOf(rest).length >= LEAST_BEFORE
+}

@@ -1,0 +1,56 @@
+// Which lines of a person's message they typed, and which they pasted.
+
+/** A longer sentence was pasted. */
+export const LONGEST_SENTENCE = 500
+const FENCE = /^\s*(?:```|"""|~~~)/
+
+/** Lines that the person typed: no fenced block, no quote, no output of a program. */
+export function ownLines(text: string): string[] {
+  const kept: string[] = []
+  let fenced = false
+  for (const line of text.split("\n")) {
+    if (FENCE.test(line)) fenced = !fenced
+    else if (!fenced && !isOutput(line)) kept.push(line.trim())
+  }
+  return kept.filter((line) => line !== "")
+}
+
+const OUTPUT =
+  /^\s*(?:[>❯$|⎿⏺✓✗+●└├─╭│╰=]|\d{4}-\d\d-\d\d[T ]|\{"|at \S+ \(|(?:---|===) |(?:FAIL|PASS|Error|fatal|warning|remote)\b:|ok\s{2}|[\w./-]+\.\w{1,5}:\d+)/
+
+/** A comment, a field of JSON, an import, what ends a block. */
+const CODE =
+  /^\s*(?:\/\/|\/\*|\*\s|#(?!#|\s*\w+\s*$)\s|"[\w-]+"\s*:|(?:import|const|var|func|def|return|class|export)\s|[\])}]+[;,]?\s*$)|[{;]\s*$/
+
+function isOutput(line: string): boolean {
+  return OUTPUT.test(line) || CODE.test(line) || line.length > 2_000 || line.endsWith("   ")
+}
+
+const LIST_MARK = /^(?:[-*•]|\(?\d{1,2}[.):]|\(?[A-Za-z][.)]|#\d{1,2})\s+/
+
+export function sentencesOf(line: string): string[] {
+  return line
+    .replace(LIST_MARK, "")
+    .split(/(?<=[.!?…])\s+/)
+    .map((sentence) => sentence.trim())
+    .filter((sentence) => sentence.length > 3 && sentence.length <= LONGEST_SENTENCE)
+}
+
+const REVIEW =
+  /^(?:low|medium|high|critical) severity\b|\bconsider (?:adding|using|extracting|removing|checking|caching|exposing|either|whether|clarifying|updating)\b/i
+/** In what was pasted from a log or a review, only sentences in the first person are the person's own. */
+export const OWN_VOICE = /\b(?:I|I'd|I'm|let's|lets|we (?:should|want|need|don't|had|explicitly|are changing))\b/i
+/** As agents write, and hardly anybody who types. */
+const MARKED_UP = /\s—\s|\*\*\S/
+const VOICE = /\b(?:I|we|us|our|my|let's|can you|could you)\b/i
+/** Whoever types this much speaks of themselves somewhere. */
+const LONG = 250
+const MOST_OUTPUT = 1
+
+/** A reviewer's words, who advises, or a program's: nobody decided that yet. */
+export function isPasted(text: string, lines: string[]): boolean {
+  if (lines.some((line) => REVIEW.test(line))) return true
+  if (text.length > LONG && !VOICE.test(lines.join("\n"))) return true
+  const made = text.split("\n").filter((line) => isOutput(line) || MARKED_UP.test(line)).length
+  return made > MOST_OUTPUT
+}

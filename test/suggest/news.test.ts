@@ -1,0 +1,72 @@
+import { execFileSync } from "node:child_process"
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
+import type { Moment } from "../../src/core/suggestion.ts"
+import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
+import { NEW_SESSION } from "../../src/suggest/session.ts"
+import { suggestItems } from "../../src/suggest/suggest.ts"
+import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
+import { call, putSession, writer } from "../support/claude-code.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+/** A project where a conversation edited src/token.ts and five decisions were made about it, and then somebody committed. */
+async function changedSince(files: string[]) {
+  const at = tempDir()
+  const project = join(at, "shop")
+  mkdirSync(join(project, "src"), { recursive: true })
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-C", project, "-c", "user.name=A", "-c", "user.email=a@example.org", ...args])
+  git("init", "-q", "-b", "main")
+  const session = writer({ cwd: project })
+  for (const word of ["wombat", "quokka", "numbat", "dunnart", "bilby"])
+    session.prompt(`the ${word} token should always expire within the hour of its region, see src/token.ts`)
+  const filePath = join(project, "src/token.ts")
+  session.answer("m_e", [call("e1", "Edit", { file_path: filePath, old_string: "a", new_string: "b" })])
+  session.result("e1", "The file was updated.", { toolUseResult: { filePath, structuredPatch: [] } })
+  putSession(at, session.records)
+  for (const file of files) writeFileSync(join(project, file), "// new\n")
+  git("add", ".")
+  git("commit", "-q", "-m", "tokens: a stranger's words")
+  const run = async (...args: string[]) => {
+    const { stdout } = await dex(at, [...args, "--json"], {}, undefined, "", project)
+    return (JSON.parse(stdout) as { suggestions: { kind: string; title: string; summary: string }[] }).suggestions
+  }
+  await dex(at, ["sync"])
+  await run("suggest") // opts the project in
+  return { at, project, run }
+}
+
+test("a commit made just now has its place, whatever else is known of the file; nothing is told twice in other words", async () => {
+  const { run } = await changedSince(["src/token.ts"])
+  const items = await run("suggest", "--file", "src/token.ts")
+  expect(items[0]).toMatchObject({ kind: "change", summary: "tokens: a stranger's words" })
+  expect(items[0]!.title).toMatch(/^token\.ts was last changed on \d{4}-\d\d-\d\d \d\d:\d\d by [0-9a-f]{8}$/)
+  expect(items.filter(({ title }) => title.includes("last changed"))).toHaveLength(1)
+  expect(items.filter(({ kind }) => kind === "decision")).toHaveLength(1)
+})
+
+test("who comes back is told first what was committed since; unasked only if it changed what was worked on, without its words", async () => {
+  const { at, project, run } = await changedSince(["src/token.ts", "src/clock.ts"])
+  const [first] = await run("suggest")
+  expect(first).toMatchObject({
+    kind: "change",
+    title: expect.stringMatching(/^Changed since 2026-01-02 .*: 1 commit, the newest on /),
+    summary: "src/token.ts, src/clock.ts\ntokens: a stranger's words",
+  })
+  const start: Moment = { event: "session_start", project, at: Date.now() }
+  const said = (home: string, moment: Moment) => {
+    const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
+    const options = { weights: RELEVANCE_WEIGHTS, floor: FLOOR, most: 5 }
+    const items = suggestItems({ knowledge }, moment, NEW_SESSION, options).filter(({ kind }) => kind === "change")
+    knowledge.close()
+    return items
+  }
+  const [unasked] = said(at, start)
+  expect(unasked).toMatchObject({ kind: "change", summary: "src/token.ts, src/clock.ts" })
+  expect(JSON.stringify(unasked)).not.toContain("stranger")
+  const other = await changedSince(["src/clock.ts"])
+  expect(said(other.at, { ...start, project: other.project })).toEqual([])
+})
