@@ -16,7 +16,7 @@ test("without a terminal a listing says how to read one by its ref, and that wor
         id: `1${n}111111-1111-4111-8111-11111111111${n}`,
         start: `2026-11-1${n}T10:00:00Z`,
         turns: [
-          { user: `We decided to keep prices number ${n} as integers of cents.` },
+          { user: `We decided to keep the prices of shop ${n} as integers of cents.` },
           { assistant: "Noted, the mutex too." },
           {
             tool: {

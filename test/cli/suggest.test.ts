@@ -177,7 +177,7 @@ test("an agent gets the same over MCP, for its own session", async () => {
     /^2 things, the likeliest to be used first\.\n1 related_code: src\/token\.test\.ts\n {2}Edited on this branch/,
   )
   expect(text).toMatch(/^ {2}why: token\.test\.ts was edited on this branch/m)
-  expect(text).toMatch(/^ {2}62 % likely$/m)
+  expect(text).toMatch(/^ {2}50 % likely$/m)
   expect(text).toMatch(new RegExp(`likely; .*; ref claude_code:${ONE}#\\d+$`, "m"))
   expect(text.length).toBeLessThan(JSON.stringify(told.structuredContent).length)
   const next = /^next: read one: (dex_get) (\{.*\})$/m.exec(text)!

@@ -292,7 +292,7 @@ describe("the hooks that ask dex", () => {
 
     const { stderr, stdout } = await run(home, "install", "--yes", "--hooks")
     expect(stderr).toContain("For the first week it only records")
-    expect(stdout).toContain("Trust all and continue")
+    expect(stdout.replaceAll(/\s+/g, " ")).toContain("Trust all and continue")
     const program = join(home, ".dex/bin/dex-hook")
     for (const [source, path, events, timeout] of [
       ["claude_code", ".claude/settings.json", CLAUDE_CODE_HOOKS, 1],
