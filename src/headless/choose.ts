@@ -23,7 +23,8 @@ export async function chooseAgent(provider: AgentProvider, env: Env): Promise<Ch
 /** The same one; throws where it cannot be asked here, whatever the user has said. */
 export function mustBeThere(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
   if (chosen && isInstalled(chosen, env)) return chosen
-  const another = "or choose another model: dex config set llm.provider …"
+  const another =
+    "or choose another model (docs/models.md). Without one, dex ask answers in quotes: dex config unset llm.provider"
   throw new DexError(
     "llm_no_program",
     chosen

@@ -71,7 +71,7 @@ function noRow(dex: Dex, typed: string): DexError {
     return new DexError("not_found", `There is no row ${typed}: the last listing in this terminal had ${rows} rows.`)
   return new DexError(
     "not_found",
-    `There is no row ${typed}: nothing was listed in this terminal yet. Run \`dex list\` or \`dex search\` first, or give a ref (claude_code:1f3c2a).`,
+    `There is no row ${typed}: nothing is listed in this terminal now. Run \`dex list\` or \`dex search\` first, or give a ref (claude_code:1f3c2a).`,
   )
 }
 

@@ -7,7 +7,7 @@ export type AskOutput = OutputOf<typeof ask>
 
 export function printAsk(output: AskOutput, { terminal }: PrintContext): Printed {
   const { answer, sources } = output
-  if (sources.length === 0) return { lines: [], notes: [answer, ...notesOf(output)] }
+  if (sources.length === 0) return { lines: [], notes: [answer, ...notesOf(output)], listing: [] }
   const said = safe(answer)
     .split("\n")
     .flatMap((line) => wrap(line, terminal.columns))

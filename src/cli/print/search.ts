@@ -22,7 +22,8 @@ export function printSearch(
 ): Printed {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
-    return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes] }
+    // A number would else open a row of the listing before.
+    return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes], listing: [] }
   const drawn = output.results.map((hit, i) => [
     ...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)),
     "",
