@@ -36,7 +36,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
     if (input.output !== undefined) write(dex, input.output, base.projects, undefined, notes)
     return { ...base, notes }
   }
-  const { task, schema, filters, description } = findRecipe(dex.home.dir, "digest", dex.cwd)
+  const { task, schema, filters, format, description } = findRecipe(dex.home.dir, "digest", dex.cwd)
   const { output: _, ...others } = input
   const mapped = await mapAll(
     dex,
@@ -45,6 +45,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
       ...costOf(input),
       task,
       schema,
+      format,
       // A day, not a moment: the same digest again asks nothing.
       filters: { ...filters, from: localDay(first), ...(input.project !== undefined && { project: input.project }) },
     },
