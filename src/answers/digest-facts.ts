@@ -1,32 +1,41 @@
 import type { Effect } from "../core/conversation.ts"
-import { spelledBelow } from "../core/path-key.ts"
 import { formatRef } from "../core/ref.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import { pathBelow } from "../suggest/paths.ts"
 import type { Dex } from "../tools/context.ts"
+import { decisionsWithin, type ListedDecision } from "./digest-decisions.ts"
+import { leftOpen, type OpenCheck } from "./left-open.ts"
 
 /** What was done in a project, told from the records alone. */
 export type ProjectFacts = {
   project: string
   conversations: { id: string; title: string; source: string; messages: number }[]
   other_conversations: number
+  decisions: ListedDecision[]
+  decisions_total: number
   commits: { ref: string; hash: string; subject: string }[]
   files: { path: string; added: number; removed: number }[]
   files_total: number
-  failed_commands: { ref: string; command: string; error?: string; times: number }[]
+  plan_files: number
+  failed_commands: OpenCheck[]
   failed_commands_total: number
 }
 
+const MOST_DECISIONS = 20
 const MOST_FILES = 20
 const MOST_FAILED = 10
-const ERROR_CHARS = 200
+/** Where an agent keeps its plans: its own notes, not the project's files. */
+const PLAN_FILE = /(?:^|[\\/])\.(?:claude|cursor)[\\/]plans[\\/]/
+
+type PeriodFacts = { projects: ProjectFacts[]; notes: string[] }
 
 /** Only what was said within the range counts, also of a conversation that began before it. Most active first. */
 export async function projectFacts(
   dex: Dex,
   range: { from: number; to: number },
-  project?: string,
-): Promise<ProjectFacts[]> {
-  if (!dex.hasHistory()) return []
+  { project, all }: { project?: string; all?: boolean } = {},
+): Promise<PeriodFacts> {
+  if (!dex.hasHistory()) return { projects: [], notes: [] }
   const store = await dex.store()
   const { rows } = await store.list({
     ...range,
@@ -45,12 +54,28 @@ export async function projectFacts(
     const name = row.project ?? ""
     if (messages.length > 0) found.set(name, [...(found.get(name) ?? []), { row, messages }])
   }
-  return [...found]
-    .map(([name, conversations]) => factsOf(name, conversations))
+  const { decisions, notes } = await decisionsWithin(dex, range, project)
+  const projects = [...new Set([...found.keys(), ...decisions.keys()])]
+    .map((name) => factsOf(name, found.get(name) ?? [], decisions.get(name) ?? []))
+    .map((facts) => (all ? facts : shortened(facts)))
     .sort((a, b) => b.conversations.length - a.conversations.length || (a.project < b.project ? -1 : 1))
+  return { projects, notes }
 }
 
-function factsOf(project: string, conversations: { row: ConversationRow; messages: StoredMessage[] }[]): ProjectFacts {
+function shortened(facts: ProjectFacts): ProjectFacts {
+  return {
+    ...facts,
+    decisions: facts.decisions.slice(0, MOST_DECISIONS),
+    files: facts.files.slice(0, MOST_FILES),
+    failed_commands: facts.failed_commands.slice(0, MOST_FAILED),
+  }
+}
+
+function factsOf(
+  project: string,
+  conversations: { row: ConversationRow; messages: StoredMessage[] }[],
+  decisions: ListedDecision[],
+): ProjectFacts {
   const persons = conversations.filter(({ row }) => row.kind === "person")
   const effects = conversations
     .flatMap(({ row, messages }) =>
@@ -59,8 +84,15 @@ function factsOf(project: string, conversations: { row: ConversationRow; message
       ),
     )
     .sort((a, b) => a.at - b.at)
-  const files = changedFiles(project, effects)
-  const failed = stillFailing(effects)
+  const { files, plans } = changedFiles(project, effects)
+  const failed = leftOpen(
+    project,
+    conversations.map(({ row, messages }) => ({
+      messages,
+      refOf: (number) => formatRef({ ...row.ref, number }),
+      ended_at: row.ended_at ?? 0,
+    })),
+  )
   const commits = new Map(
     effects.flatMap(({ effect, ref }) =>
       effect.type === "commit" ? [[effect.hash, { ref, hash: effect.hash, subject: effect.subject }] as const] : [],
@@ -75,45 +107,34 @@ function factsOf(project: string, conversations: { row: ConversationRow; message
       messages: messages.length,
     })),
     other_conversations: conversations.length - persons.length,
+    decisions,
+    decisions_total: decisions.length,
     commits: [...commits.values()],
-    files: files.slice(0, MOST_FILES),
+    files,
     files_total: files.length,
-    failed_commands: failed.slice(0, MOST_FAILED),
+    plan_files: plans,
+    failed_commands: failed,
     failed_commands_total: failed.length,
   }
 }
 
 type Done = { effect: Effect; at: number; ref: string }
 
-function changedFiles(project: string, done: Done[]): ProjectFacts["files"] {
+function changedFiles(project: string, done: Done[]): { files: ProjectFacts["files"]; plans: number } {
   const files = new Map<string, { path: string; added: number; removed: number }>()
+  const plans = new Set<string>()
   for (const { effect } of done) {
     if (effect.type !== "file" || effect.action !== "edited") continue
-    const spelled = spelledBelow(project, effect.path)
-    const path = project !== "" && spelled.startsWith(`${project}/`) ? spelled.slice(project.length + 1) : effect.path
+    if (PLAN_FILE.test(effect.path)) {
+      plans.add(effect.path)
+      continue
+    }
+    const path = (project === "" ? undefined : pathBelow(project, effect.path)) ?? effect.path
     const file = files.get(path) ?? { path, added: 0, removed: 0 }
     file.added += effect.added ?? 0
     file.removed += effect.removed ?? 0
     files.set(path, file)
   }
-  return [...files.values()].sort((a, b) => b.added + b.removed - a.added - a.removed)
-}
-
-/** Commands that failed and did not succeed afterwards, the last first. */
-function stillFailing(done: Done[]): ProjectFacts["failed_commands"] {
-  const failing = new Map<string, ProjectFacts["failed_commands"][number]>()
-  for (const { effect, ref } of done) {
-    if (effect.type !== "command") continue
-    const command = effect.command.replace(/\s+/g, " ").trim()
-    const before = failing.get(command)
-    if (effect.failed !== undefined) failing.delete(command)
-    if (effect.failed)
-      failing.set(command, {
-        ref,
-        command,
-        times: (before?.times ?? 0) + 1,
-        ...(effect.error !== undefined && { error: effect.error.slice(0, ERROR_CHARS) }),
-      })
-  }
-  return [...failing.values()].reverse()
+  const most = [...files.values()].sort((a, b) => b.added + b.removed - a.added - a.removed)
+  return { files: most, plans: plans.size }
 }

@@ -15,16 +15,24 @@ export function factsPage(projects: ProjectFacts[]): string[] {
     ...(facts.other_conversations > 0 ? [`- ${facts.other_conversations} more by subagents and scripts`] : []),
     "",
     ...section(
+      "Decided",
+      facts.decisions.map(
+        ({ quote, ref, superseded_by }) =>
+          `- ${clipped(quote)}${superseded_by ? ", superseded" : ""} (${safeLine(ref)})`,
+      ),
+      facts.decisions_total,
+    ),
+    ...section(
       "Commits",
       facts.commits.map(({ hash, subject, ref }) => `- ${safeLine(hash)} ${safeLine(subject)} (${safeLine(ref)})`),
     ),
     ...section(
-      `Files changed: ${facts.files_total}`,
+      `Files changed: ${facts.files_total}${facts.plan_files > 0 ? `, and ${facts.plan_files} of agents' own plans` : ""}`,
       facts.files.map(({ path, added, removed }) => `- ${safeLine(path)} +${added} -${removed}`),
       facts.files_total,
     ),
     ...section(
-      "Failed, and did not succeed afterwards",
+      "Left open: failed, and did not pass afterwards",
       facts.failed_commands.map(
         ({ command, error, times, ref }) =>
           `- ${clipped(command)}${times > 1 ? `, ${times} times` : ""} (${safeLine(ref)})${error ? `: ${clipped(error)}` : ""}`,

@@ -5,6 +5,7 @@ import type { Dex } from "../tools/context.ts"
 import { configuredModel } from "../tools/model.ts"
 import { type ProjectFacts, projectFacts } from "./digest-facts.ts"
 import { factsPage } from "./digest-page.ts"
+import { type PeriodInput, periodOf } from "./digest-period.ts"
 import { markdownOf } from "./map/markdown.ts"
 import type { MapResult } from "./map/schema.ts"
 import { type Cost, costOf, mapAll } from "./map.run.ts"
@@ -19,24 +20,28 @@ type Digest = {
   mapped?: MapOutput
   notes: string[]
 }
-export type DigestInput = Cost & { period: "today" | "week"; project?: string; facts?: boolean }
+export type DigestInput = Cost & PeriodInput & { project?: string; facts?: boolean; all?: boolean }
 
 export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
-  const first = dayBefore(dex.now(), input.period === "today" ? 0 : 6)
-  const range = { from: first.getTime(), to: dex.now() }
-  const projects = await projectFacts(dex, range, input.project)
-  const base = { period: input.period, from: isoDate(range.from), to: isoDate(range.to), projects }
+  const period = periodOf(input, dex.now())
+  // A file has room for everything.
+  const all = input.all === true || input.output !== undefined
+  const { projects, notes: missing } = await projectFacts(dex, period, {
+    all,
+    ...(input.project !== undefined && { project: input.project }),
+  })
+  const base = { period: period.name, from: isoDate(period.from), to: isoDate(period.to), projects }
   const only_named = input.facts === true || input.dry_run === true || projects.length === 0
   const model = await configuredModel(dex, { ...(input.model !== undefined && { model: input.model }), only_named })
   if (projects.length === 0 || input.facts || !model) {
     const notes =
       model || input.facts
-        ? []
-        : ["No model is set up, so these are the facts. `dex config set llm.provider …` sets one up."]
+        ? missing
+        : [...missing, "No model is set up, so these are the facts. `dex config set llm.provider …` sets one up."]
     if (input.output !== undefined) write(dex, input.output, base.projects, undefined, notes)
     return { ...base, notes }
   }
-  const { task, schema, filters, description } = findRecipe(dex.home.dir, "digest", dex.cwd)
+  const { task, schema, filters, format, description } = findRecipe(dex.home.dir, "digest", dex.cwd)
   const { output: _, ...others } = input
   const mapped = await mapAll(
     dex,
@@ -45,13 +50,13 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
       ...costOf(input),
       task,
       schema,
-      // A day, not a moment: the same digest again asks nothing.
-      filters: { ...filters, from: localDay(first), ...(input.project !== undefined && { project: input.project }) },
+      format,
+      filters: { ...filters, ...period.filters, ...(input.project !== undefined && { project: input.project }) },
     },
     others,
   )
   if (input.output !== undefined && !input.dry_run) write(dex, input.output, projects, mapped.result, mapped.notes)
-  return { ...base, mapped, notes: [] }
+  return { ...base, mapped, notes: missing }
 }
 
 function write(dex: Dex, file: string, projects: ProjectFacts[], result: MapResult | undefined, notes: string[]): void {
@@ -59,14 +64,4 @@ function write(dex: Dex, file: string, projects: ProjectFacts[], result: MapResu
   const said = result === undefined ? "" : `${markdownOf("Digest", result, notes)}\n`
   const page = `${said}${factsPage(projects).join("\n")}\n`
   writeFileSync(path, /\.json$/i.test(path) ? `${JSON.stringify({ projects, result }, undefined, 2)}\n` : page)
-}
-
-function dayBefore(now: number, days: number): Date {
-  const day = new Date(now)
-  return new Date(day.getFullYear(), day.getMonth(), day.getDate() - days)
-}
-
-function localDay(day: Date): string {
-  const two = (n: number) => String(n).padStart(2, "0")
-  return `${day.getFullYear()}-${two(day.getMonth() + 1)}-${two(day.getDate())}`
 }

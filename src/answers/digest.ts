@@ -1,20 +1,27 @@
-import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
+import { choice, flag, integer, listOf, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import { projectField } from "../tools/fields.ts"
+import { decisionShape } from "../tools/decisions/decisions.ts"
+import { fromField, projectField, toField } from "../tools/fields.ts"
+import { PERIODS } from "./digest-period.ts"
 import { costFields, mapOutput } from "./map-fields.ts"
 
 export const digest = defineTool({
   name: "digest",
   summary: "Report what was done, decided and left open",
   input: object({
-    period: withDefault(choice(["today", "week"], "The day so far, or the last seven days."), "today"),
+    period: optional(
+      choice(PERIODS, "The day so far (also if nothing is said), the day before, or the last seven days."),
+    ),
+    from: fromField,
+    to: toField,
     project: projectField,
+    all: optional(flag("Show everything, not only what fits on a screen.")),
     facts: optional(flag("Show only the facts; do not use a model.")),
     ...costFields,
   }),
   output: object({
-    period: text(),
+    period: text("today, yesterday, week or dates."),
     from: text(),
     to: text(),
     projects: listOf(
@@ -24,12 +31,18 @@ export const digest = defineTool({
           object({ id: text(), title: text(), source: text(), messages: integer("In the period.") }),
         ),
         other_conversations: integer("Subagents and automated runs, whose work is counted below as well."),
+        decisions: listOf(decisionShape, "Newest first."),
+        decisions_total: integer(),
         commits: listOf(object({ ref: text(), hash: text(), subject: text() })),
-        files: listOf(object({ path: text(), added: integer(), removed: integer() }), "The most changed first."),
+        files: listOf(
+          object({ path: text(), added: integer(), removed: integer() }),
+          "The most changed first; a worktree's are the checkout's.",
+        ),
         files_total: integer(),
+        plan_files: integer("Plans that agents wrote for themselves; not among the files."),
         failed_commands: listOf(
           object({ ref: text("The last time."), command: text(), error: optional(text()), times: integer() }),
-          "Commands that failed and did not succeed afterwards, newest first.",
+          "Test runs, builds and linters that failed and did not pass afterwards, newest first.",
         ),
         failed_commands_total: integer(),
       }),

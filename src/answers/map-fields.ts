@@ -1,4 +1,5 @@
 import {
+  choice,
   decimal,
   flag,
   type Infer,
@@ -12,6 +13,7 @@ import {
   withDefault,
 } from "../core/schema.ts"
 import { fromField, projectField, sourceField, toField } from "../tools/fields.ts"
+import { MAP_FORMATS } from "./map/formats.ts"
 
 // What every command that maps takes and gives, so that one flag means the same in all of them.
 
@@ -24,6 +26,14 @@ export const filterFields = {
   all: optional(flag("Also subagents and automated runs.")),
   limit: optional(integer("Only the newest N.", { minimum: 1 })),
 }
+
+/** How much of them the model reads; a recipe can choose it too. */
+export const formatField = optional(
+  choice(
+    MAP_FORMATS,
+    "stripped: what was said, without tool outputs; user_only: only a person's words and approved plans.",
+  ),
+)
 
 /** How it is done, and what it may cost. */
 export const costFields = {
@@ -50,6 +60,7 @@ export const mapOutput = object({
   task: text(),
   model: optional(text()),
   dry_run: optional(flag()),
+  format: choice(MAP_FORMATS),
   conversations: integer("That were chosen and say something."),
   without_text: integer("Chosen, but empty or copied from other conversations."),
   left_out: mapOf(integer(), "Conversations of other kinds that match too; all includes them."),

@@ -6,6 +6,7 @@ import { estimateTokens } from "../core/tokens.ts"
 import type { Dex } from "../tools/context.ts"
 import { configuredModel } from "../tools/model.ts"
 import { openCache } from "./map/cache.ts"
+import type { MapFormat } from "./map/formats.ts"
 import { markdownOf } from "./map/markdown.ts"
 import { mapQuestion } from "./map/prompt.ts"
 import {
@@ -31,15 +32,23 @@ export type Cost = {
   output?: string
 }
 export type MapInput = MapFilters &
-  Cost & { task?: string; recipe?: string; topic?: string; schema?: string; resume?: boolean }
+  Cost & {
+    task?: string
+    recipe?: string
+    topic?: string
+    schema?: string
+    format?: MapFormat
+    resume?: boolean
+  }
 
 const LAST = "last"
 
 export async function run(dex: Dex, asked: MapInput): Promise<MapOutput> {
   const input = asked.resume && asked.task === undefined && asked.recipe === undefined ? lastRun(dex, asked) : asked
-  const { title, task, schema, filters } = wanted(dex, input)
+  const { title, ...what } = wanted(dex, input)
   if (!input.dry_run && (await configuredModel(dex))) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
-  return mapAll(dex, title, { ...costOf(input), task, schema, filters: { ...filters, ...filtersOf(input) } }, input)
+  const filters = { ...what.filters, ...filtersOf(input) }
+  return mapAll(dex, title, { ...costOf(input), ...what, filters, format: input.format ?? what.format }, input)
 }
 
 /** Maps and merges, or says what that would take. Throws where there is no model to ask. */
@@ -58,7 +67,7 @@ export async function mapAll(
   const prepared = await prepare(dex, job, model)
   const about = { title, ...describe(job, prepared) }
   const named = model ? { model: model.id } : {}
-  const kinds = leftOutNotes(prepared)
+  const kinds = leftOutNotes(job, prepared)
   if (options.dry_run)
     return {
       ...about,
@@ -130,12 +139,13 @@ function wanted(dex: Dex, input: MapInput) {
     )
   if (input.recipe !== undefined) {
     const recipe = findRecipe(dex.home.dir, input.recipe, dex.cwd)
-    const { description, schema, filters } = recipe
+    const { description, schema, filters, format } = recipe
     return {
       title: description,
       task: taskOf(recipe, input.topic === undefined ? {} : { topic: input.topic }),
       schema: input.schema === undefined ? schema : schemaIn(dex, input.schema),
       filters,
+      format,
     }
   }
   if (input.task === undefined || input.task.trim() === "")
@@ -148,6 +158,7 @@ function wanted(dex: Dex, input: MapInput) {
     task: input.task,
     schema: input.schema === undefined ? ITEMS : schemaIn(dex, input.schema),
     filters: {},
+    format: "stripped" as const,
   }
 }
 
@@ -195,6 +206,7 @@ function describe(job: Job, prepared: Prepared) {
   const perRequest = estimateTokens(frame.system + frame.text)
   return {
     task: job.task,
+    format: job.format,
     conversations: conversations.size,
     without_text,
     left_out,
@@ -208,11 +220,16 @@ function describe(job: Job, prepared: Prepared) {
   }
 }
 
-function leftOutNotes({ left_out, without_text }: Prepared): string[] {
+function leftOutNotes({ format }: Job, { left_out, without_text }: Prepared): string[] {
   const kinds = Object.entries(left_out).map(([kind, count]) => `${count} of kind ${kind}`)
   return [
     ...(kinds.length > 0 ? [`Not included: ${kinds.join(", ")}; --all includes them.`] : []),
-    ...(without_text > 0 ? [`Conversations without own text: ${without_text}.`] : []),
+    ...(format === "user_only"
+      ? ["The model reads only the person's words and approved plans; --format stripped adds what agents said."]
+      : []),
+    ...(without_text > 0
+      ? [`Conversations without ${format === "user_only" ? "words of a person" : "own text"}: ${without_text}.`]
+      : []),
   ]
 }
 

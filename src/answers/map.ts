@@ -1,7 +1,7 @@
 import { flag, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import { costFields, filterFields, mapOutput } from "./map-fields.ts"
+import { costFields, filterFields, formatField, mapOutput } from "./map-fields.ts"
 
 export const map = defineTool({
   name: "map",
@@ -11,6 +11,7 @@ export const map = defineTool({
     recipe: optional(text("A saved task: rules, preferences, evaluation, digest, one of your own, or a file.")),
     topic: optional(text("The recipe's topic, if it needs one.")),
     ...filterFields,
+    format: formatField,
     schema: optional(text("A JSON Schema file for the result: an object with lists of items.")),
     ...costFields,
     resume: optional(flag("Continue the last run; running the same command again does that too.")),

@@ -1,13 +1,14 @@
 import { choice, object, optional } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import { costFields, filterFields, mapOutput } from "./map-fields.ts"
+import { costFields, filterFields, formatField, mapOutput } from "./map-fields.ts"
 
 export const rules = defineTool({
   name: "rules",
   summary: "Draft AGENTS.md rules from past requests (needs a model)",
   input: object({
     ...filterFields,
+    format: formatField,
     for: optional(
       choice(
         ["agents", "claude", "cursor"],

@@ -46,7 +46,11 @@ _dex() {
   if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "${commands.map(({ word }) => word).join(" ")}" -- "$word")); return; fi
   case "$last" in
 ${OPTIONS.map(({ words, kind }) => `    ${words}) COMPREPLY=(); __dex_values ${kind}; return;;`).join("\n")}
-    --format) COMPREPLY=($(compgen -W "full stripped user_only outline" -- "$word")); return;;
+    --format)
+      case "\${COMP_WORDS[1]}" in
+${tools.flatMap((tool) => formatsOf(tool).map((formats) => `        ${words(tool).join("|")}) COMPREPLY=($(compgen -W "${formats}" -- "$word"));;`)).join("\n")}
+      esac
+      return;;
   esac
   case "$word" in -*) ;; *)
     case "\${COMP_WORDS[1]}" in
@@ -120,6 +124,11 @@ compdef _dex dex
         "Which shell? dex completions bash | zsh | fish. For bash: dex completions bash >> ~/.bashrc",
       )
   }
+}
+
+/** What `--format` takes in this command; empty where it has none. */
+function formatsOf(tool: Tool<never>): string[] {
+  return flagsOf(tool).flatMap(({ name, schema }) => (name === "format" && schema.enum ? [schema.enum.join(" ")] : []))
 }
 
 function fishValues({ name, schema }: Flag): string {

@@ -22,15 +22,25 @@ export type OpenedKnowledge = {
  * are: the notes say so.
  */
 export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<OpenedKnowledge> {
+  const facts = await openFacts(dex)
+  const { project, ...more } = also
+  const notes = await (dex.learnBehind ?? learnNow.bind(undefined, dex))(facts.isHidden(project) ? more : also)
+  return { ...facts, notes }
+}
+
+/** The same where little is new. Otherwise as they are: a report does not wait for everything to be learned. */
+export async function learnedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
+  return (await isMuch(dex)) ? { ...(await openFacts(dex)), notes: [NOT_LEARNED] } : learnedOf(dex)
+}
+
+async function openFacts(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   const { platform } = dex.machine
   const hidden = hiddenFrom(await store.projects(), dex.project, platform)
   const isHidden = (project: string | undefined) =>
     project !== undefined && hidden.some((one) => isSamePath(one, project, platform))
-  const { project, ...more } = also
-  const notes = await (dex.learnBehind ?? learnNow.bind(undefined, dex))(isHidden(project) ? more : also)
-  return { knowledge, notes, isHidden, hidden }
+  return { knowledge, isHidden, hidden }
 }
 
 /** Brings the facts up to date in this thread, unless another process does. Returns what is not known yet. */
@@ -53,6 +63,8 @@ export async function learnInAnyCase(dex: Dex): Promise<void> {
 }
 
 export const LEFT_TO_ANOTHER = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
+const NOT_LEARNED =
+  "Decisions may be missing: dex has not learned from all conversations yet. `dex decisions` does that."
 const UNFINISHED = "Not all conversations were learned from yet: the next command continues."
 
 /**

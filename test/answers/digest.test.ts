@@ -6,12 +6,22 @@ import { createDex } from "../../src/app/dex.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { modelServer } from "../support/model-server.ts"
-import { sharedTempDir } from "../support/temp.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { refsIn } from "./map-script.ts"
 
 const WORK = "11111111-1111-4111-8111-111111111111"
+const QUEUE = "44444444-1111-4111-8111-111111111111"
 const NOW = Date.parse("2026-11-15T18:00:00Z")
 const home = sharedTempDir()
+
+const plan = "# Keep one queue\n\nWe keep a single queue for all jobs."
+const edit = (path: string) => ({
+  tool: {
+    name: "Edit",
+    input: { file_path: path, old_string: "a", new_string: "b" },
+    output: `The file ${path} has been updated.`,
+  },
+})
 
 const bash = (command: string, output: string, error = false) => ({
   tool: { name: "Bash", input: { command }, output, error },
@@ -45,6 +55,32 @@ beforeAll(async () => {
     turns: [{ user: "The sidebar flickers" }, bash("make", "Exit code 1\nboom", true)],
   })
   claudeSession(home, {
+    id: QUEUE,
+    cwd: "/code/jobs",
+    start: "2026-11-14T09:00:00Z",
+    turns: [
+      { user: "Which queue do we need?" },
+      {
+        tool: {
+          name: "ExitPlanMode",
+          input: { plan },
+          output: `User has approved your plan.\n\n## Approved Plan:\n${plan}`,
+        },
+      },
+      edit("/code/jobs/.worktrees/2/cmd/x.go"),
+      edit("/code/jobs/cmd/x.go"),
+      edit(join(home, ".claude/plans/merry-fox.md")),
+      bash("gh pr diff 343 -- cmd/x.go 2>/dev/null", "Exit code 1", true),
+      bash("ls docs/missing", "Exit code 1\nls: docs/missing: No such file or directory", true),
+      bash("golangci-lint run ./...", "Exit code 127\ncommand not found: golangci-lint", true),
+      bash("go test ./cmd/... -run TestQueue", "Exit code 1\n--- FAIL: TestQueue (0.00s)\nFAIL", true),
+      bash("go test ./...", "ok  \texample.com/jobs/cmd\t0.2s"),
+      bash("go test ./lib/... -run TestStill", "Exit code 1\n--- FAIL: TestStill (0.00s)\nFAIL", true),
+      bash("cd /code/jobs && go build ./...", "Exit code 1\ncmd/x.go:3:1: undefined: y", true),
+      bash("go build ./... | head -5", "fine"),
+    ],
+  })
+  claudeSession(home, {
     id: "33333333-1111-4111-8111-111111111111",
     start: "2026-10-01T09:00:00Z",
     turns: [{ user: "Long ago" }],
@@ -56,7 +92,7 @@ async function digest(input: Partial<DigestInput>, env: Record<string, string> =
   const opened = createDex({ env: { HOME: home, DEX_HOME: join(home, ".dex"), ...env }, cwd: home, version: "test" })
   try {
     const at = Object.create(opened, { now: { value: () => NOW } })
-    return await run(at, { period: "today", batch_tokens: 80_000, parallel: 1, ...input })
+    return await run(at, { batch_tokens: 80_000, parallel: 1, ...input })
   } finally {
     opened.close()
   }
@@ -78,11 +114,81 @@ test("without a model: conversations, commits, files and what failed and stayed 
 
 test("a week has what the day has not, and a project can be chosen", async () => {
   const week = await digest({ period: "week" })
-  expect(week.projects.map(({ project }) => project).sort()).toEqual(["/code/api", "/code/web"])
+  expect(week.projects.map(({ project }) => project).sort()).toEqual(["/code/api", "/code/jobs", "/code/web"])
   expect(week.projects.find(({ project }) => project === "/code/web")!.failed_commands).toMatchObject([
     { command: "make" },
   ])
   expect((await digest({ period: "week", project: "web" })).projects).toHaveLength(1)
+})
+
+test("yesterday and dates choose the period; what contradicts itself is refused", async () => {
+  const names = async (input: Partial<DigestInput>) => (await digest(input)).projects.map(({ project }) => project)
+  expect(await names({ period: "yesterday" })).toEqual(["/code/jobs"])
+  expect(await names({ from: "2026-11-11", to: "2026-11-11" })).toEqual(["/code/web"])
+  expect(await names({ from: "2026-10-01", to: "2026-10" })).toEqual(["/code/api"])
+  expect(await names({ from: "2d" })).toEqual(["/code/api", "/code/jobs"])
+  await expect(digest({ period: "week", from: "2d" })).rejects.toThrow("not both")
+  await expect(digest({ to: "today" })).rejects.toThrow("--to needs --from")
+  await expect(digest({ from: "today", to: "yesterday" })).rejects.toThrow("end before it starts")
+})
+
+test("decisions of the period are there; worktrees are their checkout; plans of agents are no files", async () => {
+  const [jobs] = (await digest({ period: "yesterday" })).projects
+  expect(jobs!.decisions).toMatchObject([
+    { kind: "plan", quote: expect.stringContaining("Keep one queue"), ref: expect.stringContaining(`${QUEUE}#`) },
+  ])
+  expect(jobs!.files.map(({ path }) => path)).toEqual(["cmd/x.go"])
+  expect(jobs!.plan_files).toBe(1)
+  expect((await digest({})).projects[0]!.decisions).toEqual([])
+})
+
+test("left open are test runs and builds that failed last, not what only looks or was not there", async () => {
+  const [jobs] = (await digest({ period: "yesterday" })).projects
+  expect(jobs!.failed_commands.map(({ command }) => command)).toEqual([
+    "cd /code/jobs && go build ./...",
+    "go test ./lib/... -run TestStill",
+  ])
+  expect(jobs!.failed_commands[1]).toMatchObject({ error: expect.stringContaining("TestStill"), times: 1 })
+})
+
+test("much that is not learned yet is not waited for, and said", async () => {
+  const at = tempDir()
+  for (let n = 10; n < 30; n++)
+    claudeSession(at, {
+      id: `${n}000000-1111-4111-8111-111111111111`,
+      cwd: `/code/p${n % 7}`,
+      start: "2026-11-15T09:00:00Z",
+      turns: [
+        { user: `Do ${n}` },
+        {
+          tool: {
+            name: "ExitPlanMode",
+            input: { plan },
+            output: `User has approved your plan.\n\n## Approved Plan:\n${plan}`,
+          },
+        },
+        edit(`/code/p${n % 7}/a${n}.go`),
+        bash(`git commit -m 'step ${n}'`, `[main ${n}2b3c4] step ${n}\n 1 file changed`),
+        bash(`go build ./p${n}`, "Exit code 1\nundefined: y", true),
+      ],
+    })
+  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  const days = ["digest", "--from", "2026-11-15", "--to", "2026-11-15", "--facts"]
+  const early = await dex(at, days)
+  expect(early.stderr).toContain("Decisions may be missing")
+  expect(early.stdout).not.toContain("Decided")
+  expect(await dex(at, ["decisions", "--all"])).toMatchObject({ code: 0 })
+  const { stdout, stderr } = await dex(at, days)
+  expect(stderr).not.toContain("Decisions may be missing")
+  expect(stdout).toMatch(/^2026-11-15: 20 conversations, \d+ messages, 20 decisions and 20 commits in 7 projects\n/)
+  expect(stdout.split("\n").length).toBeLessThanOrEqual(40)
+  expect(stdout).toMatch(/ {2}Decided +1 Keep one queue {2}claude_code:/)
+  const rows = (label: RegExp) => stdout.match(label)?.length ?? 0
+  const commits = rows(/ step \d+ {2}claude_code/g)
+  expect(stderr).toContain(`${20 - commits} commits`)
+  const all = await dex(at, [...days, "--all"])
+  expect(all.stdout.match(/ step \d+ \(/g)).toHaveLength(20)
+  expect(all.stderr).not.toContain("Not shown")
 })
 
 test("with a model: what was done, decided and left open, each with its refs, and the facts below", async () => {
@@ -114,6 +220,9 @@ test("the built program prints the facts, without control characters, and says w
   expect(JSON.parse(page.stdout)).toHaveProperty("projects")
   const text = await dex(home, ["digest", "--period", "week", "--project", "nowhere"])
   expect(text).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("No conversations") })
-  expect(page.stdout + text.stdout).not.toContain("\u001b")
+  const day = await dex(home, ["digest", "--from", "2026-11-15", "--to", "2026-11-15"])
+  expect(day.stdout).toContain("Worked on")
+  expect(day.stdout).toContain("npm run lint, 2 times: ")
+  expect(page.stdout + text.stdout + day.stdout).not.toContain("\u001b")
   expect(existsSync(join(home, ".dex/map"))).toBe(true)
 })

@@ -488,7 +488,61 @@ test("recipes are files: those of the package, one's own in their place, or any 
     "rules",
   ])
   const rules = recipePrompts(join(at, ".dex")).find(({ name }) => name === "rules")!
+  expect(rules.text({})).toContain("in the format user_only")
   expect(rules.text({})).toMatch(/dex_list[\s\S]*dex_get[\s\S]*evidence, not instructions/)
+})
+
+test("user_only gives the model the person's words and approved plans, nothing of agents and tools", async () => {
+  const at = home()
+  const plan = "# Plan: one queue\n\nKeep a single queue."
+  claudeSession(at, {
+    id: idOf(20),
+    start: "2026-10-20T09:00:00Z",
+    turns: [
+      { user: "Never use two queues", assistant: "SAID-BY-AGENT" },
+      { tool: { name: "Bash", input: { command: "RUN-BY-AGENT" }, output: "PRINTED" } },
+      {
+        tool: {
+          name: "ExitPlanMode",
+          input: { plan },
+          output: `User has approved your plan.\n\n## Approved Plan:\n${plan}`,
+        },
+      },
+    ],
+  })
+  claudeSession(at, { id: idOf(21), start: "2026-10-21T09:00:00Z", turns: [{ assistant: "NOBODY-ASKED" }] })
+  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  const from = "2026-10-19"
+  const all = await map(at, { from })
+  expect(promptOf(all.asked[0]!)).toMatch(/SAID-BY-AGENT[\s\S]*RUN-BY-AGENT/)
+  const { output, asked } = await map(at, { from, format: "user_only" })
+  const shown = promptOf(asked[0]!)
+  expect(shown).toContain("#1 user, words of: person\n| Never use two queues\n")
+  expect(shown).toContain("| Keep a single queue.")
+  expect(shown).not.toMatch(/SAID-BY|RUN-BY|PRINTED|NOBODY-ASKED|has approved/)
+  expect(output).toMatchObject({ format: "user_only", conversations: 1, without_text: 1 })
+  expect(output.notes.join("\n")).toContain("Conversations without words of a person: 1.")
+})
+
+test("answers for one format are not taken for another, and a dry run shows the smaller size", async () => {
+  const at = home()
+  const go = await mapper(at)
+  const whole = (await go({ limit: 2 })).output
+  const own = await go({ limit: 2, format: "user_only" })
+  expect(own.output.batches).toMatchObject({ cached: 0 })
+  expect(own.asked.length).toBeGreaterThan(0)
+  expect((await go({ limit: 2, format: "user_only" })).asked).toEqual([])
+  expect(own.output.estimated_tokens).toBeLessThan(0.7 * whole.estimated_tokens)
+  const dry = async (...args: string[]) =>
+    JSON.parse((await dex(at, [...args, "--dry-run", "--limit", "2", "--json"])).stdout)
+  const rules = await dry("rules")
+  expect(rules).toMatchObject({ format: "user_only" })
+  expect(rules.estimated_tokens).toBeLessThan(0.8 * (await dry("rules", "--format", "stripped")).estimated_tokens)
+  expect(await dry("map", "collect")).toMatchObject({ format: "stripped" })
+  expect(await dry("map", "--recipe", "rules")).toMatchObject({ format: "user_only" })
+  expect(await dex(at, ["map", "x", "--format", "full", "--dry-run"])).toMatchObject({ code: 2 })
+  writeFileSync(join(at, "odd.md"), "---\nformat: everything\n---\nx\n")
+  await expect(map(at, { task: undefined as never, recipe: "./odd.md" })).rejects.toThrow("There are: stripped, user")
 })
 
 test("the built program: Markdown with refs, a file, JSON, exit codes and what to do without a model", async () => {

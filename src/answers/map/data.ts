@@ -4,6 +4,7 @@ import { messageText } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { safe, safeLine } from "../../render/terminal.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
+import type { MapFormat } from "./formats.ts"
 
 // A conversation as a model is shown it: every line of what somebody wrote stands behind "| ", so that nothing in it can
 // pass for an instruction, for another message or for the end of the data.
@@ -22,6 +23,7 @@ export type BatchUnit = {
 export type Measured = {
   ref: Ref
   at: number
+  format: MapFormat
   head: string
   units: BatchUnit[]
   /** How many characters stand before each unit, and after the last. */
@@ -35,13 +37,18 @@ const PROJECT_CHARS = 60
 /** Whatever a reader may take for one. */
 const LINE_END = /[\n\u2028\u2029]/
 
-export async function measure(store: HistoryReader, row: ConversationRow, most: number): Promise<Measured> {
+export async function measure(
+  store: HistoryReader,
+  row: ConversationRow,
+  most: number,
+  format: MapFormat,
+): Promise<Measured> {
   const head = headOf(row)
-  const texts = await unitTexts(store, row.ref, most - head.length)
+  const texts = await unitTexts(store, row.ref, most - head.length, format)
   const units = texts.map(({ number, goes_on, text }) => ({ number, goes_on, chars: text.length, hash: hashOf(text) }))
   const before = [0]
   for (const { chars } of units) before.push(before.at(-1)! + chars)
-  return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, head, units, before }
+  return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, format, head, units, before }
 }
 
 /** How long a piece is when it is shown. */
@@ -61,8 +68,8 @@ export async function readPieceText(
   { from, count }: Piece,
   most: number,
 ): Promise<string | undefined> {
-  const { head, ref, units } = measured
-  const texts = (await unitTexts(store, ref, most - head.length)).slice(from, from + count)
+  const { head, ref, units, format } = measured
+  const texts = (await unitTexts(store, ref, most - head.length, format)).slice(from, from + count)
   const same = texts.length === count && texts.every(({ text }, i) => hashOf(text) === units[from + i]!.hash)
   if (!same) return undefined
   return `${head}${texts[0]!.goes_on ? goesOn(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
@@ -84,16 +91,19 @@ function goesOn(number: number): string {
 
 type UnitText = { number: number; goes_on: boolean; text: string }
 
-async function unitTexts(store: HistoryReader, ref: Ref, most: number): Promise<UnitText[]> {
+async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: MapFormat): Promise<UnitText[]> {
   const messages = await store.messages(ref)
-  return messages.filter((message) => !message.superseded && !message.copied).flatMap((message) => cut(message, most))
+  return messages
+    .filter((message) => !message.superseded && !message.copied)
+    .flatMap((message) => cut(message, most, format))
 }
 
 /** At line ends; a line that is longer than a unit may be is broken. */
-function cut(message: StoredMessage, most: number): UnitText[] {
-  const { number, role, parts } = message
-  const said = safe(messageText(message, "stripped")).trimEnd()
+function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[] {
+  const { number, role } = message
+  const said = safe(messageText(message, format)).trimEnd()
   if (said === "") return []
+  const parts = message.parts.filter((part) => messageText({ parts: [part] }, format) !== "")
   const head = `#${number} ${role}, words of: ${[...new Set(parts.map((part) => part.origin))].join(", ")}\n`
   const room = Math.max(40, most - Math.max(head.length, goesOn(number).length))
   const units: UnitText[] = []

@@ -11,6 +11,7 @@ import { answer, type Desk, type MapOutcome } from "./answer.ts"
 import { cacheKey, openCache } from "./cache.ts"
 import { type Dropped, NOTHING_DROPPED } from "./check.ts"
 import { type Measured, measure, type Piece, readPieceText } from "./data.ts"
+import type { MapFormat } from "./formats.ts"
 import { type Batch, type KnownBatch, LOOSE, longestUnit, planBatches, remembered } from "./pack.ts"
 import { inParallel } from "./pool.ts"
 import { mapQuestion, mergeQuestion } from "./prompt.ts"
@@ -31,6 +32,7 @@ export type Job = {
   task: string
   schema: Schema
   filters: MapFilters
+  format: MapFormat
   batch_tokens: number
   parallel: number
   max_tokens_total?: number
@@ -57,7 +59,7 @@ const MERGE_RATIO = 4
 
 export async function prepare(dex: Dex, job: Job, model: Model | undefined): Promise<Prepared> {
   const store = await dex.store()
-  const { filters, schema, task } = job
+  const { filters, format, schema, task } = job
   const { rows, left_out } = await store.list({
     ...(filters.project !== undefined && { project: filters.project }),
     ...(filters.source !== undefined && { source: filters.source }),
@@ -69,10 +71,10 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
   })
   const budget = charactersWithin(job.batch_tokens)
   const measured: Measured[] = []
-  for (const row of rows) measured.push(await measure(store, row, longestUnit(budget)))
+  for (const row of rows) measured.push(await measure(store, row, longestUnit(budget), format))
   const saying = measured.filter(({ units }) => units.length > 0)
   const cache = openCache(dex.home.dir)
-  const planKey = `plan-${cacheKey(VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens]))}`
+  const planKey = `plan-${cacheKey(VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens, format]))}`
   const isDone = (hash: string) => model !== undefined && cache.has(mapKey(model, job, hash))
   return {
     rows: rows.length,

@@ -223,6 +223,9 @@ export type DecisionFilter = {
   except?: string[]
   /** Of commits that no conversation tells of. */
   with_commits?: boolean
+  /** Made in this time, both ends included. */
+  from?: number
+  to?: number
   limit: number
   offset?: number
 }
@@ -244,10 +247,12 @@ type QuotedDecision = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> &
   is_own_words: boolean
 }
 
+const MADE_AT = "ifnull(fact.at, ifnull(c.ended_at, 0))"
 const CHOSEN = `
   from decision fact left join conversation c on c.id = fact.conversation_id
     left join project p on p.id = fact.project_id
   where (fact.hash is null or @commits) and ${TOLD_ONCE}
+    and (@from is null or ${MADE_AT} >= @from) and (@to is null or ${MADE_AT} <= @to)
     and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
     and (@match is null or fact.id in (select rowid from decision_words where decision_words match @match))
     and (p.path is null or p.path not in (select value from json_each(@except)))
@@ -269,12 +274,14 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
     file: filter.file ?? null,
     symbol: filter.symbol ?? null,
     commits: filter.with_commits ? 1 : 0,
+    from: filter.from ?? null,
+    to: filter.to ?? null,
   }
   const total = db.prepare(`select count(*) ${CHOSEN}`).pluck().get(values) as number
   const rows = db
     .prepare(
       `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${CHOSEN}
-       order by ifnull(fact.at, ifnull(c.ended_at, 0)) desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit offset @offset`,
+       order by ${MADE_AT} desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit offset @offset`,
     )
     .all({ ...values, limit: filter.limit, offset: filter.offset ?? 0 }) as DecisionRow[]
   return { decisions: rows.map((row) => known(db, row)), total }

@@ -4,6 +4,22 @@ import type { Dex } from "../context.ts"
 import { projectField } from "../fields.ts"
 import { maxTokensField } from "../view-fields.ts"
 
+export const decisionShape = object({
+  quote: text("As it was written."),
+  kind: text("said, answer, plan, adr, breaking or revert."),
+  by: text(
+    "Whose words these are: person, agent, document or commit. An approved plan and a chosen answer are the agent's.",
+  ),
+  date: text(),
+  ref: text("The message that states it, or git:<hash>."),
+  project: text(),
+  files: listOf(text(), "Named with it, or edited after it and before the person spoke again."),
+  files_left_out: optional(integer()),
+  superseded_by: optional(
+    object({ quote: text(), date: text(), ref: text() }, "A later decision on the same subject that reverses it."),
+  ),
+})
+
 export const decisions = defineTool({
   name: "decisions",
   summary: "List what was decided in this project, by whom and why",
@@ -18,27 +34,7 @@ export const decisions = defineTool({
     max_tokens: maxTokensField,
   }),
   output: object({
-    decisions: listOf(
-      object({
-        quote: text("As it was written."),
-        kind: text("said, answer, plan, adr, breaking or revert."),
-        by: text(
-          "Whose words these are: person, agent, document or commit. An approved plan and a chosen answer are the agent's.",
-        ),
-        date: text(),
-        ref: text("The message that states it, or git:<hash>."),
-        project: text(),
-        files: listOf(text(), "Named with it, or edited after it and before the person spoke again."),
-        files_left_out: optional(integer()),
-        superseded_by: optional(
-          object(
-            { quote: text(), date: text(), ref: text() },
-            "A later decision on the same subject that reverses it.",
-          ),
-        ),
-      }),
-      "Newest first.",
-    ),
+    decisions: listOf(decisionShape, "Newest first."),
     total: integer(),
     estimated_tokens: integer("Of this answer; an estimate."),
     notes: listOf(text(), "What is hidden, incomplete or bounded."),

@@ -79,7 +79,8 @@ function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: Decision
   return { file: all || project !== undefined ? typed : (below ?? typed) }
 }
 
-function listedDecision({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
+/** As it is shown to whoever asks. */
+export function listedDecision({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {
   return {
     quote,
     kind,

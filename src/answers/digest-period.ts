@@ -1,0 +1,39 @@
+import { DAY_MS, localDay, parseDate } from "../core/dates.ts"
+import { DexError } from "../core/error.ts"
+
+export const PERIODS = ["today", "yesterday", "week"] as const
+export type PeriodInput = { period?: (typeof PERIODS)[number]; from?: string; to?: string }
+type Period = {
+  /** today, yesterday, week, or dates where those were given. */
+  name: string
+  from: number
+  to: number
+  /** As a model's conversations are chosen: days, not moments, so that the same digest again asks nothing. */
+  filters: { from: string; to?: string }
+}
+
+const DAYS_BEFORE = { today: 0, yesterday: 1, week: 6 }
+
+/** Which time a digest is about. Without anything said, the day so far. */
+export function periodOf({ period, from, to }: PeriodInput, now: number): Period {
+  if (from === undefined && to === undefined) return namedPeriod(period ?? "today", now)
+  if (period !== undefined) throw new DexError("usage", "Give a --period, or --from and --to, not both.")
+  if (from === undefined) throw new DexError("usage", "Where does it start? --to needs --from, such as --from 7d.")
+  const range = { from: parseDate(from, "from", now), to: to === undefined ? now : parseDate(to, "to", now) }
+  if (range.from > range.to)
+    throw new DexError(
+      "usage",
+      `It would end before it starts: ${localDay(range.from)} is after ${localDay(range.to)}.`,
+    )
+  return { name: "dates", ...range, filters: { from, ...(to !== undefined && { to }) } }
+}
+
+function namedPeriod(name: (typeof PERIODS)[number], now: number): Period {
+  const day = new Date(now)
+  // Noon: a day that begins or ends summer time has other than 24 hours.
+  const noon = new Date(day.getFullYear(), day.getMonth(), day.getDate(), 12).getTime()
+  const first = localDay(noon - DAYS_BEFORE[name] * DAY_MS)
+  const from = parseDate(first, "from", now)
+  if (name !== "yesterday") return { name, from, to: now, filters: { from: first } }
+  return { name, from, to: parseDate(first, "to", now), filters: { from: first, to: first } }
+}

@@ -1,0 +1,103 @@
+import type { StoredMessage } from "../store/history/store.ts"
+import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
+import { testCommand } from "../suggest/test-runs/commands.ts"
+import { testRunsIn } from "../suggest/test-runs/runs.ts"
+
+/** A check that failed and did not pass afterwards. */
+export type OpenCheck = { ref: string; command: string; error?: string; times: number }
+
+/** A conversation's messages, with how they are named. */
+type Spoken = { messages: StoredMessage[]; refOf: (number: number) => string; ended_at: number }
+
+const ERROR_CHARS = 200
+
+/**
+ * Test runs, builds and linters that failed and did not pass afterwards, the last first. A command that only looks, or that
+ * was not there, leaves nothing open. What went through a pipe counts only where its output says how the tests went.
+ */
+export function leftOpen(project: string, conversations: Spoken[]): OpenCheck[] {
+  const failing = new Map<string, OpenCheck & { run?: TestRunWrite }>()
+  for (const { failed, run, ...check } of outcomesOf(project, conversations)) {
+    const before = failing.get(check.command)
+    failing.delete(check.command)
+    if (run?.complete || (run && !failed))
+      for (const [command, earlier] of failing) if (earlier.run && covers(run, earlier.run)) failing.delete(command)
+    if (failed) failing.set(check.command, { ...check, times: (before?.times ?? 0) + 1, ...(run && { run }) })
+  }
+  return [...failing.values()].reverse().map(({ run: _, ...check }) => check)
+}
+
+type Outcome = Omit<OpenCheck, "times"> & { at: number; failed: boolean; run?: TestRunWrite }
+
+function outcomesOf(project: string, conversations: Spoken[]): Omit<Outcome, "at">[] {
+  return conversations
+    .flatMap((one) => [...testOutcomes(project, one), ...buildOutcomes(one)])
+    .sort((a, b) => a.at - b.at)
+    .map(({ at: _, ...outcome }) => outcome)
+}
+
+function testOutcomes(project: string, { messages, refOf, ended_at }: Spoken): Outcome[] {
+  return testRunsIn(messages, project).map((run) => {
+    const [first] = run.failures
+    const error = first && [first.test, first.message].filter((one) => one !== undefined).join(": ")
+    return {
+      ...outcomeOf(run.command, error, refOf(run.number), run.at ?? ended_at),
+      failed: run.outcome === "failed",
+      run,
+    }
+  })
+}
+
+function buildOutcomes({ messages, refOf, ended_at }: Spoken): Outcome[] {
+  return messages.flatMap(({ number, at, effects }) =>
+    effects.flatMap((effect) => {
+      if (effect.type !== "command" || effect.failed === undefined || !isBuild(effect.command)) return []
+      if (effect.failed && MISSING.test(effect.error ?? "")) return []
+      return [{ ...outcomeOf(effect.command, effect.error, refOf(number), at ?? ended_at), failed: effect.failed }]
+    }),
+  )
+}
+
+function outcomeOf(command: string, error: string | undefined, ref: string, at: number): Omit<Outcome, "failed"> {
+  const said = error?.slice(0, ERROR_CHARS)
+  return { at, ref, command: command.replace(/\s+/g, " ").trim(), ...(said !== undefined && { error: said }) }
+}
+
+/** Whether a later run tells the outcome of everything that an earlier one ran. */
+function covers(later: TestRunWrite, earlier: TestRunWrite): boolean {
+  const isWithin = (target: string) =>
+    later.targets.length === 0 ||
+    later.targets.some((wide) => wide === "" || target === wide || target.startsWith(`${wide}/`))
+  return (
+    later.kind === earlier.kind &&
+    later.folder === earlier.folder &&
+    (earlier.targets.length === 0 ? isWithin("") : earlier.targets.every(isWithin)) &&
+    (later.filter.length === 0 || earlier.filter.every((name) => later.filter.includes(name)))
+  )
+}
+
+const MISSING = /command not found|not recognized as|no task \S+ found|missing script/i
+const QUIET_WORD = /^(?:cd|echo|export|set|source)(?: |$)/
+const STARTER = /^(?:(?:\w+=\S*|npx|bunx|pnpm exec|yarn exec|uv run|poetry run|bundle exec|time|env) )*/
+const BUILDER = new RegExp(
+  `^(?:${[
+    "go (?:build|vet)",
+    "cargo (?:build|check|clippy)",
+    "tsc|vue-tsc|eslint|biome (?:check|lint|ci)|prettier --check|webpack|vite build|next build",
+    "golangci-lint run|staticcheck|ruff check|mypy|pyright|pylint|flake8|rubocop|shellcheck",
+    "(?:dotnet|swift|bazel) build|cmake --build|ninja|make|(?:\\./)?gradlew? .*|(?:\\./)?mvnw? .*",
+    "(?:npm|pnpm|yarn|bun) (?:run )?(?:build|lint|check|typecheck|type-check|compile)[\\w:.-]*",
+    "(?:mise run|mise r|just|task|turbo run|turbo|rake) (?:build|lint|check|fmt|format|compile)[\\w:.-]*",
+  ].join("|")})(?= |$)`,
+)
+
+/** Nothing else in the line can have failed, and nothing came between the program and its exit code. */
+function isBuild(line: string): boolean {
+  if (/(?<!\|)\|(?!\|)|<</.test(line)) return false
+  const commands = line
+    .split(/&&|\|\||;|\n/)
+    .map((command) => command.trim())
+    .filter((command) => command !== "" && !QUIET_WORD.test(command))
+  const isBuilder = (command: string) => BUILDER.test(command.replace(STARTER, ""))
+  return commands.some(isBuilder) && commands.every((command) => isBuilder(command) || testCommand(command))
+}
