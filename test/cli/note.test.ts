@@ -84,7 +84,13 @@ test("what an agent writes in its shell is the agent's, and only the person conf
   })
   const mine = (await noteOf(place, ["spaces"])).notes[0]
   const changed = await inside(place, ["note", mine.ref, "tabs"], AGENTS_SHELL)
-  expect([changed.code, changed.stderr]).toEqual([2, expect.stringContaining("no agent changes it")])
-  expect((await noteOf(place, [ref, "tabs only"], AGENTS_SHELL)).notes[0].confirmed).toBe(false)
-  expect((await noteOf(place, [])).notes).toMatchObject([{ text: "tabs only", confirmed: false }, { text: "spaces" }])
+  expect([changed.code, changed.stderr]).toEqual([2, expect.stringContaining("Claude Code does not change it")])
+  expect((await inside(place, ["note", ref, "tabs only"], AGENTS_SHELL)).code).toBe(2)
+  const own = (await noteOf(place, ["a draft"], AGENTS_SHELL)).notes[0]
+  expect((await noteOf(place, [own.ref, "tabs only"], AGENTS_SHELL)).notes[0].confirmed).toBe(false)
+  expect((await noteOf(place, [])).notes).toMatchObject([
+    { text: "tabs only", confirmed: false },
+    { text: "spaces" },
+    { text: "tabs everywhere", confirmed: true },
+  ])
 })

@@ -4,13 +4,10 @@ import type { Dex } from "../context.ts"
 
 export const notes = defineTool({
   name: "note",
-  summary: "Keep a note for a project or a file, or list the notes",
+  summary: "Keep, correct, confirm or list notes for a project or a file",
   input: object({
-    words: withDefault(
-      listOf(text(), "The note. `confirm REF` confirms an agent's note; a note's ref and new words correct it."),
-      [],
-    ),
-    file: optional(text("The file that it is about.")),
+    words: withDefault(listOf(text(), "The note. None: list."), []),
+    file: optional(text("Its file.")),
     project: optional(text("The folder of the project, if it is not the current one.")),
     rejects: optional(text("The ref or row of a decision that no longer stands.")),
     all: withDefault(flag("List the notes of all projects, not only of this one."), false),
@@ -39,6 +36,12 @@ export const notes = defineTool({
     short: { f: "file", p: "project", l: "limit", a: "all" },
     aliases: ["notes"],
     example: 'dex note "Deploys need the VPN" --file deploy.sh',
+  },
+  mcp: {
+    name: "dex_note",
+    description: "Keep a note for later sessions, in your name; the user may confirm it.",
+    omit: ["project", "rejects", "all", "limit"],
+    writes: true,
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.notes.length > 0,

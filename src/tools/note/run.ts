@@ -26,7 +26,6 @@ export async function run(dex: Dex, input: NoteInput) {
   const [first = "", second = "", ...more] = input.words
   const given = input.words.join(" ").trim()
   if (given === "") return listNotes(dex, input)
-  if (dex.caller !== undefined) return keep(dex, input, given)
   if (first === "confirm" && more.length === 0 && /^(?:dex_note:\S+|\d{1,4})$/.test(second)) return confirm(dex, second)
   if (/^dex_note:\S+$/.test(first)) return correct(dex, input, first, given.slice(first.length).trim())
   return keep(dex, input, given)
@@ -36,15 +35,19 @@ async function keep(dex: Dex, input: NoteInput, text: string) {
   const rejects = input.rejects === undefined ? undefined : await decisionNamed(dex, input.rejects)
   const line = lineOf(dex, input, text, rejects?.project ?? projectOf(dex, input.project))
   const ref = keepNote(dex, { ...line, ...(rejects && { rejects: rejects.ref }) })
-  if (dex.caller === undefined) await readNotes(dex)
+  await readNotes(dex)
   return { done: "kept" as const, notes: [justWritten(dex, ref, line, rejects?.ref)], total: 1 }
 }
 
 async function correct(dex: Dex, input: NoteInput, typed: string, text: string) {
   const { ref, project, found } = await noteNamed(dex, typed)
   if (text === "") throw new DexError("usage", `What should it say? dex note ${formatRef(ref)} "new words"`)
-  if (found.agent === undefined && writer(dex) !== undefined)
-    throw new DexError("persons_note", "The person wrote that note, so no agent changes it. Write one of your own.")
+  const agent = writer(dex)
+  if (agent !== undefined && (found.agent !== agent || found.confirmed))
+    throw new DexError(
+      "not_yours",
+      `The person or another agent wrote or confirmed that note, so ${agent} does not change it. Write a new one.`,
+    )
   const [file] = found.files
   const line = {
     ...(file !== undefined && { file }),
@@ -71,7 +74,7 @@ async function confirm(dex: Dex, typed: string) {
 }
 
 async function listNotes(dex: Dex, input: NoteInput) {
-  if (dex.caller === undefined) await readNotes(dex)
+  await readNotes(dex)
   const store = await dex.store()
   const file = input.file === undefined ? undefined : resolve(dex.cwd, input.file)
   const { rows, total } = await store.list({
@@ -90,8 +93,9 @@ async function listNotes(dex: Dex, input: NoteInput) {
   return { done: "listed" as const, notes, total }
 }
 
-/** Only the notes: what the agents wrote meanwhile is for `dex sync`. */
+/** Only the notes: what the agents wrote meanwhile is for `dex sync`. A server reads what is new before each call. */
 async function readNotes(dex: Dex): Promise<void> {
+  if (dex.caller !== undefined) return
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
   const deps = await dex.syncDeps()
   const connectors = deps.connectors.filter(({ source }) => source === "dex_note")
