@@ -40,7 +40,9 @@ test("docs/mcp.md lists every tool that agents get, with its command, and which 
   const rows = [...page.matchAll(/^\| `(\w+)` \| `dex (\w+)` \|/gm)].map(([, tool, command]) => `${tool} ${command}`)
   expect(rows.sort()).toEqual(offered.map(({ mcp, name }) => `${mcp.name} ${name}`).sort())
   const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => `\`${mcp.name}\``)
-  expect(page.replaceAll("\n", " ")).toContain(`All tools but ${writing.join(" and ")} are read-only`)
+  expect(page.replaceAll("\n", " ")).toContain(
+    `All tools but ${new Intl.ListFormat("en-GB").format(writing)} are read-only`,
+  )
 })
 
 test("the README is short, and its commands exist", () => {

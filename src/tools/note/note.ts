@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 export const notes = defineTool({
   name: "note",
-  summary: "Keep, correct, confirm or list notes for a project or a file",
+  summary: "Keep a note for a project or a file, or list the notes",
   input: object({
     words: withDefault(listOf(text(), "The note. None: list."), []),
     file: optional(text("Its file.")),
