@@ -5,13 +5,30 @@ import { codex } from "./codex/agent.ts"
 import { copilot } from "./copilot/agent.ts"
 import { cursor } from "./cursor/agent.ts"
 import { dexChat } from "./dex-chat/agent.ts"
+import { dexNote } from "./dex-note/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
 import { opencode } from "./opencode/agent.ts"
 import { pi } from "./pi/agent.ts"
 import { vscode } from "./vscode/agent.ts"
 
 /** Every agent that dex knows. A new one is a folder and one more line. */
-export const agents: readonly Agent[] = [claudeCode, codex, opencode, cursor, geminiCli, pi, vscode, copilot, dexChat]
+export const agents: readonly Agent[] = [
+  claudeCode,
+  codex,
+  opencode,
+  cursor,
+  geminiCli,
+  pi,
+  vscode,
+  copilot,
+  dexChat,
+  dexNote,
+]
+
+/** What dex keeps of its own: no agent that somebody installed. */
+export function isOwn(source: SourceId): boolean {
+  return source === dexChat.source || source === dexNote.source
+}
 
 /** What a conversation can be of: an agent that is read, or a document. */
 export const sourceIds: readonly SourceId[] = [

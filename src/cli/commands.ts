@@ -16,6 +16,7 @@ import { guide } from "../tools/guide/guide.ts"
 import { handover } from "../tools/handover/handover.ts"
 import { list } from "../tools/list/list.ts"
 import { mute } from "../tools/mute/mute.ts"
+import { notes } from "../tools/note/note.ts"
 import { read } from "../tools/read/read.ts"
 import { resume } from "../tools/resume/resume.ts"
 import { scan } from "../tools/scan/scan.ts"
@@ -61,6 +62,7 @@ export const commands: readonly Command[] = [
   command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest, asksAll: true }),
   command(tests, { view: async () => (await import("./print/tests.ts")).printTests, asksAll: true }),
   command(decisions, { view: async () => (await import("./print/decisions.ts")).printDecisions, asksAll: true }),
+  command(notes, { view: async () => (await import("./print/note.ts")).printNote, asksAll: true }),
   command(suggestions, { view: async () => (await suggesting()).printSuggestions }),
   command(feedback, { view: async () => (await suggesting()).printFeedback }),
   command(subscribe, { view: async () => (await suggesting()).printSubscribed }),

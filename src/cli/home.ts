@@ -1,5 +1,5 @@
 import type { Agent } from "../agents/agent.ts"
-import { agents } from "../agents/index.ts"
+import { agents, isOwn } from "../agents/index.ts"
 import { createDex } from "../app/dex.ts"
 import { keepsListings, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
@@ -65,7 +65,7 @@ export async function showHome(): Promise<number> {
         `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
     if (!report.complete)
-      for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && one.source !== "dex_chat"))
+      for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && !isOwn(one.source)))
         if (looked_in.some((path) => lookAt(path) !== undefined))
           say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, nothing of it is read yet`)
     say()
@@ -142,5 +142,5 @@ async function tellingWord(dex: Dex, titles: string[]): Promise<string | undefin
 
 /** Other than dex itself. */
 function isRead({ source, connector }: Agent): boolean {
-  return connector !== undefined && source !== "dex_chat"
+  return connector !== undefined && !isOwn(source)
 }

@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs"
-import { agents } from "../agents/index.ts"
+import { agents, isOwn } from "../agents/index.ts"
 import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
@@ -117,7 +117,7 @@ async function onlyRead(dex: Dex, listed: { agent: string; found: boolean }[]): 
   const kept = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
   const isConnected = (source: string) => listed.some(({ agent, found }) => agent === source && found)
   return agents
-    .filter(({ source, connector }) => connector !== undefined && source !== "dex_chat" && !isConnected(source))
+    .filter(({ source, connector }) => connector !== undefined && !isOwn(source) && !isConnected(source))
     .filter(({ source }) => kept.some((one) => one.source === source))
     .map(({ name }) => name)
 }

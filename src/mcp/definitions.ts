@@ -46,11 +46,13 @@ export function inputOf(tool: Offered): Schema {
 
 /** What a model needs to call it. What is left out here is checked all the same, and an error says it. */
 function published(schema: Schema): Schema {
-  const { additionalProperties: _, minLength: __, minimum, properties, required, ...more } = schema
+  const { additionalProperties: _, minLength: __, minimum, default: usual, properties, required, ...more } = schema
   return {
     ...more,
     ...(required && required.length > 0 && { required }),
     ...(minimum !== undefined && minimum > 1 && { minimum }),
+    // None and nothing are what everybody expects.
+    ...(usual !== undefined && usual !== 0 && !(Array.isArray(usual) && usual.length === 0) && { default: usual }),
     ...(properties && {
       properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, published(one)])),
     }),

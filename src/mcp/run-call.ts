@@ -15,7 +15,8 @@ export type ServerParts = {
   log(line: string): void
 }
 
-export type CallContext = { signal: AbortSignal; _meta?: Record<string, unknown> }
+/** `client`: as the program that asks calls itself. */
+export type CallContext = { signal: AbortSignal; _meta?: Record<string, unknown>; client?: string }
 
 /** What a tool answered: as data, and as a model reads it. */
 export type CallResult = { output: unknown; text: string; fresh_as_of?: string }
@@ -34,7 +35,7 @@ const LEARN_WITHIN_MS = 1_000
 export async function runCall(
   tool: Offered,
   input: Record<string, unknown>,
-  { signal, _meta }: CallContext,
+  { signal, _meta, client }: CallContext,
   { use, fresh }: ServerParts,
 ): Promise<CallResult | undefined> {
   const checked = readAs(inputOf(tool), withoutNulls(input))
@@ -50,7 +51,7 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const ran = await runTool(tool as never, forOneCall(dex, signal, _meta, fresh), filled.ok)
+    const ran = await runTool(tool as never, forOneCall(dex, { signal, _meta, client }, fresh), filled.ok)
     setImmediate(() => void ran.record())
     return callResult(tool, ran, asOf)
   })
@@ -75,12 +76,13 @@ function callResult(tool: Offered, { output, removed, notes }: Ran, asOf: number
 }
 
 /** A server belongs to no terminal: it has no last listing. What there is to learn is learned beside its other answers. */
-function forOneCall(dex: Dex, signal: AbortSignal, meta: CallContext["_meta"], fresh: Freshness): Dex {
+function forOneCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Freshness): Dex {
   return Object.create(dex, {
     signal: { value: signal },
     learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
     lastListing: { value: () => ({ refs: [], words: [] }) },
-    machine: { value: machineOf(dex, meta) },
+    machine: { value: machineOf(dex, _meta) },
+    caller: { value: client ?? "an agent" },
   })
 }
 

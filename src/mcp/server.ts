@@ -1,5 +1,12 @@
-import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from "@modelcontextprotocol/server"
+import {
+  type CallToolResult,
+  CLIENT_INFO_META_KEY,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+} from "@modelcontextprotocol/server"
 import { isDexError, messageOf } from "../core/error.ts"
+import { record, string } from "../core/record.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import { toJson } from "../render/json.ts"
 import { safeLine } from "../render/terminal.ts"
@@ -36,8 +43,16 @@ export function offerTools(server: Server, tools: readonly Offered[], parts: Ser
         ProtocolErrorCode.InvalidParams,
         `There is no tool "${params.name.slice(0, 80)}". There are: ${tools.map((one) => one.mcp.name).join(", ")}.`,
       )
-    return answer(tool, params.arguments ?? {}, mcpReq, parts)
+    const { signal, _meta, envelope } = mcpReq
+    const client = nameIn(envelope) ?? server.getClientVersion()?.name
+    const asked = { signal, ...(_meta && { _meta }), ...(client !== undefined && { client }) }
+    return answer(tool, params.arguments ?? {}, asked, parts)
   })
+}
+
+/** Clients that hold no connection say in each request who they are. */
+function nameIn(envelope: object | undefined): string | undefined {
+  return string(record((envelope as Record<string, unknown> | undefined)?.[CLIENT_INFO_META_KEY])?.name)
 }
 
 /** What goes wrong in a tool is an answer that says what to do, so that the model can. */

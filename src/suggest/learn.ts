@@ -4,7 +4,7 @@ import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../s
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { decisionsIn, mayDecide } from "./decisions/decisions.ts"
+import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
 import { supersede } from "./decisions/supersede.ts"
 import { fixesIn, type Subagent } from "./fixes/fixes.ts"
 import { keptFix } from "./fixes/kept.ts"
@@ -92,6 +92,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
   const row = ref && (await store.conversation(ref))
   if (!row || row.kind === "dex") return { name, gone: true, ...(row && { ref: row.ref }) }
   if (row.kind === "document") return documentFacts(store, name, row)
+  if (row.ref.source === "dex_note") return noteFacts(store, name, row)
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
   const web_at = webAt(messages)
   return {
@@ -110,6 +111,14 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
 /** Of a document only what it decides. */
 async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
+  return decisions.length === 0
+    ? { name, gone: true, ref: row.ref }
+    : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
+}
+
+/** Of an agent's note nothing, until the person confirms it: so nobody is told of it who did not ask. */
+async function noteFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
+  const decisions = decisionInNote(row, await store.messages(row.ref))
   return decisions.length === 0
     ? { name, gone: true, ref: row.ref }
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }

@@ -12,6 +12,7 @@ import { findFailingTests } from "./finders/failing-tests.ts"
 import type { Candidate, Finder, Sources } from "./finders/finder.ts"
 import { findFix } from "./finders/fix.ts"
 import { findNews, isNews, isToldUnasked } from "./finders/news.ts"
+import { findNote, NOTE } from "./finders/note.ts"
 import { findOpenWork } from "./finders/open-work.ts"
 import { findRelated } from "./finders/related.ts"
 import { pathBelow } from "./paths.ts"
@@ -26,6 +27,7 @@ const FINDERS: readonly [ItemKind, Finder][] = [
   ["related_code", findCommittedTogether],
   ["related_code", findUses],
   ["decision", findDecision],
+  ["decision", findNote],
   ["warning", findDeprecated],
   ["warning", findFailingTests],
   ["change", findChange],
@@ -54,7 +56,7 @@ const MOST_NEWS = 2
 export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
     .map((candidate) => itemOf(candidate, options))
-    .filter((item) => item.relevance >= options.floor || isToldUnasked(item))
+    .filter((item) => item.relevance >= options.floor || isToldUnasked(item) || item.key.startsWith(NOTE))
     .sort((a, b) => b.relevance - a.relevance)
   const news = items.filter(isNews).slice(0, MOST_NEWS)
   const others = items.filter((item) => !isNews(item) || !news.includes(item))

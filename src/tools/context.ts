@@ -21,6 +21,8 @@ export type Dex = {
   /** The project that `cwd` belongs to. */
   project: string
   now(): number
+  /** The agent that asks, as it calls itself. Absent on the command line. */
+  caller?: string
   /** False before anything was ever synced. */
   hasHistory(): boolean
   /** To ask. */

@@ -1,4 +1,4 @@
-import { sourceIds } from "../agents/index.ts"
+import { isOwn, sourceIds } from "../agents/index.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
@@ -8,9 +8,9 @@ import type { ConversationRow } from "../store/history/store.ts"
 
 export const projectField = optional(text("Only projects whose path contains this."))
 /** Not a choice: a user may bring agents of their own. Whoever runs a tool checks it. */
-export const sourceField = optional(text(`Only from this agent: ${sourceIds.join(", ")}.`))
+export const sourceField = optional(text(`Only from this agent: ${sourceIds.filter((id) => !isOwn(id)).join(", ")}.`))
 export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))
-export const toField = optional(text("End date: 2026-11-03, 1d, today."))
+export const toField = optional(text("End date, likewise."))
 
 export const conversationFields = {
   id: text("The ref: pass it to get."),

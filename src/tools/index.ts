@@ -13,6 +13,7 @@ import { guide } from "./guide/guide.ts"
 import { handover } from "./handover/handover.ts"
 import { list } from "./list/list.ts"
 import { mute } from "./mute/mute.ts"
+import { notes } from "./note/note.ts"
 import { read } from "./read/read.ts"
 import { resume } from "./resume/resume.ts"
 import { scan } from "./scan/scan.ts"
@@ -43,6 +44,7 @@ export const tools: readonly Tool<Dex>[] = [
   suggest,
   tests,
   decisions,
+  notes,
   suggestions,
   feedback,
   subscribe,

@@ -1,3 +1,4 @@
+import { isOwn } from "../agents/index.ts"
 import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { Dex } from "./context.ts"
@@ -19,9 +20,9 @@ export async function historyNote(dex: Dex, { found }: { found: boolean }): Prom
   return isEmpty ? NO_HISTORY : unreadNote(dex)
 }
 
-/** dex's own chats are no history. */
+/** dex's own chats and notes are no history. */
 function isKept({ source, conversations }: { source: string; conversations: number }): boolean {
-  return source !== "dex_chat" && conversations > 0
+  return !isOwn(source) && conversations > 0
 }
 
 /** Where the count is shown anyway, it is not said a second time. */

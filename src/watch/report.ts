@@ -1,3 +1,4 @@
+import { isOwn } from "../agents/index.ts"
 import type { SourceId } from "../core/conversation.ts"
 import type { Dex } from "../tools/context.ts"
 import type { AreaWatch } from "./area.ts"
@@ -67,7 +68,7 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
     /** Says what is watched when that is other than it was. */
     state: (agents: AgentArea[], areas: AreaWatch[], projects: string[]) => {
       const there = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
-      const sources = [...new Set(there.map(({ source }) => source))].filter((source) => source !== "dex_chat")
+      const sources = [...new Set(there.map(({ source }) => source))].filter((source) => !isOwn(source))
       const folders = areas.reduce((sum, area) => sum + area.state().folders, 0)
       const what = JSON.stringify([sources, projects])
       if (what !== watched) say({ event: "watching", at: at(), pid: process.pid, folders, sources, projects })

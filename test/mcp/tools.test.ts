@@ -32,6 +32,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
       "dex_get",
       "dex_timeline",
       "context_suggest",
+      "dex_note",
       "suggestion_feedback",
       "context_subscribe",
       "dex_stats",
@@ -40,7 +41,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(2_000)
     for (const tool of tools) {
-      const writes = ["suggestion_feedback", "context_subscribe"].includes(tool.name)
+      const writes = ["dex_note", "suggestion_feedback", "context_subscribe"].includes(tool.name)
       expect(tool.annotations).toMatchObject({ readOnlyHint: !writes, destructiveHint: false })
       expect(tool._meta).toEqual({ "anthropic/alwaysLoad": true })
       expect(tool.outputSchema.type).toBe("object")

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { agents, sourceIds } from "../../src/agents/index.ts"
+import { agents, isOwn, sourceIds } from "../../src/agents/index.ts"
 
 const FOLDER = join(import.meta.dirname, "../../src/agents")
 const folders = readdirSync(FOLDER, { withFileTypes: true }).filter(
@@ -26,8 +26,8 @@ test("an agent's record names every file that its folder has for a command", asy
   }
 })
 
-test("what can be read can be taken up and handed over, but for dex's own chats", () => {
-  const read = agents.filter(({ connector, source }) => connector && source !== "dex_chat")
+test("what can be read can be taken up and handed over, but for dex's own chats and notes", () => {
+  const read = agents.filter(({ connector, source }) => connector && !isOwn(source))
   expect(read.filter(({ resume }) => !resume).map(({ name }) => name)).toEqual([])
   expect(read.filter(({ open }) => !open).map(({ name }) => name)).toEqual([])
 })

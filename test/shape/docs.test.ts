@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { sourceIds } from "../../src/agents/index.ts"
+import { isOwn, sourceIds } from "../../src/agents/index.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
 import { offered } from "../../src/mcp/definitions.ts"
@@ -40,7 +40,9 @@ test("docs/mcp.md lists every tool that agents get, with its command, and which 
   const rows = [...page.matchAll(/^\| `(\w+)` \| `dex (\w+)` \|/gm)].map(([, tool, command]) => `${tool} ${command}`)
   expect(rows.sort()).toEqual(offered.map(({ mcp, name }) => `${mcp.name} ${name}`).sort())
   const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => `\`${mcp.name}\``)
-  expect(page.replaceAll("\n", " ")).toContain(`All tools but ${writing.join(" and ")} are read-only`)
+  expect(page.replaceAll("\n", " ")).toContain(
+    `All tools but ${new Intl.ListFormat("en-GB").format(writing)} are read-only`,
+  )
 })
 
 test("the README is short, and its commands exist", () => {
@@ -56,9 +58,7 @@ test("every folder of the source has its sentence in ARCHITECTURE.md, and every 
   const architecture = read("ARCHITECTURE.md")
   const folders = readdirSync(join(ROOT, "src"))
   expect(folders.filter((folder) => !architecture.includes(`\`${folder}/\``))).toEqual([])
-  expect(
-    sourceIds.filter((source) => source !== "dex_chat" && !read("docs/sources.md").includes(`\`${source}\``)),
-  ).toEqual([])
+  expect(sourceIds.filter((source) => !isOwn(source) && !read("docs/sources.md").includes(`\`${source}\``))).toEqual([])
 })
 
 test("links between documents lead somewhere", () => {

@@ -45,6 +45,7 @@ const WORDS: Record<string, string> = {
   adr: "decision record",
   breaking: "breaking change",
   revert: "revert",
+  note: "note",
 }
 
 function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {

@@ -39,7 +39,7 @@ export const DECISIONS_SCHEMA = `
   create table decision_stale (project_id integer primary key) without rowid;
 `
 
-const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert"] as const
+const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert", "note"] as const
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
 export type Stated = {
@@ -56,6 +56,8 @@ export type Stated = {
   subject: string[]
   /** Whose words the quote holds. An approved plan and a chosen answer are the agent's; who wrote a file or a commit is not known. */
   origin: "person" | "agent" | "document" | "commit"
+  /** The message or the commit whose decisions it takes back, whatever their words are: a ref. */
+  rejects?: string
 }
 export type KeptDecision = Stated & {
   /** The message that states it. */
@@ -109,6 +111,7 @@ function save(db: Db, project: string | undefined, decisions: Write[]): void {
     index.run(id, [quote, ...subject, ...symbols].join("\n"))
     for (const file of files) name.run(id, "file", file)
     for (const symbol of symbols) name.run(id, "symbol", symbol.toLowerCase())
+    if (decision.rejects !== undefined) name.run(id, "rejects", decision.rejects)
   }
   if (of !== null) db.prepare("insert or ignore into decision_stale (project_id) values (?)").run(of)
 }
@@ -145,7 +148,9 @@ export type MadeDecision = {
   quote: string
   number: number
   subject: string[]
+  /** `source:id`, or `git:<hash>`. */
   conversation: string
+  rejects?: string
 }
 
 /**
@@ -176,14 +181,15 @@ function keepReversals(db: Db, project: number, given: InOrder[], found: Map<str
   return true
 }
 
-type InOrder = Omit<MadeDecision, "subject"> & { subject: string; time: number }
+type InOrder = Omit<MadeDecision, "subject" | "rejects"> & { subject: string; time: number; rejects: string | null }
 
 function inOrder(db: Db, project: number): InOrder[] {
   const all = db
     .prepare(
       `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
          ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation,
-         ifnull(fact.at, ifnull(c.ended_at, 0)) as time
+         ifnull(fact.at, ifnull(c.ended_at, 0)) as time,
+         (select name from decision_about a where a.decision_id = fact.id and a.kind = 'rejects') as rejects
        from decision fact left join conversation c on c.id = fact.conversation_id
        where fact.project_id = ? and ${TOLD_ONCE}
        order by time, fact.conversation_id, fact.number, fact.id`,
@@ -206,8 +212,8 @@ function inOrderOfNames(records: InOrder[]): InOrder[] {
     })
 }
 
-function madeOf({ time: _, subject, ...row }: InOrder): MadeDecision {
-  return { ...row, subject: JSON.parse(subject) as string[] }
+function madeOf({ time: _, subject, rejects, ...row }: InOrder): MadeDecision {
+  return { ...row, subject: JSON.parse(subject) as string[], ...(rejects !== null && { rejects }) }
 }
 
 export type DecisionFilter = {
@@ -217,6 +223,7 @@ export type DecisionFilter = {
   /** Relative to the project, or the end of it. */
   file?: string
   symbol?: string
+  kind?: DecisionKind
   /** All of them. */
   words?: string[]
   /** Of these projects nothing is told. */
@@ -251,7 +258,7 @@ const MADE_AT = "ifnull(fact.at, ifnull(c.ended_at, 0))"
 const CHOSEN = `
   from decision fact left join conversation c on c.id = fact.conversation_id
     left join project p on p.id = fact.project_id
-  where (fact.hash is null or @commits) and ${TOLD_ONCE}
+  where (fact.hash is null or @commits) and ${TOLD_ONCE} and (@kind is null or fact.kind = @kind)
     and (@from is null or ${MADE_AT} >= @from) and (@to is null or ${MADE_AT} <= @to)
     and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
     and (@match is null or fact.id in (select rowid from decision_words where decision_words match @match))
@@ -273,6 +280,7 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
     except: JSON.stringify(asKept(db, filter.except ?? [])),
     file: filter.file ?? null,
     symbol: filter.symbol ?? null,
+    kind: filter.kind ?? null,
     commits: filter.with_commits ? 1 : 0,
     from: filter.from ?? null,
     to: filter.to ?? null,

@@ -9,6 +9,7 @@ import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisio
 import { pathBelow } from "../paths.ts"
 import { decidingAnswers } from "./answers.ts"
 import { decidedIn, retreatsIn } from "./decided.ts"
+import { noteIn } from "./noted.ts"
 import { plannedIn } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
 
@@ -95,6 +96,16 @@ function plan(text: string | undefined): Stated[] {
 
 function commitsOf({ effects }: StoredMessage): Stated[] {
   return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
+}
+
+/** A note that the person wrote or confirmed counts as it stands, whatever its words are. */
+export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, messages: StoredMessage[]): Decision[] {
+  const note = noteIn(messages)
+  if (!note?.confirmed) return []
+  const { message, quote, agent, text, files, rejects } = note
+  const stated: Stated = { kind: "note", quote, origin: agent === undefined ? "person" : "agent", text }
+  const decision = decisionOf(row, message, stated, files)
+  return [{ ...decision, subject: subjectOf(text), ...(rejects !== undefined && { rejects }) }]
 }
 
 type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }

@@ -20,7 +20,23 @@ export function supersede(decisions: Made[]): Map<string, string> {
     }
     known.add(later)
   }
+  for (const [earlier, by] of rejected(decisions)) reversed.set(earlier, by)
   return reversed
+}
+
+/** What a note names as rejected, whatever the words are. A commit may be named by the first letters of its hash. */
+function rejected(decisions: Made[]): [earlier: string, by: string][] {
+  return decisions
+    .filter(({ rejects }) => rejects !== undefined)
+    .flatMap(({ key, rejects }) =>
+      decisions
+        .filter((earlier) => earlier.key !== key && isNamedBy(rejects!, earlier))
+        .map((earlier): [string, string] => [earlier.key, key]),
+    )
+}
+
+function isNamedBy(ref: string, { conversation, number }: Made): boolean {
+  return ref.startsWith("git:") ? conversation.startsWith(ref) : `${conversation}#${number}` === ref
 }
 
 type Read = Made & {

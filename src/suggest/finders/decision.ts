@@ -2,6 +2,7 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import type { KnownDecision } from "../../store/knowledge/decisions.ts"
 import { fileNameOf } from "../paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
+import { NOTE, notedBy } from "./note.ts"
 
 // What was decided about this file or symbol, and whether that still stands.
 
@@ -30,12 +31,14 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
       const later = decision.reversed_by
       return {
         kind: later ? "warning" : "decision",
-        key: `decision:${decision.key}`,
-        title: later ? `A decision about ${about} was reversed since` : `Decided ${day} about ${about}`,
+        key: `${decision.kind === "note" && !later ? NOTE : "decision:"}${decision.key}`,
+        title: later
+          ? `A decision about ${about} was reversed since`
+          : `${decision.kind === "note" ? "Noted" : "Decided"} ${day} about ${about}`,
         summary: later
           ? `Then: "${cut(decision.quote)}"${isAsked || isTellable(later) ? ` Since: "${cut(later.quote)}"` : ""}`
           : `"${cut(decision.quote)}"`,
-        reason: `${BY[decision.origin]}${why(decision, about)}.`,
+        reason: `${decision.kind === "note" ? notedBy(decision) : BY[decision.origin]}${why(decision, about)}.`,
         ref: decision.ref,
         ...(file !== undefined && { file }),
         ...(symbol !== undefined && { symbol }),
@@ -57,7 +60,8 @@ const BY = {
   commit: "A commit says it",
 } as const
 
-function why({ quote, origin }: KnownDecision, about: string): string {
+function why({ quote, origin, kind }: KnownDecision, about: string): string {
+  if (kind === "note") return ` for ${about}`
   return quote.includes(about)
     ? ` of ${about}`
     : `, and ${about} was named with it or edited ${origin === "commit" ? "in it" : "after it"}`

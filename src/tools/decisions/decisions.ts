@@ -6,7 +6,7 @@ import { maxTokensField } from "../view-fields.ts"
 
 export const decisionShape = object({
   quote: text("As it was written."),
-  kind: text("said, answer, plan, adr, breaking or revert."),
+  kind: text("said, answer, plan, adr, breaking, revert or note."),
   by: text(
     "Whose words these are: person, agent, document or commit. An approved plan and a chosen answer are the agent's.",
   ),

@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs"
 import { basename, join, resolve, sep } from "node:path"
 import { chatFolderOf } from "../../agents/dex-chat/connector.ts"
+import { noteFileOf, notesFolder } from "../../agents/dex-note/connector.ts"
 import { DexError } from "../../core/error.ts"
 import { listed } from "../../core/format.ts"
 import { isSamePath } from "../../core/path-key.ts"
@@ -45,7 +46,7 @@ export async function run(dex: Dex, input: { ids: string[]; yes?: boolean; copie
   const { connectors } = await dex.syncDeps()
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
   await store.forget(refs, (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key)))
-  removeChats(dex, refs)
+  removeOwn(dex, refs)
   // A damaged history that a repair kept holds it too, and so does what another version of dex derived from it.
   removeDamaged(dex.home.history)
   for (const file of [dex.home.index, dex.home.knowledge]) removeOtherFormats(file)
@@ -81,14 +82,16 @@ async function listedAs(store: HistoryReader, refs: Ref[]) {
   return rows.flatMap((row) => (row ? [conversationOf(row)] : []))
 }
 
-/** Other programs' files are theirs; dex's own chats are its to remove. */
-function removeChats(dex: Dex, refs: Ref[]): void {
+/** Other programs' files are theirs; dex's own chats and notes are its to remove. */
+function removeOwn(dex: Dex, refs: Ref[]): void {
   for (const { source, id } of refs) {
-    if (source !== "dex_chat") continue
-    const folder = chatFolderOf(id)
-    if (basename(folder) === folder && !/^\.*$/.test(folder))
-      rmSync(join(dex.home.dir, "chat-sessions", folder), { recursive: true, force: true })
+    if (source === "dex_chat") removeBelow(join(dex.home.dir, "chat-sessions"), chatFolderOf(id))
+    if (source === "dex_note") removeBelow(notesFolder(dex.home.dir), noteFileOf(id))
   }
+}
+
+function removeBelow(root: string, name: string): void {
+  if (basename(name) === name && !/^\.*$/.test(name)) rmSync(join(root, name), { recursive: true, force: true })
 }
 
 /** One conversation, or all of a project when the text is a project's folder. */

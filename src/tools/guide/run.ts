@@ -33,6 +33,11 @@ const STEPS = [
     typical_tokens: 150,
   },
   {
+    tool: "dex_note",
+    use: 'What a later session should know, kept in your name: {"words":["…"],"file":"deploy.sh"}.',
+    typical_tokens: 100,
+  },
+  {
     tool: "suggestion_feedback",
     use: 'What dex suggested helped, or did not: {"id":"<id>","verdict":"used","item":1}.',
     typical_tokens: 100,

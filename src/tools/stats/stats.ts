@@ -42,8 +42,7 @@ export const stats = defineTool({
   cli: { group: "Keep", example: "dex stats" },
   mcp: {
     name: "dex_stats",
-    description:
-      "What past conversations are kept: how many, from which coding agents and projects, since when. Use it first to see what there is.",
+    description: "What past conversations are kept: how many, from which coding agents and projects, since when.",
     omit: ["suggestions"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

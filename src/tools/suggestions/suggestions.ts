@@ -70,7 +70,7 @@ export const feedback = defineTool({
   cli: { group: "Agents", positional: "id", rest: "verdict", example: "dex feedback 3f2a used --item 1" },
   mcp: {
     name: "suggestion_feedback",
-    description: "Tell dex whether its suggestion helped; later ones take it into account.",
+    description: "Tell dex whether its suggestion helped.",
     omit: ["reset"],
     writes: true,
   },

@@ -1,0 +1,167 @@
+import { isAbsolute, join, resolve } from "node:path"
+import { crc32 } from "node:zlib"
+import type { Conversation, Message } from "../../core/conversation.ts"
+import type { RawRecord } from "../../core/record.ts"
+import { string, time } from "../../core/record.ts"
+import type { Connector, Machine, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
+import { entriesOf, fileAt } from "../kit/folder.ts"
+import { readJsonl } from "../kit/jsonl.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
+
+/**
+ * Notes: one file each, a line for each wording and each confirmation. The last wording counts; those before it are left,
+ * with what was confirmed of them. An agent's note begins with who wrote it, so that nobody ever reads it as the person's.
+ */
+export const dexNoteConnector: Connector = {
+  source: "dex_note",
+  version: 1,
+  roots: ({ home, env }: Machine) => [notesFolder(env.DEX_HOME ? resolve(env.DEX_HOME) : join(home, ".dex"))],
+  discover,
+  read: (unit, after) => readJsonl(unit.path, after),
+  parse,
+}
+
+const SHORT = 8
+const ENDING = ".jsonl"
+
+export function notesFolder(dexHome: string): string {
+  return join(dexHome, "notes")
+}
+
+/** People type the first letters of an id; those of a time would be the same for every note of a month. */
+export function noteIdOf(name: string): string {
+  return `${crc32(name).toString(16).padStart(SHORT, "0")}-${name}`
+}
+
+export function noteFileOf(id: string): string {
+  return `${id.slice(SHORT + 1)}${ENDING}`
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  for (const { name } of entriesOf(root, (problem) => problems.push(problem))) {
+    if (!name.endsWith(ENDING)) continue
+    const path = join(root, name)
+    const stat = fileAt(path, (problem) => problems.push(problem))
+    if (stat) yield unitOfFile(path, name.slice(0, -ENDING.length), stat)
+  }
+  yield* problems
+}
+
+type Wording = {
+  text: string
+  /** The agent that wrote it. Absent: the person did. */
+  agent?: string
+  file?: string
+  rejects?: string
+  at?: number
+  confirmed_at?: number
+}
+
+function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
+  const unknown = new Map<string, number>()
+  const wordings: Wording[] = []
+  let project: string | undefined
+  let version: string | undefined
+  for (const line of raw) {
+    const type = string(line.type) ?? "(no type)"
+    if (type === "note") {
+      const wording = wordingOf(line)
+      if (wording) wordings.push(wording)
+      project = string(line.project) ?? project
+      version = string(line.dex_version) ?? version
+    } else if (type === "confirm") {
+      const last = wordings.at(-1)
+      if (last) last.confirmed_at = time(line.at) ?? last.at ?? 0
+    } else unknown.set(type, (unknown.get(type) ?? 0) + 1)
+  }
+  return {
+    conversations: wordings.length === 0 ? [] : [conversationOf(key, wordings, project, version)],
+    unknown: Object.fromEntries(unknown),
+  }
+}
+
+function wordingOf(line: RawRecord): Wording | undefined {
+  const text = string(line.text)
+  if (text === undefined || text.trim() === "") return undefined
+  const at = time(line.at)
+  const [file, rejects] = [string(line.file), string(line.rejects)]
+  return {
+    text,
+    // Whatever else stands there, it is not the person's.
+    ...(line.by !== "person" && { agent: writerOf(line.agent) }),
+    ...(file !== undefined && isAbsolute(file) && { file }),
+    ...(rejects !== undefined && { rejects }),
+    ...(at !== undefined && { at }),
+  }
+}
+
+function conversationOf(
+  key: string,
+  wordings: Wording[],
+  project: string | undefined,
+  version: string | undefined,
+): Conversation {
+  const last = wordings.at(-1)!
+  const messages = wordings.flatMap((wording, i) => messagesOf(wording, `${key}:${i + 1}`, wording !== last))
+  const times = messages.map(({ at }) => at).filter((at) => at !== undefined)
+  return {
+    id: noteIdOf(key),
+    kind: last.agent === undefined ? "person" : "automation",
+    title: { text: `Note: ${said(last)}`.replaceAll(/\s+/g, " ").slice(0, 120), from: "first_prompt" },
+    cwds: project === undefined ? [] : [project],
+    ...(version !== undefined && { agent_version: version }),
+    ...(times.length > 0 && { started_at: Math.min(...times), ended_at: Math.max(...times) }),
+    messages,
+    authority: 1,
+  }
+}
+
+function messagesOf(wording: Wording, key: string, isLeft: boolean): Message[] {
+  const { agent, at, file, rejects, confirmed_at } = wording
+  const origin = agent === undefined ? "person" : "agent"
+  const note: Message = {
+    key,
+    role: agent === undefined ? "user" : "assistant",
+    ...(at !== undefined && { at }),
+    parts: [
+      { type: "text", text: said(wording), origin },
+      ...(rejects === undefined ? [] : [{ type: "text" as const, text: `${REJECTS}${rejects}`, origin } as const]),
+    ],
+    ...(file !== undefined && { effects: [{ type: "file", path: file, action: "mentioned" }] }),
+    ...(isLeft && { abandoned: true }),
+  }
+  if (agent === undefined || confirmed_at === undefined) return [note]
+  const confirmed: Message = {
+    key: `${key}:confirm`,
+    role: "user",
+    at: confirmed_at,
+    parts: [{ type: "text", text: "Confirmed.", origin: "person" }],
+    ...(isLeft && { abandoned: true }),
+  }
+  return [note, confirmed]
+}
+
+/** How the second part of a note begins: the decision that does not stand any more. */
+export const REJECTS = "Rejects the decision "
+
+const LONGEST_NAME = 40
+
+/** As it calls itself, in plain letters: it stands in brackets before the note. */
+function writerOf(name: unknown): string {
+  const plain = (string(name) ?? "").replaceAll(/[^\w.@/-]+/g, " ").trim()
+  return plain === "" ? "an agent" : plain.slice(0, LONGEST_NAME).trim()
+}
+
+const WRITTEN = /^\[written by ([\w .@/-]+), (?:not confirmed|confirmed by the person)\] /
+
+/** The agent that a note of an agent names, and its words. */
+export function writtenIn(text: string): { agent: string; text: string } {
+  const [before = "", agent = "an agent"] = WRITTEN.exec(text) ?? []
+  return { agent, text: text.slice(before.length) }
+}
+
+function said({ text, agent, confirmed_at }: Wording): string {
+  if (agent === undefined) return text
+  return `[written by ${agent}, ${confirmed_at === undefined ? "not confirmed" : "confirmed by the person"}] ${text}`
+}

@@ -1,0 +1,71 @@
+import { appendFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { noteFileOf, noteIdOf, notesFolder } from "../../agents/dex-note/connector.ts"
+import { DexError } from "../../core/error.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
+import { redactText } from "../../redact/redact.ts"
+import type { Dex } from "../context.ts"
+
+// How a note gets to the disk: one line for each wording and each confirmation.
+
+export type NoteLine = {
+  text: string
+  /** Absent: the person. */
+  agent?: string
+  project: string
+  file?: string
+  rejects?: string
+}
+
+const MOST_TRIES = 100
+
+/** Named by when it was written; a second one of the same millisecond gets a number. */
+export function keepNote(dex: Dex, note: NoteLine): Ref {
+  const folder = notesFolder(dex.home.dir)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const time = new Date(dex.now()).toISOString().replaceAll(":", "-").replace(".", "-")
+  for (let n = 1; ; n++) {
+    const id = noteIdOf(n === 1 ? time : `${time}-${n}`)
+    try {
+      writeFileSync(join(folder, noteFileOf(id)), noteLine(dex, note), { mode: 0o600, flag: "wx" })
+      return { source: "dex_note", id }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST" || n === MOST_TRIES) throw error
+    }
+  }
+}
+
+export function correctNote(dex: Dex, ref: Ref, note: NoteLine): void {
+  appendFileSync(fileOf(dex, ref), noteLine(dex, note))
+}
+
+export function confirmNote(dex: Dex, ref: Ref): void {
+  appendFileSync(fileOf(dex, ref), lineOf(dex, { type: "confirm" }))
+}
+
+/** A history that was restored elsewhere has the note, and not its file. */
+function fileOf(dex: Dex, ref: Ref): string {
+  const file = join(notesFolder(dex.home.dir), noteFileOf(ref.id))
+  if (existsSync(file)) return file
+  throw new DexError(
+    "no_file",
+    `The file of that note is gone (${file}), so it cannot be changed. Write it as a new note, and delete the old one: dex forget ${formatRef(ref)}`,
+  )
+}
+
+function noteLine(dex: Dex, { text, agent, project, file, rejects }: NoteLine): string {
+  return lineOf(dex, {
+    type: "note",
+    text: redactText(text),
+    by: agent === undefined ? "person" : "agent",
+    ...(agent !== undefined && { agent: redactText(agent) }),
+    project,
+    ...(file !== undefined && { file: redactText(file) }),
+    ...(rejects !== undefined && { rejects }),
+    dex_version: dex.version,
+  })
+}
+
+function lineOf(dex: Dex, record: Record<string, unknown>): string {
+  return `${JSON.stringify({ ...record, at: new Date(dex.now()).toISOString() })}\n`
+}

@@ -1,0 +1,48 @@
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+export const notes = defineTool({
+  name: "note",
+  summary: "Keep a note for a project or a file, or list the notes",
+  input: object({
+    words: withDefault(listOf(text(), "The note. None: list."), []),
+    file: optional(text("Its file.")),
+    project: optional(text("The folder of the project, if it is not the current one.")),
+    rejects: optional(text("The ref or row of a decision that no longer stands.")),
+    all: withDefault(flag("List the notes of all projects, not only of this one."), false),
+    limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
+  }),
+  output: object({
+    done: choice(["kept", "corrected", "confirmed", "listed"]),
+    notes: listOf(
+      object({
+        ref: text(),
+        text: text(),
+        by: text("person, or the name of the agent that wrote it."),
+        confirmed: flag("The person wrote or confirmed it. Only then is it ever suggested."),
+        date: text(),
+        project: text(),
+        files: listOf(text()),
+        rejects: optional(text("The decision that it rejects.")),
+      }),
+      "Newest first.",
+    ),
+    total: integer(),
+  }),
+  cli: {
+    group: "Learn",
+    positional: "words",
+    short: { f: "file", p: "project", l: "limit", a: "all" },
+    aliases: ["notes"],
+    example: 'dex note "Deploys need the VPN" --file deploy.sh',
+  },
+  mcp: {
+    name: "dex_note",
+    description: "Keep a note for later sessions, in your name; the user may confirm it.",
+    omit: ["project", "rejects", "all", "limit"],
+    writes: true,
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.notes.length > 0,
+})

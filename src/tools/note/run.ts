@@ -1,0 +1,175 @@
+import { resolve } from "node:path"
+import { agents } from "../../agents/index.ts"
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { formatRef, type Ref } from "../../core/ref.ts"
+import { isFolder } from "../../files/look-at.ts"
+import { createProjectFinder } from "../../git/project.ts"
+import { redactText } from "../../redact/redact.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
+import { type NoteFound, noteIn } from "../../suggest/decisions/noted.ts"
+import { pathBelow } from "../../suggest/paths.ts"
+import type { Dex } from "../context.ts"
+import { folderNamed, resolveRef } from "../resolve.ts"
+import { confirmNote, correctNote, keepNote, type NoteLine } from "./keep.ts"
+
+export type NoteInput = {
+  words: string[]
+  file?: string
+  project?: string
+  rejects?: string
+  all: boolean
+  limit: number
+}
+
+export async function run(dex: Dex, input: NoteInput) {
+  const [first = "", second = "", ...more] = input.words
+  const given = input.words.join(" ").trim()
+  if (given === "") return listNotes(dex, input)
+  if (first === "confirm" && more.length === 0 && /^(?:dex_note:\S+|\d{1,4})$/.test(second)) return confirm(dex, second)
+  if (/^dex_note:\S+$/.test(first)) return correct(dex, input, first, given.slice(first.length).trim())
+  return keep(dex, input, given)
+}
+
+async function keep(dex: Dex, input: NoteInput, text: string) {
+  const rejects = input.rejects === undefined ? undefined : await decisionNamed(dex, input.rejects)
+  const line = lineOf(dex, input, text, rejects?.project ?? projectOf(dex, input.project))
+  const ref = keepNote(dex, { ...line, ...(rejects && { rejects: rejects.ref }) })
+  await readNotes(dex)
+  return { done: "kept" as const, notes: [justWritten(dex, ref, line, rejects?.ref)], total: 1 }
+}
+
+async function correct(dex: Dex, input: NoteInput, typed: string, text: string) {
+  const { ref, project, found } = await noteNamed(dex, typed)
+  if (text === "") throw new DexError("usage", `What should it say? dex note ${formatRef(ref)} "new words"`)
+  const agent = writer(dex)
+  if (agent !== undefined && (found.agent !== agent || found.confirmed))
+    throw new DexError(
+      "not_yours",
+      `The person or another agent wrote or confirmed that note, so ${agent} does not change it. Write a new one.`,
+    )
+  const [file] = found.files
+  const line = {
+    ...(file !== undefined && { file }),
+    ...lineOf(dex, input, text, project ?? dex.project),
+    ...(found.rejects !== undefined && { rejects: found.rejects }),
+  }
+  correctNote(dex, ref, line)
+  await readNotes(dex)
+  return { done: "corrected" as const, notes: [justWritten(dex, ref, line, found.rejects)], total: 1 }
+}
+
+async function confirm(dex: Dex, typed: string) {
+  const agent = writer(dex)
+  if (agent !== undefined)
+    throw new DexError(
+      "persons_word",
+      `Only the person confirms a note, and this shell is ${agent}'s. Use your own terminal.`,
+    )
+  const { ref, found } = await noteNamed(dex, typed)
+  if (!found.confirmed) confirmNote(dex, ref)
+  await readNotes(dex)
+  const { row, found: now } = await noteNamed(dex, formatRef(ref))
+  return { done: "confirmed" as const, notes: [shown(row, now)], total: 1 }
+}
+
+async function listNotes(dex: Dex, input: NoteInput) {
+  await readNotes(dex)
+  const store = await dex.store()
+  const file = input.file === undefined ? undefined : resolve(dex.cwd, input.file)
+  const { rows, total } = await store.list({
+    source: "dex_note",
+    inside: dex.project,
+    ...(!input.all && { in_project: projectOf(dex, input.project) }),
+    ...(file !== undefined && { among: await store.touching(file) }),
+    limit: input.limit,
+    offset: 0,
+  })
+  const notes = []
+  for (const row of rows) {
+    const found = noteIn(await store.messages(row.ref))
+    if (found) notes.push(shown(row, found))
+  }
+  return { done: "listed" as const, notes, total }
+}
+
+/** Only the notes: what the agents wrote meanwhile is for `dex sync`. A server reads what is new before each call. */
+async function readNotes(dex: Dex): Promise<void> {
+  if (dex.caller !== undefined) return
+  const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
+  const deps = await dex.syncDeps()
+  const connectors = deps.connectors.filter(({ source }) => source === "dex_note")
+  await syncWithThreads({ ...deps, connectors }, dex.home.index, {
+    wait: true,
+    ...(dex.signal && { signal: dex.signal }),
+  })
+}
+
+async function noteNamed(dex: Dex, typed: string) {
+  const { row } = await resolveRef(dex, typed)
+  const found = row.ref.source === "dex_note" ? noteIn(await (await dex.store()).messages(row.ref)) : undefined
+  if (!found) throw new DexError("no_note", `${formatRef(row.ref)} is not a note. \`dex note\` lists the notes.`)
+  return { row, ref: row.ref, project: row.project, found }
+}
+
+/** The message that states it, and the project where it would stand. */
+async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; project: string }> {
+  const named = /^\d{1,4}$/.test(typed) ? (dex.lastListing().refs[Number(typed) - 1] ?? typed) : typed
+  if (/^git:[0-9a-f]{4,64}$/.test(named)) return { ref: named, project: dex.project }
+  const { row, number } = await resolveRef(dex, named)
+  if (number === undefined)
+    throw new DexError(
+      "no_decision",
+      `Which message of ${formatRef(row.ref)}? \`dex decisions\` prints the ref of each decision, with its message.`,
+    )
+  return { ref: formatRef({ ...row.ref, number }), project: row.project ?? dex.project }
+}
+
+/** The agent that writes: it asks over MCP, or the shell is its own. Undefined: the person. */
+function writer(dex: Dex): string | undefined {
+  return dex.caller ?? agents.find(({ session }) => session && dex.machine.env[session.variable])?.name
+}
+
+function lineOf(dex: Dex, { file }: NoteInput, text: string, project: string): NoteLine {
+  const agent = writer(dex)
+  return {
+    text,
+    project,
+    ...(agent !== undefined && { agent }),
+    ...(file !== undefined && { file: resolve(dex.cwd, file) }),
+  }
+}
+
+function projectOf(dex: Dex, named: string | undefined): string {
+  if (named === undefined) return dex.project
+  const folder = folderNamed(dex, named)
+  if (!isFolder(folder))
+    throw new DexError("no_project", `There is no folder ${folder}. --project takes a project's folder.`)
+  return createProjectFinder(dex.machine.platform)(folder)
+}
+
+function justWritten(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLine, rejects: string | undefined) {
+  return {
+    ref: formatRef(ref),
+    text: redactText(text),
+    by: agent ?? "person",
+    confirmed: agent === undefined,
+    date: isoDate(dex.now()),
+    project,
+    files: file === undefined ? [] : [pathBelow(project, file) ?? file],
+    ...(rejects !== undefined && { rejects }),
+  }
+}
+
+function shown({ ref, project = "" }: ConversationRow, { message, text, agent, confirmed, files, rejects }: NoteFound) {
+  return {
+    ref: formatRef(ref),
+    text,
+    by: agent ?? "person",
+    confirmed,
+    date: message.at === undefined ? "" : isoDate(message.at),
+    project,
+    files: files.map((file) => pathBelow(project, file) ?? file),
+    ...(rejects !== undefined && { rejects }),
+  }
+}
