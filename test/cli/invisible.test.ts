@@ -121,6 +121,7 @@ const CASES: Record<string, string[][]> = {
   install: [["claude_code"]],
   uninstall: [["claude_code"]],
   watch: [["--status"]],
+  note: [[typed("zebras are never striped")], []],
   reindex: [[]],
   gc: [[]],
   backup: [[join(home, "copy.db")]],
@@ -179,6 +180,7 @@ const CALLS: Record<string, object> = {
   context_subscribe: { patterns: [hostile("topic:zebra")] },
   dex_stats: {},
   dex_guide: {},
+  dex_note: { words: [hostile("zebras are never striped")] },
 }
 
 test("nor any tool that agents call, over either transport, nor what they list and read; and it is said how many there were", async () => {
