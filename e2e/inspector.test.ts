@@ -26,6 +26,7 @@ const INPUTS: Record<string, object> = {
   suggestion_feedback: { id: "none", verdict: "used" },
   dex_stats: {},
   dex_guide: {},
+  dex_note: { words: ["Deploys need the VPN"] },
 }
 
 type Run = { code: number | null; stdout: string; stderr: string }
