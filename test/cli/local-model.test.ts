@@ -4,7 +4,8 @@ import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { isAlive, loadsOf, writePackage } from "../support/local-model.ts"
+import { loadsOf, writePackage } from "../support/local-model.ts"
+import { isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
 
 // None of the words of PARAPHRASE stands in any message; the model knows what they mean.

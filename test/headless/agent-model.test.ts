@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest"
 import type { ModelAgent } from "../../src/core/model-run.ts"
 import { openAgentModel } from "../../src/headless/agent-model.ts"
 import { chooseAgent } from "../../src/headless/choose.ts"
+import { isAlive } from "../support/processes.ts"
 import { claudeAnswer, printing, standIn } from "../support/stand-in.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -187,7 +188,8 @@ describe("what goes wrong with an agent is a sentence", () => {
     expect(await says(script, { limitMs: 500, root })).toMatch(
       /^llm_silent: Claude Code did not answer within \d+ s and was stopped/,
     )
-    expect(isAlive(Number(readFileSync(join(root, "child"), "utf8")))).toBe(false)
+    // The signal is sent; that the process is gone may take a moment.
+    await expect.poll(() => isAlive(Number(readFileSync(join(root, "child"), "utf8")))).toBe(false)
   })
 
   test("it is stopped by the person", async () => {
@@ -203,12 +205,3 @@ describe("what goes wrong with an agent is a sentence", () => {
     expect(model.used().requests).toBe(1)
   })
 })
-
-function isAlive(pid: number): boolean {
-  try {
-    // A process that has ended and that nobody has waited for yet is still listed, as a zombie.
-    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
-  } catch {
-    return false
-  }
-}

@@ -9,6 +9,7 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { DEX, dex, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
+import { isAlive } from "../support/processes.ts"
 import { claudeAnswer, printing, standIn } from "../support/stand-in.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -260,11 +261,3 @@ test("what an agent kept of being asked is not read, and nothing of it stays in 
   expect(lines.flat().join()).not.toContain("quokkaword")
   expect([...(await store.knownUnits("gemini_cli")).keys()]).toEqual([])
 })
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"))
-  } catch {
-    return false
-  }
-}

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
+import { isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
 import { type Client, connect } from "./client.ts"
 
@@ -85,21 +86,13 @@ setInterval(() => {}, 1000)`,
       if (found) resolve(Number(found[1]))
     }),
   )
-  const isAlive = () => {
-    try {
-      process.kill(pid, 0)
-      return true
-    } catch {
-      return false
-    }
-  }
   onTestFinished(() => {
-    if (isAlive()) process.kill(pid, "SIGKILL")
+    if (isAlive(pid)) process.kill(pid, "SIGKILL")
   })
   await new Promise((resolve) => parent.stdout!.once("data", resolve))
   parent.kill("SIGKILL")
-  expect(isAlive()).toBe(true)
-  await expect.poll(isAlive, { timeout: 5_000, interval: 50 }).toBe(false)
+  expect(isAlive(pid)).toBe(true)
+  await expect.poll(() => isAlive(pid), { timeout: 5_000, interval: 50 }).toBe(false)
 })
 
 test("a cancelled call is not answered, and the next one is at once", async () => {

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import { LOCAL_PACKAGE, localFolder } from "../../src/embed/local-package.ts"
+import { isAlive } from "./processes.ts"
 
 // A package like dexctx-embed-local with a real, if weak, model: words, hashed. Each process that loads it notes its pid.
 
@@ -29,15 +30,6 @@ export function writePackage(folder: string, notes: string, model: Model = {}): 
 export function loadsOf(dexDir: string): number[] {
   const file = join(localFolder(dexDir), "loads")
   return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").map(Number) : []
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }
 
 function endHelpers(dexDir: string): void {

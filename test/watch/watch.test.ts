@@ -6,9 +6,10 @@ import { expect, test } from "vitest"
 import { onTerminal } from "../integrations/terminal.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
+import { childrenOf, isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
 import { line, SESSION, session } from "./growing-session.ts"
-import { childrenOf, isAlive, startWatch } from "./watching.ts"
+import { startWatch } from "./watching.ts"
 
 function repository(home: string, name: string): string {
   const folder = join(home, "code", name)

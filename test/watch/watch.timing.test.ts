@@ -3,9 +3,10 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { dex } from "../support/dex.ts"
+import { childrenOf, isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
 import { line, session } from "./growing-session.ts"
-import { childrenOf, isAlive, startWatch } from "./watching.ts"
+import { startWatch } from "./watching.ts"
 
 test("a thousand lines in a burst are read in a few looks, and none is left out", async () => {
   const home = tempDir()

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { onTestFinished } from "vitest"
 import type { WatchEvent } from "../../src/watch/report.ts"
 import { DEX } from "../support/dex.ts"
@@ -70,23 +70,4 @@ export async function startWatch(
   await next("watching")
   if (looked) await next("looked", (event) => event.source === undefined)
   return running
-}
-
-/** The processes that it started and that are still there. */
-export function childrenOf(pid: number): number[] {
-  try {
-    const out = execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" })
-    return out.split("\n").map(Number).filter(Boolean)
-  } catch {
-    return [] // ps says so by its exit code
-  }
-}
-
-/** One that ended and that nobody asked after yet is not. */
-export function isAlive(pid: number): boolean {
-  try {
-    return !execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).startsWith("Z")
-  } catch {
-    return false // ps finds no such process
-  }
 }
