@@ -25,7 +25,8 @@ export async function casesOf(project: Project, questions: LabelledQuestion[]): 
   const cases: Case[] = []
   for (const one of questions) {
     const question = await questionOf(dex, one.question)
-    const ranked = rankStatements(question, await answerCandidates(dex, question, { among: "all" }, createPassages()))
+    const { candidates } = await answerCandidates(dex, question, { among: "all" }, createPassages())
+    const ranked = rankStatements(question, candidates)
     const gold = one.sentences.map(wordsIn)
     cases.push({ question: one, ranked, answers: ranked.map((statement) => isOneOf(quoteOf(statement), gold)) })
   }

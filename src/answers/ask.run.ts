@@ -153,6 +153,7 @@ export async function finish(
     const left = said.length - kept
     const notes = [
       ...rest.notes.filter((one) => sentences.length > 0 || one !== NO_MODEL),
+      ...library.notRead,
       ...(onlyWeb(sources) ? ["This comes only from text on the web."] : []),
       ...older
         .filter(({ n, newer }) => [n, newer].every((one) => sources.some((source) => source.n === one)))

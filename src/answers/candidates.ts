@@ -4,9 +4,8 @@ import { parseQuery } from "../search/query.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import { resolveRef } from "../tools/resolve.ts"
-import { run as runSearch } from "../tools/search/run.ts"
+import { type AnswerScope, searchWithin } from "./answer-scope.ts"
 import { type AskedQuestion, type Source, shareHeld } from "./answering.ts"
-import type { AnswerScope } from "./library.ts"
 import type { Passage, Passages } from "./passages.ts"
 import { type ProjectSection, projectSections } from "./project-documents.ts"
 import { statementsIn } from "./statements.ts"
@@ -34,10 +33,12 @@ export async function answerCandidates(
   question: AskedQuestion,
   scope: AnswerScope,
   passages: Passages,
-): Promise<AnswerCandidate[]> {
+): Promise<{ candidates: AnswerCandidate[]; isWhole: boolean }> {
   const said = await saidCandidates(dex, question, scope, passages)
-  const isOutside = scope.among === "history" || scope.collections !== undefined || dex.project === dex.machine.home
-  return isOutside ? said : [...said, ...(await documentCandidates(dex.project, question, passages))]
+  if (scope.among === "history" || scope.collections !== undefined || dex.project === dex.machine.home)
+    return { candidates: said, isWhole: true }
+  const { found, isWhole } = await documentCandidates(dex.project, question, passages)
+  return { candidates: [...said, ...found], isWhole }
 }
 
 async function saidCandidates(
@@ -47,20 +48,8 @@ async function saidCandidates(
   passages: Passages,
 ): Promise<AnswerCandidate[]> {
   const store = await dex.store()
-  const { results } = await runSearch(
-    dex,
-    {
-      query: question.text,
-      in: scope.among,
-      ...(scope.collections && { collections: scope.collections }),
-      ...(scope.noGlobal && { no_global: true }),
-      by: "message",
-      explain: false,
-      limit: MOST_MESSAGES,
-      offset: 0,
-    },
-    { prose: false },
-  )
+  const wanted = { query: question.text, by: "message" as const, limit: MOST_MESSAGES, offset: 0 }
+  const { results } = await searchWithin(dex, scope, wanted)
   const best = Math.max(...results.map((one) => one.score_final), Number.MIN_VALUE)
   const candidates: AnswerCandidate[] = []
   for (const [rank, { id, message_index, score_final }] of results.entries()) {
@@ -97,28 +86,30 @@ async function documentCandidates(
   root: string,
   question: AskedQuestion,
   passages: Passages,
-): Promise<AnswerCandidate[]> {
+): Promise<{ found: AnswerCandidate[]; isWhole: boolean }> {
   const beginnings = question.words.map((word) => word.slice(0, 4))
   const mayHold = (text: string) => {
     const lower = text.toLowerCase()
     return beginnings.some((letters) => lower.includes(letters))
   }
-  const found = (await projectSections(root, mayHold))
+  const { sections, isWhole } = await projectSections(root, mayHold)
+  const ordered = sections
     .filter((section) => mayHold(wholeText(section)))
     .map((section) => ({ section, held: shareHeld(question, wholeText(section)) }))
     .filter(({ held }) => held > 0)
     .sort((a, b) => b.held - a.held)
     .slice(0, MOST_SECTIONS)
-  const best = found[0]?.held ?? 1
-  return found.map(({ section, held }, rank) => ({
+  const best = ordered[0]?.held ?? 1
+  const found = ordered.map(({ section, held }, rank) => ({
     text: section.text,
     statements: statementsIn(section.text).map((one) => ({ ...one, headings: section.headings })),
-    is: "document",
+    is: "document" as const,
     rank,
     score: held / best,
     at: section.at,
     cite: () => passages.addSection(section),
   }))
+  return { found, isWhole }
 }
 
 function wholeText({ path, headings, text }: ProjectSection): string {

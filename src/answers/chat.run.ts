@@ -4,6 +4,7 @@ import type { Model, ModelMessage } from "../llm/model.ts"
 import { usedSince } from "../llm/usage.ts"
 import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
+import type { AnswerScope } from "./answer-scope.ts"
 import {
   type AskAnswer,
   answerFrom,
@@ -16,7 +17,7 @@ import {
 } from "./ask.run.ts"
 import { keepChat } from "./chat-keep.ts"
 import { createSentences, type Sentences } from "./chat-sentences.ts"
-import { type AnswerScope, openLibrary } from "./library.ts"
+import { openLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import type { Passage } from "./passages.ts"
 

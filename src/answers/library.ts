@@ -6,16 +6,10 @@ import type { Dex } from "../tools/context.ts"
 import { knownCollections } from "../tools/docs/collections.ts"
 import { withSubsections } from "../tools/docs/sections.ts"
 import { resolveRef } from "../tools/resolve.ts"
-import { run as runSearch } from "../tools/search/run.ts"
+import { type AnswerScope, searchWithin } from "./answer-scope.ts"
 import { answerCandidates, questionOf } from "./candidates.ts"
 import { type Answering, chosen, rankStatements } from "./extract.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
-
-/**
- * What may be looked at for one answer. Kept to in code: whatever a model asks for, nothing else is opened. dex's own
- * chats never are: an answer that could cite an earlier answer would need no source at all.
- */
-export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
 /** Searching and reading within a scope. Everything that was read has a number from then on. */
 export type PassageLibrary = {
@@ -23,9 +17,13 @@ export type PassageLibrary = {
   search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
   /** The statements that answer best, without a model. Each gets its number when it is quoted. */
   statements(question: string): Promise<Answering[]>
+  /** What should have been looked at and was not, in sentences. */
+  notRead: Set<string>
   read(ref: string): Promise<Passage[]>
 }
 
+const NOT_ALL_DOCUMENTS =
+  "Not all of this project's documents were read: there are too many, they are too large, or some cannot be opened."
 const MOST_FOUND = 8
 /** So far it looks past dex's own chats for something else. */
 const MOST_SKIPPED = 3 * MOST_FOUND
@@ -33,27 +31,16 @@ const MOST_SKIPPED = 3 * MOST_FOUND
 export async function openLibrary(dex: Dex, scope: AnswerScope): Promise<PassageLibrary> {
   const store = await dex.store()
   const passages = createPassages()
+  const notRead = new Set<string>()
   if (scope.collections) await knownCollections(dex, scope.collections)
   return {
     passages,
+    notRead,
     async search(query, filters = {}) {
       const found: Passage[] = []
       for (let offset = 0; ; offset += MOST_FOUND) {
-        const { results, notes } = await runSearch(
-          dex,
-          {
-            query,
-            in: scope.among,
-            ...(scope.collections && { collections: scope.collections }),
-            ...(scope.noGlobal && { no_global: true }),
-            ...filters,
-            by: "conversation",
-            explain: false,
-            limit: MOST_FOUND,
-            offset,
-          },
-          { prose: false },
-        )
+        const wanted = { query, ...filters, by: "conversation" as const, limit: MOST_FOUND, offset }
+        const { results, notes } = await searchWithin(dex, scope, wanted)
         for (const { id, message_index } of results) {
           const row = (await resolveRef(dex, id)).row
           if (row.kind === "dex" || found.length === MOST_FOUND) continue
@@ -67,7 +54,9 @@ export async function openLibrary(dex: Dex, scope: AnswerScope): Promise<Passage
     },
     async statements(asked) {
       const question = await questionOf(dex, asked)
-      return chosen(rankStatements(question, await answerCandidates(dex, question, scope, passages)))
+      const { candidates, isWhole } = await answerCandidates(dex, question, scope, passages)
+      if (!isWhole) notRead.add(NOT_ALL_DOCUMENTS)
+      return chosen(rankStatements(question, candidates))
     },
     async read(ref) {
       if (!parseRef(ref))

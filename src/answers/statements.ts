@@ -1,3 +1,4 @@
+import { outlined } from "../core/outlined.ts"
 import { isProse } from "../core/prose.ts"
 
 /** A piece of a text that can stand in an answer as it is: a sentence, an item of a list, a row of a table, a line of code. */
@@ -18,7 +19,6 @@ export type TextStatement = {
 /** A longer line is a file or an answer of a server. */
 const LONGEST = 700
 const MOST_STATEMENTS = 400
-const FENCE = /^\s*(`{3,}|~{3,})/
 const ITEM = /^(\s*(?:[-*+•]|\d{1,3}[.)])\s+)(?=\S)/
 const ROW = /^\s*\|.*\|\s*$/
 const RULE = /^[\s|:+=─━═_*-]+$/
@@ -30,46 +30,22 @@ const SHORTENED = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|Dr|Mr|Ms)|^\s*\d{1,3})\
 /** What a text states, in its order. Headings, rules and what machines wrote are left out. */
 export function statementsIn(text: string): TextStatement[] {
   const found: TextStatement[] = []
-  const headings: { level: number; text: string }[] = []
-  let fence: string | undefined
   let lead = ""
+  let headings: string[] = []
   const add = (start: number, end: number, kind: TextStatement["kind"]) => {
     const piece = text.slice(start, end)
     const from = start + piece.length - piece.trimStart().length
     const trimmed = piece.trim()
-    if (trimmed === "" || trimmed.length > LONGEST || !/[\p{L}\p{N}]/u.test(trimmed)) return
-    found.push({
-      start: from,
-      end: from + trimmed.length,
-      text: trimmed,
-      kind,
-      headings: headings.map((one) => one.text),
-      lead,
-      place: found.length,
-    })
+    if (trimmed.length > LONGEST || !/[\p{L}\p{N}]/u.test(trimmed)) return
+    found.push({ start: from, end: from + trimmed.length, text: trimmed, kind, headings, lead, place: found.length })
   }
-  for (const match of text.matchAll(/[^\n]+/g)) {
+  for (const { text: line, start, kind, headings: above } of outlined(text)) {
     if (found.length >= MOST_STATEMENTS) break
-    const [line] = match
-    const [start, end] = [match.index, match.index + line.length]
-    const mark = FENCE.exec(line)?.[1]
-    if (fence !== undefined) {
-      if (mark?.startsWith(fence)) fence = undefined
-      else add(start, end, "code")
-      continue
-    }
-    if (mark !== undefined) {
-      fence = mark
-      continue
-    }
-    const heading = /^\s{0,3}(#{1,6})\s+(.+?)\s*#*\s*$/.exec(line)
-    if (heading) {
-      const level = heading[1]!.length
-      while (headings.length > 0 && headings.at(-1)!.level >= level) headings.pop()
-      headings.push({ level, text: heading[2]! })
-      lead = ""
-      continue
-    }
+    const end = start + line.length
+    headings = above
+    if (kind === "heading") lead = ""
+    if (kind === "code") add(start, end, "code")
+    if (kind !== "text" || line === "") continue
     if (RULE.test(line)) continue
     if (ROW.test(line)) {
       add(start, end, "row")

@@ -1,18 +1,14 @@
+import { outlined } from "./outlined.ts"
+
 /**
  * What in a text is written for people to read, line by line as it stood there: without code blocks, JSON, numbered listings,
  * diffs, logs and stack traces. Empty where there is nothing of the kind.
  */
 export function proseOf(text: string): string {
-  const kept: string[] = []
-  let fence: string | undefined
-  for (const line of text.split("\n")) {
-    const mark = /^\s*(`{3,}|~{3,})/.exec(line)?.[1]
-    if (fence !== undefined) {
-      if (mark?.startsWith(fence)) fence = undefined
-    } else if (mark !== undefined) fence = mark
-    else if (isProse(line)) kept.push(line)
-  }
-  return kept.join("\n")
+  return [...outlined(text)]
+    .filter(({ kind, text }) => (kind === "text" || kind === "heading") && isProse(text))
+    .map(({ text }) => text)
+    .join("\n")
 }
 
 /** A longer line is a file or an answer of a server. */
