@@ -1,18 +1,17 @@
 import { createHash } from "node:crypto"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import Database from "better-sqlite3"
 import { CACHE_DIR } from "../home.ts"
+import { serveEmbeddings } from "../serve-embeddings.ts"
 
 type LocalModel = { runtime: string; embed(texts: string[]): Promise<Float32Array[]> }
 
 /**
- * The model of dexctx-embed-local behind the address and the answers of `/v1/embeddings`, on this machine. Each text's
- * vector is kept, so that a set that is read again is not embedded again. `folder`: where the package is installed.
+ * The model of dexctx-embed-local as a server of embeddings. Each text's vector is kept, so that a set that is read
+ * again is not embedded again. `folder`: where the package is installed.
  */
-export async function serveLocal(folder: string): Promise<{ url: string; model: string; close: () => void }> {
+export async function serveLocal(folder: string): ReturnType<typeof serveEmbeddings> {
   const entry = join(folder, "node_modules/dexctx-embed-local/dist/index.js")
   const { openModel } = (await import(pathToFileURL(entry).href)) as {
     openModel(options: { threads: number }): Promise<LocalModel>
@@ -21,24 +20,12 @@ export async function serveLocal(folder: string): Promise<{ url: string; model: 
   const local = await openModel({ threads: 1 })
   const model = `all-MiniLM-L6-v2-${local.runtime}`
   const kept = openKept(join(CACHE_DIR, `${model}.db`))
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk as Buffer)
-    const { input } = JSON.parse(Buffer.concat(chunks).toString("utf8")) as { input: string[] }
-    const data = (await kept.all(input, local.embed)).map((vector, index) => ({ index, embedding: [...vector] }))
-    response.setHeader("content-type", "application/json")
-    response.end(JSON.stringify({ object: "list", model, data }))
-  })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    model,
-    close: () => {
-      server.closeAllConnections()
-      server.close()
-      kept.close()
-    },
+  const server = await serveEmbeddings(model, (texts) => kept.all(texts, local.embed))
+  const close = () => {
+    server.close()
+    kept.close()
   }
+  return { ...server, close }
 }
 
 function openKept(path: string) {
