@@ -37,7 +37,10 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
     const notes =
       model || input.facts
         ? missing
-        : [...missing, "No model is set up, so these are the facts. `dex config set llm.provider …` sets one up."]
+        : [
+            ...missing,
+            "No model is set up, so these are the facts. `dex config set llm.provider agent` lets a coding agent that you have write the summary.",
+          ]
     if (input.output !== undefined) write(dex, input.output, base.projects, undefined, notes)
     return { ...base, notes }
   }

@@ -82,7 +82,9 @@ export async function mapAll(
         ...kinds,
         ...(model
           ? []
-          : ["No model is set up yet, so nothing could be asked. `dex config set llm.provider …` sets one."]),
+          : [
+              "No model is set up yet, so nothing could be asked. `dex config set llm.provider agent` uses a coding agent that you have.",
+            ]),
       ],
     }
   if (prepared.batches.length === 0) return { ...about, ...named, notes: kinds }

@@ -11,7 +11,7 @@ export const claudeCodeHeadless: Headless = {
     args: [
       "--print",
       ...["--output-format", "json"],
-      // No tool, and where the model asks for one all the same, it is told so once.
+      // No tool. If the model asks for one all the same, it gets one answer that there is none.
       ...["--tools", ""],
       ...["--permission-mode", "dontAsk"],
       ...["--max-turns", "2"],
