@@ -1,7 +1,7 @@
 import { fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { DexError } from "../core/error.ts"
-import type { SyncProgress } from "../ingest/sync.ts"
+import type { SyncProgress } from "../ingest/sync-types.ts"
 import type { DexOptions } from "./dex.ts"
 
 /** `learn`: from the history, for who holds the lock. `read`: what is new, and learn from it. */

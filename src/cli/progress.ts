@@ -1,6 +1,6 @@
 import { createRequire } from "node:module"
 import { grouped } from "../core/format.ts"
-import type { SyncProgress } from "../ingest/sync.ts"
+import type { SyncProgress } from "../ingest/sync-types.ts"
 import type { Terminal } from "../render/terminal.ts"
 
 /** Shows how long work goes on: a bar on a terminal, a line now and then in a pipe. `stop` leaves nothing behind. */

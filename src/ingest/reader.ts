@@ -3,7 +3,7 @@ import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/history/store.ts"
 import { takeUnit } from "./read-unit.ts"
-import type { SyncDeps } from "./sync.ts"
+import type { SyncDeps } from "./sync-types.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 import type { NamedUnit } from "./unit-names.ts"
 

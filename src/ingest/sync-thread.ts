@@ -4,8 +4,8 @@ import type { Machine } from "../agents/kit/connector.ts"
 import { DexError } from "../core/error.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { SECOND_TRY } from "./reader.ts"
-import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync.ts"
 import { syncHistory } from "./sync.ts"
+import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 import { heapLimits, THREADS_PAY_FROM_BYTES, threadFile } from "./threads.ts"
 
 const LOOK_AGAIN_MS = 100

@@ -1,6 +1,6 @@
 import { createDex } from "../app/dex.ts"
 import { messageOf } from "../core/error.ts"
-import type { SyncProgress } from "../ingest/sync.ts"
+import type { SyncProgress } from "../ingest/sync-types.ts"
 import { listeners } from "./listeners.ts"
 import { carryOutOrder, type Order, type OrderReport } from "./orders.ts"
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import type { SyncProgress } from "../ingest/sync.ts"
+import type { SyncProgress } from "../ingest/sync-types.ts"
 import type { Order, OrderReport } from "./orders.ts"
 import type { ReaderReply } from "./reader-process.ts"
 

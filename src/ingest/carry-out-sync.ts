@@ -1,0 +1,192 @@
+import { isDexError } from "../core/error.ts"
+import { formatRef, type Ref } from "../core/ref.ts"
+import { redactText } from "../redact/redact.ts"
+import type { HistoryWriter, StoredMessage, UnitWrite, WriteResult } from "../store/history/store.ts"
+import { largestPlanned, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
+import { openReader, TooLarge, type UnitReader } from "./reader.ts"
+import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
+import { type NamedUnit, storedPath } from "./unit-names.ts"
+
+/** How often what was read becomes searchable during a long sync. */
+const INDEX_EVERY_MS = 1_500
+/** And not later than after so many characters: they wait in a thread whose heap is bounded, and a fast machine reads many. */
+const INDEX_EVERY_CHARS = 6_000_000
+const SAVE_PROGRESS_EVERY_MS = 500
+const SAY_AGAIN_MS = 3_600_000
+/** What is left of a reading is little when it has no more than this: about as much as is read in a second. */
+const LITTLE = { bytes: 4 << 20, units: 100 }
+/** And a reading never pauses before it has read so many units: the newest of them are what somebody looks for first. */
+const READ_FIRST = 5
+
+/** Reads what is planned and stores it, and lets the index follow now and then, so that it can be found meanwhile. */
+export async function carryOutSync(
+  deps: SyncDeps,
+  plan: SyncPlan,
+  options: SyncOptions,
+  report: SyncReport,
+): Promise<void> {
+  const { store, index } = deps
+  const bytesTotal = plannedBytes(plan)
+  const total = plan.found
+  if (plan.jobs.length === 0) return saveThatAllIsRead(store, total, plan.asOf)
+  const reader = openReader(deps, bytesTotal, largestPlanned(plan))
+  const recent = recentMessages()
+  let indexedAt = 0
+  let savedAt = 0
+  let left = plan.jobs.length
+  let unread = plan.jobs.filter(({ isUnread }) => isUnread).length
+  const hadUnread = unread > 0
+  const waiting = new Set(plan.jobs.map(({ unit }) => unit))
+  /** All is read once it can be found, too. What was read before and is looked at again is not unread. */
+  const saveSoFar = async () => {
+    if (hadUnread)
+      await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
+  }
+  const say = (phase: SyncProgress["phase"]) =>
+    options.onProgress?.({ phase, done: total - left, total, bytes: report.bytes, bytesTotal })
+  try {
+    await saveSoFar()
+    say("reading")
+    for await (const { job, result } of readAll(reader, plan.jobs)) {
+      left--
+      if (job.isUnread) unread--
+      waiting.delete(job.unit)
+      const written = result instanceof Error ? result : await writeOrHeal(store, result)
+      if (written instanceof Error) {
+        const { stamp } = job.unit
+        const mark = written instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
+        const reason = redactText(written.message)
+        report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
+      } else {
+        recent.add(written.fresh)
+        left += readAgain(plan, waiting, job, written.again)
+        report.read++
+        report.changed += written.changed
+        report.added_messages += written.added_messages
+      }
+      report.bytes += job.unit.bytes
+      say("reading")
+      const now = Date.now()
+      if (now - savedAt > SAVE_PROGRESS_EVERY_MS) {
+        savedAt = now
+        await saveSoFar()
+      }
+      if (now - indexedAt > INDEX_EVERY_MS || recent.chars() > INDEX_EVERY_CHARS) {
+        await index.follow(store, { recent: recent.of })
+        recent.clear()
+        indexedAt = Date.now()
+      }
+      // What was read ahead comes without a pause, and a thread that has none does not hear that it should stop.
+      if (options.signal) await new Promise((resolve) => setImmediate(resolve))
+      const isPaused = isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, left)
+      if (options.signal?.aborted || isAfter(options.deadline) || isPaused) {
+        report.complete = left === 0
+        break
+      }
+    }
+    await saveSoFar()
+    say("indexing")
+    const { complete } = await index.follow(store, {
+      recent: recent.of,
+      ...(options.deadline !== undefined && { deadline: options.deadline }),
+    })
+    if (complete && (hadUnread || left === 0)) await store.saveProgress({ done: total - unread, total, at: plan.asOf })
+  } finally {
+    await reader.close()
+  }
+}
+
+function isMuch(bytes: number, units: number): boolean {
+  return bytes > LITTLE.bytes || units > LITTLE.units
+}
+
+function isAfter(moment: number | undefined): boolean {
+  return moment !== undefined && Date.now() > moment
+}
+
+/** Adds units to the jobs under way, but not what is still to be read anyway. Returns how many were added. */
+function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
+  const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
+  const done = units.filter((unit) => !waiting.has(unit))
+  for (const unit of done) {
+    waiting.add(unit)
+    plan.jobs.push({ connector, unit, replay: false, isUnread: false })
+  }
+  return done.length
+}
+
+/** Where what is stored is damaged, it is healed first; where that does not help either, the others go on without it. */
+async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<WriteResult | Error> {
+  try {
+    return await store.writeUnit(write)
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "corrupt") throw error
+  }
+  try {
+    await store.heal(write.conversations.map(({ id }) => ({ source: write.source, id })))
+    return await store.writeUnit(write)
+  } catch (error) {
+    if (isDexError(error) && error.code === "corrupt") return error
+    throw error
+  }
+}
+
+/** So that nobody is told that the history is old. Not at every sync: one with nothing to do should write nothing. */
+async function saveThatAllIsRead(store: HistoryWriter, total: number, asOf: number): Promise<void> {
+  const last = await store.progress()
+  const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAY_AGAIN_MS
+  if (isOld) await store.saveProgress({ done: total, total, at: asOf })
+}
+
+/** What was written since the index last followed. The last write of a message is the one that counts. */
+function recentMessages() {
+  const byRef = new Map<string, Map<number, StoredMessage>>()
+  let chars = 0
+  return {
+    add(fresh: WriteResult["fresh"]): void {
+      for (const { ref, messages } of fresh) {
+        const name = formatRef(ref)
+        const known = byRef.get(name) ?? new Map<number, StoredMessage>()
+        for (const message of messages) {
+          known.set(message.number, message)
+          for (const part of message.parts) chars += part.text.length
+        }
+        byRef.set(name, known)
+      }
+    },
+    of: (ref: Ref) => byRef.get(formatRef(ref)),
+    chars: () => chars,
+    clear: () => {
+      byRef.clear()
+      chars = 0
+    },
+  }
+}
+
+/** Results in the order of the jobs, a few of them read ahead while the caller stores the one before. */
+async function* readAll(
+  reader: UnitReader,
+  jobs: UnitJob[],
+): AsyncGenerator<{ job: UnitJob; result: UnitWrite | Error }> {
+  const ahead: { job: UnitJob; result: Promise<UnitWrite | Error> }[] = []
+  let bytes = 0
+  let next = 0
+  while (next < jobs.length || ahead.length > 0) {
+    while (
+      next < jobs.length &&
+      (ahead.length === 0 || (ahead.length < reader.ahead.units && bytes < reader.ahead.bytes))
+    ) {
+      const job = jobs[next++]!
+      bytes += job.unit.bytes
+      const result = reader.read(job.connector.source, job.unit, job.replay).catch((error) => asError(error))
+      ahead.push({ job, result })
+    }
+    const { job, result } = ahead.shift()!
+    yield { job, result: await result }
+    bytes -= job.unit.bytes
+  }
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error))
+}

@@ -1,0 +1,231 @@
+import { isDexError } from "../../core/error.ts"
+import { type Ref, sourceWithOwner } from "../../core/ref.ts"
+import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../history/store.ts"
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { codeOf } from "../sqlite/engine.ts"
+import { watchBlocks } from "./blocks.ts"
+import {
+  CARD,
+  CARD_TAG,
+  COLUMN_NAMES,
+  COLUMN_VALUES,
+  cardOf,
+  fieldsOf,
+  type IndexedText,
+  messageTags,
+  tagsOf,
+} from "./fields.ts"
+import { purgedOf, savePurged, saveToken, saveTokenIfNew, tokenOf } from "./follow-marks.ts"
+import { keepSizesTwice } from "./twins.ts"
+import { markStale, type ReadText, readUnread, saveVocabulary } from "./vocabulary.ts"
+
+export type FollowOptions = {
+  deadline?: number
+  onProgress?: (indexed: number) => void
+  /** Messages that were written just now and need not be read again, by ref and number. */
+  recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
+}
+
+const BATCH = 64
+/** More files than this tell nothing more of what a conversation was about. */
+const CARD_FILES = 40
+
+/** The first document's number. What is found later and is newer goes below it: a smaller number is about newer. */
+const FIRST_ID = 100_000_000
+
+/** Brings the index to where the history is, some conversations at a time. `rebuild`: the history cannot say what changed. */
+export async function followFeed(
+  db: Db,
+  store: HistoryReader,
+  options: FollowOptions = {},
+): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
+  let indexed = 0
+  watchBlocks(db)
+  keepSizesTwice(db)
+  // What was forgotten before an index began is not in it.
+  if (purgedOf(db) === undefined) {
+    const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
+    inTransaction(db, () => savePurged(db, forgotten))
+  }
+  for (;;) {
+    const feed = await store.changes(tokenOf(db), BATCH)
+    if (feed.rebuild) return "rebuild"
+    if (feed.changes.length > 0) {
+      const { deleteVectors } = await import("./vectors.ts")
+      const loaded: Loaded[] = []
+      for (const change of feed.changes) loaded.push(...(await loadIfReadable(db, store, change, options)))
+      inTransaction(db, () => {
+        // FTS5 writes out what it holds in memory whenever another statement could fail, so its rows go in together.
+        const docs = loaded.flatMap((conversation) => indexConversation(db, conversation))
+        saveToken(db, feed.token)
+        // A document's number may be given again, so nothing of it may stay.
+        deleteVectors(
+          db,
+          docs.filter((doc) => !doc.fields).map((doc) => doc.id),
+        )
+        saveVocabulary(db, docs.filter(isRead))
+        markStale(db, loaded.flatMap(staleIn))
+        saveWords(db, docs)
+      })
+      indexed += feed.changes.length
+      options.onProgress?.(indexed)
+    } else saveTokenIfNew(db, feed.token)
+    if (!feed.more) {
+      await readUnread(db, store, options.deadline)
+      return { indexed, complete: true }
+    }
+    if (options.deadline !== undefined && Date.now() > options.deadline) return { indexed, complete: false }
+  }
+}
+
+type Known = { id: number; tags: string; card: string | null; docs: Map<number, { id: number; version: number }> }
+type Loaded = {
+  change: Change
+  known: Known | undefined
+  row?: ConversationRow
+  card?: IndexedText
+  gone: number[]
+  fresh: StoredMessage[]
+  versions: Map<number, number>
+}
+
+/** What the history itself cannot read stays in the index as it is: one damaged conversation never keeps out the others. */
+async function loadIfReadable(db: Db, store: HistoryReader, change: Change, options: FollowOptions): Promise<Loaded[]> {
+  try {
+    return [await load(db, store, change, options)]
+  } catch (error) {
+    // A table that is not there is not one conversation's damage.
+    if (isDexError(error) && error.code === "corrupt" && codeOf(error.cause) !== "SQLITE_ERROR") return []
+    throw error
+  }
+}
+
+/** What of a changed conversation the index has not seen: only those messages are read. */
+async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<Loaded> {
+  const known = knownConversation(db, change.conversation)
+  const row = change.ref && (await store.conversation(change.ref))
+  if (!row) return { change, known, gone: [...(known?.docs.keys() ?? [])], fresh: [], versions: new Map() }
+  const versions = new Map(
+    (await store.versions(row.ref))
+      .filter((message) => !message.copied)
+      .map(({ number, version }) => [number, version]),
+  )
+  const isNew = known === undefined || known.tags !== tagsOf(row, knownProject(db, row.project))
+  const fresh = isNew
+    ? [...versions.keys()]
+    : [...versions].filter(([number, version]) => known.docs.get(number)?.version !== version).map(([number]) => number)
+  const card = cardOf(row, await store.editedFiles(row.ref, CARD_FILES))
+  const gone = [...(known?.docs.keys() ?? [])].filter((number) =>
+    number === CARD ? card === undefined : !versions.has(number),
+  )
+  const written = recent?.(row.ref)
+  const given = fresh.map((number) => written?.get(number))
+  const messages = given.includes(undefined) ? await store.messages(row.ref, fresh) : (given as StoredMessage[])
+  return { change, known, row, gone, fresh: messages, versions, ...(card && { card }) }
+}
+
+function knownConversation(db: Db, name: string): Known | undefined {
+  const row = db.prepare("select id, tags, card from conversation where name = ?").get(name) as
+    | Omit<Known, "docs">
+    | undefined
+  if (!row) return undefined
+  const docs = db.prepare("select id, number, version from doc where conversation_id = ?").all(row.id) as {
+    id: number
+    number: number
+    version: number
+  }[]
+  return { ...row, docs: new Map(docs.map((doc) => [doc.number, doc])) }
+}
+
+type Doc = { id: number; conversation: number; fields?: IndexedText; tags?: string }
+
+function isRead(doc: Doc): doc is Doc & ReadText {
+  return doc.fields !== undefined
+}
+
+/** The conversation, where it lost a message. One that was written to may say more than before, and not less. */
+function staleIn({ known, row, gone }: Loaded): number[] {
+  return known && (!row || gone.some((number) => number !== CARD)) ? [known.id] : []
+}
+
+/** Writes the rows of one conversation, and returns the documents whose words are to be added or (without fields) removed. */
+function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
+  const docs: Doc[] = []
+  const remove = (number: number) => {
+    const old = known?.docs.get(number)
+    if (!old) return
+    db.prepare("delete from doc where id = ?").run(old.id)
+    docs.push({ id: old.id, conversation: known!.id })
+  }
+  for (const number of gone) remove(number)
+  if (!row) {
+    if (known) db.prepare("delete from conversation where id = ?").run(known.id)
+    return docs
+  }
+  const tags = tagsOf(row, row.project === undefined ? undefined : projectId(db, row.project))
+  const cardText = card === undefined ? null : `${card.said}\n${card.called}`
+  const id = saveConversation(db, change.conversation, row.ref, tags, cardText)
+  const hasNewCard = card !== undefined && (known?.card !== cardText || known.tags !== tags)
+  let next = firstId(db, row.ended_at, fresh.length + (hasNewCard ? 1 : 0))
+  const put = (number: number, at: number | undefined, version: number, fields: IndexedText, ownTags: string) => {
+    remove(number)
+    const doc = next++
+    const sql = "insert into doc (id, conversation_id, number, at, version) values (?, ?, ?, ?, ?)"
+    db.prepare(sql).run(doc, id, number, at ?? row.ended_at ?? null, version)
+    docs.push({ id: doc, conversation: id, fields, tags: `${tags} ${ownTags}` })
+  }
+  if (hasNewCard) put(CARD, row.ended_at, 0, card, CARD_TAG)
+  for (const message of fresh)
+    put(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
+  return docs
+}
+
+/**
+ * A block of numbers for a conversation's documents: above all others for what is older than all that was read so far,
+ * below them for what is newer. A first sync reads the newest first, so it only ever appends.
+ */
+function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
+  const oldest = db.prepare("select id, at from doc order by id desc limit 1").get() as
+    | { id: number; at: number | null }
+    | undefined
+  if (!oldest) return FIRST_ID
+  if (endedAt !== undefined && oldest.at !== null && endedAt <= oldest.at) return oldest.id + 1
+  return (db.prepare("select min(id) from doc").pluck().get() as number) - wanted
+}
+
+function saveWords(db: Db, docs: Doc[]): void {
+  const remove = db.prepare("delete from words where rowid = ?")
+  const add = db.prepare(INSERT_WORDS)
+  for (const { id, fields } of docs) if (!fields) remove.run(id)
+  // In the order of their numbers: FTS5 writes out what it holds whenever a number is smaller than the one before.
+  const added = docs.filter((doc) => doc.fields !== undefined).sort((a, b) => a.id - b.id)
+  for (const { id, fields, tags } of added) add.run({ ...fields, id, tags })
+}
+
+const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`
+
+/** The column `source` has the owner too, where there is one. */
+function saveConversation(db: Db, name: string, ref: Ref, tags: string, card: string | null): number {
+  const source = sourceWithOwner(ref)
+  db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(source, ref.id, name)
+  return db
+    .prepare(
+      `insert into conversation (name, source, native_id, tags, card) values (?, ?, ?, ?, ?)
+       on conflict (name) do update set source = excluded.source, native_id = excluded.native_id, tags = excluded.tags, card = excluded.card returning id`,
+    )
+    .pluck()
+    .get(name, source, ref.id, tags, card) as number
+}
+
+function knownProject(db: Db, path: string | undefined): number | undefined {
+  return path === undefined
+    ? undefined
+    : (db.prepare("select id from project where path = ?").pluck().get(path) as number | undefined)
+}
+
+function projectId(db: Db, path: string): number {
+  return (
+    knownProject(db, path) ??
+    (db.prepare("insert into project (path) values (?) returning id").pluck().get(path) as number)
+  )
+}

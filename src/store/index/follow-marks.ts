@@ -1,0 +1,27 @@
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { indexDamage } from "./blocks.ts"
+
+/** Where in the history's changes it stands: kept twice, because with a damaged one changes would be missed for good. */
+export function tokenOf(db: Db): string | undefined {
+  const kept = db.prepare("select value from meta where key in ('token', 'token_twin') order by key").pluck().all()
+  if (kept.length > 1 && kept[0] !== kept[1]) throw indexDamage("where it stands is not what was written")
+  return kept[0] as string | undefined
+}
+
+export function saveToken(db: Db, token: string): void {
+  db.prepare("insert or replace into meta (key, value) values ('token', @token), ('token_twin', @token)").run({ token })
+}
+
+/** How many had been forgotten when it was last purged. */
+export function purgedOf(db: Db): number | undefined {
+  const value = db.prepare("select value from meta where key = 'purged'").pluck().get()
+  return value === undefined ? undefined : Number(value)
+}
+
+export function savePurged(db: Db, forgotten: number): void {
+  db.prepare("insert or replace into meta (key, value) values ('purged', ?)").run(String(forgotten))
+}
+
+export function saveTokenIfNew(db: Db, token: string): void {
+  if (tokenOf(db) !== token) inTransaction(db, () => saveToken(db, token))
+}
