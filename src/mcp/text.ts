@@ -56,7 +56,10 @@ type Row = Pick<Found["results"][number], keyof Listed["conversations"][number] 
 /** A get of one message reads two before it and two after. */
 const AROUND = 5
 
-function searchLines({ results, total, total_is_at_least, mode, degraded, notes }: Found, offered: Names): Line[] {
+function searchLines(
+  { results, total, total_is_at_least, conversations, mode, degraded, notes }: Found,
+  offered: Names,
+): Line[] {
   const best = results[0]
   const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(inCalls(note, offered))}`)
   if (!best)
@@ -69,7 +72,9 @@ function searchLines({ results, total, total_is_at_least, mode, degraded, notes 
   return [
     mode === "list"
       ? `${results.length} of ${total} conversations, newest first.`
-      : `${results.length} shown; ${total_is_at_least ? "more than " : ""}${total} messages match.`,
+      : conversations === undefined || conversations < results.length
+        ? `${results.length} shown.`
+        : `${results.length} of ${total_is_at_least ? "more than " : ""}${conversations} conversations shown.`,
     ...results.flatMap((hit) => [
       `${hitRef(hit)} ${headOf(hit)}`,
       ...(hit.snippet === "" ? [] : [`  ${safeLine(hit.snippet)}`]),

@@ -116,6 +116,12 @@ function termOf(text: string): Term {
 }
 
 /** What must and must not be there, as the index takes it. */
+/** Of several words, a count is of messages with any of them, which nobody asked for. */
+export function isOneTerm({ words, required }: Query): boolean {
+  const inPhrases = required.flatMap((phrase) => phrase.words.split(/\s+/)).length
+  return words.length <= 1 || words.length <= inPhrases
+}
+
 export function phrasesOf({ required, excluded }: Query): Partial<Pick<Query, "required" | "excluded">> {
   return { ...(required.length > 0 && { required }), ...(excluded.length > 0 && { excluded }) }
 }

@@ -9,7 +9,7 @@ import type { RankEvidence } from "./fuse.ts"
 import type { Meaning } from "./hybrid.ts"
 import { passageIn, type ShownPassage } from "./passage.ts"
 import type { Plan } from "./plan.ts"
-import { phrasesOf, type Query } from "./query.ts"
+import { isOneTerm, phrasesOf, type Query } from "./query.ts"
 import {
   RANK_WEIGHTS,
   type RankedConversation,
@@ -64,6 +64,8 @@ export type SearchOutcome = {
   /** Messages that match. */
   total: number
   total_is_at_least: boolean
+  /** Conversations in which they are, where one word or phrase was asked for. */
+  conversations?: number
   /** `some`: none of the best messages holds all the words. */
   matched: "all" | "some"
   /**
@@ -144,7 +146,7 @@ async function withIndex(
   const weights = await wordWeights(index, query)
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input, weights)
   const shown = await present(store, rows, input, weights, hybrid?.isNear === true)
-  const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, query, scope, plan)
+  const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, input, scope, plan)
   return {
     ...NOTHING,
     ...counted,
@@ -222,8 +224,11 @@ function alone(message: RankedMessage & Partial<RankEvidence>): Row {
   return { ref, score, parts, best: message, others: [], ...evidence }
 }
 
-function count(index: SearchIndex, query: Query, { filters }: Scope, plan: Plan) {
-  return index.count({ ...filters, ...phrasesOf(query), match: plan.match })
+async function count(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: Plan) {
+  const filter = { ...filters, ...phrasesOf(query), match: plan.match }
+  const counted = await index.count(filter)
+  if (by === "message" || !isOneTerm(query)) return counted
+  return { ...counted, conversations: (await index.countConversations(filter)).total }
 }
 
 async function hiddenOf(

@@ -2,7 +2,7 @@ import { formatCount } from "../../core/format.ts"
 import { hitRef } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
-import { parseQuery } from "../../search/query.ts"
+import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
@@ -39,12 +39,13 @@ export function printSearch(
     notes.unshift(`${results.length} of ${many(output.total, "conversation")}, newest first. ${read}`)
     return { lines, notes, listing }
   }
-  const { row: noun, match: unit } = nounsFor(results, input.by === "message")
-  const total = `${output.total_is_at_least ? "more than " : ""}${many(output.total, unit)}`
-  const match = hasOneTerm(input.query) ? `; ${total} ${output.total === 1 ? "matches" : "match"}` : ""
+  const noun = nounFor(results, input.by === "message")
   const near = results.filter((hit) => hit.rank_source === "vector").length
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
-  notes.unshift(`${many(results.length, noun)} shown${byMeaning}${match}. ${read}`)
+  const isCounted = isOneTerm(parseQuery(input.query ?? "")) && near === 0
+  notes.unshift(
+    `${(isCounted && ofAll(output, results.length, noun)) || `${many(results.length, noun)} shown`}${byMeaning}. ${read}`,
+  )
   return { lines, notes, listing, words: markedIn(results) }
 }
 
@@ -64,17 +65,18 @@ function fitting(drawn: string[][], room: number): number {
   return Math.max(fit, Math.min(LEAST_SHOWN, drawn.length))
 }
 
-/** Of several words, the count is of messages with any of them, which nobody asked for. */
-function hasOneTerm(query = ""): boolean {
-  const { words, required } = parseQuery(query)
-  const inPhrases = required.flatMap((phrase) => phrase.words.split(/\s+/)).length
-  return words.length <= 1 || words.length <= inPhrases
+/** How many of all are shown; undefined where not all were counted. */
+function ofAll({ conversations, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
+  const all = noun === "message" ? total : conversations
+  if (all === undefined || all < shown) return undefined
+  if (total_is_at_least) return `${shown} of more than ${many(all, noun)} shown`
+  return all === shown ? `${many(all, noun)} found` : `${shown} of ${many(all, noun)} shown`
 }
 
-function nounsFor(hits: Hit[], byMessage: boolean): { row: string; match: string } {
+function nounFor(hits: Hit[], byMessage: boolean): string {
   const documents = hits.filter((hit) => hit.kind === "document").length
-  if (documents === 0) return { row: byMessage ? "message" : "conversation", match: "message" }
-  return documents === hits.length ? { row: "document", match: "section" } : { row: "result", match: "passage" }
+  if (documents === 0) return byMessage ? "message" : "conversation"
+  return documents === hits.length ? "document" : "result"
 }
 
 const INDENT = "    "

@@ -128,6 +128,19 @@ export function countMatches(db: Db, query: IndexFilter): Count {
   return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
 }
 
+/** The conversations of the messages that match, as far as these are counted. */
+export function countConversations(db: Db, query: IndexFilter): Count {
+  const prepared = prepare(db, query)
+  if (!prepared) return { total: 0, total_is_at_least: false }
+  const { match, terms, values } = prepared
+  checkBlocks(db, terms)
+  checkMatching(db, match, values.highest)
+  const { messages, conversations } = db
+    .prepare(COUNT_CONVERSATIONS)
+    .get({ match, most: COUNT_LIMIT + 1, ...values }) as { messages: number; conversations: number }
+  return { total: conversations, total_is_at_least: messages > COUNT_LIMIT }
+}
+
 /** Undefined when a filter can match nothing. */
 function prepare(db: Db, query: IndexFilter) {
   const clauses = clausesOf(db, query)
@@ -191,6 +204,8 @@ const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBound
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
+const COUNT_CONVERSATIONS = `select count(*) as messages, count(distinct conversation_id) as conversations from
+  (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
 
 /** How many of the newest messages stand for all of them. */
 const SAMPLE = 20_000

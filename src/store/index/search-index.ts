@@ -24,6 +24,7 @@ import { MIGRATIONS } from "./index-schema.ts"
 import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
 import {
   type Count,
+  countConversations,
   countMatches,
   find,
   holding,
@@ -54,6 +55,8 @@ export type SearchIndex = {
   holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
   /** How many messages match, counted to a limit. */
   count(query: IndexFilter): Promise<Count>
+  /** In how many conversations; a lower bound where too many messages match. */
+  countConversations(query: IndexFilter): Promise<Count>
   /** How many messages there are, and which share of a sample of the newest holds each term. */
   sizes(terms: Term[]): Promise<Sizes>
   /** The words as they are written that begin so, the commonest first. */
@@ -195,6 +198,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     newest: async (query) => readInOneState((db) => newest(db, query)),
     holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
+    countConversations: async (query) => readInOneState((db) => countConversations(db, query)),
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
     words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),

@@ -148,6 +148,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     results: results.slice(0, kept),
     total: outcome.total,
     ...(outcome.total_is_at_least && { total_is_at_least: true }),
+    ...(outcome.conversations !== undefined && { conversations: outcome.conversations }),
     matched: outcome.matched,
     ...(meant && { replaced: meant.map(({ typed, by }) => ({ typed, by })) }),
     mode: outcome.mode,

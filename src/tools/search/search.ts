@@ -52,6 +52,7 @@ export const search = defineTool({
     ),
     total: integer("Messages that match; without words, conversations."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
+    conversations: optional(integer("Conversations that they are in, if one word or phrase was asked for.")),
     matched: choice(["all", "some"], "some: no message contains all the words."),
     replaced: optional(
       listOf(
