@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto"
+
 /** What a commit's message says of it that outlives the diff. */
 export type CommitMarks = {
   /** What it breaks, in its own words. */
@@ -12,6 +14,11 @@ const BANG = /^[a-z][\w-]*(?:\([^()\n]*\))?!:[ \t]*(?<what>\S.*)$/i
 const REVERT = /^Revert(?:ed)?:? "(?<subject>.+)"$|^revert(?:\([^()\n]*\))?!?:[ \t]*(?<plain>\S.*)$/i
 const REVERTED_HASH = /\bThis reverts commit (?<hash>[0-9a-f]{7,64})\b|^Refs?: (?<ref>[0-9a-f]{7,64})\b/im
 const LONGEST = 500
+
+/** Names a commit by its subject, which a rebase keeps and a revert quotes. */
+export function subjectMark(subject: string): string {
+  return createHash("sha1").update(subject.trim()).digest("hex").slice(0, 16)
+}
 
 /** Pure: footers and marks of Conventional Commits, and what `git revert` writes. A revert of a revert is none. */
 export function commitMarks(subject: string, body: string): CommitMarks {

@@ -13,7 +13,7 @@ import { webAt } from "./stranger-words.ts"
 import { testRunsIn } from "./test-runs/runs.ts"
 
 /** What is learned differently from this on is learned again from everything. */
-const LEARNER_VERSION = 8
+const LEARNER_VERSION = 9
 const BATCH = 16
 const MOST_SUBAGENTS = 50
 

@@ -379,3 +379,53 @@ test("a decision record is taken back by one with a later name, whenever their f
   await run("sync")
   expect(await told()).toEqual({ 9: "10", 10: undefined })
 })
+
+test("a commit that reverts another marks what was decided for it, and not what was decided for the next one", async () => {
+  const at = tempDir()
+  const project = join(at, "api")
+  mkdirSync(join(project, "src"), { recursive: true })
+  const git = (...args: string[]) =>
+    execFileSync("git", ["-C", project, "-c", "user.name=A", "-c", "user.email=a@example.org", ...args], {
+      encoding: "utf8",
+    }).trim()
+  git("init", "-q")
+  const decided = writer({ sessionId: FIRST, cwd: project }, "d")
+  for (const [i, [words, file, subject]] of [
+    ["Let's use Redis for the quokka queue", "queue.ts", "queue: wait in Redis"],
+    ["Let's use cents for the wombat totals", "totals.ts", "totals: whole cents"],
+  ].entries()) {
+    const path = join(project, "src", file!)
+    decided.prompt(words!)
+    decided.answer(`m_${i}`, [call(`w${i}`, "Write", { file_path: path, content: `// ${subject}\n` })])
+    decided.result(`w${i}`, "done", {
+      toolUseResult: {
+        type: "create",
+        filePath: path,
+        content: `// ${subject}\n`,
+        structuredPatch: [],
+        originalFile: null,
+      },
+    })
+    writeFileSync(path, `// ${subject}\n`)
+    git("add", ".")
+    git("commit", "-q", "-m", subject!)
+    const printed = `[main 1a2b3c${i}] ${subject}\n 1 file changed`
+    decided.answer(`n_${i}`, [call(`c${i}`, "Bash", { command: `git commit -am '${subject}'` })])
+    decided.result(`c${i}`, printed, { toolUseResult: { stdout: printed, stderr: "" } })
+  }
+  putSession(at, decided.records, FIRST)
+  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  const reversedBy = async (words: string) => {
+    const { decisions } = JSON.parse((await run("decisions", words, "--json")).stdout) as {
+      decisions: { kind: string; superseded_by?: { ref: string } }[]
+    }
+    return decisions.filter(({ kind }) => kind === "said").map(({ superseded_by }) => superseded_by?.ref)
+  }
+  await run("sync")
+  await run("suggest") // opts the project in
+  expect(await reversedBy("quokka")).toEqual([undefined])
+
+  git("revert", "--no-edit", "HEAD~1")
+  expect(await reversedBy("quokka")).toEqual([`git:${git("rev-parse", "HEAD")}`])
+  expect(await reversedBy("wombat")).toEqual([undefined])
+})

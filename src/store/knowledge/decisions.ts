@@ -58,6 +58,8 @@ export type Stated = {
   origin: "person" | "agent" | "document" | "commit"
   /** The message or the commit whose decisions it takes back, whatever their words are: a ref. */
   rejects?: string
+  /** The mark of the commit that its edits went into: a commit that reverts that one takes it back. */
+  committed?: string
 }
 export type KeptDecision = Stated & {
   /** The message that states it. */
@@ -112,6 +114,7 @@ function save(db: Db, project: string | undefined, decisions: Write[]): void {
     for (const file of files) name.run(id, "file", file)
     for (const symbol of symbols) name.run(id, "symbol", symbol.toLowerCase())
     if (decision.rejects !== undefined) name.run(id, "rejects", decision.rejects)
+    if (decision.committed !== undefined) name.run(id, "committed", decision.committed)
   }
   if (of !== null) db.prepare("insert or ignore into decision_stale (project_id) values (?)").run(of)
 }
@@ -151,6 +154,7 @@ export type MadeDecision = {
   /** `source:id`, or `git:<hash>`. */
   conversation: string
   rejects?: string
+  committed?: string
 }
 
 /**
@@ -181,7 +185,12 @@ function keepReversals(db: Db, project: number, given: InOrder[], found: Map<str
   return true
 }
 
-type InOrder = Omit<MadeDecision, "subject" | "rejects"> & { subject: string; time: number; rejects: string | null }
+type InOrder = Omit<MadeDecision, "subject" | "rejects" | "committed"> & {
+  subject: string
+  time: number
+  rejects: string | null
+  committed: string | null
+}
 
 function inOrder(db: Db, project: number): InOrder[] {
   const all = db
@@ -189,7 +198,8 @@ function inOrder(db: Db, project: number): InOrder[] {
       `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
          ifnull(c.source || ':' || c.native_id, 'git:' || fact.hash) as conversation,
          ifnull(fact.at, ifnull(c.ended_at, 0)) as time,
-         (select name from decision_about a where a.decision_id = fact.id and a.kind = 'rejects') as rejects
+         (select name from decision_about a where a.decision_id = fact.id and a.kind = 'rejects') as rejects,
+         (select name from decision_about a where a.decision_id = fact.id and a.kind = 'committed') as committed
        from decision fact left join conversation c on c.id = fact.conversation_id
        where fact.project_id = ? and ${TOLD_ONCE}
        order by time, fact.conversation_id, fact.number, fact.id`,
@@ -212,8 +222,13 @@ function inOrderOfNames(records: InOrder[]): InOrder[] {
     })
 }
 
-function madeOf({ time: _, subject, rejects, ...row }: InOrder): MadeDecision {
-  return { ...row, subject: JSON.parse(subject) as string[], ...(rejects !== null && { rejects }) }
+function madeOf({ time: _, subject, rejects, committed, ...row }: InOrder): MadeDecision {
+  return {
+    ...row,
+    subject: JSON.parse(subject) as string[],
+    ...(rejects !== null && { rejects }),
+    ...(committed !== null && { committed }),
+  }
 }
 
 export type DecisionFilter = {

@@ -3,7 +3,7 @@ import { callTexts } from "../../core/call-texts.ts"
 import type { Effect } from "../../core/conversation.ts"
 import { planIn } from "../../core/plan.ts"
 import { formatRef } from "../../core/ref.ts"
-import { commitMarks } from "../../git/commit-marks.ts"
+import { commitMarks, subjectMark } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisions.ts"
 import { pathBelow } from "../paths.ts"
@@ -52,7 +52,16 @@ export function decisionsIn(
       found.set(said, last)
     }
   }
-  return [...found.values()]
+  return [...found.values()].map((decision) => withCommit(decision, live))
+}
+
+/** What was edited for it is in the next commit. Where nothing was, nothing says that the commit has to do with it. */
+function withCommit(decision: Decision, live: StoredMessage[]): Decision {
+  if (decision.files.length === 0 || decision.kind === "breaking" || decision.kind === "revert") return decision
+  const next = live
+    .filter(({ number }) => number > decision.number)
+    .flatMap(({ effects }) => effects.filter((effect) => effect.type === "commit"))[0]
+  return next === undefined ? decision : { ...decision, committed: subjectMark(next.subject) }
 }
 
 function agentsTextIn({ role, parts }: StoredMessage): string | undefined {

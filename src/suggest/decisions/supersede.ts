@@ -1,4 +1,4 @@
-import { commitMarks } from "../../git/commit-marks.ts"
+import { commitMarks, subjectMark } from "../../git/commit-marks.ts"
 import type { MadeDecision } from "../../store/knowledge/decisions.ts"
 import { isRetreat } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
@@ -76,6 +76,7 @@ class Known {
   private readonly byWord = new Map<string, Read[]>()
   private readonly heldBy = new Map<string, number>()
   private readonly byConversation = new Map<string, Read[]>()
+  private readonly byCommit = new Map<string, Read[]>()
   private count = 0
 
   add(decision: Read): void {
@@ -85,11 +86,18 @@ class Known {
       this.heldBy.set(word, (this.heldBy.get(word) ?? 0) + 1)
     }
     push(this.byConversation, decision.conversation, decision)
+    if (decision.committed !== undefined) push(this.byCommit, decision.committed, decision)
   }
 
   /** Those that it could speak of, the newest first. */
   near(later: Read): Read[] {
+    if (later.takesBack !== undefined)
+      return [...(this.byCommit.get(subjectMark(later.takesBack)) ?? []), ...this.sharing(later)]
     if (later.retreats) return [...(this.byConversation.get(later.conversation) ?? [])].reverse()
+    return this.sharing(later)
+  }
+
+  private sharing(later: Read): Read[] {
     const found = new Set<Read>()
     for (const word of later.about) for (const one of this.byWord.get(word) ?? []) found.add(one)
     return [...found].reverse()
@@ -98,7 +106,8 @@ class Known {
   reverses(later: Read, earlier: Read): boolean {
     const together = later.conversation === earlier.conversation
     if (together && later.number === earlier.number) return false
-    if (later.takesBack !== undefined) return firstLine(earlier.quote) === later.takesBack
+    if (later.takesBack !== undefined)
+      return firstLine(earlier.quote) === later.takesBack || earlier.committed === subjectMark(later.takesBack)
     if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
     if (isOtherValue(later, earlier)) return true
     const opposite = later.opposites.some((word) => earlier.sides.includes(word))
