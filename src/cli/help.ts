@@ -73,6 +73,7 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal): string {
     }),
     ...rowLines(rows, terminal),
     "",
+    ...(tool.cli.forms ? [...rowLines(Object.entries(tool.cli.forms), terminal), ""] : []),
     asTyped(`Example: ${tool.cli.example}`, terminal),
   ]
   if (tool.cli.aliases)

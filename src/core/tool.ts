@@ -51,6 +51,8 @@ export type CliForm = {
   paged?: boolean
   /** An example that works, for the help. */
   example: string
+  /** Other forms of it, each with what it does. */
+  forms?: Record<string, string>
 }
 
 export function defineTool<Context, I extends Schema, O extends Schema>(

@@ -36,6 +36,10 @@ export const notes = defineTool({
     short: { f: "file", p: "project", l: "limit", a: "all" },
     aliases: ["notes"],
     example: 'dex note "Deploys need the VPN" --file deploy.sh',
+    forms: {
+      "dex note confirm 2": "Confirm an agent's note, by its row or ref.",
+      'dex note dex_note:… "New words"': "Correct a note.",
+    },
   },
   mcp: {
     name: "dex_note",
