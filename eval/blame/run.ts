@@ -1,0 +1,63 @@
+import { parseArgs } from "node:util"
+import { genuineProject } from "../answers/project.ts"
+import { openHome } from "../home.ts"
+import { Absent } from "../set.ts"
+import type { Answerer } from "./answer.ts"
+import { exactMatch } from "./baseline.ts"
+import { goldCommits } from "./gold.ts"
+import { type Figures, linesOfGold, measure, type Share } from "./measure.ts"
+import { worlds } from "./worlds.ts"
+
+// Which conversation wrote a line, and made a commit? Against links that the project itself recorded.
+//   npm run eval:blame -- [--half early|late] [--world NAME] [--json]
+// The earlier half is for building, the later one for measuring only.
+
+const { values } = parseArgs({
+  options: { half: { type: "string", default: "late" }, world: { type: "string" }, json: { type: "boolean" } },
+})
+
+try {
+  const half = values.half === "early" ? "early" : "late"
+  const gold = goldCommits()
+  const { claude } = genuineProject()
+  const home = await openHome({ name: "blame", unit: "conversation", chats: { transcripts: claude }, questions: [] })
+  const answerers: Record<string, Answerer> = { "exact match of lines": await exactMatch(home.store) }
+  const all = worlds(gold)
+  const linesOf = await linesOfGold(all[0]!.folder, gold)
+  const rows: Record<string, Record<string, Figures>> = {}
+  for (const world of all.filter(({ name }) => values.world === undefined || name.includes(values.world))) {
+    rows[world.name] = {}
+    for (const [name, answer] of Object.entries(answerers))
+      rows[world.name]![name] = await measure(world, answer, half, linesOf)
+  }
+  home.close()
+  if (values.json) console.log(JSON.stringify(rows, null, 2))
+  else print(rows, half)
+} catch (error) {
+  if (!(error instanceof Absent)) throw error
+  console.log(`NOT RUN: ${error.message}`)
+}
+
+function print(rows: Record<string, Record<string, Figures>>, half: string): void {
+  for (const [world, figures] of Object.entries(rows)) {
+    console.log(`\n${world}, ${half} half`)
+    for (const [name, one] of Object.entries(figures)) {
+      console.log(`  ${name}`)
+      console.log(
+        `    lines proved:           ${percent(one.proved.right)} right, ${percent(one.proved.covered)} of all`,
+      )
+      console.log(`    lines proved or likely: ${percent(one.told.right)} right, ${percent(one.told.covered)} of all`)
+      console.log(`    commits: first ${percent(one.first)}, among five ${percent(one.among_five)}`)
+      console.log(
+        `    commits, where it answers: ${percent(one.answered.right)} right, ${percent(one.answered.covered)} answered`,
+      )
+      console.log(
+        `    without the true conversation, told wrongly: ${percent(one.out.commits)} of the commits, ${percent(one.out.lines)} of the lines`,
+      )
+    }
+  }
+}
+
+function percent({ count, of }: Share): string {
+  return of === 0 ? "-" : `${((100 * count) / of).toFixed(1)} % (${count}/${of})`
+}

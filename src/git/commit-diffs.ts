@@ -1,0 +1,131 @@
+import { randomUUID } from "node:crypto"
+import { type RunEnd, runGit } from "./run.ts"
+
+// What commits changed, line by line.
+
+export type DiffFile = {
+  /** Relative to the repository's root. */
+  path: string
+  /** The name it had before. */
+  from?: string
+  added: { line: number; text: string }[]
+  removed: string[]
+}
+
+export type CommitDiff = {
+  hash: string
+  /** When it was written, in milliseconds: a rebase keeps it. */
+  at: number
+  author: string
+  subject: string
+  body: string
+  /** Of a merge, what it changed beside its first parent. */
+  files: DiffFile[]
+}
+
+export type DiffLimits = { timeoutMs: number; bytes: number }
+const DIFF_LIMITS: DiffLimits = { timeoutMs: 20_000, bytes: 96 << 20 }
+
+export type ReadDiffs = {
+  commits: CommitDiff[]
+  /** Why not all of them were read. */
+  stopped?: RunEnd["stopped"] | "failed"
+}
+
+/** The changes of these commits, in any order. What git stops at is left out, and `stopped` says so. Nothing is changed. */
+export async function readCommitDiffs(
+  folder: string,
+  revisions: readonly string[],
+  options: { limits?: Partial<DiffLimits>; signal?: AbortSignal | undefined } = {},
+): Promise<ReadDiffs> {
+  if (revisions.length === 0) return { commits: [] }
+  const { timeoutMs, bytes } = { ...DIFF_LIMITS, ...options.limits }
+  const mark = randomUUID()
+  const chunks: Buffer[] = []
+  const end = await runGit(
+    [
+      ...["-c", "core.quotePath=false", "log", "--no-walk=unsorted", "--stdin", "-p", "-U0", "-M", "-l400", "--root"],
+      ...["--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-relative"],
+      ...["--no-color", "--no-notes", "--no-mailmap", "-O/dev/null", "--encoding=UTF-8", "--no-indent-heuristic"],
+      ...["--src-prefix=a/", "--dst-prefix=b/", `--format=${mark} %H %at%n%an <%ae>%n%s%n%b%n${mark}`],
+    ],
+    {
+      ...{ folder, timeoutMs, mostBytes: bytes, signal: options.signal, readsOnly: true },
+      input: `${revisions.join("\n")}\n`,
+      onOutput: (chunk) => void chunks.push(chunk),
+    },
+  )
+  const commits = diffsIn(Buffer.concat(chunks).toString("utf8"), mark)
+  if (end.stopped === undefined && end.code === 0) return { commits }
+  // The last one may not be whole.
+  return { commits: commits.slice(0, -1), stopped: end.stopped ?? "failed" }
+}
+
+/** `mark` stands before and behind what git says of each commit, so that no message and no file can be taken for it. */
+function diffsIn(text: string, mark: string): CommitDiff[] {
+  const pieces = text.split(`${mark} `).slice(1)
+  return pieces.map((piece) => {
+    const end = piece.indexOf(mark)
+    const [head = "", author = "", subject = "", ...body] = piece.slice(0, end).split("\n")
+    const [hash = "", at] = head.split(" ")
+    const files = filesOfDiff(piece.slice(end + mark.length + 1))
+    return { hash, at: Number(at) * 1000, author, subject, body: body.join("\n").trim(), files }
+  })
+}
+
+/** The files of a patch without context lines. How many lines belong to a hunk is told by its head. */
+export function filesOfDiff(patch: string): DiffFile[] {
+  const files: DiffFile[] = []
+  let file: DiffFile | undefined
+  let [oldLeft, newLeft, at] = [0, 0, 0]
+  for (const line of linesOf(patch)) {
+    if (file && oldLeft + newLeft > 0) {
+      if (line.startsWith("+")) {
+        file.added.push({ line: at++, text: line.slice(1) })
+        newLeft--
+      } else if (line.startsWith("-")) {
+        file.removed.push(line.slice(1))
+        oldLeft--
+      }
+      continue
+    }
+    if (line.startsWith("diff --git ")) {
+      file = { path: "", added: [], removed: [] }
+      files.push(file)
+    } else if (!file) continue
+    else if (line.startsWith("rename from ")) file.from = nameIn(line.slice(12))
+    else if (line.startsWith("rename to ")) file.path = nameIn(line.slice(10))
+    else if (line.startsWith("--- a/") || line.startsWith('--- "a/')) file.path ||= nameIn(line.slice(4)).slice(2)
+    else if (line.startsWith("+++ b/") || line.startsWith('+++ "b/')) file.path = nameIn(line.slice(4)).slice(2)
+    else {
+      const hunk = /^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line)
+      if (!hunk) continue
+      oldLeft = Number(hunk[1] ?? 1)
+      at = Number(hunk[2])
+      newLeft = Number(hunk[3] ?? 1)
+    }
+  }
+  return files.filter(({ path }) => path !== "")
+}
+
+function* linesOf(text: string): Generator<string> {
+  let from = 0
+  for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", from)) {
+    yield text.slice(from, end)
+    from = end + 1
+  }
+  if (from < text.length) yield text.slice(from)
+}
+
+const ESCAPED: Record<string, string> = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", v: "\v", f: "\f" }
+
+/** As git writes a name: in quotes where it holds something odd, and with a tab behind it where it holds a blank. */
+export function nameIn(written: string): string {
+  const name = written.replace(/\t$/, "")
+  if (!/^".*"$/.test(name)) return name
+  return name
+    .slice(1, -1)
+    .replaceAll(/\\([0-7]{3}|.)/g, (_, code: string) =>
+      /^\d/.test(code) ? String.fromCharCode(Number.parseInt(code, 8)) : (ESCAPED[code] ?? code),
+    )
+}
