@@ -24,11 +24,12 @@ export const halfOfAsked = ({ of }: Asked): GoldCommit["half"] =>
   of.every(({ half }) => half === "late") ? "late" : "early"
 
 export async function measure(
-  { folder, asked }: World,
+  world: World,
   answer: Answerer,
   half: GoldCommit["half"],
   linesOf: LinesOfGold,
 ): Promise<Figures> {
+  const { folder, asked } = world
   const own = asked.filter((one) => halfOfAsked(one) === half)
   const gold = own.map(({ of }) => new Set(of.flatMap(({ conversations }) => conversations)))
   const ask = (without: (i: number) => Set<string>) =>
@@ -37,8 +38,8 @@ export async function measure(
       own.map(({ hash }, i) => ({ hash, without: without(i) })),
     )
   const [said, out] = [await ask(() => new Set()), await ask((i) => gold[i]!)]
-  const lines = said.flatMap((one, i) => judged(one, own[i]!, linesOf))
-  const outLines = out.flatMap((one, i) => judged(one, own[i]!, linesOf))
+  const lines = said.flatMap((one, i) => judged(one, own[i]!, world, linesOf))
+  const outLines = out.flatMap((one, i) => judged(one, own[i]!, world, linesOf))
   const told = lines.filter(({ level }) => level !== "unknown")
   const proved = lines.filter(({ level }) => level === "proved")
   const hit = (most: number) => said.filter(({ ranked }, i) => ranked.slice(0, most).some((one) => gold[i]!.has(one)))
@@ -66,14 +67,25 @@ function rightOf(lines: Judged[]): Share {
 }
 
 /** The lines of a commit that the gold tells of, each with whether what was said is right. */
-export function judged({ lines }: CommitAnswer, { of }: Asked, linesOf: LinesOfGold): Judged[] {
+function judged({ lines }: CommitAnswer, asked: Asked, world: World, linesOf: LinesOfGold): Judged[] {
   return lines.flatMap(({ path, text, level, conversation }) => {
-    if (text.trim().length < LEAST_TEXT) return []
-    const [only, ...others] = of
-    const makers = others.length === 0 ? [only!] : of.filter((one) => linesOf(one).has(`${path}\n${text.trim()}`))
-    if (makers.length === 0) return []
-    return [{ level, isRight: makers.some(({ conversations }) => conversations.includes(conversation ?? "")) }]
+    const makers = makersOf(path, text, asked, world, linesOf)
+    return makers ? [{ level, isRight: makers.has(conversation ?? "") }] : []
   })
+}
+
+/** The conversations that the gold names for a line. Of a squashed branch it tells only what the branch's gold commits added. */
+export function makersOf(
+  path: string,
+  text: string,
+  { hash, of }: Asked,
+  { isSquashed }: World,
+  linesOf: LinesOfGold,
+): Set<string> | undefined {
+  if (text.trim().length < LEAST_TEXT) return undefined
+  const makers =
+    isSquashed && hash !== of[0]!.hash ? of.filter((one) => linesOf(one).has(`${path}\n${text.trim()}`)) : of
+  return makers.length === 0 ? undefined : new Set(makers.flatMap(({ conversations }) => conversations))
 }
 
 export type LinesOfGold = (commit: GoldCommit) => Set<string>

@@ -4,26 +4,42 @@ import { openHome } from "../home.ts"
 import { Absent } from "../set.ts"
 import type { Answerer } from "./answer.ts"
 import { exactMatch } from "./baseline.ts"
+import { dexAnswers, factsOf, fittedWeights } from "./dex.ts"
 import { goldCommits } from "./gold.ts"
 import { type Figures, linesOfGold, measure, type Share } from "./measure.ts"
 import { worlds } from "./worlds.ts"
 
 // Which conversation wrote a line, and made a commit? Against links that the project itself recorded.
-//   npm run eval:blame -- [--half early|late] [--world NAME] [--json]
+//   npm run eval:blame -- [--half early|late] [--world NAME] [--json] [--fit]
 // The earlier half is for building, the later one for measuring only.
 
 const { values } = parseArgs({
-  options: { half: { type: "string", default: "late" }, world: { type: "string" }, json: { type: "boolean" } },
+  options: {
+    half: { type: "string", default: "late" },
+    world: { type: "string" },
+    json: { type: "boolean" },
+    fit: { type: "boolean" },
+  },
 })
 
 try {
   const half = values.half === "early" ? "early" : "late"
   const gold = goldCommits()
-  const { claude } = genuineProject()
+  const { claude, clone } = genuineProject()
   const home = await openHome({ name: "blame", unit: "conversation", chats: { transcripts: claude }, questions: [] })
-  const answerers: Record<string, Answerer> = { "exact match of lines": await exactMatch(home.store) }
+  const facts = await factsOf(home.store, home.dir, clone)
   const all = worlds(gold)
   const linesOf = await linesOfGold(all[0]!.folder, gold)
+  if (values.fit) {
+    console.log(JSON.stringify(await fittedWeights(facts, all.slice(0, 2), linesOf), null, 2))
+    process.exit(0)
+  }
+  const inBundle = (told: string) => gold.find(({ upstream }) => upstream.startsWith(told))?.hash
+  const answerers: Record<string, Answerer> = {
+    "dex, knowing which commits conversations ran": dexAnswers(facts, inBundle),
+    "dex, without": dexAnswers(facts, undefined),
+    "exact match of lines": await exactMatch(home.store),
+  }
   const rows: Record<string, Record<string, Figures>> = {}
   for (const world of all.filter(({ name }) => values.world === undefined || name.includes(values.world))) {
     rows[world.name] = {}

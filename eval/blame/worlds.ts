@@ -9,13 +9,13 @@ import type { GoldCommit } from "./gold.ts"
 
 /** A commit to be asked about, and the gold commits whose lines it holds. */
 export type Asked = { hash: string; of: GoldCommit[] }
-export type World = { name: string; folder: string; asked: Asked[] }
+export type World = { name: string; folder: string; asked: Asked[]; isSquashed?: true }
 
 export function worlds(gold: GoldCommit[]): World[] {
   const folder = bundle()
   return [
     { name: "as it is", folder, asked: gold.map((one) => ({ hash: one.hash, of: [one] })) },
-    { name: "squash merged", folder, asked: once("squashed", () => squashed(folder, gold), gold) },
+    { name: "squash merged", folder, asked: once("squashed", () => squashed(folder, gold), gold), isSquashed: true },
     { name: "rebased", folder, asked: once("rebased", () => rebased(folder, gold), gold) },
     rewritten("reformatted", folder, gold, { text: reformatted }),
     rewritten("folders renamed", folder, gold, { path: renamed }),

@@ -3,7 +3,7 @@
  * Another schema, another number; a test knows which schema belongs to which.
  */
 export const INDEX_FORMAT = 5
-export const KNOWLEDGE_FORMAT = 1
+export const KNOWLEDGE_FORMAT = 2
 
 export const INDEX_FILE = `index-${INDEX_FORMAT}.db`
 export const KNOWLEDGE_FILE = `knowledge-${KNOWLEDGE_FORMAT}.db`

@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers/promises"
+import { linesIn } from "../blame/lines-in.ts"
 import { besideOf, formatRef, type Ref } from "../core/ref.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
@@ -95,6 +96,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
   if (row.ref.source === "dex_note") return noteFacts(store, name, row)
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
   const web_at = webAt(messages)
+  const { project } = row
   return {
     name,
     gone: false,
@@ -105,6 +107,9 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
+    ...(project !== undefined && {
+      lines: linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds])),
+    }),
   }
 }
 
@@ -172,4 +177,9 @@ function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
     }
   }
   return [...files.values()]
+}
+
+/** A worktree may stand anywhere: its files are the project's. */
+function belowAny(folders: string[]): (path: string) => string | undefined {
+  return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
 }

@@ -22,7 +22,7 @@ const LAYERS = [
     "render",
     "trace",
   ],
-  ["ingest", "search", "headless"],
+  ["ingest", "search", "headless", "blame"],
   ["suggest", "deliver"],
   ["tools"],
   ["answers"],

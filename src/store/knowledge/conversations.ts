@@ -4,6 +4,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type KeptDecision, removeDecisions, saveDecisions } from "./decisions.ts"
 import { saveWorked, type WorkedFile } from "./files.ts"
 import { type KeptFix, saveFixes } from "./fixes.ts"
+import { type LinesWrite, removeLines, saveLines } from "./lines.ts"
 import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
@@ -100,6 +101,7 @@ function removeFacts(db: Db, id: number): void {
   db.prepare("delete from worked where conversation_id = ?").run(id)
   removeTestRuns(db, id)
   removeDecisions(db, id)
+  removeLines(db, id)
 }
 
 /** What the feed calls a conversation that is known. */
@@ -150,6 +152,7 @@ export type LearnedFacts =
       fixes: (KeptFix & { words: string })[]
       test_runs: TestRunWrite[]
       decisions: KeptDecision[]
+      lines?: LinesWrite
     }
 
 /**
@@ -182,7 +185,7 @@ function write(db: Db, learned: LearnedFacts): void {
     removeConversation(db, learned.name)
     return
   }
-  const { name, ref, row, web_at, worked, fixes, test_runs, decisions } = learned
+  const { name, ref, row, web_at, worked, fixes, test_runs, decisions, lines } = learned
   const { kind, project, title, started_at, ended_at } = row
   const from = row.parent?.id ?? row.fork_of
   const id = renewConversation(db, {
@@ -199,6 +202,7 @@ function write(db: Db, learned: LearnedFacts): void {
   })
   if (project !== undefined) saveWorked(db, id, project, worked)
   if (project !== undefined) saveTestRuns(db, id, project, test_runs, ended_at)
+  if (project !== undefined && lines) saveLines(db, id, project, lines)
   saveFixes(db, id, project, fixes)
   saveDecisions(db, id, project, decisions)
 }

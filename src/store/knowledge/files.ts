@@ -57,7 +57,7 @@ export function saveWorked(db: Db, conversation: number, project: string, files:
     )
 }
 
-function fileId(db: Db, project: number, path: string): number {
+export function fileId(db: Db, project: number, path: string): number {
   const known = db.prepare("select id from file where project_id = ? and path = ?").pluck().get(project, path)
   return (known ??
     db.prepare("insert into file (project_id, path) values (?, ?) returning id").pluck().get(project, path)) as number

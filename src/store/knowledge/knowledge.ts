@@ -49,6 +49,7 @@ import {
   newestName,
   saveCommits,
 } from "./git.ts"
+import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
 import { keepProjects } from "./projects.ts"
 import { isPurgeDue, purgeKnowledge } from "./purge.ts"
 import { useRedaction } from "./redaction.ts"
@@ -91,6 +92,7 @@ const FACTS = {
   decisions: { saveDecisions, saveCommitDecisions, renewReversals, knownDecisions },
   files: { saveWorked, fileAsKnown, fileNamed, visitsTo, rootsOnBranch, newestWork, workedIn },
   fixes: { saveFixes, fixesHolding },
+  lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits },
   git: {
     gitProject,
     saveCommits,
@@ -173,6 +175,7 @@ const SCHEMA = `
     ${GIT_SCHEMA}
     ${DECISIONS_SCHEMA}
     ${CODE_SCHEMA}
+    ${LINES_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
 /** Of another schema, KNOWLEDGE_FORMAT is another number. */

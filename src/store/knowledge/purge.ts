@@ -33,7 +33,7 @@ export function purgeKnowledge(db: Db, path: string): void {
   try {
     const due = purgeDue(db)
     inTransaction(db, () => {
-      db.exec("delete from file where id not in (select file_id from worked)")
+      db.exec("delete from file where id not in (select file_id from worked union select file_id from line_edit)")
       db.exec(UNNAMED_PROJECTS)
     })
     db.exec("insert into fix_words (fix_words) values ('optimize')")

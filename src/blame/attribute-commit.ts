@@ -1,0 +1,133 @@
+import type { CommitDiff } from "../git/commit-diffs.ts"
+import { type CommitCandidate, evidenceFor, type Writer } from "./evidence.ts"
+import type { BlameFacts, KnownEdit, Worker } from "./facts.ts"
+import {
+  ALONE,
+  LIKELY_COMMIT,
+  LIKELY_LINE,
+  ORDER,
+  PROVES_LINE,
+  RAN,
+  TELLS_COMMIT,
+  TRUST,
+  type Weights,
+  WROTE,
+} from "./weights.ts"
+
+export type Level = "proved" | "likely" | "unknown"
+/** Why an answer is given, the strongest first. */
+export type Reason = "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time"
+
+export type RankedWorker = CommitCandidate & { order: number; trust: number }
+
+export type AttributedLine =
+  | { line: number; text: string; level: "unknown" }
+  | {
+      line: number
+      text: string
+      level: "proved" | "likely"
+      reason: Reason
+      worker: Worker
+      /** The edit that wrote it. */
+      edit?: KnownEdit
+    }
+
+export type AttributedCommit = {
+  /** The likeliest first. */
+  ranked: RankedWorker[]
+  /** The first, where it is sure enough to be told. */
+  told?: RankedWorker & { level: "proved" | "likely" }
+  files: { path: string; lines: AttributedLine[] }[]
+}
+
+/** Which conversation made a commit, and which wrote each line that it added. Pure, but for reading facts. */
+export function attributeCommit(commit: CommitDiff, facts: BlameFacts): AttributedCommit {
+  const { candidates, writers } = evidenceFor(commit, facts)
+  const ranked = rankWorkers(candidates)
+  const files = commit.files.map(({ path, added }, i) => ({ path, lines: linesOf(added, writers[i]!, ranked[0]) }))
+  const [first] = ranked
+  if (!first || first.trust < TELLS_COMMIT) return { ranked, files }
+  const isProved = first.ran || files.some(({ lines }) => lines.some((line) => provesFor(line, first.worker)))
+  return { ranked, told: { ...first, level: isProved ? "proved" : "likely" }, files }
+}
+
+function provesFor(line: AttributedLine, worker: Worker): boolean {
+  return line.level === "proved" && line.worker === worker
+}
+
+function rankWorkers(candidates: CommitCandidate[]): RankedWorker[] {
+  return candidates
+    .map(({ ran, ...one }) => {
+      // Who commits what others wrote ran the commit too.
+      const isOwn = ran !== undefined && one.has_edited
+      return {
+        ...one,
+        ...(isOwn && { ran }),
+        order: isOwn ? 1 : chance(one.features, ORDER),
+        trust: Math.max(isOwn ? RAN : 0, chance(one.features, TRUST)),
+      }
+    })
+    .sort((a, b) => b.order - a.order)
+}
+
+function chance<F extends Record<string, number>>(features: F, weights: Weights<F>): number {
+  let odds = weights.bias
+  for (const [name, value] of Object.entries(features)) odds += weights[name as keyof F] * value
+  return 1 / (1 + Math.exp(-odds))
+}
+
+function linesOf(
+  added: CommitDiff["files"][number]["added"],
+  writers: Writer[][],
+  first: RankedWorker | undefined,
+): AttributedLine[] {
+  const written = writers.map(likeliest)
+  return added.map(({ line, text }, i): AttributedLine => {
+    const own = written[i]
+    if (own) {
+      const { edit, trust } = own
+      if (trust < LIKELY_LINE) return { line, text, level: "unknown" }
+      const level = trust >= PROVES_LINE ? "proved" : "likely"
+      return { line, text, level, reason: "wrote_line", worker: edit.worker, edit }
+    }
+    const near = neighbour(added, written, i)
+    if (near) return { line, text, level: "likely", reason: "wrote_near", worker: near.worker, edit: near }
+    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { line, text, level: "unknown" }
+    const reason = first.ran ? "ran_commit" : "files_and_time"
+    return { line, text, level: "likely", reason, worker: first.worker }
+  })
+}
+
+/** Of a commit that holds several conversations' work, a line that nobody is known to have written may be anybody's. */
+function isAlone({ features: { wrote } }: RankedWorker): boolean {
+  return wrote === 0 || wrote >= ALONE
+}
+
+type Likeliest = { edit: KnownEdit; trust: number }
+
+function likeliest(writers: Writer[]): Likeliest | undefined {
+  return writers
+    .map(({ edit, features }) => ({ edit, trust: chance(features, WROTE) }))
+    .reduce<Likeliest | undefined>((best, one) => (best && best.trust >= one.trust ? best : one), undefined)
+}
+
+/** A line between two that one conversation wrote: it wrote this one too, and it was changed since, or says too little. */
+function neighbour(
+  added: CommitDiff["files"][number]["added"],
+  written: (Likeliest | undefined)[],
+  i: number,
+): KnownEdit | undefined {
+  const beside = (step: 1 | -1) => {
+    for (let at = i + step, far = 1; far <= FARTHEST; at += step, far++) {
+      if (added[at]?.line !== added[i]!.line + step * far) return undefined
+      const own = written[at]
+      if (own) return own.trust >= LIKELY_LINE ? own.edit : undefined
+    }
+    return undefined
+  }
+  const [above, below] = [beside(-1), beside(1)]
+  return above && below && above.worker === below.worker ? above : undefined
+}
+
+/** Lines between it and one that was written. */
+const FARTHEST = 3

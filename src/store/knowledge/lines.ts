@@ -1,0 +1,154 @@
+import type { Db } from "../sqlite/database.ts"
+import { fileId } from "./files.ts"
+import { knownProject, projectId } from "./rows.ts"
+
+// What each edit of a conversation added and removed, line by line: not the lines, only their keys.
+
+export const LINES_SCHEMA = `
+  -- added, removed: the keys of the lines in their order, four bytes each.
+  create table line_edit (
+    id integer primary key,
+    conversation_id integer not null,
+    file_id integer not null,
+    number integer not null,
+    at integer not null,
+    added blob not null,
+    removed blob not null
+  );
+  create index line_edit_conversation on line_edit (conversation_id);
+  create index line_edit_file on line_edit (file_id);
+
+  -- belongs_to: the conversation that started it, itself where none did. said: seconds since 1970, the last of each minute in which something was said.
+  create table line_work (
+    conversation_id integer primary key,
+    belongs_to text not null,
+    said blob not null
+  );
+
+  create table line_commit (
+    conversation_id integer not null,
+    seq integer not null,
+    number integer not null,
+    hash text not null,
+    subject text not null,
+    at integer not null,
+    primary key (conversation_id, seq)
+  ) without rowid;
+`
+
+export type EditWrite = {
+  /** Relative to the project, with forward slashes. */
+  path: string
+  number: number
+  at: number
+  added: number[]
+  removed: number[]
+}
+/** A commit that a conversation ran, as git told it there. */
+export type RanWrite = { number: number; hash: string; subject: string; at: number }
+export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanWrite[]; said: number[] }
+
+export function saveLines(db: Db, conversation: number, project: string, write: LinesWrite): void {
+  const id = projectId(db, project)
+  const put = db.prepare(
+    "insert into line_edit (conversation_id, file_id, number, at, added, removed) values (?, ?, ?, ?, ?, ?)",
+  )
+  for (const { path, number, at, added, removed } of write.edits)
+    put.run(conversation, fileId(db, id, path), number, at, bytesOf(added), bytesOf(removed))
+  const commit = db.prepare(
+    "insert into line_commit (conversation_id, seq, number, hash, subject, at) values (?, ?, ?, ?, ?, ?)",
+  )
+  for (const [seq, { number, hash, subject, at }] of write.commits.entries())
+    commit.run(conversation, seq, number, hash, subject, at)
+  db.prepare("insert into line_work (conversation_id, belongs_to, said) values (?, ?, ?)").run(
+    conversation,
+    write.belongs_to,
+    bytesOf(write.said),
+  )
+}
+
+export function removeLines(db: Db, conversation: number): void {
+  db.prepare("delete from line_edit where conversation_id = ?").run(conversation)
+  db.prepare("delete from line_commit where conversation_id = ?").run(conversation)
+  db.prepare("delete from line_work where conversation_id = ?").run(conversation)
+}
+
+/** Who worked in a project, and when. `source` with its owner. */
+export type LineWorker = {
+  conversation: number
+  source: string
+  id: string
+  belongs_to: string
+  title?: string
+  started_at?: number
+  /** Seconds since 1970, rising: the last of each minute in which something was said. */
+  said: Uint32Array
+}
+
+export function lineWorkers(db: Db, project: string): LineWorker[] {
+  const rows = db
+    .prepare(
+      `select c.id as conversation, c.source, c.native_id as id, w.belongs_to, c.title, c.started_at, w.said
+       from conversation c join line_work w on w.conversation_id = c.id where c.project_id = ? order by c.id`,
+    )
+    .all(knownProject(db, project) ?? null) as (Omit<LineWorker, "title" | "started_at" | "said"> & {
+    title: string | null
+    started_at: number | null
+    said: Buffer
+  })[]
+  return rows.map(({ title, started_at, said, ...row }) => ({
+    ...row,
+    ...(title !== null && { title }),
+    ...(started_at !== null && { started_at }),
+    said: keysIn(said),
+  }))
+}
+
+/** The project's files that have edits. */
+export function lineFiles(db: Db, project: string): { file: number; path: string }[] {
+  return db
+    .prepare(
+      "select id as file, path from file f where project_id = ? and exists (select 1 from line_edit where file_id = f.id)",
+    )
+    .all(knownProject(db, project) ?? null) as { file: number; path: string }[]
+}
+
+export type LineEdit = {
+  conversation: number
+  file: number
+  number: number
+  at: number
+  added: Uint32Array
+  removed: Uint32Array
+}
+
+/** The edits of these files, oldest first. */
+export function editsOfFiles(db: Db, files: readonly number[]): LineEdit[] {
+  const rows = db
+    .prepare(
+      `select conversation_id as conversation, file_id as file, number, at, added, removed from line_edit
+       where file_id in (select value from json_each(?)) order by at, id`,
+    )
+    .all(JSON.stringify(files)) as (Omit<LineEdit, "added" | "removed"> & { added: Buffer; removed: Buffer })[]
+  return rows.map(({ added, removed, ...row }) => ({ ...row, added: keysIn(added), removed: keysIn(removed) }))
+}
+
+export type RanCommit = RanWrite & { conversation: number }
+
+export function ranCommits(db: Db, project: string): RanCommit[] {
+  return db
+    .prepare(
+      `select k.conversation_id as conversation, k.number, k.hash, k.subject, k.at from conversation c
+       join line_commit k on k.conversation_id = c.id where c.project_id = ? order by k.at`,
+    )
+    .all(knownProject(db, project) ?? null) as RanCommit[]
+}
+
+function bytesOf(keys: number[]): Buffer {
+  return Buffer.from(Uint32Array.from(keys).buffer)
+}
+
+function keysIn(bytes: Buffer): Uint32Array {
+  // A blob may stand at any address; numbers of four bytes may not.
+  return new Uint32Array(Uint8Array.from(bytes).buffer)
+}
