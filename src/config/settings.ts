@@ -142,6 +142,15 @@ export const SETTINGS = {
     ),
     { check: hosts },
   ),
+  "usage.plan": setting(
+    text(
+      "The subscription you pay, like Max 20x: `dex usage` then says that what it shows is the list price, covered by it.",
+    ),
+  ),
+  "usage.prices_file": setting(
+    text("A JSON file with your own prices, in dollars per million tokens, which count before those that dex knows."),
+    { check: wholePath },
+  ),
   agents: setting(
     text(
       "Your own agents, separated by commas: full paths of modules, or names of packages in ~/.dex/node_modules. They run inside dex.",

@@ -40,3 +40,28 @@ export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefi
     if (usage) total = addUsage(total ?? { input: 0, output: 0, cache_read: 0, cache_write: 0 }, usage)
   return total
 }
+
+/** What one model was given and gave at one price: the sum of requests that do not differ in anything that decides it. */
+export type Spending = {
+  /** Undefined where no record says it. */
+  model?: string
+  at: number
+  /** How long these requests were: the step, of those at which prices change, that each of them is beyond. */
+  context: number
+  service_tier?: string
+  speed?: string
+  requests: number
+  input: number
+  output: number
+  /** Part of `output`. */
+  reasoning: number
+  cache_read: number
+  cache_write_5m: number
+  cache_write_1h: number
+  /** Written for a time that the agent does not say; it costs what five minutes cost. */
+  cache_write_other: number
+  web_searches: number
+  web_fetches: number
+  /** Dollars, as the agent itself reckoned. */
+  recorded: number
+}

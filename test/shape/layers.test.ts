@@ -21,6 +21,7 @@ const LAYERS = [
     "documents",
     "render",
     "trace",
+    "usage",
   ],
   ["ingest", "search", "headless", "blame"],
   ["suggest", "deliver"],

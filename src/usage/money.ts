@@ -1,0 +1,83 @@
+import type { Spending } from "../core/usage.ts"
+import type { Price, PriceBook, Rates } from "./price-of.ts"
+
+/** In dollars, each kind of use apart. `recorded`: the agent's own figure, where no list has a price of the model. */
+export type Money = {
+  input: number
+  output: number
+  cache_read: number
+  cache_write_5m: number
+  cache_write_1h: number
+  web_searches: number
+  recorded: number
+}
+
+export const NO_MONEY: Money = {
+  input: 0,
+  output: 0,
+  cache_read: 0,
+  cache_write_5m: 0,
+  cache_write_1h: 0,
+  web_searches: 0,
+  recorded: 0,
+}
+
+export type Priced = {
+  money: Money
+  price?: Price
+  /** Nobody says what it costs: these tokens, or these searches, are in no sum of money. */
+  unpriced?: "tokens" | "searches"
+  /** What the price does not know of: served faster, or in another tier. It is counted at the usual price. */
+  unknown?: string
+}
+
+/** What it costs at list price. */
+export function moneyFor(spending: Spending, book: PriceBook): Priced {
+  const price = spending.model === undefined ? undefined : book(spending.model, spending.at)
+  if (!price) {
+    const { recorded } = spending
+    return recorded > 0 ? { money: { ...NO_MONEY, recorded } } : { money: NO_MONEY, unpriced: "tokens" }
+  }
+  const rates = ratesFor(price, spending.context)
+  const { times, unknown } = howFast(spending, price)
+  const per = (tokens: number, rate: number) => (tokens * rate * times) / 1e6
+  const input = rates.input ?? 0
+  const write = rates.cache_write ?? input
+  return {
+    price,
+    money: {
+      input: per(spending.input, input),
+      output: per(spending.output, rates.output ?? 0),
+      cache_read: per(spending.cache_read, rates.cache_read ?? input),
+      cache_write_5m: per(spending.cache_write_5m + spending.cache_write_other, write),
+      cache_write_1h: per(spending.cache_write_1h, rates.cache_write_1h ?? write),
+      web_searches: (spending.web_searches * (rates.web_search ?? 0)) / 1e3,
+      recorded: 0,
+    },
+    ...(spending.web_searches > 0 && rates.web_search === undefined && { unpriced: "searches" }),
+    ...(unknown !== undefined && { unknown }),
+  }
+}
+
+function ratesFor({ rates, long = [] }: Price, context: number): Rates {
+  return long.findLast(({ over }) => context >= over) ?? rates
+}
+
+const USUAL = ["standard", "default", "auto"]
+
+function howFast({ speed, service_tier }: Spending, { fast }: Price): { times: number; unknown?: string } {
+  if (speed === "fast") return fast ? { times: fast.times } : { times: 1, unknown: "speed fast" }
+  if (service_tier !== undefined && !USUAL.includes(service_tier))
+    return { times: 1, unknown: `service tier ${service_tier}` }
+  return { times: 1 }
+}
+
+export function totalMoney(money: Money): number {
+  return Object.values(money).reduce((sum, dollars) => sum + dollars, 0)
+}
+
+export function addMoney(a: Money, b: Money): Money {
+  const both = { ...a }
+  for (const name of Object.keys(both) as (keyof Money)[]) both[name] += b[name]
+  return both
+}
