@@ -7,11 +7,14 @@ export type Usage = {
   /** How `cache_write` divides by how long it is kept, where the agent says so: an hour costs more than five minutes. */
   cache_write_5m?: number
   cache_write_1h?: number
+  /** Part of `output`. */
   reasoning?: number
   web_searches?: number
   web_fetches?: number
   cost?: number
-  /** What the provider charged this answer at, in its own words. A sum of several answers has neither. */
+  /** What the longest request was given, where this is the sum of several of one message: long ones cost more. */
+  longest?: number
+  /** What the provider charged this answer at, in its own words. A sum of several answers has neither, unless all have the same. */
   service_tier?: string
   speed?: string
 }
@@ -33,6 +36,22 @@ export function combineUsage(a: Usage, b: Usage, by: (x: number, y: number) => n
   return both
 }
 
+/** Another request of the same message. */
+export function addRequest(a: Usage | undefined, b: Usage): Usage {
+  if (!a) return b
+  return {
+    ...addUsage(a, b),
+    longest: Math.max(longestIn(a), longestIn(b)),
+    ...(a.service_tier !== undefined && a.service_tier === b.service_tier && { service_tier: a.service_tier }),
+    ...(a.speed !== undefined && a.speed === b.speed && { speed: a.speed }),
+  }
+}
+
+/** How many tokens the longest of the requests was given. */
+export function longestIn({ longest, input, cache_read, cache_write }: Usage): number {
+  return longest ?? input + cache_read + cache_write
+}
+
 /** Undefined where nothing was counted. */
 export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefined {
   let total: Usage | undefined
@@ -50,7 +69,8 @@ export type Spending = {
   context: number
   service_tier?: string
   speed?: string
-  requests: number
+  /** How many answers these are the sum of. */
+  answers: number
   input: number
   output: number
   /** Part of `output`. */

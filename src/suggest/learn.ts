@@ -5,6 +5,7 @@ import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../s
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import { spentIn } from "../usage/spending.ts"
 import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
 import { supersede } from "./decisions/supersede.ts"
 import { fixesIn, type Subagent } from "./fixes/fixes.ts"
@@ -94,7 +95,8 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
   if (!row || row.kind === "dex") return { name, gone: true, ...(row && { ref: row.ref }) }
   if (row.kind === "document") return documentFacts(store, name, row)
   if (row.ref.source === "dex_note") return noteFacts(store, name, row)
-  const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
+  const all = await store.messages(row.ref)
+  const messages = all.filter((message) => !message.superseded && !message.copied)
   const web_at = webAt(messages)
   const { project } = row
   return {
@@ -110,6 +112,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     ...(project !== undefined && {
       lines: linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds])),
     }),
+    ...spentIn(all, row.ended_at ?? row.started_at),
   }
 }
 

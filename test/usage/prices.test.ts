@@ -12,7 +12,7 @@ const spending = (more: Partial<Spending>): Spending => ({
   model: "claude-opus-4-5-20251101",
   at: AT,
   context: 0,
-  requests: 1,
+  answers: 1,
   input: 0,
   output: 0,
   reasoning: 0,

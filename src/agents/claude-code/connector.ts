@@ -12,7 +12,7 @@ import { isSubagentFile, subagentRecord } from "./subagents.ts"
 
 export const claudeCodeConnector: Connector = {
   source: "claude_code",
-  version: 4,
+  version: 5,
   roots,
   discover,
   watched,

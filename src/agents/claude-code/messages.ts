@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import type { Effect, Message, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, isRecord, number, record, records, string, time } from "../../core/record.ts"
-import { addUsage, type Usage } from "../../core/usage.ts"
+import { addRequest, type Usage } from "../../core/usage.ts"
 import { fileEffect, toolOrigin } from "../kit/effects.ts"
 import { imagePart } from "../kit/kept-text.ts"
 import { groupAnswers, type ModelAnswer } from "./answers.ts"
@@ -104,8 +104,8 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
 /** An answer of white space only is no message, but it was paid for: its tokens count with the answer before it. */
 function payWithoutWords(usage: Usage, telling: Telling): void {
   const before = telling.messages.findLast((message) => message.role === "assistant")
-  if (before) before.usage = addUsage(before.usage, usage)
-  else telling.looseUsage = addUsage(telling.looseUsage, usage)
+  if (before) before.usage = addRequest(before.usage, usage)
+  else telling.looseUsage = addRequest(telling.looseUsage, usage)
 }
 
 type Telling = {
@@ -388,7 +388,7 @@ function linkPullRequest(raw: RawRecord, telling: Telling): void {
 }
 
 function takeLoose(message: Message, telling: Telling): void {
-  if (telling.looseUsage) message.usage = addUsage(message.usage, telling.looseUsage)
+  if (telling.looseUsage) message.usage = addRequest(message.usage, telling.looseUsage)
   telling.looseUsage = undefined
   if (telling.loose.length === 0) return
   addEffects(message, telling.loose)

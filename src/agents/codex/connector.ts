@@ -18,7 +18,7 @@ import { stripRecord } from "./strip.ts"
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
 export const codexConnector: Connector = {
   source: "codex",
-  version: 4,
+  version: 5,
   roots,
   discover,
   watched,

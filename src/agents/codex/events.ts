@@ -1,7 +1,7 @@
 import type { Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { array, number, record, records, string } from "../../core/record.ts"
-import { addUsage } from "../../core/usage.ts"
+import { addRequest } from "../../core/usage.ts"
 import { commandOf, readsOf } from "./calls.ts"
 import { codexUsage, contentParts, textPart, thinking, usageSince } from "./parts.ts"
 import { splitPrompt } from "./prompt.ts"
@@ -183,7 +183,7 @@ function takeTokens(rollout: Rollout, payload: RawRecord): void {
   if (total) rollout.lastTotal = total
   if (!usage || isRepeat) return
   rollout.sawTokenCount = true
-  if (rollout.lastReply) rollout.lastReply.usage = addUsage(rollout.lastReply.usage, usage)
+  if (rollout.lastReply) rollout.lastReply.usage = addRequest(rollout.lastReply.usage, usage)
 }
 
 /** The response item holds only the question; what the web answered is told here. */

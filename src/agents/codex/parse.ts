@@ -1,7 +1,7 @@
 import type { Conversation, Kind, Title } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string, time } from "../../core/record.ts"
-import { addUsage } from "../../core/usage.ts"
+import { addRequest } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { settleCall } from "./calls.ts"
 import { takeEvent } from "./events.ts"
@@ -28,7 +28,7 @@ export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   for (const line of raw) take(rollout, line)
   for (const [id, call] of rollout.calls) settleCall(call, id)
   if (!rollout.sawTokenCount) {
-    for (const { message, usage } of rollout.usageRecords) message.usage = addUsage(message.usage, usage)
+    for (const { message, usage } of rollout.usageRecords) message.usage = addRequest(message.usage, usage)
   }
   const drafts = settleDrafts(rollout)
   const conversations = drafts.length === 0 ? [] : [conversationOf(rollout, drafts)]

@@ -36,7 +36,7 @@ import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
  */
 export const opencodeConnector: Connector = {
   source: "opencode",
-  version: 3,
+  version: 4,
   roots,
   discover,
   watched,

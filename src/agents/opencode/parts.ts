@@ -3,7 +3,7 @@ import { CONTEXT_TAG } from "../../core/context-tag.ts"
 import type { Effect, Hunk, Origin, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string } from "../../core/record.ts"
-import { totalUsage, type Usage } from "../../core/usage.ts"
+import { addRequest, type Usage } from "../../core/usage.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "../kit/effects.ts"
 
 // What OpenCode's older and newer tables have in common: tool calls, files, token counts.
@@ -180,10 +180,11 @@ function pathOfUrl(url: string | undefined): string | undefined {
 }
 
 export function usageIn(counted: RawRecord[]): Usage | undefined {
-  const usage = totalUsage(counted.map(stepUsage))
+  const usage = counted.map(stepUsage).reduce<Usage | undefined>(addRequest, undefined)
   return usage && Object.values(usage).some((amount) => Number(amount) > 0) ? usage : undefined
 }
 
+/** Its output excludes the thoughts, which are billed like it. */
 function stepUsage({ tokens, cost }: RawRecord): Usage {
   const count = record(tokens)
   const cache = record(count?.cache)
@@ -191,7 +192,7 @@ function stepUsage({ tokens, cost }: RawRecord): Usage {
   const charged = number(cost)
   return {
     input: number(count?.input) ?? 0,
-    output: number(count?.output) ?? 0,
+    output: (number(count?.output) ?? 0) + (reasoning ?? 0),
     cache_read: number(cache?.read) ?? 0,
     cache_write: number(cache?.write) ?? 0,
     ...(reasoning && { reasoning }),

@@ -1,0 +1,152 @@
+import type { Spending } from "../../core/usage.ts"
+import type { Db } from "../sqlite/database.ts"
+
+// What conversations spent, and which commits and pull requests they made on the way.
+
+export const SPENT_SCHEMA = `
+  -- Few, and each of them in many rows. Empty: not said.
+  create table spent_by (
+    id integer primary key,
+    model text not null,
+    service_tier text not null,
+    speed text not null,
+    unique (model, service_tier, speed)
+  );
+  create table spent (
+    conversation_id integer not null,
+    number integer not null,
+    seq integer not null,
+    at integer not null,
+    by_id integer not null,
+    context integer not null,
+    superseded integer not null,
+    answers integer not null,
+    input integer not null,
+    output integer not null,
+    reasoning integer not null,
+    cache_read integer not null,
+    cache_write_5m integer not null,
+    cache_write_1h integer not null,
+    cache_write_other integer not null,
+    web_searches integer not null,
+    web_fetches integer not null,
+    recorded real not null,
+    primary key (conversation_id, seq)
+  ) without rowid;
+  create index spent_at on spent (at);
+
+  create table made (
+    conversation_id integer not null,
+    number integer not null,
+    at integer not null,
+    type text not null,
+    name text not null,
+    subject text,
+    primary key (conversation_id, number, type, name)
+  ) without rowid;
+`
+
+export type SpentWrite = Spending & { number: number; superseded: boolean }
+export type MadeWrite = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
+
+/** A conversation that spent something, or made something. `parent`: the one that started it. */
+export type Spender = {
+  id: number
+  source: string
+  native_id: string
+  kind: string
+  project?: string
+  branch?: string
+  title?: string
+  parent?: string
+}
+
+export type KnownSpending = Spending & { conversation: number; number: number; superseded: boolean }
+export type KnownMade = MadeWrite & { conversation: number }
+
+export function saveSpent(db: Db, conversation: number, spent: SpentWrite[], made: MadeWrite[]): void {
+  const by = db.prepare(
+    `insert into spent_by (model, service_tier, speed) values (@model, @service_tier, @speed)
+     on conflict do update set model = model returning id`,
+  )
+  const put = db.prepare(
+    `insert into spent (conversation_id, number, seq, at, by_id, context, superseded, answers, input, output, reasoning,
+       cache_read, cache_write_5m, cache_write_1h, cache_write_other, web_searches, web_fetches, recorded)
+     values (@conversation, @number, @seq, @at, @by_id, @context, @superseded, @answers, @input, @output, @reasoning,
+       @cache_read, @cache_write_5m, @cache_write_1h, @cache_write_other, @web_searches, @web_fetches, @recorded)`,
+  )
+  for (const [seq, { model = "", service_tier = "", speed = "", superseded, ...part }] of spent.entries()) {
+    const by_id = by.pluck().get({ model, service_tier, speed })
+    put.run({ ...part, conversation, seq, by_id, superseded: superseded ? 1 : 0 })
+  }
+  const keep = db.prepare(
+    "insert or ignore into made (conversation_id, number, at, type, name, subject) values (?, ?, ?, ?, ?, ?)",
+  )
+  for (const { number, at, type, name, subject } of made)
+    keep.run(conversation, number, at, type, name, subject ?? null)
+}
+
+export function removeSpent(db: Db, conversation: number): void {
+  db.prepare("delete from spent where conversation_id = ?").run(conversation)
+  db.prepare("delete from made where conversation_id = ?").run(conversation)
+}
+
+type SpentRow = Omit<KnownSpending, "superseded"> & { superseded: number }
+
+/** What was spent from a time to another, both included; times are exact to a quarter of an hour. */
+export function spentBetween(db: Db, from: number, to: number): KnownSpending[] {
+  const rows = db
+    .prepare(
+      `select s.conversation_id conversation, s.number, s.at, b.model, b.service_tier, b.speed, s.context, s.superseded,
+         s.answers, s.input, s.output, s.reasoning, s.cache_read, s.cache_write_5m, s.cache_write_1h, s.cache_write_other,
+         s.web_searches, s.web_fetches, s.recorded
+       from spent s join spent_by b on b.id = s.by_id where s.at between ? and ? order by s.conversation_id, s.seq`,
+    )
+    .all(from, to) as (SpentRow & Record<"model" | "service_tier" | "speed", string>)[]
+  return rows.map(({ model, service_tier, speed, superseded, ...row }) => ({
+    ...row,
+    superseded: superseded === 1,
+    ...(model !== "" && { model }),
+    ...(service_tier !== "" && { service_tier }),
+    ...(speed !== "" && { speed }),
+  }))
+}
+
+/** Oldest first. */
+export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {
+  const rows = db
+    .prepare(
+      `select conversation_id conversation, number, at, type, name, subject from made where type = ?
+       order by at, conversation_id, number`,
+    )
+    .all(type) as (KnownMade & { subject: string | null })[]
+  return rows.map(({ subject, ...row }) => ({ ...row, ...(subject !== null && { subject }) }))
+}
+
+/** Every conversation that is known: what it spent may be asked of the one that started it. */
+export function spenders(db: Db): Spender[] {
+  const rows = db
+    .prepare(
+      `select c.id, c.source, c.native_id, c.kind, p.path project, c.branch, c.title, c.parent
+       from conversation c left join project p on p.id = c.project_id`,
+    )
+    .all() as (Pick<Spender, "id" | "source" | "native_id" | "kind"> &
+    Record<"project" | "branch" | "title" | "parent", string | null>)[]
+  return rows.map(({ project, branch, title, parent, ...row }) => ({
+    ...row,
+    ...(project !== null && { project }),
+    ...(branch !== null && { branch }),
+    ...(title !== null && { title }),
+    ...(parent !== null && { parent }),
+  }))
+}
+
+/** When something was spent last. */
+export function newestSpent(db: Db): number | undefined {
+  return (db.prepare("select max(at) from spent").pluck().get() as number | null) ?? undefined
+}
+
+/** Models that nobody uses any more may be named after a person or a project. */
+export function dropUnusedModels(db: Db): void {
+  db.exec("delete from spent_by where id not in (select by_id from spent)")
+}

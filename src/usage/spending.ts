@@ -1,0 +1,118 @@
+import type { Effect } from "../core/conversation.ts"
+import { longestIn, type Spending, type Usage } from "../core/usage.ts"
+import { contextStep } from "./price-of.ts"
+
+/** A message, as far as it says what was spent. */
+export type PaidMessage = {
+  number: number
+  at?: number
+  model?: string
+  usage?: Usage
+  effects: Effect[]
+  superseded: boolean
+  copied: boolean
+}
+
+/** What was spent in a part of a conversation, beginning with the message of this number. */
+export type SpentPart = Spending & {
+  number: number
+  /** The agent's file has these messages no more: it took them back, or wrote them anew under other names. */
+  superseded: boolean
+}
+
+/** A commit or a pull request that a conversation made, and when. */
+export type MadeThing = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
+
+/** Days begin at a multiple of it in every time zone, and blocks of five hours do. */
+const SLOT_MS = 15 * 60_000
+
+/**
+ * What a conversation spent itself: messages that it copied were paid for elsewhere. Answers within a quarter of an hour
+ * that have the same price are one part, and a commit ends one. `ended_at` stands in for times that no record says.
+ */
+export function spentIn(messages: PaidMessage[], ended_at = 0): { spent: SpentPart[]; made: MadeThing[] } {
+  const parts = new Map<string, SpentPart>()
+  const made: MadeThing[] = []
+  let at: number | undefined
+  let model: string | undefined
+  for (const message of messages) {
+    at = message.at ?? at
+    model = message.model ?? model
+    if (message.copied) continue
+    const { usage, number, superseded } = message
+    const time = at ?? ended_at
+    if (usage && isSomething(usage)) {
+      // A search that a tool made stands in the tool's message, which names no model.
+      const by = message.model ?? (isOnlySearch(usage) ? model : undefined)
+      const part: SpentPart = { ...spendingOf(usage, by, time), number, superseded }
+      const key = keyOf(part, made.length)
+      const before = parts.get(key)
+      parts.set(key, before ? { ...before, ...sumOf(before, part) } : part)
+    }
+    if (!superseded) made.push(...madeBy(message, time))
+  }
+  return { spent: [...parts.values()], made }
+}
+
+export const SPENT_COUNTS = [
+  "answers",
+  "input",
+  "output",
+  "reasoning",
+  "cache_read",
+  "cache_write_5m",
+  "cache_write_1h",
+  "cache_write_other",
+  "web_searches",
+  "web_fetches",
+  "recorded",
+] as const
+export type SpentCounts = Pick<Spending, (typeof SPENT_COUNTS)[number]>
+
+export function sumOf(a: SpentCounts, b: SpentCounts): SpentCounts {
+  const sum = {} as SpentCounts
+  for (const name of SPENT_COUNTS) sum[name] = a[name] + b[name]
+  return sum
+}
+
+export function tokensIn(counts: SpentCounts): number {
+  const { input, output, cache_read, cache_write_5m, cache_write_1h, cache_write_other } = counts
+  return input + output + cache_read + cache_write_5m + cache_write_1h + cache_write_other
+}
+
+function keyOf({ at, model, context, service_tier, speed, superseded }: SpentPart, commits: number): string {
+  return JSON.stringify([Math.floor(at / SLOT_MS), model, context, service_tier, speed, superseded, commits])
+}
+
+const isSomething = (usage: Usage) => Object.values(usage).some((amount) => typeof amount === "number" && amount > 0)
+const isOnlySearch = ({ input, output, cache_read, cache_write }: Usage) =>
+  input + output + cache_read + cache_write === 0
+
+function spendingOf(usage: Usage, model: string | undefined, at: number): Spending {
+  const { cache_write_5m = 0, cache_write_1h = 0, service_tier, speed } = usage
+  return {
+    ...(model !== undefined && { model }),
+    at,
+    context: contextStep(longestIn(usage)),
+    ...(service_tier !== undefined && { service_tier }),
+    ...(speed !== undefined && { speed }),
+    answers: 1,
+    input: usage.input,
+    output: usage.output,
+    reasoning: usage.reasoning ?? 0,
+    cache_read: usage.cache_read,
+    cache_write_5m,
+    cache_write_1h,
+    cache_write_other: Math.max(0, usage.cache_write - cache_write_5m - cache_write_1h),
+    web_searches: usage.web_searches ?? 0,
+    web_fetches: usage.web_fetches ?? 0,
+    recorded: usage.cost ?? 0,
+  }
+}
+
+function madeBy({ number, effects }: PaidMessage, at: number): MadeThing[] {
+  return effects.flatMap((effect): MadeThing[] => {
+    if (effect.type === "commit") return [{ number, at, type: effect.type, name: effect.hash, subject: effect.subject }]
+    return effect.type === "pull_request" ? [{ number, at, type: effect.type, name: effect.url }] : []
+  })
+}
