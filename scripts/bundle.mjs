@@ -54,6 +54,7 @@ const COLD = [
   "src/cli/print/tests.ts",
   "src/cli/print/suggestions.ts",
   "src/cli/print/trace.ts",
+  "src/cli/print/usage.ts",
   "src/cli/print/watch.ts",
   "src/cli/print/guide.ts",
   "src/cli/print/handover.ts",
@@ -126,6 +127,8 @@ const COLD = [
   "src/tools/tests/run.ts",
   "src/tools/trace/run.ts",
   "src/tools/traces/run.ts",
+  "src/tools/usage/keep-line.ts",
+  "src/tools/usage/run.ts",
   "src/trace/forget.ts",
   "src/store/history/around.ts",
   "src/store/history/rot/damage-list.ts",
@@ -144,7 +147,11 @@ const COLD = [
 /** A hook has no time to look for another file. */
 const BESIDE_HOOKS = COLD.filter((file) => !/^src\/agents\/.*\/hooks\.ts$/.test(file))
 /** What the first file chooses from, each in one piece. */
-const ENTRIES = { "src/cli/main.ts": "./main.js", "src/hooks/main.ts": "./hook.js" }
+const ENTRIES = {
+  "src/cli/main.ts": "./main.js",
+  "src/cli/usage-line.ts": "./usage-line.js",
+  "src/hooks/main.ts": "./hook.js",
+}
 const coldName = (path) => `cold/${path.slice("src/".length, -".ts".length).replaceAll("/", "-")}`
 
 /**
@@ -207,8 +214,14 @@ export async function bundle({ outdir, version, plugins = [] }) {
     plugins: [leaveOut(BESIDE_HOOKS), ...plugins],
     entryPoints: { hook: "src/hooks/main.ts" },
   })
+  const line = await build({
+    ...common,
+    banner: {},
+    plugins,
+    entryPoints: { "usage-line": "src/cli/usage-line.ts" },
+  })
   const first = await build({ ...common, plugins: [leaveOut(COLD)], entryPoints: { dex: "src/cli/dex.ts" } })
-  return { ...pieces.metafile.outputs, ...main.metafile.outputs, ...hook.metafile.outputs, ...first.metafile.outputs }
+  return Object.assign({}, ...[pieces, main, hook, line, first].map(({ metafile }) => metafile.outputs))
 }
 
 /**

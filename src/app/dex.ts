@@ -113,6 +113,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { clearScratch } = await import("../store/sqlite/scratch.ts")
       clearScratch(home)
       rmSync(home.late, { recursive: true, force: true })
+      rmSync(home.usageLine, { force: true })
       const { forgetMapped } = await import("../answers/map/cache.ts")
       forgetMapped(home.dir, refs)
       const { damageFile, dropDamage } = await import("../store/history/rot/damage-list.ts")

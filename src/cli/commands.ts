@@ -32,6 +32,7 @@ import { tests } from "../tools/tests/tests.ts"
 import { timeline } from "../tools/timeline/timeline.ts"
 import { trace } from "../tools/trace/trace.ts"
 import { traces } from "../tools/traces/traces.ts"
+import { usage } from "../tools/usage/usage.ts"
 import { type Command, command } from "./command.ts"
 import { install, uninstall } from "./install.ts"
 import { isLong, watch } from "./watch.ts"
@@ -73,6 +74,12 @@ export const commands: readonly Command[] = [
   command(trace, { view: async () => (await import("./print/trace.ts")).printTrace }),
   command(stats, {
     view: async () => (await keeping()).printStats,
+  }),
+  command(usage, {
+    instead: async ({ line }, json) =>
+      line && !json ? (await import("./usage-line.ts")).printUsageLine(process.env) : undefined,
+    view: async () => (await import("./print/usage.ts")).printUsage,
+    asksAll: true,
   }),
   command(guide, { view: async () => (await import("./print/guide.ts")).printGuide }),
   command(sync, {

@@ -17,6 +17,11 @@ if (process.env.DEX_MODEL_RUN) {
   process.stderr.write("dex does nothing here: it was started by an agent that dex asks as a model.\n")
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
+if (process.argv[2] === "usage" && process.argv[3] === "--line" && process.argv.length === 4) {
+  // A status line asks for it every few seconds.
+  const { printUsageLine } = await import("./usage-line.ts")
+  process.exit(printUsageLine(process.env))
+}
 // Or Windows would start a git.exe, or an agent, that stands in the current folder, which may be anybody's repository.
 if (process.platform === "win32") process.env.NoDefaultCurrentDirectoryInExePath = "1"
 module.enableCompileCache?.()

@@ -14,6 +14,8 @@ export type Home = {
   traces: string
   /** What hooks found when nobody waited any more. `integrations/launcher.ts` says it at the next event. */
   late: string
+  /** What `dex usage --line` shows. */
+  usageLine: string
   config: string
 }
 
@@ -35,6 +37,7 @@ export function dexHome(env: Record<string, string | undefined>): Home {
     lock: join(dir, "sync.lock"),
     traces: join(dir, "traces"),
     late: join(dir, "late"),
+    usageLine: join(dir, "usage-line.json"),
     config: join(dir, "config.json"),
   }
 }

@@ -22,6 +22,8 @@ export const NO_MONEY: Money = {
   recorded: 0,
 }
 
+export const MONEY_KINDS = Object.keys(NO_MONEY) as (keyof Money)[]
+
 export type Priced = {
   money: Money
   price?: Price
@@ -74,10 +76,4 @@ function howFast({ speed, service_tier }: Spending, { fast }: Price): { times: n
 
 export function totalMoney(money: Money): number {
   return Object.values(money).reduce((sum, dollars) => sum + dollars, 0)
-}
-
-export function addMoney(a: Money, b: Money): Money {
-  const both = { ...a }
-  for (const name of Object.keys(both) as (keyof Money)[]) both[name] += b[name]
-  return both
 }

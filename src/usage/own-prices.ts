@@ -1,5 +1,6 @@
 import { isRecord, parseObject } from "../core/record.ts"
-import { CONTEXT_STEPS, type ListedPrice, type PriceSource, plainName, type Rates } from "./price-of.ts"
+import { CONTEXT_STEPS } from "./context-steps.ts"
+import { type ListedPrice, type PriceSource, plainName, type Rates } from "./price-of.ts"
 
 const RATES = ["input", "output", "cache_read", "cache_write", "cache_write_1h", "web_search"]
 

@@ -39,42 +39,30 @@ export type PriceSource = {
 /** `from` names the package and its version, or the user's own file. */
 export type Price = Omit<ListedPrice, "match" | "hours"> & { from: string; fast?: { times: number; from: string } }
 
-/** Where prices change with the size of a request. What was spent is kept apart by these, so that each part has one price. */
-export const CONTEXT_STEPS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000]
-
-/** The highest of the steps that a request of so many tokens is beyond; 0 where it is beyond none. */
-export function contextStep(tokens: number): number {
-  return CONTEXT_STEPS.findLast((step) => tokens > step) ?? 0
-}
-
 export type PriceBook = (model: string, at: number) => Price | undefined
 
 /** Looks prices up: in the user's own first, then in the list. The last row that is valid at a time is the price. */
 export function priceBook(own: PriceSource[] = []): PriceBook {
   const sources = [...own, ...PRICE_LIST]
-  const known = new Map<string, { row: ListedPrice; from: string }[]>()
-  const rowsOf = (name: string) => {
-    const rows = known.get(name) ?? rowsFor(sources, name)
-    known.set(name, rows)
-    return rows
-  }
+  const known = new Map<string, { row: ListedPrice; price: Price }[]>()
   return (model, at) => {
-    const name = plainName(model)
-    const found = rowsOf(name).findLast(({ row }) => isValid(row, at))
-    if (!found) return undefined
-    const { match: _, hours: __, ...row } = found.row
-    const fast = fastOf(sources, name)
-    return { ...row, from: found.from, ...(fast && { fast }) }
+    const rows = known.get(model) ?? rowsFor(sources, plainName(model))
+    known.set(model, rows)
+    return rows.findLast(({ row }) => isValid(row, at))?.price
   }
 }
 
 /** All rows of the first model that the name fits. */
-function rowsFor(sources: PriceSource[], name: string): { row: ListedPrice; from: string }[] {
+function rowsFor(sources: PriceSource[], name: string): { row: ListedPrice; price: Price }[] {
+  const fast = fastOf(sources, name)
   for (const { prices = [], ...source } of sources) {
     const first = prices.find(({ match }) => new RegExp(match).test(name))
     if (!first) continue
     const same = prices.filter(({ provider, model }) => provider === first.provider && model === first.model)
-    return same.map((row) => ({ row, from: sourceName(source) }))
+    return same.map((row) => {
+      const { match: _, hours: __, ...said } = row
+      return { row, price: { ...said, from: sourceName(source), ...(fast && { fast }) } }
+    })
   }
   return []
 }

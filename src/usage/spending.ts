@@ -1,6 +1,6 @@
 import type { Effect } from "../core/conversation.ts"
 import { longestIn, type Spending, type Usage } from "../core/usage.ts"
-import { contextStep } from "./price-of.ts"
+import { contextStep } from "./context-steps.ts"
 
 /** A message, as far as it says what was spent. */
 export type PaidMessage = {

@@ -1,7 +1,7 @@
 import type { Spending } from "../core/usage.ts"
-import { addMoney, type Money, moneyFor, NO_MONEY, type Priced, totalMoney } from "./money.ts"
+import { MONEY_KINDS, type Money, moneyFor, NO_MONEY, type Priced } from "./money.ts"
 import type { PriceBook } from "./price-of.ts"
-import { SPENT_COUNTS, type SpentCounts, sumOf, tokensIn } from "./spending.ts"
+import { SPENT_COUNTS, type SpentCounts, tokensIn } from "./spending.ts"
 
 /** A part of what a conversation spent, with what it costs. */
 export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: Priced }
@@ -22,13 +22,17 @@ export function summed<Who>(payments: Payment<Who>[], groupOf: (payment: Payment
   const groups = new Map<string, Sum>()
   for (const payment of payments) {
     const key = groupOf(payment)
-    groups.set(key, added(groups.get(key) ?? nothing(), payment))
+    const sum = groups.get(key) ?? nothing()
+    groups.set(key, sum)
+    add(sum, payment)
   }
   return groups
 }
 
-export function total<Who>(payments: Payment<Who>[]): Sum {
-  return payments.reduce(added, nothing())
+export function total(payments: Payment<unknown>[]): Sum {
+  const sum = nothing()
+  for (const payment of payments) add(sum, payment)
+  return sum
 }
 
 export function payment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
@@ -37,20 +41,24 @@ export function payment<Who>(spending: Spending, who: Who, isSubagent: boolean, 
 
 function nothing(): Sum {
   const counts = Object.fromEntries(SPENT_COUNTS.map((name) => [name, 0])) as SpentCounts
-  return { ...counts, tokens: 0, money: NO_MONEY, cost: 0, unpriced_tokens: 0, subagent_tokens: 0, subagent_cost: 0 }
+  const money = { ...NO_MONEY }
+  return { ...counts, tokens: 0, money, cost: 0, unpriced_tokens: 0, subagent_tokens: 0, subagent_cost: 0 }
 }
 
-function added(sum: Sum, payment: Payment<unknown>): Sum {
+/** In place: there may be a hundred thousand of them. */
+function add(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
   const tokens = tokensIn(payment)
-  const cost = totalMoney(priced.money)
-  return {
-    ...sumOf(sum, payment),
-    tokens: sum.tokens + tokens,
-    money: addMoney(sum.money, priced.money),
-    cost: sum.cost + cost,
-    unpriced_tokens: sum.unpriced_tokens + (priced.unpriced === "tokens" ? tokens : 0),
-    subagent_tokens: sum.subagent_tokens + (isSubagent ? tokens : 0),
-    subagent_cost: sum.subagent_cost + (isSubagent ? cost : 0),
+  let cost = 0
+  for (const name of SPENT_COUNTS) sum[name] += payment[name]
+  for (const name of MONEY_KINDS) {
+    sum.money[name] += priced.money[name]
+    cost += priced.money[name]
   }
+  sum.tokens += tokens
+  sum.cost += cost
+  if (priced.unpriced === "tokens") sum.unpriced_tokens += tokens
+  if (!isSubagent) return
+  sum.subagent_tokens += tokens
+  sum.subagent_cost += cost
 }

@@ -75,7 +75,8 @@ describe("-n", () => {
   const limited = commands.map(({ tool }) => tool).filter(({ input }) => input.properties?.limit !== undefined)
 
   test.each(limited.map((tool) => [tool.name, tool] as const))("is --limit in dex %s", (_, tool) => {
-    const words = tool.cli.positional === undefined ? [] : ["x"]
+    const { positional } = tool.cli
+    const words = positional === undefined ? [] : [tool.input.properties![positional]?.enum?.[0] ?? "x"]
     const letters = ["n", ...Object.keys(tool.cli.short ?? {}).filter((letter) => tool.cli.short![letter] === "limit")]
     for (const typed of letters.flatMap((letter) => [[`-${letter}`, "12"], [`-${letter}12`]]))
       expect(readArguments(tool, [...words, ...typed]).input).toMatchObject({ limit: 12 })

@@ -105,6 +105,7 @@ const CASES: Record<string, string[][]> = {
   traces: [[]],
   trace: [[]],
   stats: [[], ["--suggestions"]],
+  usage: [[], ["project"], ["branch"], ["conversation"], ["commit"], ["model"]],
   guide: [[]],
   sync: [[]],
   sources: [[]],

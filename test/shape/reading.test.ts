@@ -16,6 +16,7 @@ const ALLOWED: Record<string, string> = {
   "answers/recipes.ts": "a recipe that the user names or keeps in dex's folder",
   "answers/map/cache.ts": "dex's own folder",
   "app/listing.ts": "dex's own folder",
+  "cli/usage-line.ts": "dex's own folder",
   "config/write.ts": "writes",
   "http/token.ts": "dex's own folder",
   "integrations/files.ts": "writes",

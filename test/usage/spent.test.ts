@@ -9,7 +9,7 @@ import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { learn } from "../../src/suggest/learn.ts"
 import { attributed } from "../../src/usage/attribute.ts"
 import { daysBetween, fiveHourBlocks, localWeek } from "../../src/usage/periods.ts"
-import { SPENT_COUNTS, spentIn, sumOf, tokensIn } from "../../src/usage/spending.ts"
+import { SPENT_COUNTS, type SpentCounts, spentIn, sumOf, tokensIn } from "../../src/usage/spending.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -49,7 +49,7 @@ async function bothCounts(home: string) {
     )
     const live = knowledge.spent.spentBetween(0, Number.MAX_SAFE_INTEGER).filter(({ superseded }) => !superseded)
     const learned = [...Map.groupBy(live, ({ conversation }) => who.get(conversation)!)].map(([ref, parts]) => {
-      const all = parts.map((part) => ({ ...part })).reduce((a, b) => ({ ...a, ...sumOf(a, b) }))
+      const all = parts.slice(1).reduce<SpentCounts>(sumOf, parts[0]!)
       const { input, output, cache_read, web_searches, reasoning } = all
       const cache_write = all.cache_write_5m + all.cache_write_1h + all.cache_write_other
       return [ref, { input, output, cache_read, cache_write, web_searches, reasoning }] as const

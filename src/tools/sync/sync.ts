@@ -68,7 +68,9 @@ export const sync = defineTool({
     }
     if (!report.busy && dex.knows()) {
       const { learnedOf } = await import("../learned.ts")
-      await learnedOf(dex)
+      const { knowledge } = await learnedOf(dex)
+      const { keepLine } = await import("../usage/keep-line.ts")
+      keepLine(dex, knowledge)
     }
     if (!report.busy && dex.hasSuggestions()) {
       const { observeUse } = await import("../../suggest/feedback/observe-use.ts")

@@ -1,0 +1,157 @@
+import { localDay } from "../../core/dates.ts"
+import { grouped } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
+import { bar, sparkline } from "../../render/bars.ts"
+import { clip, padEnd, paint, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
+import type { usage } from "../../tools/usage/usage.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
+import { daysBetween } from "../../usage/periods.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+import { many, shortPath } from "./words.ts"
+
+type Output = OutputOf<typeof usage>
+type Row = Output["rows"][number]
+
+export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): Printed {
+  if (output.line !== undefined) return { lines: [output.line] }
+  if (output.total.answers === 0)
+    return { lines: [], notes: ["No use of any agent is known for this.", ...output.notes.map(safeLine)] }
+  const isListed = output.by === "conversation"
+  const table = tableOf(output, terminal, home)
+  return {
+    lines: [headLine(output), ...sparkLines(output, terminal), "", ...table],
+    notes: [...priceNotes(output), ...output.notes.map(safeLine)],
+    ...(isListed && numbered && { listing: output.rows.map(({ key }) => key) }),
+  }
+}
+
+function headLine({ total, from, to, plan }: Output): string {
+  const days = [from, to].flatMap((iso) => (iso === undefined ? [] : localDay(Date.parse(iso))))
+  const when = days.length === 0 ? "no date" : days[0] === days[1] ? days[0]! : `${days[0]} to ${days[1]}`
+  return [
+    when,
+    `${cost(total)}${plan === undefined ? "" : " list price"}`,
+    `${shortCount(total.tokens)} tokens`,
+    many(total.conversations, "conversation"),
+  ].join(" · ")
+}
+
+/** The days of all of it, also those on which nothing was used. */
+function sparkLines({ days }: Output, terminal: Terminal): string[] {
+  const [first, last] = [days[0], days.at(-1)]
+  if (!terminal.interactive || !first || !last || days.length < 2) return []
+  const isMoney = days.some((day) => day.cost > 0)
+  const byDay = new Map(days.map(({ day, cost, tokens }) => [day, isMoney ? cost : tokens]))
+  const all = daysBetween(first.day, last.day).map((day) => byDay.get(day) ?? 0)
+  return [paint(terminal, "cyan", sparkline(all, terminal.columns))]
+}
+
+/** A `+` where tokens without a known price are among it. */
+function cost({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens">): string {
+  return `${dollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
+}
+
+type Column = { name: string; of: (row: Row) => string }
+
+const COLUMNS: Record<string, Column> = {
+  cost: { name: "cost", of: cost },
+  tokens: { name: "tokens", of: ({ tokens }) => shortCount(tokens) },
+  input: { name: "input", of: ({ input }) => shortCount(input) },
+  output: { name: "output", of: ({ output }) => shortCount(output) },
+  read: { name: "cache read", of: ({ cache_read }) => shortCount(cache_read) },
+  written: {
+    name: "written",
+    of: ({ cache_write_5m, cache_write_1h, cache_write_other }) =>
+      shortCount(cache_write_5m + cache_write_1h + cache_write_other),
+  },
+  subagents: { name: "subagents", of: ({ subagent_cost }) => (subagent_cost > 0 ? dollars(subagent_cost) : "") },
+}
+
+const WIDE = 110
+const LEAST_BAR = 10
+const NAMES: Partial<Record<string, string>> = {
+  week: "week of",
+  block: "five hours from",
+  pull_request: "pull request",
+}
+
+function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): string[] {
+  const { cost, tokens, input, output, read, written, subagents } = COLUMNS as Record<string, Column>
+  const isWide = terminal.columns >= WIDE
+  const columns = [
+    { ...cost!, ...(plan !== undefined && { name: "list price" }) },
+    tokens!,
+    ...(isWide ? [input!, output!, read!, written!] : []),
+    ...(rows.some(({ subagent_cost }) => subagent_cost > 0) ? [subagents!] : []),
+  ]
+  const cells = rows.map((row) => columns.map(({ of }) => of(row)))
+  const widths = columns.map(({ name }, i) => Math.max(name.length, ...cells.map((line) => line[i]!.length)))
+  const taken = widths.reduce((sum, width) => sum + width + 2, 0)
+  const labels = rows.map((row) => labelOf(row, home))
+  const wanted = Math.max(...labels.map(widthOf), (NAMES[by] ?? by).length)
+  const room = Math.min(wanted, Math.max(12, terminal.columns - taken - LEAST_BAR - 2))
+  const barColumns = terminal.interactive ? Math.min(40, terminal.columns - taken - room - 2) : 0
+  const isMoney = rows.some((row) => row.cost > 0)
+  const size = (row: Row) => (row.key.startsWith("(") ? 0 : isMoney ? row.cost : row.tokens)
+  const most = Math.max(...rows.map(size), Number.MIN_VALUE)
+  const line = (label: string, values: string[], end: string) =>
+    `${padEnd(fitted(label, room), room)}${values.map((value, i) => value.padStart(widths[i]! + 2)).join("")}${end}`.trimEnd()
+  return [
+    paint(
+      terminal,
+      "dim",
+      line(
+        NAMES[by] ?? by,
+        columns.map(({ name }) => name),
+        "",
+      ),
+    ),
+    ...rows.map((row, i) =>
+      line(
+        labels[i]!,
+        cells[i]!,
+        barColumns > 0 ? `  ${paint(terminal, "green", bar(size(row) / most, barColumns))}` : "",
+      ),
+    ),
+  ]
+}
+
+/** Of a path the end says more than the beginning. */
+function fitted(label: string, room: number): string {
+  const isPath = /^[~/]/.test(label) && widthOf(label) === label.length
+  return isPath && label.length > room ? `…${label.slice(1 - room)}` : clip(label, room)
+}
+
+function labelOf({ key, title, subagents }: Row, home: string): string {
+  const name = key.startsWith("/") ? shortPath(safeLine(key), home) : safeLine(key)
+  const said = title === undefined ? name : `${name.replace(/^(\w+:\w{8})[\w-]*$/, "$1")} ${safeLine(title)}`
+  return subagents ? `${said} (subagents)` : said
+}
+
+function priceNotes({ models, plan, rows, rows_left_out, by, total }: Output): string[] {
+  const sources = [...new Set(models.flatMap(({ from }) => from ?? []))].map(safeLine)
+  const parts = [
+    `cache writes for an hour ${dollars(total.cost_of.cache_write_1h)}`,
+    `for five minutes ${dollars(total.cost_of.cache_write_5m)}`,
+    `cache reads ${dollars(total.cost_of.cache_read)}`,
+    `input ${dollars(total.cost_of.input)}`,
+    `output ${dollars(total.cost_of.output)}`,
+    ...(total.web_searches > 0
+      ? [`${many(total.web_searches, "web search", "web searches")} ${dollars(total.cost_of.web_searches)}`]
+      : []),
+  ]
+  return [
+    ...(rows_left_out > 0
+      ? [
+          `${grouped(rows_left_out)} more ${rows_left_out === 1 ? "row is" : "rows are"} not shown; the first line counts them. --limit ${rows.length + rows_left_out} shows all.`,
+        ]
+      : []),
+    ...(total.cost > 0 ? [`Of ${cost(total)}: ${parts.join(", ")}.`] : []),
+    ...(sources.length > 0
+      ? [
+          `Tokens are as agents recorded them. Money is the list price of ${sources.join(" and ")}${plan === undefined ? "." : `, covered by your plan (${safeLine(plan)}).`}`,
+        ]
+      : []),
+    ...(by === "block" ? ["A block begins with the hour of its first answer and lasts five hours."] : []),
+  ]
+}

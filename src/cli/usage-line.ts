@@ -1,0 +1,26 @@
+import { readFileSync, writeSync } from "node:fs"
+import { dexHome } from "../config/home.ts"
+import { type LineState, usageLine } from "../usage/line.ts"
+
+/** `dex usage --line`: asked every few seconds by a status line, so it opens nothing but one small file. Returns the exit code. */
+export function printUsageLine(env: Record<string, string | undefined>): number {
+  const state = readState(dexHome(env).usageLine)
+  if (!state) {
+    process.stderr.write("dex: No use is known yet. Run `dex usage` once; every sync then keeps it.\n")
+    return 1
+  }
+  try {
+    writeSync(1, `${usageLine(state, Date.now())}\n`) // process.stdout takes a millisecond to make
+  } catch {
+    // whoever asked does not listen any more
+  }
+  return 0
+}
+
+function readState(file: string): LineState | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as LineState
+  } catch {
+    return undefined // not written yet, or not by dex: the next sync writes it
+  }
+}

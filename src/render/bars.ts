@@ -1,0 +1,19 @@
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
+const HEIGHTS = "▁▂▃▄▅▆▇█"
+
+/** A bar of at most so many columns, exact to an eighth of one. What is more than nothing is seen. */
+export function bar(share: number, columns: number): string {
+  const eighths = Math.round(share * columns * 8)
+  const least = share > 0 ? Math.max(1, eighths) : 0
+  return "█".repeat(Math.floor(least / 8)) + EIGHTHS[least % 8]!
+}
+
+/** One sign for each value, or for as many neighbours as must share one; nothing is a space. */
+export function sparkline(values: number[], columns: number): string {
+  const width = Math.ceil(values.length / Math.max(1, columns))
+  const sums: number[] = []
+  for (let i = 0; i < values.length; i += width)
+    sums.push(values.slice(i, i + width).reduce((sum, value) => sum + value, 0))
+  const most = Math.max(...sums)
+  return sums.map((sum) => (sum <= 0 ? " " : HEIGHTS[Math.min(7, Math.floor((sum / most) * 8))]!)).join("")
+}

@@ -1,0 +1,106 @@
+import { localDay, localMinute } from "../../core/dates.ts"
+import { formatRef, refFrom } from "../../core/ref.ts"
+import type { KnownMade, Spender } from "../../store/knowledge/spent.ts"
+import { attributed } from "../../usage/attribute.ts"
+import { fiveHourBlocks, localMonth, localWeek } from "../../usage/periods.ts"
+import type { Payment } from "../../usage/sums.ts"
+import type { UsageGroup } from "./usage.ts"
+
+/** Who spent it: the conversation itself, and the one that started it, which is itself where none did. */
+export type Who = { own: Spender; root: Spender; isPrivate: boolean }
+export type Paid = Payment<Who>
+
+export type Grouping = {
+  keyOf(paid: Paid): string
+  titleOf?(key: string): string | undefined
+  /** Shown in order of time. */
+  isPeriod: boolean
+}
+
+const PRIVATE = "(private projects)"
+const UNDATED = "(no date)"
+
+/** How payments fall into groups. Whatever is private says neither its name nor what it made. */
+export function groupingBy(
+  by: UsageGroup,
+  paid: Paid[],
+  made: KnownMade[],
+  rootOf: (id: number) => number,
+  subagentsApart: boolean,
+): Grouping {
+  const unlessPrivate = (keyOf: (paid: Paid) => string | undefined, otherwise: string) => (one: Paid) =>
+    one.who.isPrivate ? PRIVATE : (keyOf(one) ?? otherwise)
+  switch (by) {
+    case "day":
+      return period(localDay)
+    case "week":
+      return period(localWeek)
+    case "month":
+      return period(localMonth)
+    case "block":
+      return blocks(paid)
+    case "agent":
+      return { keyOf: ({ who }) => who.own.source, isPeriod: false }
+    case "model":
+      return { keyOf: ({ model }) => model ?? "(model not recorded)", isPeriod: false }
+    case "project":
+      return { keyOf: unlessPrivate(({ who }) => who.own.project, "(no project)"), isPeriod: false }
+    case "branch":
+      return {
+        keyOf: unlessPrivate(branchOf, "(no branch)"),
+        isPeriod: false,
+      }
+    case "conversation":
+      return conversations(paid, unlessPrivate, subagentsApart)
+    default:
+      return things(by, paid, made, rootOf, unlessPrivate)
+  }
+}
+
+/** Every project has its own main. */
+function branchOf({ who }: Paid): string | undefined {
+  const branch = who.own.branch ?? who.root.branch
+  return branch === undefined || who.own.project === undefined ? branch : `${who.own.project} ${branch}`
+}
+
+function period(nameOf: (at: number) => string): Grouping {
+  return { keyOf: ({ at }) => (at === 0 ? UNDATED : nameOf(at)), isPeriod: true }
+}
+
+function blocks(paid: Paid[]): Grouping {
+  const starts = fiveHourBlocks(paid.map(({ at }) => at))
+  return { keyOf: ({ at }) => (at === 0 ? UNDATED : localMinute(starts.get(at)!)), isPeriod: true }
+}
+
+type Hiding = (keyOf: (paid: Paid) => string | undefined, otherwise: string) => (paid: Paid) => string
+
+function conversations(paid: Paid[], unlessPrivate: Hiding, subagentsApart: boolean): Grouping {
+  const which = ({ who }: Paid) => (subagentsApart ? who.own : who.root)
+  const refOf = ({ source, native_id }: Spender) => formatRef(refFrom(source, native_id))
+  const titles = new Map(paid.map((one) => [refOf(which(one)), which(one).title]))
+  return {
+    keyOf: unlessPrivate((one) => refOf(which(one)), ""),
+    titleOf: (key) => titles.get(key),
+    isPeriod: false,
+  }
+}
+
+/** Commits and pull requests, by the conversations that ran or opened them, with their subagents. */
+function things(
+  by: "commit" | "pull_request",
+  paid: Paid[],
+  made: KnownMade[],
+  rootOf: (id: number) => number,
+  unlessPrivate: Hiding,
+): Grouping {
+  const rows = paid.map((one) => ({ one, conversation: one.who.root.id, at: one.at }))
+  const origins = made.map(({ name, conversation, at }) => ({ name, conversation: rootOf(conversation), at }))
+  const names = attributed(rows, origins, { afterwards: by === "pull_request" })
+  const nameOf = new Map(rows.map((row) => [row.one, names.get(row)]))
+  const titles = new Map(made.map(({ name, subject }) => [name, subject]))
+  return {
+    keyOf: unlessPrivate((one) => nameOf.get(one), by === "commit" ? "(not committed)" : "(no pull request)"),
+    titleOf: (key) => titles.get(key),
+    isPeriod: false,
+  }
+}

@@ -1,0 +1,36 @@
+import { renameSync, writeFileSync } from "node:fs"
+import { DAY_MS, localDay } from "../../core/dates.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import type { LineState } from "../../usage/line.ts"
+import { BLOCK_MS, fiveHourBlocks } from "../../usage/periods.ts"
+import { total } from "../../usage/sums.ts"
+import type { Dex } from "../context.ts"
+import { type PaidSettings, paidSettings, paymentsOf, spendersIn } from "./payments.ts"
+
+/** So far back a pause of five hours is found that the blocks can be counted from. */
+const LOOKS_BACK_MS = 14 * DAY_MS
+
+/** Writes what `dex usage --line` shows: that has no time to open a database. It names no project and no conversation. */
+export function keepLine(dex: Dex, knowledge: Knowledge, settings: PaidSettings = paidSettings(dex)): LineState {
+  const now = dex.now()
+  const spent = knowledge.spent.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)
+  const paid = paymentsOf(spent, spendersIn(knowledge), () => false, settings.book)
+  const day = localDay(now)
+  const { cost, tokens, unpriced_tokens } = total(paid.filter(({ at }) => localDay(at) === day))
+  const starts = fiveHourBlocks(paid.map(({ at }) => at))
+  const running = [...starts.values()].find((start) => now < start + BLOCK_MS)
+  const block = running !== undefined && {
+    end: running + BLOCK_MS,
+    cost: total(paid.filter(({ at }) => starts.get(at) === running)).cost,
+  }
+  const state: LineState = {
+    at: now,
+    ...(settings.plan !== undefined && { plan: settings.plan }),
+    today: { day, cost, tokens, unpriced_tokens },
+    ...(block && { block }),
+  }
+  const written = `${dex.home.usageLine}.${process.pid}`
+  writeFileSync(written, JSON.stringify(state), { mode: 0o600 })
+  renameSync(written, dex.home.usageLine)
+  return state
+}

@@ -1,0 +1,68 @@
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { loadSettings } from "../../config/load.ts"
+import { messageOf } from "../../core/error.ts"
+import { readText } from "../../files/read-file.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
+import type { KnownSpending, Spender } from "../../store/knowledge/spent.ts"
+import { ownPrices } from "../../usage/own-prices.ts"
+import { type PriceBook, priceBook } from "../../usage/price-of.ts"
+import { payment } from "../../usage/sums.ts"
+import type { Dex } from "../context.ts"
+import type { Paid } from "./groups.ts"
+
+const MOST_BYTES = 1 << 20
+
+export type PaidSettings = { book: PriceBook; plan?: string; problems: string[] }
+
+/** Prices, the user's own first, and the plan that covers them. A project's settings have no say in it. */
+export function paidSettings(dex: Pick<Dex, "home" | "machine">): PaidSettings {
+  const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env })
+  const plan = settings["usage.plan"]
+  const named = settings["usage.prices_file"]
+  const { source, problems } = named === undefined ? { problems: [] } : readOwn(named, dex.machine.home)
+  return { book: priceBook(source ? [source] : []), problems, ...(plan && { plan }) }
+}
+
+function readOwn(
+  named: string,
+  home: string = homedir(),
+): Partial<ReturnType<typeof ownPrices>> & { problems: string[] } {
+  const file = named.startsWith("~/") ? join(home, named.slice(2)) : named
+  try {
+    return ownPrices(readText(file, MOST_BYTES), file)
+  } catch (error) {
+    return { problems: [`Your own prices could not be read: ${file}: ${messageOf(error)}.`] }
+  }
+}
+
+/** Who started whom, as far as it is known. */
+export function spendersIn(knowledge: Knowledge): { spender(id: number): Spender; root(id: number): Spender } {
+  const all = knowledge.spent.spenders()
+  const byId = new Map(all.map((one) => [one.id, one]))
+  const byName = new Map(all.map((one) => [`${one.source}:${one.native_id}`, one]))
+  const root = (id: number) => {
+    let one = byId.get(id)!
+    const seen = new Set([one])
+    for (;;) {
+      const parent = one.parent === undefined ? undefined : byName.get(`${one.source}:${one.parent}`)
+      if (!parent || seen.has(parent)) return one
+      seen.add(parent)
+      one = parent
+    }
+  }
+  return { spender: (id) => byId.get(id)!, root }
+}
+
+export function paymentsOf(
+  spent: KnownSpending[],
+  { spender, root }: ReturnType<typeof spendersIn>,
+  isHidden: (project: string | undefined) => boolean,
+  book: PriceBook,
+): Paid[] {
+  return spent.map((part) => {
+    const own = spender(part.conversation)
+    const who = { own, root: root(own.id), isPrivate: isHidden(own.project) }
+    return payment(part, who, own.kind === "subagent", book)
+  })
+}

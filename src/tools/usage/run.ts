@@ -1,0 +1,190 @@
+import { isoDate, localDay } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import type { KnownSpending } from "../../store/knowledge/spent.ts"
+import { dollars, shortCount, usageLine } from "../../usage/line.ts"
+import { tokensIn } from "../../usage/spending.ts"
+import { type Sum, summed, total } from "../../usage/sums.ts"
+import type { Dex } from "../context.ts"
+import { dateRange } from "../fields.ts"
+import { learnedOf } from "../learned.ts"
+import { unknownProject } from "../unknown-project.ts"
+import { type Grouping, groupingBy, type Paid } from "./groups.ts"
+import { keepLine } from "./keep-line.ts"
+import { paidSettings, paymentsOf, spendersIn } from "./payments.ts"
+import type { UsageGroup } from "./usage.ts"
+
+export type UsageInput = {
+  by: UsageGroup
+  project?: string
+  source?: string
+  model?: string
+  from?: string
+  to?: string
+  subagents?: boolean
+  limit: number
+  line?: boolean
+}
+
+export async function run(dex: Dex, input: UsageInput) {
+  if (!dex.hasHistory())
+    throw new DexError("no_history", "Nothing was read yet, so no use is known. `dex sync` reads your conversations.")
+  const { knowledge, notes, isHidden } = await learnedOf(dex)
+  const settings = paidSettings(dex)
+  const { from = 0, to = Number.MAX_SAFE_INTEGER } = dateRange(input, dex.now())
+  const family = spendersIn(knowledge)
+  const known = knowledge.spent.spentBetween(from, to)
+  const all = paymentsOf(
+    known.filter(({ superseded }) => !superseded),
+    family,
+    isHidden,
+    settings.book,
+  )
+  const paid = all.filter((one) => isAsked(one, input))
+  const things = input.by === "commit" || input.by === "pull_request" ? knowledge.spent.madeThings(input.by) : []
+  const grouping = groupingBy(input.by, paid, things, (id) => family.root(id).id, input.subagents === true)
+  const rows = rowsOf(paid, grouping, input)
+  const line = keepLine(dex, knowledge, settings)
+  const dated = paid.map(({ at }) => at).filter((at) => at > 0)
+  const unknown =
+    input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)
+  return {
+    by: input.by,
+    rows: rows.shown,
+    total: shown(total(paid), paid),
+    ...(dated.length > 0 && { from: isoDate(Math.min(...extremes(dated))), to: isoDate(Math.max(...extremes(dated))) }),
+    days: [
+      ...summed(
+        paid.filter(({ at }) => at > 0),
+        ({ at }) => localDay(at),
+      ),
+    ]
+      .map(([day, { tokens, cost }]) => ({ day, tokens, cost: rounded(cost) }))
+      .sort((a, b) => (a.day < b.day ? -1 : 1)),
+    models: modelsOf(paid),
+    rows_left_out: rows.left_out,
+    ...(settings.plan !== undefined && { plan: settings.plan }),
+    ...(input.line && { line: usageLine(line, dex.now()) }),
+    notes: [
+      ...notes,
+      ...settings.problems,
+      ...(unknown === undefined ? [] : [unknown]),
+      ...notesOn(input.by, paid, known),
+    ],
+  }
+}
+
+/** `Math.min` of a hundred thousand arguments is too many. */
+function extremes(times: number[]): [number, number] {
+  return times.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity])
+}
+
+function isAsked({ who, model }: Paid, { project, source, model: named }: UsageInput): boolean {
+  const has = (text: string | undefined, part: string) => (text ?? "").toLowerCase().includes(part.toLowerCase())
+  if (project !== undefined && (who.isPrivate || !has(who.own.project, project))) return false
+  if (source !== undefined && who.own.source !== source) return false
+  return named === undefined || has(model, named)
+}
+
+function rowsOf(paid: Paid[], { keyOf, titleOf, isPeriod }: Grouping, { subagents, limit }: UsageInput) {
+  const groups = Map.groupBy(paid, (one) => `${keyOf(one)}${subagents && one.isSubagent ? SUBAGENTS : ""}`)
+  const rows = [...groups].map(([name, members]) => {
+    const isApart = name.endsWith(SUBAGENTS)
+    const key = isApart ? name.slice(0, -SUBAGENTS.length) : name
+    const title = titleOf?.(key)
+    return {
+      key,
+      ...(title !== undefined && { title }),
+      ...(isApart && { subagents: true }),
+      ...shown(total(members), members),
+    }
+  })
+  if (isPeriod) rows.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
+  else rows.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens || (a.key < b.key ? -1 : 1))
+  // What is in no group comes last, and is always there: with it the rows sum up to the total.
+  const [named, rest] = [rows.filter(({ key }) => !isRest(key)), rows.filter(({ key }) => isRest(key))]
+  const kept = [...(isPeriod ? named.slice(-limit) : named.slice(0, limit)), ...rest]
+  return { shown: kept, left_out: rows.length - kept.length }
+}
+
+const isRest = (key: string) => key.startsWith("(")
+const SUBAGENTS = "\0subagents"
+
+function shown({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, paid: Paid[]) {
+  const parts = Object.entries(money).map(([name, amount]) => [name, rounded(amount)])
+  return {
+    ...sum,
+    cost: rounded(cost),
+    subagent_cost: rounded(subagent_cost),
+    conversations: new Set(paid.map(({ who }) => who.root.id)).size,
+    cost_of: Object.fromEntries(parts) as typeof money,
+  }
+}
+
+/** To a millionth of a dollar: below that is only how computers add. */
+const rounded = (amount: number) => Math.round(amount * 1e6) / 1e6
+
+function modelsOf(paid: Paid[]) {
+  const groups = Map.groupBy(paid, ({ model, priced }) => JSON.stringify([model ?? "", priced.price?.since ?? ""]))
+  const models = [...groups.values()].map((members) => {
+    const [
+      {
+        model = "",
+        priced: { price },
+      },
+    ] = members as [Paid]
+    const { tokens, cost } = total(members)
+    return {
+      model,
+      tokens,
+      cost: rounded(cost),
+      ...(price && { price_of: `${price.provider} ${price.model}`, from: price.from }),
+      ...(price?.since !== undefined && { since: price.since }),
+    }
+  })
+  return models.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
+}
+
+function notesOn(by: UsageGroup, paid: Paid[], known: KnownSpending[]): string[] {
+  const sum = total(paid)
+  const unpriced = summed(
+    paid.filter(({ priced }) => priced.unpriced === "tokens"),
+    ({ model }) => model ?? "",
+  )
+  const unknown = summed(
+    paid.filter(({ priced }) => priced.unknown !== undefined),
+    ({ model, priced }) => `${model}, ${priced.unknown}`,
+  )
+  const searches = paid.reduce(
+    (n, { priced, web_searches }) => n + (priced.unpriced === "searches" ? web_searches : 0),
+    0,
+  )
+  const gone = known.filter(({ superseded }) => superseded).reduce((n, part) => n + tokensIn(part), 0)
+  return [
+    ...(by === "commit"
+      ? [
+          "A commit is charged with what the conversation that ran it, and its subagents, used since its previous commit. Commits that no conversation ran are not listed.",
+        ]
+      : []),
+    ...(by === "pull_request"
+      ? [
+          "A pull request is charged with what the conversations that opened or linked it, and their subagents, used for it: all before it, up to the previous one, and all after the last one.",
+        ]
+      : []),
+    ...[...unpriced].map(
+      ([model, { tokens, web_searches }]) =>
+        `No price is known for ${model === "" ? "answers without a model's name" : model}: ${grouped(tokens)} tokens${web_searches > 0 ? ` and ${grouped(web_searches)} searches` : ""}, in no sum of money. A file of your own prices adds it: \`dex config set usage.prices_file …\`.`,
+    ),
+    ...[...unknown].map(
+      ([what, { tokens }]) =>
+        `No price is known for ${what}: ${grouped(tokens)} tokens are counted at the model's usual price.`,
+    ),
+    ...(searches > 0 ? [`${grouped(searches)} web searches have no known price, and are in no sum of money.`] : []),
+    ...(sum.money.recorded > 0
+      ? [`${dollars(sum.money.recorded)} of it is what agents recorded themselves: no list has those models' prices.`]
+      : []),
+    ...(gone > 0
+      ? [`${shortCount(gone)} tokens of messages that agents have since removed from their files are not counted.`]
+      : []),
+  ]
+}

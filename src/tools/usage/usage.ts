@@ -1,0 +1,109 @@
+import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+import { fromField, projectField, sourceField, toField } from "../fields.ts"
+
+export const USAGE_GROUPS = [
+  "day",
+  "week",
+  "month",
+  "block",
+  "project",
+  "agent",
+  "model",
+  "branch",
+  "conversation",
+  "commit",
+  "pull_request",
+] as const
+export type UsageGroup = (typeof USAGE_GROUPS)[number]
+
+const sumFields = {
+  cost: decimal("US dollars at list price."),
+  tokens: integer("All of them: input, output, and what was read from and written to caches."),
+  unpriced_tokens: integer("Of these, how many nobody has a price for: they are in no sum of money."),
+  input: integer("Without what came from a cache."),
+  output: integer(),
+  reasoning: integer("Part of the output, as far as agents report it."),
+  cache_read: integer(),
+  cache_write_5m: integer("Kept for five minutes."),
+  cache_write_1h: integer("Kept for an hour."),
+  cache_write_other: integer("The agent does not report for how long; priced as five minutes."),
+  web_searches: integer(),
+  web_fetches: integer(),
+  answers: integer("Messages of agents that these tokens are counted in."),
+  conversations: integer("Subagents count with the conversation that started them."),
+  subagent_tokens: integer("Of the tokens, those that subagents used."),
+  subagent_cost: decimal("Of the cost, what subagents cost."),
+  cost_of: object({
+    input: decimal(),
+    output: decimal(),
+    cache_read: decimal(),
+    cache_write_5m: decimal(),
+    cache_write_1h: decimal(),
+    web_searches: decimal(),
+    recorded: decimal("As the agent recorded it, where no list has the model's price."),
+  }),
+}
+
+export const usage = defineTool({
+  name: "usage",
+  summary: "Show what your agents used, in tokens and money",
+  input: object({
+    by: withDefault(
+      choice(USAGE_GROUPS, "What to sum up by. block: five hours, like the limits of Claude's plans."),
+      "day",
+    ),
+    project: projectField,
+    source: sourceField,
+    model: optional(text("Only models whose name contains this.")),
+    from: fromField,
+    to: toField,
+    subagents: optional(flag("List subagents separately from the conversations that started them.")),
+    limit: withDefault(
+      integer("Most rows: the newest periods, or the most expensive.", { minimum: 1, maximum: 10_000 }),
+      30,
+    ),
+    line: optional(flag("Print one line for a status line, from what the last sync wrote.")),
+  }),
+  output: object({
+    by: text(),
+    rows: listOf(
+      object({
+        key: text("The day, the week's Monday, the month, the block's start, the project's path, …"),
+        title: optional(text("Of a conversation or commit.")),
+        subagents: optional(flag("What subagents used, listed separately.")),
+        ...sumFields,
+      }),
+      "Periods in order of time, everything else by cost.",
+    ),
+    total: object(sumFields, "Of everything that matches, shown or not."),
+    from: optional(text("When the first of it was used.")),
+    to: optional(text("When the last of it was used.")),
+    days: listOf(object({ day: text(), tokens: integer(), cost: decimal() }), "Each day on which something was used."),
+    models: listOf(
+      object({
+        model: text(),
+        tokens: integer(),
+        cost: decimal(),
+        price_of: optional(text("The model in the price list, with its provider.")),
+        from: optional(text("The package and version that the price is from, or your own file.")),
+        since: optional(text("The day from which the price is valid, if the package has one.")),
+      }),
+      "What was used, and where its price is from.",
+    ),
+    rows_left_out: integer(),
+    plan: optional(text("From the setting usage.plan.")),
+    line: optional(text("With line: the status line.")),
+    notes: listOf(text(), "What is hidden, unknown or estimated."),
+  }),
+  cli: {
+    group: "Keep",
+    positional: "by",
+    short: { p: "project", s: "source", m: "model", l: "limit" },
+    aliases: ["cost", "costs"],
+    example: "dex usage month",
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: ({ total, line }) => total.answers > 0 || line !== undefined,
+})

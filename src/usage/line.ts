@@ -1,0 +1,44 @@
+import { localDay, localMinute } from "../core/dates.ts"
+
+/** What a status line shows, as the last sync wrote it. */
+export type LineState = {
+  /** When it was written. */
+  at: number
+  plan?: string
+  today: { day: string; cost: number; tokens: number; unpriced_tokens: number }
+  /** The block of five hours that was running then. */
+  block?: { end: number; cost: number }
+}
+
+/** One line, with its age. What is over is not shown as if it went on. */
+export function usageLine({ at, plan, today, block }: LineState, now: number): string {
+  const unknown = today.unpriced_tokens > 0 ? "+" : ""
+  return [
+    `${today.day === localDay(now) ? "today" : today.day} ${dollars(today.cost)}${unknown}`,
+    `${shortCount(today.tokens)} tokens`,
+    ...(block && block.end > now ? [`block ${dollars(block.cost)} until ${localMinute(block.end).slice(11)}`] : []),
+    ...(plan === undefined ? [] : ["list price"]),
+    `${ageOf(now - at)} old`,
+  ].join(" · ")
+}
+
+/** $0.00, $1.23, $1,234.56, $12,345 */
+export function dollars(amount: number): string {
+  if (amount > 0 && amount < 0.005) return "<$0.01"
+  const digits = amount >= 10_000 ? 0 : 2
+  return `$${amount.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ",")}`
+}
+
+/** 950, 12.3 k, 4.56 M, 1.37 B */
+export function shortCount(count: number): string {
+  const [unit, size] = count >= 1e9 ? ["B", 1e9] : count >= 1e6 ? ["M", 1e6] : count >= 1e3 ? ["k", 1e3] : ["", 1]
+  if (size === 1) return String(count)
+  const value = count / size
+  return `${value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2)} ${unit}`
+}
+
+function ageOf(ms: number): string {
+  const minutes = Math.max(0, Math.floor(ms / 60_000))
+  if (minutes < 60) return `${minutes} min`
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1_440)} days`
+}

@@ -1,0 +1,266 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { printUsage } from "../../src/cli/print/usage.ts"
+import { bar, sparkline } from "../../src/render/bars.ts"
+import { widthOf } from "../../src/render/terminal.ts"
+import { dollars, shortCount, usageLine } from "../../src/usage/line.ts"
+import { call, text, writer } from "../support/claude-code.ts"
+import { dex } from "../support/dex.ts"
+import { tempDir } from "../support/temp.ts"
+
+const OPUS = "claude-opus-4-5-20251101"
+const id = (n: number) => `${String(n).repeat(8)}-0000-4000-8000-000000000000`
+type Answer = { model?: string; commit?: string; [used: string]: unknown }
+
+/** A session of Claude Code: an answer for each of these, a minute apart. */
+function session(home: string, n: number, answers: Answer[], more: object = {}) {
+  const told = writer({ sessionId: id(n), cwd: "/code/shop", gitBranch: "main", ...more }, `s${n}`)
+  told.prompt(`Task ${n}`, at(n, 0))
+  for (const [i, { model = OPUS, commit, ...used }] of answers.entries()) {
+    const usage = { input_tokens: 0, output_tokens: 0, ...used }
+    const block = commit === undefined ? text("done") : call(`c${n}${i}`, "Bash", { command: "git commit -m x" })
+    const message = { id: `m${n}_${i}`, type: "message", role: "assistant", model, content: [block], usage }
+    told.add({ type: "assistant", requestId: `r${n}_${i}`, message, ...at(n, i + 1) })
+    if (commit !== undefined)
+      told.result(`c${n}${i}`, `[main ${commit}] x`, {
+        ...at(n, i + 1),
+        toolUseResult: { stdout: `[main ${commit}] step ${commit}`, stderr: "", interrupted: false },
+      })
+  }
+  write(home, `.claude/projects/-code-shop/${id(n)}.jsonl`, told.records)
+}
+
+/** Session n is on the n-th of November. */
+const at = (day: number, minute: number) => ({
+  timestamp: new Date(Date.UTC(2026, 10, day, 10, minute)).toISOString(),
+})
+
+function write(home: string, path: string, records: readonly unknown[]): void {
+  const file = join(home, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, records.map((record) => `${JSON.stringify(record)}\n`).join(""))
+}
+
+async function usage(home: string, args: string[] = [], env: Record<string, string> = {}) {
+  const run = await dex(home, ["usage", ...args, "--json"], env)
+  expect(run.code, run.stderr).toBe(0)
+  return JSON.parse(run.stdout)
+}
+
+const MILLION = 1_000_000
+const rowsOf = ({ rows }: { rows: { key: string; tokens: number; cost: number }[] }) =>
+  rows.map(({ key, tokens, cost }) => [key, tokens, cost])
+
+async function shop(): Promise<string> {
+  const home = tempDir()
+  session(home, 2, [
+    { input_tokens: MILLION },
+    { output_tokens: MILLION, commit: "aaaaaaa" },
+    { cache_read_input_tokens: MILLION },
+  ])
+  session(home, 3, [{ input_tokens: 7, model: "own-model" }], { cwd: "/code/other", gitBranch: "dev" })
+  session(home, 9, [
+    {
+      cache_creation_input_tokens: 2 * MILLION,
+      cache_creation: { ephemeral_5m_input_tokens: MILLION, ephemeral_1h_input_tokens: MILLION },
+    },
+  ])
+  expect((await dex(home, ["sync"])).code).toBe(0)
+  return home
+}
+
+describe("dex usage", () => {
+  test("sums up by each of its groups, and every group has the same total", async () => {
+    const home = await shop()
+    const by = async (group: string) => {
+      const output = await usage(home, [group])
+      expect([group, output.total.tokens]).toEqual([group, 5 * MILLION + 7])
+      return rowsOf(output)
+    }
+    expect(await by("day")).toEqual([
+      ["2026-11-02", 3 * MILLION, 30.5],
+      ["2026-11-03", 7, 0],
+      ["2026-11-09", 2 * MILLION, 16.25],
+    ])
+    expect(await by("week")).toEqual([
+      ["2026-11-02", 3 * MILLION + 7, 30.5],
+      ["2026-11-09", 2 * MILLION, 16.25],
+    ])
+    expect(await by("month")).toEqual([["2026-11", 5 * MILLION + 7, 46.75]])
+    expect((await by("block")).map(([key]) => key)).toEqual([
+      "2026-11-02 10:00",
+      "2026-11-03 10:00",
+      "2026-11-09 10:00",
+    ])
+    expect(await by("project")).toEqual([
+      ["/code/shop", 5 * MILLION, 46.75],
+      ["/code/other", 7, 0],
+    ])
+    expect((await by("branch")).map(([key]) => key)).toEqual(["/code/shop main", "/code/other dev"])
+    expect(await by("agent")).toEqual([["claude_code", 5 * MILLION + 7, 46.75]])
+    expect(await by("model")).toEqual([
+      [OPUS, 5 * MILLION, 46.75],
+      ["own-model", 7, 0],
+    ])
+    expect((await by("conversation")).map(([key]) => key)).toEqual([2, 9, 3].map((n) => `claude_code:${id(n)}`))
+    expect(await by("commit")).toEqual([
+      ["aaaaaaa", 2 * MILLION, 30],
+      ["(not committed)", 3 * MILLION + 7, 16.75],
+    ])
+  })
+
+  test("prices each kind of use apart, says where prices are from, and never counts an unknown one as nothing", async () => {
+    const home = await shop()
+    const { total, models, notes } = await usage(home)
+    expect(total).toMatchObject({
+      unpriced_tokens: 7,
+      conversations: 3,
+      cache_write_5m: MILLION,
+      cache_write_1h: MILLION,
+    })
+    expect(total.cost_of).toEqual({
+      input: 5,
+      output: 25,
+      cache_read: 0.5,
+      cache_write_5m: 6.25,
+      cache_write_1h: 10,
+      web_searches: 0,
+      recorded: 0,
+    })
+    expect(models).toEqual([
+      {
+        model: OPUS,
+        tokens: 5 * MILLION,
+        cost: 46.75,
+        price_of: "anthropic claude-opus-4-5",
+        from: "@pydantic/genai-prices 0.1.8",
+      },
+      { model: "own-model", tokens: 7, cost: 0 },
+    ])
+    expect(notes).toEqual([expect.stringMatching(/^No price is known for own-model: 7 tokens, in no sum of money\./)])
+    const { stdout } = await dex(home, ["usage"])
+    expect(stdout).toContain("$46.75+")
+  })
+
+  test("own prices and the plan are the user's alone to set", async () => {
+    const home = await shop()
+    const file = join(home, "prices.json")
+    writeFileSync(file, JSON.stringify({ "own-model": { input: MILLION, output: 0 } }))
+    expect((await dex(home, ["config", "set", "usage.prices_file", file])).code).toBe(0)
+    expect((await dex(home, ["config", "set", "usage.plan", "Max 20x"])).code).toBe(0)
+    const { total, plan, models } = await usage(home)
+    expect([total.unpriced_tokens, total.cost, plan]).toEqual([0, 53.75, "Max 20x"])
+    expect(models.at(-1)).toMatchObject({ model: "own-model", from: file })
+    const run = await dex(home, ["usage"])
+    expect(run.stdout).toContain("$53.75 list price")
+    expect(run.stderr).toContain("covered by your plan (Max 20x)")
+    const project = join(home, "shop")
+    mkdirSync(project)
+    writeFileSync(join(project, ".dex.json"), JSON.stringify({ "usage.plan": "Free", "usage.prices_file": "/x" }))
+    const inside = await dex(home, ["usage", "--json"], {}, undefined, "", project)
+    expect(JSON.parse(inside.stdout).plan).toBe("Max 20x")
+  })
+
+  test("filters by days, project, agent and model", async () => {
+    const home = await shop()
+    const tokens = async (...args: string[]) => (await usage(home, args)).total.tokens
+    expect(await tokens("--from", "2026-11-03", "--to", "2026-11-03")).toBe(7)
+    expect(await tokens("--project", "SHOP")).toBe(5 * MILLION)
+    expect(await tokens("--source", "claude", "--model", "own")).toBe(7)
+    const none = await dex(home, ["usage", "--project", "nowhere"])
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('No project\'s path contains "nowhere"')])
+  })
+
+  test("what a private project used counts, and only inside it has it a name", async () => {
+    const home = await shop()
+    expect((await dex(home, ["private", "/code/shop"])).code).toBe(0)
+    for (const by of ["project", "branch", "conversation", "commit"]) {
+      const { rows, total } = await usage(home, [by])
+      expect([by, total.tokens]).toEqual([by, 5 * MILLION + 7])
+      expect([by, JSON.stringify(rows)]).toEqual([by, expect.not.stringMatching(/shop|aaaaaaa|Task [29]|2222|9999/)])
+      expect(rows).toContainEqual(expect.objectContaining({ key: "(private projects)", tokens: 5 * MILLION }))
+    }
+    expect((await dex(home, ["usage", "--project", "shop"])).code).toBe(1)
+  })
+
+  test("a month whose files the agent has deleted is still there, to the token", async () => {
+    const home = await shop()
+    const before = await usage(home, ["month"])
+    rmSync(join(home, ".claude"), { recursive: true })
+    expect((await dex(home, ["sync"])).code).toBe(0)
+    expect(await usage(home, ["month"])).toEqual(before)
+    rmSync(join(home, ".dex", "knowledge-2.db"))
+    expect(await usage(home, ["month"])).toEqual(before)
+  })
+
+  test("what is forgotten is in no sum", async () => {
+    const home = await shop()
+    expect((await dex(home, ["forget", `claude_code:${id(2)}`, "--yes"])).code).toBe(0)
+    expect(existsSync(join(home, ".dex", "usage-line.json"))).toBe(false)
+    expect((await usage(home)).total.tokens).toBe(2 * MILLION + 7)
+  })
+})
+
+describe("the status line", () => {
+  test("is what the last sync wrote, with its age, and opens no database", async () => {
+    const home = tempDir()
+    const none = await dex(home, ["usage", "--line"])
+    expect([none.code, none.stdout, none.stderr]).toEqual([1, "", expect.stringContaining("Run `dex usage` once")])
+    const now = new Date().toISOString()
+    const told = writer({ timestamp: now })
+    told.prompt("Now", { timestamp: now })
+    const used = { input_tokens: MILLION, output_tokens: 0 }
+    const message = { id: "m", type: "message", role: "assistant", model: OPUS, content: [text("yes")], usage: used }
+    told.add({ type: "assistant", message, timestamp: now })
+    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
+    await dex(home, ["sync"])
+    await dex(home, ["usage"])
+    const line = /^today \$5\.00 · 1\.00 M tokens · block \$5\.00 until \d\d:\d\d · 0 min old\n$/
+    expect((await dex(home, ["usage", "--line"])).stdout).toMatch(line)
+    const again = { ...message, id: "m2", usage: { input_tokens: MILLION, output_tokens: 0 } }
+    told.add({ type: "assistant", message: again, timestamp: now })
+    write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
+    await dex(home, ["sync"])
+    for (const name of ["history.db", "knowledge-2.db"]) rmSync(join(home, ".dex", name))
+    expect((await dex(home, ["usage", "--line"])).stdout).toMatch(/^today \$10\.00 · 2\.00 M tokens/)
+    expect(readFileSync(join(home, ".dex", "usage-line.json"), "utf8")).not.toContain("proj")
+  })
+
+  test("does not show what is over as if it went on", () => {
+    const now = Date.parse("2026-11-03T10:00:00Z")
+    const today = { day: "2026-11-03", cost: 1.5, tokens: 1234, unpriced_tokens: 1 }
+    const block = { end: now + 60_000, cost: 1 }
+    const state = { at: now - 180_000, today, block, plan: "Max" }
+    expect(usageLine(state, now)).toMatch(
+      /^today \$1\.50\+ · 1\.23 k tokens · block \$1\.00 until \d\d:\d1 · list price · 3 min old$/,
+    )
+    expect(usageLine(state, now + 24 * 3_600_000)).toBe("2026-11-03 $1.50+ · 1.23 k tokens · list price · 24 h old")
+    expect([0, 0.001, 1.2, 1234.5, 12_345.6].map(dollars)).toEqual(["$0.00", "<$0.01", "$1.20", "$1,234.50", "$12,346"])
+    expect([999, 1e3, 12_345, 2e8, 1.5e9].map(shortCount)).toEqual(["999", "1.00 k", "12.3 k", "200 M", "1.50 B"])
+  })
+})
+
+describe("how it looks", () => {
+  test("bars are exact to an eighth and never nothing for something; a sparkline shares signs where it must", () => {
+    expect([bar(1, 4), bar(0.5, 4), bar(0.0001, 4), bar(0, 4), bar(0.53, 4)]).toEqual(["████", "██", "▏", "", "██▏"])
+    expect(sparkline([0, 1, 8, 4], 10)).toBe(" ▂█▅")
+    expect(sparkline([1, 1, 2, 2], 2)).toBe("▅█")
+  })
+
+  test("rows fit at every width, with bars on a terminal and without in a pipe", async () => {
+    const home = await shop()
+    for (const by of ["day", "conversation", "commit", "project", "pull_request"]) {
+      const output = await usage(home, [by])
+      for (let columns = 40; columns <= 200; columns += 5) {
+        const terminal = { columns, color: false, interactive: true }
+        const { lines } = printUsage(output, { terminal, home, numbered: true })
+        for (const line of lines.slice(1)) expect(widthOf(line), `${columns} ${line}`).toBeLessThanOrEqual(columns)
+        if (columns >= 60) expect(lines.join("\n")).toContain("█")
+      }
+    }
+    const { stdout } = await dex(home, ["usage"], { NO_COLOR: "", FORCE_COLOR: "0" })
+    expect(stdout).not.toMatch(/[█▁\x1b]/)
+    expect(stdout).toMatch(/^2026-11-02 to 2026-11-09 · \$46\.75\+ · 5\.00 M tokens · 3 conversations\n/)
+  })
+})
