@@ -5,10 +5,10 @@ import { type AskInput, run } from "../../src/answers/ask.run.ts"
 import type { Caps } from "../../src/answers/loop.ts"
 import { createDex } from "../../src/app/dex.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { inTurn, modelServer, type Script } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const PORT = "claude_code:11111111-1111-4111-8111-111111111111"
 const SECRET = "claude_code:33333333-1111-4111-8111-111111111111"
@@ -57,7 +57,7 @@ beforeAll(async () => {
     join(home, "guide/hooks.md"),
     "# Hooks\n\nAll about hooks.\n\n## Ports\n\nA hook test takes a free port: 0.\n",
   )
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   expect(await dex(home, ["private", "/code/hidden"])).toMatchObject({ code: 0 })
 })
 

@@ -6,6 +6,7 @@ import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { inTurn, modelServer, type Script } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 
 const PORT = "claude_code:11111111-1111-4111-8111-111111111111"
 const home = sharedTempDir()
@@ -19,7 +20,7 @@ beforeAll(async () => {
       { assistant: "The flaky hook test binds to port 8080, which another test has taken. It now binds to port 0." },
     ],
   })
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
 })
 
 type Keys = [after: RegExp, keys: string][]

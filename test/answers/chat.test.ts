@@ -5,10 +5,11 @@ import { run as runAsk } from "../../src/answers/ask.run.ts"
 import { type ChatOptions, openChat, startChat } from "../../src/answers/chat.run.ts"
 import { createDex } from "../../src/app/dex.ts"
 import { openModel } from "../../src/llm/model.ts"
-import { dex, startDex } from "../support/dex.ts"
+import { startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { inTurn, modelServer, type Script } from "../support/model-server.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const PORT = "claude_code:11111111-1111-4111-8111-111111111111"
 const QUESTION = "why is the flaky hook test flaky"
@@ -32,7 +33,7 @@ function writeHistory(at: string): void {
 
 beforeAll(async () => {
   writeHistory(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
 })
 
 function open(env: Record<string, string> = {}, at = home) {
@@ -273,7 +274,7 @@ describe("what is kept of it", () => {
   test("killed while the model is silent: the question is there, and the next chat is not disturbed", async () => {
     const at = tempDir()
     writeHistory(at)
-    await dex(at, ["sync"])
+    await syncHome(at)
     const reached = Promise.withResolvers<void>()
     const server = await modelServer(() => {
       reached.resolve()
@@ -285,14 +286,14 @@ describe("what is kept of it", () => {
     child.kill("SIGKILL")
     await gone
     expect(linesOf(chatsOf(at)[0]!).map(({ type }) => type)).toEqual(["chat", "question"])
-    expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(at)
     expect((await dex(at, ["list", "--source", "dex_chat", "--all", "--json"])).stdout).toContain(QUESTION)
   })
 
   test("it becomes a conversation, no answer ever stands on it, and forgetting it removes its folder too", async () => {
     const at = tempDir()
     writeHistory(at)
-    await dex(at, ["sync"])
+    await syncHome(at)
     const server = await modelServer((asked) =>
       JSON.stringify(asked.body.messages).includes("zeppelin")
         ? [{ text: "The zeppelin test was flaky as port 8080 was taken [1]." }]
@@ -301,7 +302,7 @@ describe("what is kept of it", () => {
     const env = { DEX_LLM_PROVIDER: server.url }
     const first = await dex(at, ["chat", `${QUESTION}, zeppelin`], env)
     expect(first).toMatchObject({ code: 0, stdout: expect.stringContaining("The zeppelin test was flaky") })
-    await dex(at, ["sync"])
+    await syncHome(at)
     const found = JSON.parse((await dex(at, ["search", "zeppelin", "--json"])).stdout)
     expect(found.results).toMatchObject([{ kind: "dex" }])
     const shown = (await dex(at, ["show", found.results[0].id])).stdout

@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { beforeAll, expect, test } from "vitest"
 import { type DigestInput, run } from "../../src/answers/digest.run.ts"
 import { createDex } from "../../src/app/dex.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { modelServer } from "../support/model-server.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { refsIn } from "./map-script.ts"
 
 const WORK = "11111111-1111-4111-8111-111111111111"
@@ -85,7 +85,7 @@ beforeAll(async () => {
     start: "2026-10-01T09:00:00Z",
     turns: [{ user: "Long ago" }],
   })
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
 })
 
 async function digest(input: Partial<DigestInput>, env: Record<string, string> = {}) {
@@ -172,7 +172,7 @@ test("much that is not learned yet is not waited for, and said", async () => {
         bash(`go build ./p${n}`, "Exit code 1\nundefined: y", true),
       ],
     })
-  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(at)
   const days = ["digest", "--from", "2026-11-15", "--to", "2026-11-15", "--facts"]
   const early = await dex(at, days)
   expect(early.stderr).toContain("Decisions may be missing")

@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { beforeAll, expect, test } from "vitest"
 import { run } from "../../src/answers/ask.run.ts"
 import { createDex } from "../../src/app/dex.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { type Asked, modelServer, type Step } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 // Conversations that tell whoever reads them what to do, and a model that does it: whatever it is, nothing comes of it.
 
@@ -67,7 +67,7 @@ beforeAll(async () => {
     writeFileSync(join(home, name, "plans.md"), text)
   }
   writeFileSync(join(home, "secret.txt"), "The launch codename is albatross.\n")
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   expect(await dex(home, ["docs", "add", "./guide", "--global"])).toMatchObject({ code: 0 })
   expect(await dex(home, ["docs", "add", "./other", "--global"])).toMatchObject({ code: 0 })
   expect(await dex(home, ["private", "/code/hidden"])).toMatchObject({ code: 0 })

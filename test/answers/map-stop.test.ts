@@ -4,6 +4,7 @@ import { DEX, dex, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { modelServer } from "../support/model-server.ts"
 import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 import { faithful } from "./map-script.ts"
 
 const ARGS = ["map", "collect", "--batch-tokens", "4000", "--parallel", "1", "--json"]
@@ -44,6 +45,6 @@ async function synced(): Promise<string> {
         assistant: `Answer ${i} of ${n}: ${"because ".repeat(120)}`,
       })),
     })
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   return home
 }

@@ -6,10 +6,10 @@ import { type MapInput, run } from "../../src/answers/map.run.ts"
 import { recipePrompts } from "../../src/answers/recipes.ts"
 import { createDex } from "../../src/app/dex.ts"
 import type { SyncProgress } from "../../src/ingest/sync-types.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { type Answer, modelServer, type Script, type Step } from "../support/model-server.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { faithful, isMerge, itemsFor, promptOf, refsIn } from "./map-script.ts"
 
 const HOSTILE =
@@ -32,7 +32,7 @@ function session(home: string, n: number, words = 90): void {
 
 beforeAll(async () => {
   for (let n = 0; n < 8; n++) session(base, n)
-  expect(await dex(base, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(base)
 })
 
 /** A copy of the synced home: what a run leaves behind is its own. */
@@ -117,7 +117,7 @@ test("a second run asks nothing; a grown history pays for what is new and for th
     used: { requests: 0 },
   })
   session(at, 8, 20)
-  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(at)
   const third = await go()
   expect(third.asked.filter(isMerge)).toHaveLength(1)
   const paid = third.asked.filter((one) => !isMerge(one))
@@ -401,7 +401,7 @@ test("a conversation in a private project is not mapped from elsewhere", async (
     start: "2026-09-20T00:00:00Z",
     turns: [{ user: "The launch is on Friday" }],
   })
-  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(at)
   expect(await dex(at, ["private", "/code/hidden"])).toMatchObject({ code: 0 })
   const { asked, output } = await map(at, {})
   expect(JSON.stringify(asked)).not.toContain("Friday")
@@ -412,7 +412,7 @@ test("a message longer than a batch is cut at its lines, and all of it is shown"
   const at = home()
   const log = Array.from({ length: 900 }, (_, i) => `line ${i} of the log ${"x".repeat(20)}`)
   claudeSession(at, { id: idOf(91), start: "2026-10-20T00:00:00Z", turns: [{ user: log.join("\n") }] })
-  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(at)
   const { asked } = await map(at, { from: "2026-10-19" })
   const shown = asked.filter((one) => !isMerge(one)).flatMap((one) => promptOf(one).match(/^\| line .*$/gm) ?? [])
   expect(shown).toEqual(log.map((line) => `| ${line}`))
@@ -511,7 +511,7 @@ test("user_only gives the model the person's words and approved plans, nothing o
     ],
   })
   claudeSession(at, { id: idOf(21), start: "2026-10-21T09:00:00Z", turns: [{ assistant: "NOBODY-ASKED" }] })
-  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(at)
   const from = "2026-10-19"
   const all = await map(at, { from })
   expect(promptOf(all.asked[0]!)).toMatch(/SAID-BY-AGENT[\s\S]*RUN-BY-AGENT/)

@@ -5,9 +5,9 @@ import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
-import { dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const TRIED = { ls: "list", find: "search", open: "show", rm: "forget", index: "list", get: "show" }
 
@@ -15,7 +15,7 @@ describe("names that people try", () => {
   test("do what the command does, and its help names them", async () => {
     const home = tempDir()
     smallHome(home)
-    await dex(home, ["sync"])
+    await syncHome(home)
     const same = async (alias: string[], command: string[]) => {
       const run = await dex(home, alias)
       expect([alias, run]).toEqual([alias, await dex(home, command)])

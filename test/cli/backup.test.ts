@@ -3,11 +3,11 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, statSync, wr
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 async function json(home: string, ...args: string[]) {
   const { code, stdout, stderr } = await dex(home, [...args, "--json"])
@@ -59,7 +59,7 @@ describe("backup and restore", () => {
       start: "2026-11-12T09:00:00Z",
       turns: [{ user: "more" }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect(await json(home, "backup", file)).toMatchObject({ conversations: 4 })
     const other = await synced()
     expect(await dex(other, ["backup", file])).toMatchObject({
@@ -89,7 +89,7 @@ describe("backup and restore", () => {
     cpSync(join(home, ".claude"), join(fresh, ".claude"), { recursive: true, preserveTimestamps: true })
     await json(fresh, "restore", file)
     expect(Object.keys(await content(fresh)).length).toBe(JSON.parse(made.stdout).messages)
-    await dex(fresh, ["sync"])
+    await syncHome(fresh)
     expect(await content(fresh)).toEqual(await content(home))
   })
 
@@ -126,7 +126,7 @@ describe("import", () => {
       start: "2026-11-12T09:00:00Z",
       turns: [{ user: "narwhal" }, { assistant: "osprey" }],
     })
-    await dex(other, ["sync"])
+    await syncHome(other)
     const file = join(other, "laptop.db")
     await json(other, "backup", file)
     const before = await content(home)
@@ -144,7 +144,7 @@ describe("import", () => {
   test("back and forth between two machines doubles nothing", async () => {
     const [home, other] = [await synced(), tempDir()]
     claudeSession(other, { id: laptop, start: "2026-11-12T09:00:00Z", turns: [{ user: "narwhal" }] })
-    await dex(other, ["sync"])
+    await syncHome(other)
     for (let round = 0; round < 3; round++) {
       await json(home, "backup", join(home, "desk.db"))
       await json(other, "import", join(home, "desk.db"))
@@ -181,8 +181,8 @@ describe("import", () => {
       start: "2026-11-12T09:00:00Z",
       turns: [{ user: "here" }],
     })
-    await dex(other, ["sync"])
-    await dex(home, ["sync"])
+    await syncHome(other)
+    await syncHome(home)
     const file = join(home, "laptop.db")
     await json(other, "backup", join(other, "laptop.db"))
     copyFileSync(join(other, "laptop.db"), file)

@@ -8,6 +8,7 @@ import { claudeSession, smallHome } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
@@ -168,7 +169,7 @@ describe("dex search", () => {
     expect((await json(home, ["search", "mutex", "--file", "nowhere.ts"])).results).toEqual([])
     expect((await json(home, ["search", "mutex", "--from", "2026-11-09"])).results).toEqual([])
     expect(found.notes.join()).toMatch(/no search index yet: \d of \d conversations were read one by one/)
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect(await json(home, ["search", "mutex"])).toMatchObject({ mode: "lexical", results: [{ id: AUTH }] })
   })
 
@@ -289,7 +290,7 @@ describe("dex show", () => {
         start: "2026-11-01T00:00:00Z",
         turns: [{ user: "hello" }],
       })
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect((await dex(home, ["show", "abcabcab"])).stderr).toMatch(
       /matches several: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
     )
@@ -313,7 +314,7 @@ describe("dex resume", () => {
       start: "2026-11-01T00:00:00Z",
       turns: [{ user: "hello" }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     await dex(home, ["backup", join(home, "b.db")]) // it learns what names the repository
     execFileSync("git", ["clone", "-q", old, clone], { stdio: "pipe" })
     rmSync(old, { recursive: true })
@@ -332,7 +333,7 @@ describe("dex resume", () => {
       start: "2026-11-01T00:00:00Z",
       turns: [{ user: "hello" }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect((await dex(home, ["resume", "44444444"])).stdout).toBe(
       `cd ${join(home, "code")} && claude --resume 44444444-4444-4444-8444-444444444444\n`,
     )
@@ -350,7 +351,7 @@ describe("dex resume", () => {
       `cd ${home} && claude --resume 11111111-1111-4111-8111-111111111111\n`,
     )
     rmSync(join(home, ".claude"), { recursive: true })
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/file is not here.*dex handover/s)
   })
 })
@@ -372,7 +373,7 @@ describe("dex forget and private", () => {
         .filter((entry) => /mutex|rotated/.test(readFileSync(join(entry.parentPath, entry.name), "latin1")))
         .map((entry) => entry.name)
     expect(leaves()).toEqual([])
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect(await search()).toEqual([])
     expect(leaves()).toEqual([])
   })
@@ -393,7 +394,7 @@ describe("dex forget and private", () => {
       start: "2026-11-01T00:00:00Z",
       turns: [{ user: "the acme invoice format" }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect((await dex(home, ["private", project])).stdout).toMatch(/is private/)
     const outside = await json(home, ["search", "invoice"])
     expect(outside.results).toEqual([])
@@ -498,7 +499,7 @@ describe("the command line", () => {
       title: hostile,
       turns: [{ user: hostile }, { assistant: `answer ${hostile}` }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     for (const args of [
       ["search", "zebra"],
       ["list"],

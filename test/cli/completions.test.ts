@@ -1,10 +1,10 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { canRun, hasTmux, openScreen } from "../support/tmux.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const RACE = "11111111-1111-4111-8111-111111111111"
 const HOSTILE = "22222222-2222-4222-8222-222222222222"
@@ -19,7 +19,7 @@ async function readHome(): Promise<string> {
   claudeSession(home, { id: RACE, cwd: api!, title: "Refresh token race", turns, start: "2026-03-02T10:00:00.000Z" })
   const title = `${TITLE}\x1b[31m\u202e\nand a second line`
   claudeSession(home, { id: HOSTILE, cwd: odd!, title, turns, start: "2026-03-01T10:00:00.000Z" })
-  await dex(home, ["sync"])
+  await syncHome(home)
   return home
 }
 

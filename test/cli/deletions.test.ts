@@ -1,9 +1,9 @@
 import { appendFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 // Claude Code deletes a transcript when its file was not changed for so many days.
 
@@ -61,7 +61,7 @@ test("says plainly when what is deleted is not read yet", async () => {
     mend: "dex sync",
     message: expect.stringContaining("Claude Code deletes 1 transcript within 7 days, and none of them is read yet."),
   })
-  await dex(home, ["sync"])
+  await syncHome(home)
   expect(await retention(home)).toMatchObject({ status: "ok" })
   session(home, 3, 28)
   appendFileSync(path, "{}\n")
@@ -70,7 +70,7 @@ test("says plainly when what is deleted is not read yet", async () => {
     "deletes 2 transcripts within 7 days, and none of them is read yet.",
   )
   session(home, 4, 28)
-  await dex(home, ["sync"])
+  await syncHome(home)
   session(home, 5, 28)
   expect((await retention(home)).message).toContain(
     "deletes 4 transcripts within 7 days, and 1 of them is not read yet.",

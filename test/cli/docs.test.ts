@@ -1,9 +1,9 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const HOOKS = `# Hooks
 
@@ -37,7 +37,7 @@ async function withDocs(): Promise<string> {
   mkdirSync(join(home, "guide/deep"), { recursive: true })
   writeFileSync(join(home, "guide/hooks.md"), HOOKS)
   writeFileSync(join(home, "guide/deep/start.md"), "# Getting started\n\nInstall it, then read about hooks.\n")
-  await dex(home, ["sync"])
+  await syncHome(home)
   expect(await dex(home, ["docs", "add", "./guide"])).toMatchObject({
     code: 0,
     stdout: "guide: 2 documents, 2 new or changed.\n",
@@ -132,7 +132,7 @@ test("reads only what changed, and forgets what is gone", async () => {
   expect(await dex(home, ["docs", "sync"])).toMatchObject({ stdout: "guide: 2 documents, 0 new or changed.\n" })
   writeFileSync(join(home, "guide/hooks.md"), HOOKS.replace("Never call", "Always call"))
   rmSync(join(home, "guide/deep"), { recursive: true })
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   expect((await json(home, "search", "always loop", "--in", "docs")).results).toHaveLength(1)
   expect(await dex(home, ["search", "install getting started", "--in", "docs"])).toMatchObject({ code: 1 })
   // A section keeps its number: refs survive an edit.
@@ -145,7 +145,7 @@ test("reads only what changed, and forgets what is gone", async () => {
 test("a folder that is not there for now loses nothing, and is said", async () => {
   const home = await withDocs()
   renameSync(join(home, "guide"), join(home, "moved"))
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   expect((await json(home, "search", "zeppelin", "--in", "docs")).results).toHaveLength(1)
   const { collections } = await json(home, "docs")
   expect(collections[0]).toMatchObject({ documents: 2, problems: [expect.stringContaining("guide")] })
@@ -178,7 +178,7 @@ test("a project's documents are no answer in another project, and a private one'
   const home = await withDocs()
   const elsewhere = join(home, "elsewhere")
   mkdirSync(elsewhere)
-  const inside = (cwd: string, ...args: string[]) => dex(home, args, {}, undefined, "", cwd)
+  const inside = (cwd: string, ...args: string[]) => dex(home, args, {}, cwd)
   expect(await inside(elsewhere, "search", "free port", "--in", "docs")).toMatchObject({ code: 1 })
   expect(await inside(elsewhere, "search", "free port", "-c", "guide")).toMatchObject({ code: 0 })
   expect(await dex(home, ["private", home])).toMatchObject({ code: 0 })

@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { run } from "../../src/tools/doctor/run.ts"
-import { dex } from "../support/dex.ts"
 import { synced } from "../support/synced.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 const HOME = "home"
 

@@ -15,9 +15,10 @@ import { fittedOf, weightsOf } from "../../src/search/weights.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
-import { DEX, dex, startDex } from "../support/dex.ts"
+import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 /** A home whose temporary folders can be looked into. */
 async function synced(fill: (home: string) => void): Promise<string> {
@@ -25,7 +26,7 @@ async function synced(fill: (home: string) => void): Promise<string> {
   mkdirSync(join(home, "tmp"))
   mkdirSync(join(home, ".dex", "tmp"), { recursive: true, mode: 0o700 })
   fill(home)
-  expect((await dex(home, ["sync"])).code).toBe(0)
+  await syncHome(home)
   return home
 }
 

@@ -1,9 +1,9 @@
 import { appendFileSync } from "node:fs"
 import { describe, expect, test } from "vitest"
 import { jsonl, putSession, text, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 import { hasTmux, openScreen } from "../support/tmux.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const ORIGINAL = "aaaaaaaa-1111-4111-8111-111111111111"
 const FORK = "ffffffff-2222-4222-8222-222222222222"
@@ -17,12 +17,12 @@ async function forked() {
   const copied = original.records.map((record) => ({ ...record, sessionId: FORK }))
   original.prompt("Then build it a kingfisher nest")
   putSession(home, original.records, ORIGINAL)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   const fork = writer({ sessionId: FORK }, "f")
   fork.goTo("o2")
   fork.prompt("Give it a nightingale instead")
   const file = putSession(home, [...copied, ...fork.records], FORK)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   expect(await shown(home, FORK)).toMatchObject({ fork_of: `claude_code:${ORIGINAL}` })
   return { home, file }
 }
@@ -84,7 +84,7 @@ describe("a conversation and a fork with copies of its messages", () => {
     const { stdout } = await dex(home, ["forget", FORK, "--yes", "--copies"])
     expect(stdout.match(/^forgotten: .*$/gm)).toHaveLength(2)
     expect(stdout).not.toContain("Not deleted")
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(home)
     expect(await shown(home, ORIGINAL)).toBeUndefined()
     expect(await shown(home, FORK)).toBeUndefined()
   })

@@ -4,10 +4,10 @@ import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { carve } from "../support/carve.ts"
 import { SESSION } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { holdOpen } from "../support/hold-open.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { canary, ends, longSession, OTHER, TURNS } from "./long-session.ts"
 
 test("nothing of a forgotten conversation can be carved out of any file, nor out of a log that others keep open", async () => {
@@ -44,7 +44,7 @@ test("nothing of a forgotten conversation can be carved out of any file, nor out
   await holdOpen(databases.map((name) => join(folder, name)))
   expect(await dex(home, ["forget", SESSION, "--yes"])).toMatchObject({ code: 0 })
   expect(carve(folder, ends("lost"))).toEqual([])
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   expect(carve(folder, ends("lost"))).toEqual([])
   expect(carve(folder, ends("kept"))).toEqual(expect.arrayContaining(["history.db: frame", `${INDEX_FILE}: bytes`]))
 })

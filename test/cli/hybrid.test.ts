@@ -3,10 +3,11 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { addsUp } from "../../src/core/trace.ts"
-import { dex, startDex } from "../support/dex.ts"
+import { startDex } from "../support/dex.ts"
 import { closedUrl, type EmbeddingServer, embeddingServer, type Misbehaviour } from "../support/embedding-server.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 // None of the words of PARAPHRASE stands in any message; the server's model knows what they mean.
 const SYNONYMS = { people: "customers", thrown: "signed", off: "out", unexpectedly: "random" }
@@ -55,14 +56,17 @@ const settingsFor = (server: EmbeddingServer): Settings => ({
   DEX_EMBED_TIMEOUT_MS: "5000",
 })
 
-async function synced(options: Parameters<typeof embeddingServer>[0] = {}) {
+async function unread(options: Parameters<typeof embeddingServer>[0] = {}) {
   const home = tempDir()
   writeHome(home)
   const server = await wordsServer(options)
-  const env = settingsFor(server)
-  const run = await dex(home, ["sync"], env)
-  expect(run).toMatchObject({ code: 0 })
-  return { home, server, env, run }
+  return { home, server, env: settingsFor(server) }
+}
+
+async function synced(options: Parameters<typeof embeddingServer>[0] = {}) {
+  const made = await unread(options)
+  await syncHome(made.home, made.env)
+  return made
 }
 
 const json = async (home: string, args: string[], env: Settings = {}) =>
@@ -168,7 +172,7 @@ describe("search by meaning", () => {
     const found = await find(home, {}, "invoice export")
     expect(found).toMatchObject({ mode: "lexical", results: [{ id: INVOICE }] })
     expect(found.degraded).toBe(undefined)
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect(server.asked).toEqual([])
   })
 })
@@ -209,7 +213,9 @@ describe("a server that lets a search down", () => {
 
 describe("dex sync with an embedder", () => {
   test("embeds what was said, once, and not what tools returned", async () => {
-    const { home, env, server, run } = await synced()
+    const { home, env, server } = await unread()
+    const run = await dex(home, ["sync"], env)
+    expect(run).toMatchObject({ code: 0 })
     expect(run.stderr).toMatch(/ messages embedded by openai:words@-:256:p0 in /)
     const texts = server.asked.flatMap((request) => request.texts)
     expect(texts).toContain("Customers get signed out at random")

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest"
 import { printList } from "../../src/cli/print/list.ts"
 import { widthOf } from "../../src/render/terminal.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 type Output = Parameters<typeof printList>[0]
 
@@ -60,7 +60,7 @@ test("a row of a pipe is one line, with its title, also where ids are long", asy
       title: "Refresh token race in the mobile client",
       turns: [{ user: "Why is the token used twice?" }, { assistant: "It is rotated." }],
     })
-  await dex(home, ["sync"])
+  await syncHome(home)
   const { stdout } = await dex(home, ["list"])
   expect(stdout.trimEnd().split("\n")).toHaveLength(2)
   for (const line of stdout.trimEnd().split("\n")) expect(line).toMatch(/Refresh token race in the mob.*1111111[12]/)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const error = async (...args: string[]) => {
   const { code, stdout, stderr } = await dex(tempDir(), args)
@@ -72,7 +72,7 @@ describe("--source", () => {
       start: "2026-11-01T00:00:00Z",
       turns: [{ user: "where does the axolotl sleep" }, { assistant: "In the pond." }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     return home
   }
 

@@ -6,8 +6,8 @@ import { inCalls } from "../../src/mcp/calls.ts"
 import { offered } from "../../src/mcp/definitions.ts"
 import { parseReport } from "../../src/suggest/test-runs/reports.ts"
 import { putSession, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 /** Names that every plain object seems to have. */
 const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "isPrototypeOf"]
@@ -18,7 +18,7 @@ test("records of any type are counted in dex sources, however the type is called
   told.prompt("hello")
   for (const type of INHERITED) for (const n of [1, 2]) told.add({ type, n })
   putSession(home, told.records)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   const { stdout } = await dex(home, ["sources", "--json"])
   const { sources } = JSON.parse(stdout) as { sources: { source: string; unknown: Record<string, number> }[] }
   const { unknown } = sources.find(({ source }) => source === "claude_code")!

@@ -1,9 +1,9 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { dex } from "../support/dex.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 const home = syncedOnce()
 

@@ -1,8 +1,8 @@
 import { cpSync } from "node:fs"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 // A person counts the conversations that people had. What subagents and scripts did is said beside it, never added to it.
 

@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 test("any folder can be made private, also before the first conversation there", async () => {
   const home = await synced()
@@ -14,16 +14,16 @@ test("any folder can be made private, also before the first conversation there",
   )
   const turns = [{ user: "Where is the walrusword kept?", assistant: "In the cellar." }]
   claudeSession(home, { id: "77777777-7777-4777-8777-777777777777", cwd: acme, start: "2026-11-03T10:00:00Z", turns })
-  await dex(home, ["sync"])
+  await syncHome(home)
   expect((await dex(home, ["search", "walrusword"])).stdout).not.toContain("cellar")
-  expect((await dex(home, ["search", "walrusword"], {}, undefined, "", acme)).stdout).toContain("walrusword")
+  expect((await dex(home, ["search", "walrusword"], {}, acme)).stdout).toContain("walrusword")
   expect((await dex(home, ["private", acme, "--off"])).stdout).toBe("~/clients/acme is no longer private.\n")
   expect((await dex(home, ["search", "walrusword"])).stdout).toContain("walrusword")
 })
 
 test("without a folder it lists, and changes nothing", async () => {
   const home = await synced((at) => mkdirSync(join(at, "secret")))
-  const inside = () => dex(home, ["private"], {}, undefined, "", join(home, "secret"))
+  const inside = () => dex(home, ["private"], {}, join(home, "secret"))
   expect(await inside()).toMatchObject({
     code: 0,
     stdout: "",

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest"
 import { shellOnTerminal } from "../integrations/terminal.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { syncedOnce } from "../support/synced.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const HOME = syncedOnce((at) =>

@@ -1,9 +1,9 @@
 import { utimesSync } from "node:fs"
 import { describe, expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
@@ -294,7 +294,7 @@ describe("--session", () => {
     const older = live("aaaaaaaa-0000-4000-8000-000000000001")
     const newer = live("aaaaaaaa-0000-4000-8000-000000000002")
     live("aaaaaaaa-0000-4000-8000-000000000003", "/code/elsewhere")
-    await dex(home, ["sync"])
+    await syncHome(home)
     const none = await dex(home, ["scan", "current"])
     expect(none).toMatchObject({ code: 2, stderr: expect.stringMatching(/There is no current session.*last hour/s) })
     const now = Date.now() / 1000
@@ -315,7 +315,7 @@ test("nothing from a transcript steers the terminal in any view", async () => {
     title: hostile,
     turns: [{ user: hostile }, { tool: { name: `Bash${hostile}`, input: { command: hostile }, output: hostile } }],
   })
-  await dex(home, ["sync"])
+  await syncHome(home)
   for (const args of [
     ["scan", "66666666"],
     ["read", "66666666", "1-"],

@@ -4,9 +4,9 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
-import { dex } from "../support/dex.ts"
 import { flipBit, loseSector, rotBodies, rotRecords } from "../support/rot.ts"
 import { synced } from "../support/synced.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
@@ -66,7 +66,7 @@ describe("a damaged block of messages", () => {
   test("is restored from its raw records when the agent has deleted its file", async () => {
     const home = await synced()
     rmSync(join(home, ".claude"), { recursive: true })
-    await dex(home, ["sync"])
+    await syncHome(home)
     const before = await shown(home)
     rotBodies(home, AUTH, loseSector)
     await shown(home)
@@ -77,7 +77,7 @@ describe("a damaged block of messages", () => {
   test("is kept as it is where neither is left, and everything else goes on", async () => {
     const home = await synced()
     rmSync(join(home, ".claude"), { recursive: true })
-    await dex(home, ["sync"])
+    await syncHome(home)
     rotBodies(home, AUTH, loseSector)
     rotRecords(home, AUTH, loseSector)
     await shown(home)
@@ -185,7 +185,7 @@ describe("dex doctor --repair", () => {
   test("recovers what is not on the damaged page when the agents' files are gone", async () => {
     const home = await synced()
     rmSync(join(home, ".claude"), { recursive: true })
-    await dex(home, ["sync"])
+    await syncHome(home)
     const before = await answers(home)
     for (const page of brokenPages(home)) {
       expect([page, (await dex(home, ["doctor", "--repair"])).code]).toEqual([page, 0])

@@ -6,6 +6,7 @@ import { DEX, dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 
 // Numbers stand for rows of the last listing in a terminal. An agent's shell and a script have none.
 
@@ -65,7 +66,7 @@ function threeRows(at: string): void {
 async function threeSynced(): Promise<string> {
   const home = tempDir()
   threeRows(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   return home
 }
 

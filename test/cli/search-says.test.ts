@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { syncedOnce } from "../support/synced.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 const home = syncedOnce((at) => {
   claudeSession(at, {

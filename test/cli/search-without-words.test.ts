@@ -1,8 +1,8 @@
 import { expect, test } from "vitest"
 import { connect } from "../mcp/client.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 // Who knows the file and not the words asks for the file.
 

@@ -5,17 +5,18 @@ import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { learnFromVerdict } from "../../src/suggest/feedback/feedback.ts"
 import { receiver } from "../deliver/receiver.ts"
 import { connect } from "../mcp/client.ts"
-import { dex, type Run } from "../support/dex.ts"
+import type { Run } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 function homeWithProject() {
   const home = tempDir()
   const project = join(home, "api")
   mkdirSync(project)
-  const run = (args: string[], env: Record<string, string> = {}) => dex(home, args, env, undefined, "", project)
+  const run = (args: string[], env: Record<string, string> = {}) => dex(home, args, env, project)
   const json = async (args: string[]) => JSON.parse((await run([...args, "--json"])).stdout)
   return { home, project, run, json }
 }
@@ -201,7 +202,7 @@ test("a private project's subscriptions are told inside it only, and nothing of 
       turns: [{ user: "hello" }],
     })
   })
-  const inside = (args: string[]) => dex(home, args, {}, undefined, "", secret)
+  const inside = (args: string[]) => dex(home, args, {}, secret)
   expect(await inside(["private", "."])).toMatchObject({ code: 0 })
   expect(await inside(["subscribe", "src/**", "--url", "https://example.com/x"])).toMatchObject({
     code: 2,

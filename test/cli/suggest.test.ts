@@ -4,8 +4,8 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { connect } from "../mcp/client.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
-import { DEX, dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const ONE = "11111111-2222-4333-8444-555555555555"
 const FAILED = "TypeError: Cannot read properties of undefined (reading 'expiry')"
@@ -17,7 +17,7 @@ function edit(session: Writer, id: string, filePath: string): void {
   session.result(id, "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
 }
 
-const inside = (cwd: string, home: string, args: string[]) => dex(home, args, {}, DEX, "", cwd)
+const inside = (cwd: string, home: string, args: string[]) => dex(home, args, {}, cwd)
 
 /** A repository on the branch `tokens`, and a conversation there that mended a failing test. */
 async function worked(): Promise<{ home: string; project: string }> {
@@ -35,7 +35,7 @@ async function worked(): Promise<{ home: string; project: string }> {
   session.answer("m_c2", [call("c2", "Bash", { command: "npm test" })])
   session.result("c2", "12 passed", { toolUseResult: { stdout: "12 passed", stderr: "", interrupted: false } })
   putSession(home, session.records, ONE)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   return { home, project }
 }
 

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { connect } from "../mcp/client.ts"
 import { put } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const idOf = (n: number) => `7111111${n}-1111-4111-8111-111111111111`
 
@@ -18,11 +18,11 @@ test("a conversation of which its agent's file has nothing left is listed with w
     sessionId: idOf(n),
   }))
   put(home, ".claude/history.jsonl", lines)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   const log = join(home, ".claude/history.jsonl")
   const before = JSON.parse((await dex(home, ["list", "--json"])).stdout).conversations
   writeFileSync(log, readFileSync(log, "utf8").split("\n").slice(3).join("\n"))
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
 
   const { conversations } = JSON.parse((await dex(home, ["list", "--json"])).stdout)
   const kept = conversations.find(({ id }: { id: string }) => id === `claude_code:${idOf(1)}`)

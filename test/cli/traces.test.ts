@@ -13,10 +13,11 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { addsUp } from "../../src/core/trace.ts"
 import { shellOnTerminal } from "../integrations/terminal.ts"
-import { DEX, dex } from "../support/dex.ts"
+import { DEX } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
@@ -234,7 +235,7 @@ describe("dex traces and dex trace", () => {
       title: "token token token",
       turns: [{ user: "token token token token" }, { assistant: "token" }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     const { replay, trace } = await json(home, ["trace", id, "--replay"])
     expect(replay.same).toBe(false)
     expect(replay.state_revision).not.toBe(trace.state_revision)
@@ -257,7 +258,7 @@ describe("dex traces and dex trace", () => {
       path,
       `${JSON.stringify({ ...JSON.parse(line!), uuid: "later", message: { role: "user", content: "more" } })}\n`,
     )
-    await dex(home, ["sync"])
+    await syncHome(home)
     expect((await json(home, ["trace", "--replay"])).replay).toMatchObject({
       same: false,
       unchanged: 1,
@@ -300,7 +301,7 @@ describe("dex traces and dex trace", () => {
       title: "the acme invoice",
       turns: [{ user: "the acme invoice format" }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     const inside = (args: string[]) =>
       new Promise<string>((resolve) => {
         const child = spawn(process.execPath, [DEX, ...args], {
@@ -337,7 +338,7 @@ describe("dex traces and dex trace", () => {
       title: hostile,
       turns: [{ user: hostile }],
     })
-    await dex(home, ["sync"])
+    await syncHome(home)
     await dex(home, ["search", `zebra ${hostile.replaceAll("\0", "")}`])
     for (const args of [["traces"], ["trace"], ["trace", "--replay"], ["traces", "--json"], ["trace", "--json"]]) {
       const run = await dex(home, args)

@@ -1,8 +1,8 @@
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 import { hasTmux, openScreen, type TmuxScreen } from "../support/tmux.ts"
+import { syncHome } from "../support/warm.ts"
 import { pickerHome } from "./picker/home.ts"
 
 // Five walks through dex as a person takes them, on a real terminal. Each screen is kept as text beside this file, to be read:
@@ -52,7 +52,7 @@ describe.skipIf(!hasTmux).each(SIZES)("on %i × %i", (columns, rows) => {
   test.each(Object.entries(WALKS))("%s", async (name, { isNew = false, steps }) => {
     const home = tempDir()
     pickerHome(home)
-    if (!isNew) expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    if (!isNew) await syncHome(home)
     // The prompt counts, so that the one before is not taken for it.
     const screen = await openScreen(home, { columns, rows, cwd: join(home, "code/api"), env: { PS1: "\\#$ " } })
     const seen: string[] = []

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest"
 import { widthOf } from "../../src/render/terminal.ts"
 import { onTerminal } from "../integrations/terminal.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { syncedOnce } from "../support/synced.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 const HOME = syncedOnce((at) =>
   claudeSession(at, {

@@ -7,11 +7,12 @@ import { agents } from "../../src/agents/index.ts"
 import { MODEL_AGENTS, MODEL_RUN_VARIABLE } from "../../src/core/model-run.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { onTerminal } from "../integrations/terminal.ts"
-import { DEX, dex, startDex } from "../support/dex.ts"
+import { DEX, dex as dexAlone, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { isAlive } from "../support/processes.ts"
 import { claudeAnswer, printing, standIn } from "../support/stand-in.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const ANSWER = "The zeppelin test needs port 8080 [1]."
 const ASK = ["ask", "Which port does the zeppelin test need?"]
@@ -28,7 +29,7 @@ beforeEach(async () => {
     start: "2026-10-03T10:00:00Z",
     turns: [{ user: "CI is red" }, { assistant: "The zeppelin test needs port 8080." }],
   })
-  await dex(home, ["sync"])
+  await syncHome(home)
   await dex(home, ["config", "set", "llm.provider", "claude_code"])
 })
 
@@ -56,7 +57,7 @@ describe("before the user has agreed", () => {
       if (name === "digest") {
         const now = new Date().toISOString()
         claudeSession(home, { id: "22222222-1111-4111-8111-111111111111", start: now, turns: [{ user: "again" }] })
-        await dex(home, ["sync"])
+        await syncHome(home)
       }
       const { code, stdout, stderr } = await run(...(name === "digest" ? ["digest"] : args))
       const said = stderr.replaceAll(/\s+/g, " ")
@@ -123,7 +124,7 @@ describe("once the user has agreed", () => {
     const now = new Date().toISOString()
     const id = "22222222-1111-4111-8111-111111111111"
     claudeSession(home, { id, start: now, turns: [{ user: "always use port 0" }, { assistant: "I will." }] })
-    await dex(home, ["sync"])
+    await syncHome(home)
     const refs = [`claude_code:${id}#1`]
     const done = [{ text: "Use port 0", project: "api", refs }]
     const answers = {
@@ -213,12 +214,12 @@ describe("once the user has agreed", () => {
 test("dex does nothing for an agent that it asks: no server, no hook, no answer", async () => {
   const inside = { [MODEL_RUN_VARIABLE]: "1" }
   for (const args of [["serve"], ["mcp", "agent"], ["list"], ASK])
-    expect(await dex(home, args, inside)).toMatchObject({
+    expect(await dexAlone(home, args, inside)).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringContaining("dex does nothing here"),
     })
-  expect(await dex(home, ["hook", "claude_code", "SessionStart"], inside)).toMatchObject({ code: 0, stdout: "" })
+  expect(await dexAlone(home, ["hook", "claude_code", "SessionStart"], inside)).toMatchObject({ code: 0, stdout: "" })
 })
 
 test("what an agent kept of being asked is not read, and nothing of it stays in the history", async () => {
@@ -250,7 +251,7 @@ test("what an agent kept of being asked is not read, and nothing of it stays in 
     join(gemini, "chats/session-2026-10-04T10-00-55555555.jsonl"),
     `${JSON.stringify(header)}\n${JSON.stringify(message)}\n`,
   )
-  await dex(home, ["sync"])
+  await syncHome(home)
   expect((await dex(home, ["search", "quokkaword"])).code).toBe(1)
   expect((await dex(home, ["search", "wombatword"])).code).toBe(0)
   const store = await openStore(join(home, ".dex/history.db"))

@@ -18,6 +18,7 @@ import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { call, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { DEX, dex, type Run } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 
 const ERROR = "TypeError: quokkaword is not a function"
 
@@ -34,7 +35,7 @@ async function solvedHome(home: string, learn = true): Promise<string> {
   session.result("e1", "The file was updated.", { toolUseResult: { filePath, structuredPatch } })
   run(session, "c2", "12 passed", false)
   putSession(home, session.records)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   if (learn) expect(await dex(home, ["fix", ERROR])).toMatchObject({ code: 0 })
   return home
 }
@@ -115,7 +116,7 @@ test("after a failed command it says what fixed it before, once in a session", a
 test("the first hook has the next sync learn what conversations know", async () => {
   const own = await solvedHome(tempDir(), false)
   expect(await hook(own, failed("early"))).toEqual(SILENT)
-  expect(await dex(own, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(own)
   await heard(own, "later")
 })
 

@@ -7,9 +7,9 @@ import { openReader, TooLarge } from "../../src/ingest/reader.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 const SESSION = "11111111-1111-4111-8111-111111111111"
 const REF = { source: "claude_code" as const, id: SESSION }

@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 test("what an agent did that dex itself ran, in the folder of a chat, is not the user's history", async () => {
   const home = await synced((at) => {

@@ -2,9 +2,9 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync } from
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 test("a token in the name of a transcript, its folder or a file that cannot be read is in no file, and it is found again", async () => {
   const home = tempDir()

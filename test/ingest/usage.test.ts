@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest"
 import { sourceIds } from "../../src/agents/index.ts"
 import { totalUsage, type Usage } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 async function synced(home: string): Promise<Usage[]> {
   const { code, stderr } = await dex(home, ["sync"])

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { closedUrl } from "../support/embedding-server.ts"
 import { type ModelServer, modelServer } from "../support/model-server.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 const KEY = "sk-doctor-0123456789abcdef"
 

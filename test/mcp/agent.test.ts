@@ -6,6 +6,7 @@ import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { inTurn, modelServer } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 import { connect } from "./client.ts"
 
 const home = sharedTempDir()
@@ -23,7 +24,7 @@ beforeAll(async () => {
     mkdirSync(join(home, name))
     writeFileSync(join(home, name, "hooks.md"), `# Hooks\n\nThe ${name} says: a flaky hook test takes a free port.\n`)
   }
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   for (const name of ["guide", "other"])
     expect(await dex(home, ["docs", "add", `./${name}`])).toMatchObject({ code: 0 })
 })

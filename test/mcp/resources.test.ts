@@ -2,10 +2,10 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { type Client, connect } from "./client.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
@@ -142,7 +142,7 @@ test("a list has pages and an end, each conversation once, and a long one is rea
         user: `turn ${n} ${"hay and straw ".repeat(40)}`,
       })),
     })
-  await dex(home, ["sync"])
+  await syncHome(home)
   const client = await connect(home)
   const seen: string[] = []
   let pages = 0
@@ -185,7 +185,7 @@ test.each(ERAS)("in protocol %s, a private project is listed and read only from 
     title: "The zeppelin plan",
     turns: [{ user: "Where does the zeppelin land?" }],
   })
-  await dex(home, ["sync"])
+  await syncHome(home)
   expect(await dex(home, ["private", project])).toMatchObject({ code: 0 })
   const uri = uriOf("claude_code:44444444-4444-4444-8444-444444444444")
   const outside = await connect(home, { era })

@@ -6,10 +6,10 @@ import { expect, onTestFinished, test } from "vitest"
 import { createStreams } from "../../src/http/suggestions.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { receiver } from "../deliver/receiver.ts"
-import { dex } from "../support/dex.ts"
 import { itemOf, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 import { type Served, serveHttp } from "./http-client.ts"
 
 type Event = { id: string; suggestion: string }

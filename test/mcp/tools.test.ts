@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { type Client, connect, type Result } from "./client.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
@@ -153,7 +153,7 @@ test("no answer is larger than what was asked for, or than it usually is", async
       start: "2026-11-03T10:00:00Z",
       turns: Array.from({ length: 12 }, (_, n) => ({ user: `needle ${i} ${n} ${"hay and straw ".repeat(120)}` })),
     })
-  await dex(home, ["sync"])
+  await syncHome(home)
   const client = await connect(home)
   const calls: [string, object, number][] = [
     ["dex_search", { query: "needle", limit: 100 }, 1_700],

@@ -2,9 +2,9 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { clipSnippet, MARK } from "../../src/store/index/snippets.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 test("a default search answer takes at most 1,600 tokens, whatever was found", async () => {
   const home = tempDir()
@@ -23,7 +23,7 @@ test("a default search answer takes at most 1,600 tokens, whatever was found", a
       ],
     })
   }
-  await dex(home, ["sync"])
+  await syncHome(home)
   const { stdout } = await dex(home, ["search", "rotate refresh token", "--json"])
   const answer = JSON.parse(stdout) as { results: { snippet: string }[] }
   expect(answer.results).toHaveLength(10)
@@ -58,7 +58,7 @@ test("--explain prints every score as a sum", async () => {
     start: "2026-11-01T10:00:00Z",
     turns: [{ user: "rotate the refresh token" }, { assistant: "The refresh token is rotated." }],
   })
-  await dex(home, ["sync"])
+  await syncHome(home)
   const { stdout } = await dex(home, ["search", "refresh token", "--explain"])
   expect(stdout).toMatch(
     /words \d+\.\d+ \+ pairs \d+\.\d+ \+ neighbours \d+\.\d+ \+ others \d+\.\d+ \+ title \d+\.\d+ =\s+\d+\.\d+/,

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest"
 import { editDistance } from "../../src/core/edit-distance.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { sharedTempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const home = sharedTempDir()
 const SAID = [
@@ -26,7 +26,7 @@ beforeAll(async () => {
     start: "2026-10-09T10:00:00Z",
     turns: [{ user: "The zanzibar launch is on Friday." }, { assistant: "Noted." }],
   })
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
 })
 
 async function found(...args: string[]) {

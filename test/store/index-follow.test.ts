@@ -5,9 +5,9 @@ import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 test("where forgetting was stopped, the next sync takes its words out of every file, once", async () => {
   const home = tempDir()

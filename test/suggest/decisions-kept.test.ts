@@ -6,9 +6,9 @@ import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { DecisionFilter, MadeDecision } from "../../src/store/knowledge/decisions.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { inside } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const FIRST = "11111111-2222-4333-8444-555555555555"
 const SECOND = "22222222-2222-4333-8444-555555555555"
@@ -28,7 +28,7 @@ async function home(...sessions: Session[]): Promise<string> {
     }))
     putSession(at, records, id)
   }
-  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(at)
   return at
 }
 
@@ -137,8 +137,8 @@ test("a file is meant as the project knows it, wherever the command is given", a
   const session = writer({ cwd: project })
   session.prompt("telemetry should be enabled by default for quokkas, see src/metrics/send.ts")
   putSession(at, session.records)
-  await dex(at, ["sync"])
-  const inside = (cwd: string, file: string) => dex(at, ["decisions", "--file", file, "--json"], {}, undefined, "", cwd)
+  await syncHome(at)
+  const inside = (cwd: string, file: string) => dex(at, ["decisions", "--file", file, "--json"], {}, cwd)
   for (const [cwd, file] of [
     [project, "src/metrics/send.ts"],
     [join(project, "src"), "metrics/send.ts"],
@@ -191,7 +191,7 @@ test("a project's decision records count, other documents do not", async () => {
     "# 4. Use a queue\n\nStatus: Accepted\n\n## Context\n\nSlow.\n\n## Decision\n\nInvoices go into a queue.\n",
   )
   writeFileSync(join(project, "docs/guide.md"), "# Guide\n\n## Decision\n\nWe should always say hello.\n")
-  const there = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  const there = (...args: string[]) => dex(at, args, {}, project)
   expect(await there("docs", "add", join(project, "docs"))).toMatchObject({ code: 0 })
   const { stdout } = await there("decisions", "--json")
   expect(JSON.parse(stdout)).toMatchObject({
@@ -260,7 +260,7 @@ test("commits that break something or take it back are told, once each, and go w
     toolUseResult: { stdout: "[main 1a2b3c4] feat!: drop the wombat table\n 1 file changed", stderr: "" },
   })
   putSession(at, told.records, FIRST)
-  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  const run = (...args: string[]) => dex(at, args, {}, project)
   const decisions = async (...args: string[]) =>
     (JSON.parse((await run("decisions", "--json", ...args)).stdout) as { decisions: Record<string, unknown>[] })
       .decisions
@@ -366,7 +366,7 @@ test("a decision record is taken back by one with a later name, whenever their f
   }
   record("9-sessions.md", 30, 1)
   record("10-sessions.md", 90, 2)
-  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  const run = (...args: string[]) => dex(at, args, {}, project)
   await run("docs", "add", join(project, "docs"))
   const told = async () => {
     const { stdout } = await run("decisions", "--all", "--json")

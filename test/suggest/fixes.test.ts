@@ -13,8 +13,8 @@ import { keptFix } from "../../src/suggest/fixes/kept.ts"
 import { findFixes } from "../../src/suggest/fixes/like.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { call, PROJECT, put, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const RUNS = Number(process.env.DEX_RUNS ?? 100)
 
@@ -619,7 +619,7 @@ async function solvedHome(): Promise<string> {
   const session = writer()
   solvedSession(session)
   putSession(home, session.records)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   return home
 }
 const REF = `claude_code:${SESSION}`
@@ -700,7 +700,7 @@ describe("dex fix", () => {
     const file = `.claude/projects/${PROJECT}/${SESSION}/subagents/agent-a1`
     put(home, `${file}.jsonl`, agent.records)
     put(home, `${file}.meta.json`, JSON.stringify({ agentType: "x", toolUseId: "t1" }))
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(home)
     const { fixes } = JSON.parse((await dex(home, ["fix", ASKED, "--json"])).stdout)
     expect(fixes).toMatchObject([{ ref: `${REF}#6`, files: [{ path: "src/token.ts", added: 1, removed: 1 }] }])
   })
@@ -719,7 +719,7 @@ describe("dex fix", () => {
       bash(session, `${id}c2`, "npm test", "12 passed")
       putSession(home, session.records, id)
     }
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(home)
     const told = JSON.parse((await dex(home, ["fix", ASKED, "--json"])).stdout)
     expect(told.fixes.map(({ ref }: { ref: string }) => ref.split("#")[0])).toEqual([
       `claude_code:${short}`,

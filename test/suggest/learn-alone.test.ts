@@ -17,6 +17,7 @@ import { inside } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 
 const LEFT = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
@@ -67,7 +68,7 @@ test("while another process learns, an answer is what is known so far, and says 
 test("one that is killed while it learns leaves no lock, and the next one finishes", async () => {
   const home = tempDir()
   const { conversations } = generateCorpus(join(home, ".claude"), { messages: 12_000, seed: 8 })
-  expect((await dex(home, ["sync"])).code).toBe(0)
+  await syncHome(home)
   const child = startDex(home, ["suggest", "--file", "a.ts"])
   const exited = new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)))
   // It saves what it learned a few conversations at a time.

@@ -8,10 +8,10 @@ import { UNNAMED_PROJECTS } from "../../src/store/knowledge/purge.ts"
 import { learn } from "../../src/suggest/learn.ts"
 import { pathBelow } from "../../src/suggest/paths.ts"
 import { call, PROJECT, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { inside } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const OTHER = "99999999-2222-4333-8444-555555555555"
 
@@ -42,7 +42,7 @@ async function home(...sessions: [string, (session: Writer) => void][]): Promise
     tell(session)
     putSession(at, session.records, id)
   }
-  expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(at)
   return at
 }
 
@@ -77,7 +77,7 @@ test("nothing is learned before somebody asks, and every sync goes on from then 
   const session = writer({ sessionId: OTHER }, "o")
   solved(session)
   putSession(at, session.records, OTHER)
-  await dex(at, ["sync"])
+  await syncHome(at)
   expect(factsIn(at)).toMatchObject({ fixes: [{}, {}] })
 })
 
@@ -89,7 +89,7 @@ test("learned bit by bit is what is learned at once", async () => {
   const path = putSession(at, session.records.slice(0, 3))
   for (const record of session.records.slice(3)) {
     appendFileSync(path, `${JSON.stringify(record)}\n`)
-    expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(at)
   }
   const bitByBit = factsIn(at)
   for (const suffix of ["", "-wal", "-shm"]) rmSync(join(at, ".dex", `${KNOWLEDGE_FILE}${suffix}`), { force: true })
@@ -124,7 +124,7 @@ test.each(["before the facts are learned again", "before the file is rewritten"]
     const other = writer({ sessionId: OTHER }, "o")
     other.prompt("hello there")
     putSession(at, other.records, OTHER)
-    await dex(at, ["sync"])
+    await syncHome(at)
     await dex(at, ["fix", "quokkaword is not a function"])
     expect(bytesIn(at)).toContain("initech")
     const [store, knowledge] = [storeOf(at), knowledgeOf(at)]
@@ -132,7 +132,7 @@ test.each(["before the facts are learned again", "before the file is rewritten"]
     if (when === "before the file is rewritten") await learn(store, knowledge)
     store.close()
     knowledge.close()
-    expect(await dex(at, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(at)
     for (const word of ["zebrafishword", "quokkaword", "token.ts", "initech"]) expect(bytesIn(at)).not.toContain(word)
   },
 )
@@ -181,7 +181,7 @@ test("what git and the code say of a project that is watched no more is in no by
   writeFileSync(join(project, "numbat.ts"), "export function bandicoot() {}\n")
   repository.git("add", ".")
   repository.git("commit", "-q", "-m", "feat!: quollword")
-  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  const run = (...args: string[]) => dex(at, args, {}, project)
   await run("sync")
   await run("suggest")
   for (const word of ["numbat", "bandicoot", "quollword", "wombat"]) expect(bytesIn(at)).toContain(word)

@@ -9,8 +9,8 @@ import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { call, putSession, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 /** A project where a conversation edited src/token.ts and five decisions were made about it, and then somebody committed. */
 async function changedSince(files: string[]) {
@@ -31,10 +31,10 @@ async function changedSince(files: string[]) {
   git("add", ".")
   git("commit", "-q", "-m", "tokens: a stranger's words")
   const run = async (...args: string[]) => {
-    const { stdout } = await dex(at, [...args, "--json"], {}, undefined, "", project)
+    const { stdout } = await dex(at, [...args, "--json"], {}, project)
     return (JSON.parse(stdout) as { suggestions: { kind: string; title: string; summary: string }[] }).suggestions
   }
-  await dex(at, ["sync"])
+  await syncHome(at)
   await run("suggest") // opts the project in
   return { at, project, run }
 }

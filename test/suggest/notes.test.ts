@@ -10,9 +10,9 @@ import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { connect } from "../mcp/client.ts"
-import { DEX, dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex } from "../support/warm.ts"
 
 type Place = { home: string; at: string }
 
@@ -24,7 +24,7 @@ function project(): Place {
 }
 
 async function answer({ home, at }: Place, ...args: string[]) {
-  const { code, stdout, stderr } = await dex(home, [...args, "--json"], {}, DEX, "", at)
+  const { code, stdout, stderr } = await dex(home, [...args, "--json"], {}, at)
   expect([args, code, stderr]).toEqual([args, 0, expect.any(String)])
   return JSON.parse(stdout)
 }
@@ -72,7 +72,7 @@ test.each(["2025-11-25", "2026-07-28"])(
     expect(found.content[0]!.text).toContain("[written by test, not confirmed]")
     const moments = [{ event: "before_edit", file: "deploy.sh" } as const, { event: "session_start" } as const]
     for (const moment of moments) expect(await pushed(place, moment)).toEqual([])
-    expect((await dex(place.home, ["decisions", "--json"], {}, DEX, "", place.at)).stdout).not.toContain("frozen")
+    expect((await dex(place.home, ["decisions", "--json"], {}, place.at)).stdout).not.toContain("frozen")
     await answer(place, "note", "confirm", ref)
     expect(await pushed(place, moments[0]!)).toMatchObject([
       {
@@ -99,7 +99,7 @@ test("a note that rejects a decision takes it back, until the note is forgotten;
   }
   const [{ ref }] = await decided()
   const shell = { CODEX_THREAD_ID: "t" }
-  await dex(place.home, ["note", "Agents disagree", "--rejects", ref], shell, DEX, "", place.at)
+  await dex(place.home, ["note", "Agents disagree", "--rejects", ref], shell, place.at)
   expect((await decided())[0].superseded_by).toBeUndefined()
   const note = (await answer(place, "note", "Nothing of this holds", "--rejects", ref)).notes[0]
   expect(note.rejects).toBe(ref)

@@ -6,10 +6,10 @@ import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { observeUse } from "../../src/suggest/feedback/observe-use.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { itemOf, NOW, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 
 const SESSION = "99999999-9999-4999-8999-999999999999"
 
@@ -46,7 +46,7 @@ test("a sync notes what a session went on to open or edit of what it was told, a
   )
   suggestions.save(suggestionOf("noted", { moment, items: [item("x", { file: "src/a.ts" })] }), { would: true })
   suggestions.setStatus("told", "dismissed", 6)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   expect(suggestions.get("told")?.items.map(({ status }) => status)).not.toContain("used")
 
   session([
@@ -56,7 +56,7 @@ test("a sync notes what a session went on to open or edit of what it was told, a
     { tool: { name: "Bash", input: { command: "dex show codex:bbbb-2222#3 | head" }, output: "…" } },
     { tool: { name: "mcp__dex__dex_get", input: { ids: ["claude_code:cccc-3333"] }, output: "…" } },
   ])
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   const used = suggestions.get("told")!
   expect(used.items.map(({ key, status }) => [key, status])).toEqual([
     ["edited later", "used"],
@@ -69,7 +69,7 @@ test("a sync notes what a session went on to open or edit of what it was told, a
   expect(suggestions.get("noted")?.status).toBe("shown")
   expect(suggestions.weights()["kind:fix"]).toBeGreaterThan(0)
   const learnt = suggestions.weights()
-  await dex(home, ["sync"])
+  await syncHome(home)
   expect(suggestions.weights()).toEqual(learnt)
 })
 

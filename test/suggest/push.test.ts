@@ -12,8 +12,8 @@ import { suggestItems } from "../../src/suggest/suggest.ts"
 import { syncTestReports } from "../../src/suggest/test-runs/sync-reports.ts"
 import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { putSession, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { edit, errorOf, fileOf, MARK, PROJECT, run, sayNoneOf, WAYS } from "./strangers.ts"
 
 // What is pushed unasked: never a stranger's words, and nothing where nothing is known.
@@ -33,7 +33,7 @@ test("in unrelated projects, at fresh files and at small talk, nothing is said, 
     run(session, `c2-${n}`, "12 passed", false)
     putSession(home, session.records, id)
   }
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   const store = openStore(join(home, ".dex/history.db"))
   const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
   await learn(store, knowledge)
@@ -80,7 +80,7 @@ test("what files of the project say is told to who asks, and fetched ones decide
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "start")
   }
-  const inProject = (...args: string[]) => dex(home, args, {}, undefined, "", project)
+  const inProject = (...args: string[]) => dex(home, args, {}, project)
   expect(await inProject("docs", "add", `file://${library}`)).toMatchObject({ code: 0 })
   expect(await inProject("docs", "add", "docs")).toMatchObject({ code: 0 })
   expect((await inProject("decisions")).stdout).toContain(`${MARK}record`)

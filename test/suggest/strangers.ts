@@ -10,8 +10,8 @@ import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { RELEVANCE_WEIGHTS } from "../../src/suggest/weights.ts"
 import { call, put, putSession, text, type Writer, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
 
 export const PROJECT = "/home/dev/proj"
 export const MARK = "zqpoison"
@@ -162,7 +162,7 @@ export async function sayNoneOf(perWay: number): Promise<void> {
       way(session, n, home, id)
       putSession(home, session.records, id)
     }
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   const store = openStore(join(home, ".dex/history.db"))
   const knowledge = openKnowledge(join(home, `.dex/${KNOWLEDGE_FILE}`))
   expect(await learn(store, knowledge)).toMatchObject({ complete: true })

@@ -13,9 +13,9 @@ import { parseReport } from "../../src/suggest/test-runs/reports.ts"
 import { testRunsIn } from "../../src/suggest/test-runs/runs.ts"
 import { failing, testKey } from "../../src/suggest/test-runs/status.ts"
 import { syncTestReports } from "../../src/suggest/test-runs/sync-reports.ts"
-import { dex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex as dex, syncHome } from "../support/warm.ts"
 
 const VITEST = fileURLToPath(new URL("../../node_modules/vitest/vitest.mjs", import.meta.url))
 
@@ -490,13 +490,13 @@ describe("dex tests", () => {
     mkdirSync(join(project, ".git"), { recursive: true })
     mkdirSync(join(project, "src"))
     claudeSession(home, { id: ID, cwd: project, start: "2026-11-03T10:00:00Z", turns })
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(home)
     return { home, project }
   }
 
   test("says what fails, since when and from where; a report that is newer counts; forgetting takes it with it", async () => {
     const { home, project } = await homeWith([{ user: "run them" }, bash("npx vitest run", FAILED, true)])
-    const run = (...args: string[]) => dex(home, ["tests", ...args], {}, undefined, "", project)
+    const run = (...args: string[]) => dex(home, ["tests", ...args], {}, project)
     const found = await run("--json")
     expect(found.code).toBe(0)
     expect(JSON.parse(found.stdout)).toMatchObject({
@@ -550,7 +550,7 @@ describe("dex tests", () => {
       bash("make test", "make: *** [test] Error 2", true),
       bash("npx vitest run", `${names} Test Files  1 failed (1)\n      Tests  30 failed (30)\n`, true),
     ])
-    const run = (...args: string[]) => dex(home, ["tests", ...args], {}, undefined, "", project)
+    const run = (...args: string[]) => dex(home, ["tests", ...args], {}, project)
     const all = await run("--limit", "40")
     expect(all.stdout).toMatch(
       /31 {2}\$ make test\n {4}failed 2026-11-03 10:01, at least 1 test; which ones was not told/,

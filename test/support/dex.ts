@@ -43,6 +43,6 @@ export function startDex(
 }
 
 /** Nothing of the machine's own agents may leak in: only what a process needs to start. */
-function environment(home: string, more: Record<string, string>): Record<string, string> {
+export function environment(home: string, more: Record<string, string>): Record<string, string> {
   return { PATH: process.env.PATH ?? "", HOME: home, TZ: "UTC", NO_COLOR: "1", ...more }
 }

@@ -9,6 +9,7 @@ import { tellOfFiles, tellOfMessages } from "../../src/tools/subscriptions/tell-
 import { receiver } from "../deliver/receiver.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
+import { syncHome } from "../support/warm.ts"
 import { projectWithPast } from "./project-with-past.ts"
 import { startWatch } from "./watching.ts"
 
@@ -16,7 +17,7 @@ test("a file that is changed while dex watch runs tells a webhook what was done 
   const { home, project, run: inProject } = projectWithPast()
   const file = join(project, "src", "token.ts")
   writeFileSync(file, "export const a = 1\n")
-  await dex(home, ["sync"])
+  await syncHome(home)
   let heard = (_: string) => {}
   const told = new Promise<string>((resolve) => {
     heard = resolve

@@ -2,10 +2,10 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { openStore } from "../../../src/store/history/sqlite-history.ts"
 import { tryLock } from "../../../src/store/sqlite/lock.ts"
-import { dex } from "../../support/dex.ts"
 import { claudeSession } from "../../support/home.ts"
 import { tempDir } from "../../support/temp.ts"
 import { hasTmux, openScreen } from "../../support/tmux.ts"
+import { syncHome } from "../../support/warm.ts"
 import { daysAgo, pickerHome } from "./home.ts"
 
 test.skipIf(!hasTmux)(
@@ -13,7 +13,7 @@ test.skipIf(!hasTmux)(
   async () => {
     const home = tempDir()
     pickerHome(home)
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(home)
     const store = openStore(join(home, ".dex", "history.db"))
     const progress = (done: number) => store.saveProgress({ done, total: 9, at: Date.now() })
     await progress(3)

@@ -7,6 +7,7 @@ import { dex } from "../../support/dex.ts"
 import { claudeSession } from "../../support/home.ts"
 import { tempDir } from "../../support/temp.ts"
 import { canRun, hasTmux, openScreen, program, type TmuxScreen } from "../../support/tmux.ts"
+import { syncHome } from "../../support/warm.ts"
 import { daysAgo, pickerHome, RACE } from "./home.ts"
 
 // Driven by real keys on a real terminal.
@@ -16,7 +17,7 @@ if (!hasTmux) console.log("NOT RUN: there is no tmux here, so the picker is not 
 async function readHome(): Promise<string> {
   const home = tempDir()
   pickerHome(home)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  await syncHome(home)
   return home
 }
 
@@ -261,7 +262,7 @@ describe.skipIf(!hasTmux)("keys", () => {
       title: "A long one",
       turns: Array.from({ length: 40 }, (_, i) => ({ user: i === 30 ? "the needle is here" : `question ${i}` })),
     })
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    await syncHome(home)
     const screen = await openScreen(home, { columns: 80, rows: 24 })
     await screen.keys("dex", "Enter")
     await screen.shows(/5\n─/)

@@ -4,9 +4,9 @@ import { previewOf } from "../../../src/cli/picker/look-up.ts"
 import { previewLines } from "../../../src/cli/picker/preview-lines.ts"
 import { glyphsOf } from "../../../src/render/screen.ts"
 import { widthOf } from "../../../src/render/terminal.ts"
-import { dex } from "../../support/dex.ts"
 import { claudeSession } from "../../support/home.ts"
 import { tempDir } from "../../support/temp.ts"
+import { syncHome } from "../../support/warm.ts"
 
 const ID = "11111111-1111-4111-8111-111111111111"
 const EVIL = "a\x1b]0;owned\x07b\x1b[2Jc\u202ed\x9b31me\rg\x08h"
@@ -29,7 +29,7 @@ async function preview(color: boolean, columns = 50) {
       { assistant: `${EVIL} done` },
     ],
   })
-  await dex(home, ["sync"])
+  await syncHome(home)
   const opened = createDex({ env: { HOME: home }, cwd: home, version: "test" })
   onTestFinished(() => opened.close())
   const found = await previewOf(opened, { ref: `claude_code:${ID}` }, { columns, color, glyphs: glyphsOf({}) })

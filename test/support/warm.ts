@@ -1,0 +1,71 @@
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { environment, type Run } from "./dex.ts"
+
+export type CommandLine = { args: string[]; env: Record<string, string>; cwd: string }
+export type Ended = Run & { code: number }
+
+/** They end the process, or talk through it. */
+const ALONE = ["hook", "mcp", "serve", "--version"]
+
+let running: Promise<ChildProcess> | undefined
+let last: Promise<unknown> = Promise.resolve()
+
+/**
+ * Runs a command line of the built program as `dex` does, in a process that runs many of them, one at a time: starting one
+ * takes ten times as long as what most commands do. For tests of what a command does and prints; not for what only a
+ * process has: input, signals, a terminal, a working folder that vanishes.
+ */
+export async function warmDex(
+  home: string,
+  args: string[],
+  env: Record<string, string> = {},
+  cwd = home,
+): Promise<Run> {
+  if (ALONE.includes(args[0]!)) throw new Error(`dex ${args[0]} needs a process of its own`)
+  const run = last.then(() => runNext({ args, env: environment(home, env), cwd }))
+  last = run.catch(() => {})
+  return run
+}
+
+/** Reads what is new in a home. */
+export async function syncHome(home: string, env: Record<string, string> = {}): Promise<void> {
+  const { code, stderr } = await warmDex(home, ["sync"], env)
+  if (code !== 0) throw new Error(`${home} could not be read: ${stderr}`)
+}
+
+async function runNext(line: CommandLine): Promise<Run> {
+  running ??= start()
+  const child = await running
+  const ended = new AbortController()
+  const exited = once(child, "exit", { signal: ended.signal }).then(([code]) => {
+    running = undefined
+    throw new Error(`dex ${line.args.join(" ")} ended the process that runs many, with ${code}`)
+  })
+  const answered = once(child, "message", { signal: ended.signal })
+  child.channel!.ref()
+  child.send(line)
+  try {
+    const [run] = (await Promise.race([answered, exited])) as [Ended]
+    return run
+  } finally {
+    exited.catch(() => {})
+    answered.catch(() => {})
+    ended.abort()
+    child.channel?.unref()
+  }
+}
+
+async function start(): Promise<ChildProcess> {
+  const file = join(import.meta.dirname, "warm-process.ts")
+  const child = fork(file, {
+    env: environment("/nowhere", {}),
+    execArgv: [],
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  })
+  await once(child, "message")
+  child.unref()
+  child.channel?.unref()
+  return child
+}
