@@ -8,14 +8,14 @@ import { claudeSession, smallHome } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
-import { syncHome } from "../support/warm.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 const SIDEBAR = "claude_code:22222222-2222-4222-8222-222222222222"
 
 const SMALL = syncedOnce()
 
-const json = async (home: string, args: string[]) => JSON.parse((await dex(home, [...args, "--json"])).stdout)
+const json = async (home: string, args: string[]) => JSON.parse((await warmDex(home, [...args, "--json"])).stdout)
 
 describe("dex sync", () => {
   test("reads everything once, and then nothing", async () => {
@@ -84,7 +84,7 @@ describe("dex sync", () => {
 describe("dex search", () => {
   test("finds the conversation, shows the matched words, and names the message", async () => {
     const home = SMALL
-    const run = await dex(home, ["search", "refresh token race"])
+    const run = await warmDex(home, ["search", "refresh token race"])
     expect(run.code).toBe(0)
     expect(run.stdout).toContain("Refresh token race")
     const found = await json(home, ["search", "mutex"])
@@ -113,7 +113,7 @@ describe("dex search", () => {
 
   test("exits with 1 when there is nothing, and prints an empty list as JSON", async () => {
     const home = SMALL
-    const run = await dex(home, ["search", "zebra"])
+    const run = await warmDex(home, ["search", "zebra"])
     expect(run).toMatchObject({ code: 1, stdout: "" })
     expect(run.stderr).toMatch(/Nothing found/)
     expect(await json(home, ["search", "zebra"])).toMatchObject({ results: [], total: 0 })
@@ -139,7 +139,7 @@ describe("dex search", () => {
     "a\u0000b",
   ])("takes %j as words, whatever it looks like", async (query) => {
     const home = SMALL
-    const run = await dex(home, ["search", "--json", "--", query.replaceAll("\0", " ")])
+    const run = await warmDex(home, ["search", "--json", "--", query.replaceAll("\0", " ")])
     expect(run.code, run.stderr).toBeOneOf([0, 1])
     expect(run.stderr).toBe("")
   })
@@ -177,7 +177,7 @@ describe("dex search", () => {
     const home = await synced()
     const before = await json(home, ["search", "token"])
     rmSync(join(home, ".dex", INDEX_FILE))
-    expect((await dex(home, ["reindex"])).code).toBe(0)
+    expect((await warmDex(home, ["reindex"])).code).toBe(0)
     expect(await json(home, ["search", "token"])).toEqual(before)
   })
 
@@ -189,7 +189,7 @@ describe("dex search", () => {
 
   test("reads what there is now where there was nothing at the first run", async () => {
     const home = tempDir()
-    expect(await dex(home, [])).toMatchObject({ code: 1 })
+    expect(await warmDex(home, [])).toMatchObject({ code: 1 })
     smallHome(home)
     expect(await json(home, ["search", "mutex"])).toMatchObject({ results: [{ id: AUTH }] })
   })
@@ -198,7 +198,7 @@ describe("dex search", () => {
 describe("dex list", () => {
   test("lists what a person did, newest first, and says what it leaves out", async () => {
     const home = SMALL
-    const run = await dex(home, ["list"])
+    const run = await warmDex(home, ["list"])
     expect(
       run.stdout
         .split("\n")
@@ -222,7 +222,7 @@ describe("dex list", () => {
   })
 
   test("refuses a date it cannot read and says how to write one", async () => {
-    const run = await dex(SMALL, ["list", "--from", "lately"])
+    const run = await warmDex(SMALL, ["list", "--from", "lately"])
     expect(run.code).toBe(2)
     expect(run.stderr).toMatch(/"lately" is not a date that dex understands\. Write a day \(2026-11-03.*7d, 2w\)/)
   })
@@ -230,16 +230,18 @@ describe("dex list", () => {
 
 describe("dex show", () => {
   test("prints an outline whose lines carry their message number", async () => {
-    const run = await dex(SMALL, ["show", "11111111", "--format", "outline"])
+    const run = await warmDex(SMALL, ["show", "11111111", "--format", "outline"])
     expect(run.stdout).toMatch(/^ {3}1 {2}\[User\] Two requests refresh the token .* \(\d+ tokens\)$/m)
     expect(run.stdout).toMatch(/^ {3}3 {2}\[Assistant\] \[Bash\] .*npm test.* tokens\)$/m)
   })
 
   test("leaves tool outputs out of the stripped form, with their size, and keeps them in full", async () => {
     const home = SMALL
-    expect((await dex(home, ["show", "11111111"])).stdout).toMatch(/\[Bash failed: \d+ tokens\]/)
-    expect((await dex(home, ["show", "11111111"])).stdout).not.toContain("token already used")
-    expect((await dex(home, ["show", "11111111", "--format", "full"])).stdout).toContain("Error: token already used")
+    expect((await warmDex(home, ["show", "11111111"])).stdout).toMatch(/\[Bash failed: \d+ tokens\]/)
+    expect((await warmDex(home, ["show", "11111111"])).stdout).not.toContain("token already used")
+    expect((await warmDex(home, ["show", "11111111", "--format", "full"])).stdout).toContain(
+      "Error: token already used",
+    )
   })
 
   test("shows a person's words only", async () => {
@@ -257,7 +259,7 @@ describe("dex show", () => {
     expect(await indexes(AUTH, "--expand", "4", "--before", "1", "--after", "0")).toEqual([3, 4])
     expect(await indexes(`${AUTH}#4`, "--before", "1", "--after", "0")).toEqual([3, 4])
     expect(await indexes(`${AUTH}#4`, "--before", "0")).toEqual([4, 5, 6])
-    expect((await dex(SMALL, ["show", AUTH, "--before", "1"])).stderr).toMatch(/Before or after which message\?/)
+    expect((await warmDex(SMALL, ["show", AUTH, "--before", "1"])).stderr).toMatch(/Before or after which message\?/)
     expect(await indexes(`${AUTH}#5`)).toEqual([3, 4, 5, 6, 7])
     const [shown] = (await json(home, ["show", `${AUTH}#1`])).conversations
     expect(shown).toMatchObject({ has_more_before: false, has_more_after: true })
@@ -291,14 +293,14 @@ describe("dex show", () => {
         turns: [{ user: "hello" }],
       })
     await syncHome(home)
-    expect((await dex(home, ["show", "abcabcab"])).stderr).toMatch(
+    expect((await warmDex(home, ["show", "abcabcab"])).stderr).toMatch(
       /matches several: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
     )
-    expect(await dex(home, ["show", "nothing"])).toMatchObject({
+    expect(await warmDex(home, ["show", "nothing"])).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/No conversation "nothing" was found.*dex list/),
     })
-    expect((await dex(home, ["show", "7"])).stderr).toMatch(/There is no row 7/)
+    expect((await warmDex(home, ["show", "7"])).stderr).toMatch(/There is no row 7/)
   })
 })
 
@@ -315,13 +317,13 @@ describe("dex resume", () => {
       turns: [{ user: "hello" }],
     })
     await syncHome(home)
-    await dex(home, ["backup", join(home, "b.db")]) // it learns what names the repository
+    await warmDex(home, ["backup", join(home, "b.db")]) // it learns what names the repository
     execFileSync("git", ["clone", "-q", old, clone], { stdio: "pipe" })
     rmSync(old, { recursive: true })
-    const there = await dex(home, ["resume", "44444444"], {}, undefined, "", clone)
+    const there = await warmDex(home, ["resume", "44444444"], {}, clone)
     expect(there.stdout).toBe(`cd ${clone} && claude --resume 44444444-4444-4444-8444-444444444444\n`)
     expect(there.stderr).toContain("This folder is a clone of the same repository.")
-    expect((await dex(home, ["resume", "44444444"])).code).toBe(2)
+    expect((await warmDex(home, ["resume", "44444444"])).code).toBe(2)
   })
 
   test("prints the command where there is no terminal", async () => {
@@ -334,38 +336,38 @@ describe("dex resume", () => {
       turns: [{ user: "hello" }],
     })
     await syncHome(home)
-    expect((await dex(home, ["resume", "44444444"])).stdout).toBe(
+    expect((await warmDex(home, ["resume", "44444444"])).stdout).toBe(
       `cd ${join(home, "code")} && claude --resume 44444444-4444-4444-8444-444444444444\n`,
     )
   })
 
   test("says why when the folder or the transcript is gone", async () => {
     const home = await synced()
-    expect(await dex(home, ["resume", AUTH])).toMatchObject({
+    expect(await warmDex(home, ["resume", AUTH])).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(
         /Its folder is gone \(\/code\/api\)\. .* --here\. .*dex handover \S+ --to claude_code/s,
       ),
     })
-    expect((await dex(home, ["resume", AUTH, "--here"])).stdout).toBe(
+    expect((await warmDex(home, ["resume", AUTH, "--here"])).stdout).toBe(
       `cd ${home} && claude --resume 11111111-1111-4111-8111-111111111111\n`,
     )
     rmSync(join(home, ".claude"), { recursive: true })
     await syncHome(home)
-    expect((await dex(home, ["resume", AUTH])).stderr).toMatch(/file is not here.*dex handover/s)
+    expect((await warmDex(home, ["resume", AUTH])).stderr).toMatch(/file is not here.*dex handover/s)
   })
 })
 
 describe("dex forget and private", () => {
   test("asks for --yes, then takes the conversation out of every file and never reads it again", async () => {
     const home = await synced()
-    const asked = await dex(home, ["forget", "11111111"])
+    const asked = await warmDex(home, ["forget", "11111111"])
     expect(asked.stderr).toMatch(/would permanently delete 1 conversation.*add --yes/s)
     expect((await json(home, ["search", "mutex"])).total).toBe(1)
-    expect((await dex(home, ["forget", "11111111", "--yes"])).code).toBe(0)
+    expect((await warmDex(home, ["forget", "11111111", "--yes"])).code).toBe(0)
     // What a person types from now on is theirs, and would stand in a trace.
     const search = async () =>
-      JSON.parse((await dex(home, ["search", "mutex", "--json"], { DEX_TRACES: "off" })).stdout).results
+      JSON.parse((await warmDex(home, ["search", "mutex", "--json"], { DEX_TRACES: "off" })).stdout).results
     expect(await search()).toEqual([])
     const leaves = () =>
       readdirSync(join(home, ".dex"), { recursive: true, withFileTypes: true })
@@ -395,13 +397,13 @@ describe("dex forget and private", () => {
       turns: [{ user: "the acme invoice format" }],
     })
     await syncHome(home)
-    expect((await dex(home, ["private", project])).stdout).toMatch(/is private/)
+    expect((await warmDex(home, ["private", project])).stdout).toMatch(/is private/)
     const outside = await json(home, ["search", "invoice"])
     expect(outside.results).toEqual([])
     expect(outside.notes).toContain("1 matches in private projects, not shown.")
     expect((await json(home, ["list"])).conversations).toEqual([])
-    expect((await dex(home, ["show", "55555555"])).stderr).toMatch(/private project/)
-    expect((await dex(home, ["private", project, "--off"])).stdout).toMatch(/no longer private/)
+    expect((await warmDex(home, ["show", "55555555"])).stderr).toMatch(/private project/)
+    expect((await warmDex(home, ["private", project, "--off"])).stdout).toMatch(/no longer private/)
     expect((await json(home, ["search", "invoice"])).results.length).toBe(1)
   })
 })
@@ -425,7 +427,7 @@ describe("dex doctor, stats and sources", () => {
   test("says how to mend a damaged index and a damaged history", async () => {
     const home = await synced()
     damage(join(home, ".dex", "history.db"))
-    const run = await dex(home, ["doctor"])
+    const run = await warmDex(home, ["doctor"])
     expect(run.code).toBe(1)
     expect(run.stdout).toMatch(/problem +history: history.db is damaged/)
     expect(run.stdout).toMatch(/→ dex doctor --repair/)
@@ -445,7 +447,9 @@ describe("dex doctor, stats and sources", () => {
 
   test("tells the session it is asked from", async () => {
     const home = await synced()
-    const run = await dex(home, ["stats", "--json"], { CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111" })
+    const run = await warmDex(home, ["stats", "--json"], {
+      CLAUDE_CODE_SESSION_ID: "11111111-1111-4111-8111-111111111111",
+    })
     expect(JSON.parse(run.stdout).session_id).toBe(AUTH)
   })
 })

@@ -21,6 +21,7 @@ import { unwireAgents, wireAgents } from "../../src/integrations/wiring.ts"
 import { DEX, dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 import { JSON_FILES, TOML_FILES } from "./configs.ts"
 import { onTerminal } from "./terminal.ts"
 
@@ -46,7 +47,7 @@ function folderInstead(path: string): void {
 }
 
 const ENV = { PATH: "/usr/bin:/bin" }
-const run = (home: string, ...args: string[]) => dex(home, args, ENV)
+const run = (home: string, ...args: string[]) => warmDex(home, args, ENV)
 const json = async (home: string, ...args: string[]) => JSON.parse((await run(home, ...args, "--json")).stdout)
 const text = (home: string, path: string) => readFileSync(join(home, path), "utf8")
 

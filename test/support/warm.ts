@@ -39,9 +39,8 @@ async function runNext(line: CommandLine): Promise<Run> {
   running ??= start()
   const child = await running
   const ended = new AbortController()
-  const exited = once(child, "exit", { signal: ended.signal }).then(([code]) => {
-    running = undefined
-    throw new Error(`dex ${line.args.join(" ")} ended the process that runs many, with ${code}`)
+  const exited = once(child, "exit", { signal: ended.signal }).then(([code, signal]) => {
+    throw new Error(`dex ${line.args.join(" ")} ended the process that runs many, by ${signal ?? code}`)
   })
   const answered = once(child, "message", { signal: ended.signal })
   child.channel!.ref()
@@ -59,10 +58,11 @@ async function runNext(line: CommandLine): Promise<Run> {
 
 async function start(): Promise<ChildProcess> {
   const file = join(import.meta.dirname, "warm-process.ts")
-  const child = fork(file, {
-    env: environment("/nowhere", {}),
-    execArgv: [],
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  // None of them the terminal of whoever runs the tests.
+  const stdio = ["ignore", "ignore", "ignore", "ipc"] as const
+  const child = fork(file, { env: environment("/nowhere", {}), execArgv: [], stdio: [...stdio] })
+  child.once("exit", () => {
+    running = undefined
   })
   await once(child, "message")
   child.unref()
