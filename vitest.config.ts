@@ -27,7 +27,10 @@ export default defineConfig({
           name: "test",
           include: ["test/**/*.test.ts"],
           exclude: [...TIMING, TORTURE],
-          maxWorkers: Math.max(2, availableParallelism() - 1),
+          // A process takes one file after another: no file leaves anything behind that another would meet.
+          isolate: false,
+          // Most wait for a process or a screen much of the time.
+          maxWorkers: Math.max(3, availableParallelism()),
           sequence: { groupOrder: 0 },
         },
       },
