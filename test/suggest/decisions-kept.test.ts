@@ -414,7 +414,7 @@ test("a commit that reverts another marks what was decided for it, and not what 
     decided.result(`c${i}`, printed, { toolUseResult: { stdout: printed, stderr: "" } })
   }
   putSession(at, decided.records, FIRST)
-  const run = (...args: string[]) => dex(at, args, {}, undefined, "", project)
+  const run = (...args: string[]) => dex(at, args, {}, project)
   const reversedBy = async (words: string) => {
     const { decisions } = JSON.parse((await run("decisions", words, "--json")).stdout) as {
       decisions: { kind: string; superseded_by?: { ref: string } }[]
