@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
+import { dex as dexAlone } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -38,7 +39,10 @@ describe("names that people try", () => {
   test("-v, -V, --version and version print the version", async () => {
     const home = tempDir()
     for (const word of ["-v", "-V", "--version", "version"])
-      expect(await dex(home, [word])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^dex \d+\.\d+\.\d+\n$/) })
+      expect(await dexAlone(home, [word])).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/^dex \d+\.\d+\.\d+\n$/),
+      })
   })
 
   test("a name is one command's only", () => {

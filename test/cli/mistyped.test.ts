@@ -1,13 +1,16 @@
 import { describe, expect, test } from "vitest"
+import { dex as dexAlone } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-const error = async (...args: string[]) => {
-  const { code, stdout, stderr } = await dex(tempDir(), args)
+const errorBy = async (run: typeof dex, args: string[]) => {
+  const { code, stdout, stderr } = await run(tempDir(), args)
   expect([args, code, stdout]).toEqual([args, 2, ""])
   return stderr.trimEnd()
 }
+const error = (...args: string[]) => errorBy(dex, args)
+const errorAlone = (...args: string[]) => errorBy(dexAlone, args)
 
 describe("a mistyped command", () => {
   test("is answered with the nearest one and the other words as they were typed", async () => {
@@ -43,8 +46,10 @@ describe("a mistyped option", () => {
     expect(await error("list", "--form=7d")).toBe("dex: dex list has no option --form. Did you mean --from?")
     expect(await error("show", "1", "--max", "9")).toMatch(/no option --max\. Did you mean --max-tokens\?$/)
     expect(await error("list", "--jsno")).toMatch(/Did you mean --json\?$/)
-    expect(await error("serve", "--prot", "7337")).toBe("dex: dex serve has no option --prot. Did you mean --port?")
-    expect(await error("mcp", "agent", "--colections", "x")).toMatch(/Did you mean --collections\?$/)
+    expect(await errorAlone("serve", "--prot", "7337")).toBe(
+      "dex: dex serve has no option --prot. Did you mean --port?",
+    )
+    expect(await errorAlone("mcp", "agent", "--colections", "x")).toMatch(/Did you mean --collections\?$/)
   })
 
   test("that other programs have for a time is answered with ours, and what it takes", async () => {
