@@ -45,7 +45,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     if (isTarget && !abandonedFrom.keepsMessage) abandoned = true
     const parts = (partsOf.get(id) ?? []).sort(byId)
     for (const message of messagesOf(id, row, data, parts, asked, count)) {
-      messages.push(abandoned ? { ...message, abandoned } : message)
+      messages.push({ ...message, ...(abandoned && { abandoned }), ...(isCopied(data, about) && { usage: undefined }) })
     }
     if (isTarget) abandoned = true
   }
@@ -173,6 +173,12 @@ function partsOfPart(
 function unquoted(text: string): string {
   const quoted = /^"((?:[^"]|(?<=\\)")*)"\s*$/s.exec(text)?.[1]
   return quoted?.includes(" ") ? quoted.replaceAll('\\"', '"') : text
+}
+
+/** A fork copies messages under new names, with the times they had: what they cost was paid in the one it copies. */
+function isCopied(data: RawRecord, session: RawRecord): boolean {
+  const [said, began] = [time(record(data.time)?.created), time(session.time_created)]
+  return said !== undefined && began !== undefined && said < began
 }
 
 /** A message's own tokens are those of its last step; where it took several, the steps are added up. */
