@@ -248,6 +248,17 @@ describe("how it looks", () => {
     expect(sparkline([1, 1, 2, 2], 2)).toBe("▅█")
   })
 
+  test("a pull request is named by its number, which a column cannot cut", async () => {
+    const home = await shop()
+    const output = await usage(home, ["day"])
+    const rows = ["https://github.com/acme/shop/pull/284", "https://gitlab.com/acme/tools/shop/-/merge_requests/7"]
+    const all = { ...output, rows: rows.map((key) => ({ ...output.rows[0]!, key })) }
+    const terminal = { columns: 80, color: false, interactive: true }
+    const text = printUsage(all, { terminal, home, numbered: true }).lines.join("\n")
+    expect(text).toContain("acme/shop#284 ")
+    expect(text).toContain("acme/tools/shop#7 ")
+  })
+
   test("rows fit at every width, with bars on a terminal and without in a pipe", async () => {
     const home = await shop()
     for (const by of ["day", "conversation", "commit", "project", "pull_request"]) {

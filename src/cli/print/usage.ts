@@ -122,8 +122,14 @@ function fitted(label: string, room: number): string {
   return isPath && label.length > room ? `…${label.slice(1 - room)}` : clip(label, room)
 }
 
+/** Its number stands at the end, where a column cuts. */
+const PULL_REQUEST =
+  /^https?:\/\/[^/]+\/(?<repository>\S+?)\/(?:-\/)?(?:pull|pulls|pull-requests|merge_requests)\/(?<number>\d+)$/
+
 function labelOf({ key, title, subagents }: Row, home: string): string {
-  const name = key.startsWith("/") ? shortPath(safeLine(key), home) : safeLine(key)
+  const name = key.startsWith("/")
+    ? shortPath(safeLine(key), home)
+    : safeLine(key).replace(PULL_REQUEST, "$<repository>#$<number>")
   const said = title === undefined ? name : `${name.replace(/^(\w+:\w{8})[\w-]*$/, "$1")} ${safeLine(title)}`
   return subagents ? `${said} (subagents)` : said
 }
