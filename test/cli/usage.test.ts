@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { printUsage } from "../../src/cli/print/usage.ts"
+import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { bar, sparkline } from "../../src/render/bars.ts"
 import { widthOf } from "../../src/render/terminal.ts"
 import { dollars, shortCount, usageLine } from "../../src/usage/line.ts"
@@ -190,7 +191,7 @@ describe("dex usage", () => {
     rmSync(join(home, ".claude"), { recursive: true })
     expect((await dex(home, ["sync"])).code).toBe(0)
     expect(await usage(home, ["month"])).toEqual(before)
-    rmSync(join(home, ".dex", "knowledge-2.db"))
+    rmSync(join(home, ".dex", KNOWLEDGE_FILE))
     expect(await usage(home, ["month"])).toEqual(before)
   })
 
@@ -222,7 +223,7 @@ describe("the status line", () => {
     told.add({ type: "assistant", message: again, timestamp: now })
     write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
     await dex(home, ["sync"])
-    for (const name of ["history.db", "knowledge-2.db"]) rmSync(join(home, ".dex", name))
+    for (const name of ["history.db", KNOWLEDGE_FILE]) rmSync(join(home, ".dex", name))
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(/^today \$10\.00 · 2\.00 M tokens/)
     expect(readFileSync(join(home, ".dex", "usage-line.json"), "utf8")).not.toContain("proj")
   })
