@@ -23,6 +23,8 @@ async function learn(dex: Dex): Promise<void> {
   if (!dex.knows()) return
   const { learnNow } = await import("../tools/learned.ts")
   await learnNow(dex)
+  const { keepLine } = await import("../tools/usage/keep-line.ts")
+  keepLine(dex, await dex.knowledge())
 }
 
 async function readFacts(dex: Dex, change: ProjectChange): Promise<"busy" | undefined> {

@@ -1,14 +1,17 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
+import { createDex } from "../../src/app/dex.ts"
 import { printUsage } from "../../src/cli/print/usage.ts"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { bar, sparkline } from "../../src/render/bars.ts"
 import { widthOf } from "../../src/render/terminal.ts"
 import { dollars, shortCount, usageLine } from "../../src/usage/line.ts"
+import { listeners } from "../../src/watch/listeners.ts"
 import { call, text, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { hasTmux, openScreen } from "../support/tmux.ts"
 
 const OPUS = "claude-opus-4-5-20251101"
 const id = (n: number) => `${String(n).repeat(8)}-0000-4000-8000-000000000000`
@@ -163,6 +166,13 @@ describe("dex usage", () => {
     expect(JSON.parse(inside.stdout).plan).toBe("Max 20x")
   })
 
+  test("its group is a word or a flag, and an unknown one is an error that names the others", async () => {
+    const home = await shop()
+    expect(await usage(home, ["--by", "month"])).toEqual(await usage(home, ["month"]))
+    const { code, stderr } = await dex(home, ["usage", "year"])
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/day, week, month, block, .*pull_request/)])
+  })
+
   test("filters by days, project, agent and model", async () => {
     const home = await shop()
     const tokens = async (...args: string[]) => (await usage(home, args)).total.tokens
@@ -228,6 +238,25 @@ describe("the status line", () => {
     expect(readFileSync(join(home, ".dex", "usage-line.json"), "utf8")).not.toContain("proj")
   })
 
+  test("is kept by dex watch too, once somebody has asked", async () => {
+    const home = await shop()
+    const file = join(home, ".dex", "usage-line.json")
+    const watching = async () => {
+      const opened = createDex({ env: { HOME: home }, cwd: home, version: "0" })
+      try {
+        for (const listen of listeners.messages) await listen(opened, [])
+      } finally {
+        opened.close()
+      }
+    }
+    await watching()
+    expect(existsSync(file)).toBe(false)
+    await usage(home)
+    rmSync(file)
+    await watching()
+    expect(existsSync(file)).toBe(true)
+  })
+
   test("does not show what is over as if it went on", () => {
     const now = Date.parse("2026-11-03T10:00:00Z")
     const today = { day: "2026-11-03", cost: 1.5, tokens: 1234, unpriced_tokens: 1 }
@@ -259,6 +288,26 @@ describe("how it looks", () => {
     expect(text).toContain("acme/shop#284 ")
     expect(text).toContain("acme/tools/shop#7 ")
   })
+
+  test.skipIf(!hasTmux).each([
+    [80, 24],
+    [140, 40],
+  ])(
+    "on a terminal of %i columns: a sparkline, a row for each week, and bars to their share",
+    async (columns, rows) => {
+      const home = await shop()
+      const screen = await openScreen(home, { columns, rows })
+      await screen.type("clear; dex usage week 2>/dev/null; echo done")
+      await screen.keys("Enter")
+      const lines = (await screen.shows(/^done$/m)).split("\n").map((line) => line.trimEnd())
+      expect(lines).toContain("2026-11-02 to 2026-11-09 · $46.75+ · 5.00 M tokens · 3 conversations")
+      expect(lines).toContain("█      ▅")
+      const bars = lines
+        .filter((line) => /^2026-11-0\d {2}/.test(line))
+        .map((line) => /[█▏▎▍▌▋▊▉]+$/.exec(line)?.[0].length)
+      expect(bars).toEqual([40, 22])
+    },
+  )
 
   test("rows fit at every width, with bars on a terminal and without in a pipe", async () => {
     const home = await shop()

@@ -100,6 +100,7 @@ export const usage = defineTool({
   cli: {
     group: "Keep",
     positional: "by",
+    nested: { by: "by" }, // a flag as well, as in search
     short: { p: "project", s: "source", m: "model", l: "limit" },
     aliases: ["cost", "costs"],
     example: "dex usage month",
