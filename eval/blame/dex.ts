@@ -87,7 +87,7 @@ export async function fittedWeights(facts: BlameFacts, worlds: World[], linesOf:
       for (const isOut of [false, true]) {
         const found = evidenceFor(commit, isOut ? withoutThese(known, gold) : known)
         ;(isOut ? out : there).push(...candidateRows(found.candidates, isOut ? new Set() : gold))
-        lines.push(...lineRows(commit, found.writers, asked, world, linesOf))
+        lines.push(...lineRows(commit, found.writersIn, asked, world, linesOf))
       }
     }
   }
@@ -102,14 +102,21 @@ function candidateRows(candidates: CommitCandidate[], gold: Set<string>): Row[] 
   return candidates.map(({ worker, features }) => ({ features, used: gold.has(worker.ref.id), weight: 1 }))
 }
 
-function lineRows(commit: CommitDiff, writers: Writer[][][], asked: Asked, world: World, linesOf: LinesOfGold): Row[] {
-  const rows = commit.files.flatMap(({ path, added }, f) =>
-    added.flatMap(({ text }, l) => {
+function lineRows(
+  commit: CommitDiff,
+  writersIn: (file: number) => Writer[][],
+  asked: Asked,
+  world: World,
+  linesOf: LinesOfGold,
+): Row[] {
+  const rows = commit.files.flatMap(({ path, added }, f) => {
+    const writers = writersIn(f)
+    return added.flatMap(({ text }, l) => {
       const makers = makersOf(path, text, asked, world, linesOf)
       return makers === undefined
         ? []
-        : writers[f]![l]!.map(({ edit, features }) => ({ features, used: makers.has(edit.worker.ref.id), weight: 1 }))
-    }),
-  )
+        : writers[l]!.map(({ edit, features }) => ({ features, used: makers.has(edit.worker.ref.id), weight: 1 }))
+    })
+  })
   return rows.map((row) => ({ ...row, weight: Math.min(1, MOST_LINES / rows.length) }))
 }

@@ -40,11 +40,20 @@ export type AttributedCommit = {
   files: { path: string; lines: AttributedLine[] }[]
 }
 
-/** Which conversation made a commit, and which wrote each line that it added. Pure, but for reading facts. */
-export function attributeCommit(commit: CommitDiff, facts: BlameFacts): AttributedCommit {
-  const { candidates, writers } = evidenceFor(commit, facts)
+/**
+ * Which conversation made a commit, and which wrote each line that it added; of its lines, only those of files that are
+ * `asked` for, where that is said. Pure, but for reading facts.
+ */
+export function attributeCommit(
+  commit: CommitDiff,
+  facts: BlameFacts,
+  isAsked: (path: string) => boolean = () => true,
+): AttributedCommit {
+  const { candidates, writersIn } = evidenceFor(commit, facts)
   const ranked = rankWorkers(candidates)
-  const files = commit.files.map(({ path, added }, i) => ({ path, lines: linesOf(added, writers[i]!, ranked[0]) }))
+  const files = commit.files.flatMap(({ path, added }, i) =>
+    isAsked(path) ? [{ path, lines: linesOf(added, writersIn(i), ranked[0]) }] : [],
+  )
   const [first] = ranked
   if (!first || first.trust < TELLS_COMMIT) return { ranked, files }
   const isProved = first.ran || files.some(({ lines }) => lines.some((line) => provesFor(line, first.worker)))

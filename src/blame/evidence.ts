@@ -55,8 +55,8 @@ export type Writer = { edit: KnownEdit; features: LineFeatures }
 
 export type CommitEvidence = {
   candidates: CommitCandidate[]
-  /** For each file and each line that it added: who had written it, each with its newest edit that did. */
-  writers: Writer[][][]
+  /** For each line that the commit added to its nth file: who had written it, each with its newest edit that did. */
+  writersIn: (file: number) => Writer[][]
 }
 
 type AskedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
@@ -76,7 +76,7 @@ export function evidenceFor(commit: AskedCommit, facts: BlameFacts): CommitEvide
   const sums = sumsOver(files)
   return {
     candidates: candidatesOf(commit, facts, sums, until),
-    writers: files.map((file) => writersIn(file, sums, until)),
+    writersIn: (file) => writersOf(files[file]!, sums, until),
   }
 }
 
@@ -202,7 +202,7 @@ function candidatesOf(commit: AskedCommit, facts: BlameFacts, sums: Sums, until:
   })
 }
 
-function writersIn({ wrote, editors, lines }: ReadFile, sums: Sums, until: number): Writer[][] {
+function writersOf({ wrote, editors, lines }: ReadFile, sums: Sums, until: number): Writer[][] {
   const count = wrote.filter((own) => own !== undefined).length
   return wrote.map((own = []) => {
     const newest = own.at(-1)?.worker

@@ -50,13 +50,18 @@ function keysOf(edits: ShellEdit[]): { added: number[]; removed: number[] } {
 
 function editsOf(part: Part, settled: Set<string>): ShellEdit[] {
   if (part.type === "tool_result") return (part.hunks ?? []).map(({ path, lines }) => ({ path, ...splitHunk(lines) }))
-  if (part.type !== "tool_call" || settled.has(part.call_id ?? "") || !MAY_WRITE.test(part.text)) return []
+  if (part.type !== "tool_call" || settled.has(part.call_id ?? "") || !mayWrite(part.text)) return []
   const command = commandOf(part.text)
   return command === undefined ? [] : shellEdits(command)
 }
 
 /** Most calls write nothing through a shell, and need no closer look. */
-const MAY_WRITE = /<<|\*\*\* Begin Patch|\bsed\b[^\n]*-i|\b(?:echo|printf)\b[^\n]*>/
+function mayWrite(call: string): boolean {
+  const isShell = call.includes('"command"') || call.includes('"cmd"') || call.includes('"script"')
+  return isShell && WRITES.some((sign) => call.includes(sign))
+}
+
+const WRITES = ["<<", "*** Begin Patch", "sed -", "echo ", "printf "]
 
 function splitHunk(lines: string[]): { added: string[]; removed: string[] } {
   const of = (sign: string) => lines.filter((line) => line.startsWith(sign)).map((line) => line.slice(1))

@@ -4,6 +4,7 @@ import { digest } from "../answers/digest.ts"
 import { map } from "../answers/map.ts"
 import { rules } from "../answers/rules.ts"
 import { backup, importHistory, restore } from "../tools/backup/backup.ts"
+import { blame } from "../tools/blame/blame.ts"
 import { config } from "../tools/config/config.ts"
 import { decisions } from "../tools/decisions/decisions.ts"
 import { docs } from "../tools/docs/docs.ts"
@@ -60,6 +61,7 @@ export const commands: readonly Command[] = [
   command(read, { view: async () => (await import("./print/read.ts")).printRead }),
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix, asksAll: true }),
+  command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, asksAll: true }),
   command(suggest, { view: async () => (await import("./print/suggest.ts")).printSuggest, asksAll: true }),
   command(tests, { view: async () => (await import("./print/tests.ts")).printTests, asksAll: true }),
   command(decisions, { view: async () => (await import("./print/decisions.ts")).printDecisions, asksAll: true }),

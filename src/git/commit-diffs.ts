@@ -19,12 +19,21 @@ export type CommitDiff = {
   author: string
   subject: string
   body: string
+  /** What git-ai wrote beside it, in refs/notes/ai; empty where nothing. */
+  note: string
   /** Of a merge, what it changed beside its first parent. */
   files: DiffFile[]
 }
 
 export type DiffLimits = { timeoutMs: number; bytes: number }
 const DIFF_LIMITS: DiffLimits = { timeoutMs: 20_000, bytes: 96 << 20 }
+
+export type DiffOptions = {
+  limits?: Partial<DiffLimits>
+  signal?: AbortSignal | undefined
+  /** Only what was done to these files, under any name that they have in these commits. */
+  paths?: readonly string[]
+}
 
 export type ReadDiffs = {
   commits: CommitDiff[]
@@ -36,18 +45,48 @@ export type ReadDiffs = {
 export async function readCommitDiffs(
   folder: string,
   revisions: readonly string[],
-  options: { limits?: Partial<DiffLimits>; signal?: AbortSignal | undefined } = {},
+  options: DiffOptions = {},
 ): Promise<ReadDiffs> {
-  if (revisions.length === 0) return { commits: [] }
-  const { timeoutMs, bytes } = { ...DIFF_LIMITS, ...options.limits }
   const mark = randomUUID()
+  const { text, end } = await logOf(folder, revisions, options, [
+    ...["-p", "-U0", "-M", "-l400", "--src-prefix=a/", "--dst-prefix=b/", "--notes=refs/notes/ai"],
+    `--format=${mark} %H %at%n%an <%ae>%n%s%n%b%n${mark}:%N%n${mark}`,
+  ])
+  const commits = diffsIn(text, mark)
+  if (end.stopped === undefined && end.code === 0) return { commits }
+  // The last one may not be whole.
+  return { commits: commits.slice(0, -1), stopped: end.stopped ?? "failed" }
+}
+
+/** How many files each of these commits touched. Of one that git cannot tell of, nothing. */
+export async function countTouched(
+  folder: string,
+  revisions: readonly string[],
+  options: DiffOptions = {},
+): Promise<Map<string, number>> {
+  const { text } = await logOf(folder, revisions, options, ["--raw", "--no-renames", "--no-notes", "--format=%H"])
+  const counts = new Map<string, number>()
+  let hash = ""
+  for (const line of linesOf(text)) {
+    if (line.startsWith(":")) counts.set(hash, counts.get(hash)! + 1)
+    else if (line !== "") {
+      hash = line
+      counts.set(hash, 0)
+    }
+  }
+  return counts
+}
+
+async function logOf(folder: string, revisions: readonly string[], options: DiffOptions, what: string[]) {
+  if (revisions.length === 0) return { text: "", end: { code: 0, errors: "" } as RunEnd }
+  const { timeoutMs, bytes } = { ...DIFF_LIMITS, ...options.limits }
   const chunks: Buffer[] = []
   const end = await runGit(
     [
-      ...["-c", "core.quotePath=false", "log", "--no-walk=unsorted", "--stdin", "-p", "-U0", "-M", "-l400", "--root"],
+      ...["--literal-pathspecs", "-c", "core.quotePath=false", "log", "--no-walk=unsorted", "--stdin", "--root"],
       ...["--diff-merges=first-parent", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-relative"],
-      ...["--no-color", "--no-notes", "--no-mailmap", "-O/dev/null", "--encoding=UTF-8", "--no-indent-heuristic"],
-      ...["--src-prefix=a/", "--dst-prefix=b/", `--format=${mark} %H %at%n%an <%ae>%n%s%n%b%n${mark}`],
+      ...["--no-color", "--no-mailmap", "-O/dev/null", "--encoding=UTF-8", ...what],
+      ...(options.paths ? ["--", ...options.paths] : []),
     ],
     {
       ...{ folder, timeoutMs, mostBytes: bytes, signal: options.signal, readsOnly: true },
@@ -55,21 +94,18 @@ export async function readCommitDiffs(
       onOutput: (chunk) => void chunks.push(chunk),
     },
   )
-  const commits = diffsIn(Buffer.concat(chunks).toString("utf8"), mark)
-  if (end.stopped === undefined && end.code === 0) return { commits }
-  // The last one may not be whole.
-  return { commits: commits.slice(0, -1), stopped: end.stopped ?? "failed" }
+  return { text: Buffer.concat(chunks).toString("utf8"), end }
 }
 
 /** `mark` stands before and behind what git says of each commit, so that no message and no file can be taken for it. */
 function diffsIn(text: string, mark: string): CommitDiff[] {
   const pieces = text.split(`${mark} `).slice(1)
   return pieces.map((piece) => {
-    const end = piece.indexOf(mark)
-    const [head = "", author = "", subject = "", ...body] = piece.slice(0, end).split("\n")
+    const [said = "", note = "", patch = ""] = piece.split(mark)
+    const [head = "", author = "", subject = "", ...body] = said.split("\n")
     const [hash = "", at] = head.split(" ")
-    const files = filesOfDiff(piece.slice(end + mark.length + 1))
-    return { hash, at: Number(at) * 1000, author, subject, body: body.join("\n").trim(), files }
+    const told = { hash, at: Number(at) * 1000, author, subject, body: body.join("\n").trim() }
+    return { ...told, note: note.slice(1).trim(), files: filesOfDiff(patch) }
   })
 }
 

@@ -1,5 +1,6 @@
 import type { Tool } from "../core/tool.ts"
 import { backup, importHistory, restore } from "./backup/backup.ts"
+import { blame } from "./blame/blame.ts"
 import { config } from "./config/config.ts"
 import type { Dex } from "./context.ts"
 import { decisions } from "./decisions/decisions.ts"
@@ -41,6 +42,7 @@ export const tools: readonly Tool<Dex>[] = [
   resume,
   handover,
   fix,
+  blame,
   suggest,
   tests,
   decisions,

@@ -94,6 +94,7 @@ const CASES: Record<string, string[][]> = {
   resume: [[SESSION]],
   handover: [[SESSION, "--print"]],
   fix: [["quokkaword is not a function"]],
+  blame: [["src"], ["HEAD"], ["guide.md"], ["guide.md", "--porcelain"]],
   suggest: [["--error", "quokkaword is not a function"], ["--file", "src/a.ts"], []],
   tests: [[]],
   decisions: [["--all"]],

@@ -53,8 +53,12 @@ export function saveLines(db: Db, conversation: number, project: string, write: 
   const put = db.prepare(
     "insert into line_edit (conversation_id, file_id, number, at, added, removed) values (?, ?, ?, ?, ?, ?)",
   )
-  for (const { path, number, at, added, removed } of write.edits)
-    put.run(conversation, fileId(db, id, path), number, at, bytesOf(added), bytesOf(removed))
+  const files = new Map<string, number>()
+  for (const { path, number, at, added, removed } of write.edits) {
+    const file = files.get(path) ?? fileId(db, id, path)
+    files.set(path, file)
+    put.run(conversation, file, number, at, bytesOf(added), bytesOf(removed))
+  }
   const commit = db.prepare(
     "insert into line_commit (conversation_id, seq, number, hash, subject, at) values (?, ?, ?, ?, ?, ?)",
   )
@@ -150,5 +154,5 @@ function bytesOf(keys: number[]): Buffer {
 
 function keysIn(bytes: Buffer): Uint32Array {
   // A blob may stand at any address; numbers of four bytes may not.
-  return new Uint32Array(Uint8Array.from(bytes).buffer)
+  return new Uint32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer)
 }

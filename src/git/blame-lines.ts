@@ -1,0 +1,93 @@
+import { join } from "node:path"
+import { DexError } from "../core/error.ts"
+import { lookAt } from "../files/look-at.ts"
+import { nameIn } from "./commit-diffs.ts"
+import { type RunEnd, runGit } from "./run.ts"
+
+export type BlamedLine = {
+  line: number
+  text: string
+  /** The commit that it came with; all zeros where it is not committed. */
+  hash: string
+  /** Its number and its file in that commit. */
+  was: { line: number; path: string }
+}
+
+export type BlameOptions = {
+  /** The hash of a commit: a name could be taken for an option. */
+  rev?: string | undefined
+  from?: number | undefined
+  to?: number | undefined
+  /** As git's -M and -C. */
+  moves?: boolean | undefined
+  copies?: boolean | undefined
+  signal?: AbortSignal | undefined
+}
+
+const LIMITS = { timeoutMs: 60_000, mostBytes: 256 << 20 }
+/** Where projects list commits that only moved or formatted things. */
+const IGNORED_REVS = ".git-blame-ignore-revs"
+
+/** Which commit each line of a file came with, as git tells it. `path` is relative to the repository's root, which `folder` is. */
+export async function blameLines(folder: string, path: string, options: BlameOptions): Promise<BlamedLine[]> {
+  const { rev, from, to, moves, copies, signal } = options
+  const args = [
+    ...["-c", "core.quotePath=false", "blame", "--porcelain", "--encoding=UTF-8", "--no-progress"],
+    ...(moves ? ["-M"] : []),
+    ...(copies ? ["-C"] : []),
+    ...(from === undefined ? [] : ["-L", `${from},${to ?? from}`]),
+  ]
+  const where = [...(rev === undefined ? [] : [rev]), "--", path]
+  const ignored = lookAt(join(folder, IGNORED_REVS))
+  const skips = ignored !== undefined && ignored !== "unknown" && ignored.isFile()
+  const first = await outputOf(
+    folder,
+    [...args, ...(skips ? ["--ignore-revs-file", IGNORED_REVS] : []), ...where],
+    signal,
+  )
+  // A list that git cannot read is no reason to answer nothing.
+  const read = first.end.code !== 0 && skips ? await outputOf(folder, [...args, ...where], signal) : first
+  if (read.end.code !== 0) throw notBlamed(path, read.end)
+  return linesIn(read.text)
+}
+
+async function outputOf(folder: string, args: string[], signal: AbortSignal | undefined) {
+  const chunks: Buffer[] = []
+  const end = await runGit(args, {
+    ...LIMITS,
+    folder,
+    signal,
+    readsOnly: true,
+    onOutput: (one) => void chunks.push(one),
+  })
+  return { end, text: Buffer.concat(chunks).toString("utf8") }
+}
+
+/** Each line has a head, then, where its commit is new, what git says of that, then the line itself behind a tab. */
+function linesIn(text: string): BlamedLine[] {
+  const paths = new Map<string, string>()
+  const lines: BlamedLine[] = []
+  let head: { hash: string; was: number; line: number } | undefined
+  for (const row of text.split("\n")) {
+    if (!head) {
+      const found = /^([0-9a-f]{40,64}) (\d+) (\d+)/.exec(row)
+      if (found) head = { hash: found[1]!, was: Number(found[2]), line: Number(found[3]) }
+    } else if (row.startsWith("\t")) {
+      const { hash, was, line } = head
+      lines.push({ line, text: row.slice(1), hash, was: { line: was, path: paths.get(hash) ?? "" } })
+      head = undefined
+    } else if (row.startsWith("filename ")) paths.set(head.hash, nameIn(row.slice(9)))
+  }
+  return lines
+}
+
+function notBlamed(path: string, { stopped, errors, code }: RunEnd): DexError {
+  const why =
+    stopped === "time"
+      ? "it took too long"
+      : errors
+          .split("\n")
+          .at(-1)
+          ?.replace(/^fatal: /, "") || `git ended with ${code}`
+  return new DexError("git_failed", `git could not tell where the lines of ${path} come from: ${why}.`)
+}

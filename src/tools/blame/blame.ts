@@ -1,0 +1,77 @@
+import { choice, flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+const LEVELS = ["proved", "likely", "unknown"] as const
+const REASONS = ["ran_commit", "wrote_line", "wrote_near", "files_and_time", "recorded"] as const
+
+/** Who it was, as far as that is known. */
+const owner = {
+  level: choice(LEVELS, "How sure that is."),
+  reason: optional(choice(REASONS, "Why.")),
+  ref: optional(text("The message that wrote it, or the conversation.")),
+  conversation: optional(text("The conversation.")),
+  agent: optional(text("Whose conversation it is.")),
+  title: optional(text("What the person asked for, in short.")),
+  recorded: optional(text("What the repository itself says of it.")),
+}
+
+const counts = { total: integer("Lines."), proved: integer(), likely: integer(), unknown: integer() }
+
+export const blame = defineTool({
+  name: "blame",
+  summary: "Say which conversation wrote each line",
+  input: object({
+    target: text("A file, file:line or file:from-to; a commit or a range of commits; or a folder, for a summary.", {
+      minLength: 1,
+    }),
+    rev: optional(text("The file as it was at this revision.")),
+    moves: optional(flag("Follow lines that were moved within a file, as `git blame -M`.")),
+    copies: optional(flag("Follow lines that came from other files of the same commit, as `git blame -C`.")),
+    porcelain: optional(flag("Print what `git blame --porcelain` prints, with dex's own fields, for editors.")),
+  }),
+  output: object({
+    target: text(),
+    kind: choice(["file", "commits", "folder"] as const),
+    path: optional(text("Relative to the repository.")),
+    lines: listOf(
+      object({
+        line: integer(),
+        text: text(),
+        commit: text("Empty if it is not committed yet."),
+        was_line: integer("Its number in that commit."),
+        was_path: text("Its file in that commit."),
+        date: text("When it was committed; empty if it is not."),
+        subject: text("Of the commit."),
+        ...owner,
+      }),
+      "Of a file.",
+    ),
+    commits: listOf(
+      object({
+        commit: text(),
+        subject: text(),
+        date: text(),
+        ...owner,
+        ...counts,
+        also: listOf(text(), "Other conversations that wrote some of its lines."),
+      }),
+      "Newest first.",
+    ),
+    agents: listOf(
+      object({ agent: text("Empty for lines of which nobody is known."), ...counts }),
+      "The most lines first.",
+    ),
+    ...counts,
+    notes: listOf(text(), "What is hidden, incomplete or bounded."),
+  }),
+  cli: {
+    group: "Learn",
+    positional: "target",
+    short: { M: "moves", C: "copies" },
+    paged: true,
+    example: "dex blame src/auth.ts:40-60",
+  },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  found: (output) => output.proved + output.likely > 0,
+})

@@ -1,0 +1,60 @@
+import { attributeCommit } from "../../blame/attribute-commit.ts"
+import { type LineOwner, ownersOf, UNKNOWN_OWNER } from "../../blame/owners.ts"
+import { isoDate } from "../../core/dates.ts"
+import { grouped } from "../../core/format.ts"
+import { formatRef } from "../../core/ref.ts"
+import { type CommitDiff, readCommitDiffs } from "../../git/commit-diffs.ts"
+import type { Dex } from "../context.ts"
+import type { KnownOfLines } from "./run.ts"
+import type { BlameTarget } from "./target.ts"
+import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
+
+type CommitsTarget = Extract<BlameTarget, { kind: "commits" }>
+
+export async function blamedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: KnownOfLines) {
+  const { commits, stopped } = await readCommitDiffs(root, hashes, { signal: dex.signal })
+  const all: LineOwner[] = []
+  const told = commits.map((commit) => {
+    const owners = lineOwners(commit, known)
+    all.push(...owners)
+    const own = commitOwner(commit, owners, known)
+    const others = new Set(owners.flatMap(({ worker }) => (worker && worker !== own.worker ? [worker] : [])))
+    return {
+      commit: commit.hash,
+      subject: commit.subject,
+      date: isoDate(commit.at),
+      ...toldOwner(own),
+      ...countsOf(owners.map(({ level }) => level)),
+      also: [...others].map(({ ref }) => formatRef(ref)),
+    }
+  })
+  const left = hashes.length - commits.length
+  return {
+    kind: "commits" as const,
+    lines: [],
+    commits: told,
+    agents: countsByAgent(all),
+    ...countsOf(all.map(({ level }) => level)),
+    notes: [
+      ...known.notes,
+      ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range are shown.`] : []),
+      ...(stopped === undefined ? [] : [`${grouped(left)} commits were too large to be looked into.`]),
+    ],
+  }
+}
+
+function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines): LineOwner[] {
+  const ownerOf = ownersOf([commit], facts, traces)
+  return commit.files.flatMap(({ path, added }) =>
+    added.map(({ line, text }) => ownerOf(commit.hash, path, line, text)),
+  )
+}
+
+/** Who made it; else whom the repository names for it. */
+function commitOwner(commit: CommitDiff, owners: readonly LineOwner[], { facts }: KnownOfLines): LineOwner {
+  const { told } = attributeCommit(commit, facts)
+  const named = owners.find(({ recorded }) => recorded !== undefined)
+  if (named?.reason === "recorded") return named
+  if (!told) return named ?? UNKNOWN_OWNER
+  return { level: told.level, reason: told.ran ? "ran_commit" : "files_and_time", worker: told.worker }
+}

@@ -1,0 +1,77 @@
+import { existsSync, realpathSync, statSync } from "node:fs"
+import { basename, dirname, join, relative, resolve } from "node:path"
+import { DexError } from "../../core/error.ts"
+import { checkoutAt, createProjectFinder } from "../../git/project.ts"
+import { commitNamed, commitsIn } from "../../git/revisions.ts"
+import type { Dex } from "../context.ts"
+
+/** What is asked about, and the repository that it is in: `root` its checkout, `project` as dex knows it. */
+export type BlameTarget = { root: string; project: string } & (
+  | { kind: "file"; path: string; from?: number; to?: number }
+  | { kind: "folder"; path: string }
+  | { kind: "commits"; hashes: string[]; isCut: boolean }
+)
+
+const MOST_COMMITS = 200
+
+/** A file or folder where there is one, else a commit or a range. */
+export async function blameTarget(dex: Dex, typed: string, rev: string | undefined): Promise<BlameTarget> {
+  const place = placeOf(dex.cwd, typed, rev !== undefined)
+  if (place) {
+    const { root, project, path } = repositoryOf(place.path)
+    if (rev === undefined && statSync(place.path).isDirectory()) return { kind: "folder", root, project, path }
+    const { from, to } = place
+    return { kind: "file", root, project, path, ...(from !== undefined && { from, to: to ?? from }) }
+  }
+  const { root, project } = repositoryOf(dex.cwd)
+  const hashes = await hashesOf(root, typed, dex.signal)
+  if (hashes === undefined)
+    throw new DexError(
+      "not_found",
+      `No file and no commit here is called "${typed}". Name a file, a commit or a range.`,
+    )
+  return { kind: "commits", root, project, hashes: hashes.slice(0, MOST_COMMITS), isCut: hashes.length > MOST_COMMITS }
+}
+
+/** With a revision, a file that is not there any more will do. */
+function placeOf(
+  cwd: string,
+  typed: string,
+  mayBeGone: boolean,
+): { path: string; from?: number; to?: number } | undefined {
+  const [, name, from, to] = /^(.+?)(?::(\d{1,9})(?:[-,](\d{1,9}))?)?$/s.exec(typed) ?? []
+  const isThere = (path: string) => existsSync(resolve(cwd, path))
+  if (isThere(typed) || name === undefined) return isThere(typed) ? { path: resolve(cwd, typed) } : undefined
+  if (!isThere(name) && !mayBeGone) return undefined
+  const path = resolve(cwd, name)
+  if (from === undefined) return { path }
+  const range = { from: Number(from), to: Number(to ?? from) }
+  if (range.from < 1 || range.to < range.from)
+    throw new DexError("usage", `${typed} names no lines: the first is 1, and the last must not be before it.`)
+  return { path, ...range }
+}
+
+function repositoryOf(place: string): { root: string; project: string; path: string } {
+  const isFolder = existsSync(place) && statSync(place).isDirectory()
+  const folder = real(isFolder ? place : dirname(place))
+  const root = checkoutAt(folder)?.root
+  if (root === undefined)
+    throw new DexError("no_repository", `${place} is in no git repository: dex blame needs its history.`)
+  const path = relative(root, isFolder ? folder : join(folder, basename(place))).replaceAll("\\", "/")
+  return { root, project: createProjectFinder()(folder), path }
+}
+
+/** Of a folder that is gone, as it was named. */
+function real(folder: string): string {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
+  }
+}
+
+async function hashesOf(root: string, typed: string, signal: AbortSignal | undefined): Promise<string[] | undefined> {
+  if (typed.includes("..")) return commitsIn(root, typed, MOST_COMMITS, signal)
+  const hash = await commitNamed(root, typed, signal)
+  return hash === undefined ? undefined : [hash]
+}

@@ -1,0 +1,49 @@
+import { agentOf } from "../../agents/index.ts"
+import type { LineOwner } from "../../blame/owners.ts"
+import type { Recorded } from "../../blame/recorded.ts"
+import { besideOf, formatRef } from "../../core/ref.ts"
+
+const LONGEST_TITLE = 120
+
+/** An owner as every form of the answer tells it. */
+export function toldOwner({ level, reason, worker, number, recorded }: LineOwner) {
+  return {
+    level,
+    ...(reason && { reason }),
+    ...(worker && {
+      ref: formatRef(number ? { ...besideOf(worker.ref, number.id), number: number.number } : worker.ref),
+      conversation: formatRef(worker.ref),
+      agent: ownerAgent(worker.ref.source),
+      ...(worker.title !== undefined && { title: worker.title.slice(0, LONGEST_TITLE) }),
+    }),
+    ...(recorded && { recorded: recordedText(recorded, worker !== undefined) }),
+  }
+}
+
+export function ownerAgent(source: string): string {
+  return agentOf(source)?.name ?? source
+}
+
+function recordedText({ by, agent, session }: Recorded, isHere: boolean): string {
+  if (by === "Co-Authored-By") return `${by}: ${agent}`
+  const who = [agent, session === undefined ? undefined : `session ${session}`].filter((one) => one !== undefined)
+  const where = session === undefined || isHere ? "" : ", not on this machine"
+  return `${by}${who.length === 0 ? "" : `: ${who.join(" ")}`}${where}`
+}
+
+export type LevelCounts = { total: number; proved: number; likely: number; unknown: number }
+
+export function countsOf(levels: readonly LineOwner["level"][]): LevelCounts {
+  const of = (level: LineOwner["level"]) => levels.filter((one) => one === level).length
+  return { total: levels.length, proved: of("proved"), likely: of("likely"), unknown: of("unknown") }
+}
+
+/** By whose conversations they are; what only the repository names an agent for counts as that agent's, and as unknown. */
+export function countsByAgent(owners: readonly LineOwner[]): ({ agent: string } & LevelCounts)[] {
+  const groups = Map.groupBy(owners, ({ worker, recorded }) =>
+    worker ? ownerAgent(worker.ref.source) : (recorded?.agent ?? ""),
+  )
+  return [...groups]
+    .map(([agent, own]) => ({ agent, ...countsOf(own.map(({ level }) => level)) }))
+    .sort((a, b) => b.total - a.total || a.agent.localeCompare(b.agent))
+}
