@@ -26,6 +26,8 @@ const INPUTS: Record<string, object> = {
   suggestion_feedback: { id: "none", verdict: "used" },
   dex_stats: {},
   dex_guide: {},
+  // The home is no repository: it says so.
+  dex_why: { target: "HEAD" },
   dex_note: { words: ["Deploys need the VPN"] },
 }
 
@@ -68,7 +70,7 @@ describe.skipIf(!existsSync(INSPECTOR)).each(["legacy", "modern"])("the MCP insp
       type Called = { content: { text: string }[]; structuredContent: object; isError?: boolean }
       for (const { name } of tools) {
         const args = ["--tool-name", name, "--tool-args-json", JSON.stringify(INPUTS[name])]
-        if (name === "suggestion_feedback") {
+        if (["suggestion_feedback", "dex_why"].includes(name)) {
           const refused = await inspect(home, era, "--method", "tools/call", ...args)
           expect(refused.stdout + refused.stderr).toContain("tool_is_error")
           continue

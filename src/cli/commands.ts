@@ -3,6 +3,7 @@ import { chat } from "../answers/chat.ts"
 import { digest } from "../answers/digest.ts"
 import { map } from "../answers/map.ts"
 import { rules } from "../answers/rules.ts"
+import { why } from "../answers/why.ts"
 import { backup, importHistory, restore } from "../tools/backup/backup.ts"
 import { blame } from "../tools/blame/blame.ts"
 import { config } from "../tools/config/config.ts"
@@ -112,6 +113,11 @@ export const commands: readonly Command[] = [
     view: async () => (await import("./print/config.ts")).printConfig,
     confirm: async (output) =>
       output.asked === true && (await import("./confirm-local-model.ts")).confirmLocalModel(output),
+  }),
+  command(why, {
+    asksAll: true,
+    before: agreed,
+    view: async () => (await import("./print/why.ts")).printWhy,
   }),
   command(ask, {
     asksAll: true,

@@ -1,3 +1,4 @@
+import { why } from "../answers/why.ts"
 import type { Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
@@ -12,7 +13,7 @@ const USUAL = 3_000
 export type Offered = Tool<Dex> & { mcp: NonNullable<Tool<Dex>["mcp"]> }
 
 /** The tools that agents get. */
-export const offered: readonly Offered[] = tools.filter((tool): tool is Offered => tool.mcp !== undefined)
+export const offered: readonly Offered[] = [...tools, why].filter((tool): tool is Offered => tool.mcp !== undefined)
 
 /** The tool as it is published: its declaration, with the bounds that hold for agents. */
 export function definitionOf(tool: Offered) {

@@ -1,3 +1,5 @@
+import { why } from "../answers/why.ts"
+import { sectionsOf } from "../answers/why-page.ts"
 import { hitRef } from "../core/ref.ts"
 import type { OutputOf, Tool } from "../core/tool.ts"
 import { safe, safeLine } from "../render/terminal.ts"
@@ -33,6 +35,7 @@ const FORMS = new Map([
   form(suggest, suggestLines),
   form(stats, statsLines),
   form(guide, guideLines),
+  form(why, whyLines),
 ])
 
 /** A form that does not fit its tool does not compile. */
@@ -51,6 +54,7 @@ type Thing = Pick<SuggestedItem, "kind" | "title" | "summary" | "reason" | "rele
 }
 type Stats = OutputOf<typeof stats>
 type Guide = OutputOf<typeof guide>
+type Explained = OutputOf<typeof why>
 type Row = Pick<Found["results"][number], keyof Listed["conversations"][number] & keyof Found["results"][number]>
 
 /** A get of one message reads two before it and two after. */
@@ -82,6 +86,25 @@ function searchLines(
     ]),
     ...remarks,
     `next: what happened around it: ${call("dex_timeline", { id: at })} at most ${USUAL_TOKENS.dex_timeline} tokens; its words: ${call("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
+  ]
+}
+
+function whyLines({ commits, conversations, lines, unknown, notes }: Explained, offered: Names): Line[] {
+  const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+  const [first] = conversations
+  if (!first) return ["No conversation is known to have written this.", ...remarks]
+  return [
+    `${lines - unknown} of ${lines} lines are known.`,
+    ...commits.map(({ hash, subject }) => `commit ${hash.slice(0, 10)}: ${safeLine(subject)}`),
+    ...conversations.flatMap((one) => [
+      `${one.ref} ${one.level}, ${one.lines} lines: ${safeLine(one.title)}`,
+      ...sectionsOf(one).flatMap(({ title, rows }) => [
+        `  ${title}`,
+        ...rows.map(({ text, ref }) => `    ${text} ${ref.slice(ref.lastIndexOf("#"))}`),
+      ]),
+    ]),
+    ...remarks,
+    `next: the words around it: ${call("dex_get", { ids: [first.asked.at(-1)?.ref ?? first.ref] })}`,
   ]
 }
 

@@ -9,7 +9,7 @@ export const showField = optional(
   ),
 )
 export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Wins over show."))
-export const maxTokensField = optional(integer("Token budget; cuts are reported.", { minimum: 1 }))
+export const maxTokensField = optional(integer("Token budget.", { minimum: 1 }))
 export const conversationField = optional(
   text("A ref, a unique prefix of an id, a row number of the last listing, or current."),
 )

@@ -94,6 +94,7 @@ const CASES: Record<string, string[][]> = {
   resume: [[SESSION]],
   handover: [[SESSION, "--print"]],
   fix: [["quokkaword is not a function"]],
+  why: [["HEAD"], ["guide.md"], ["HEAD", "--pr"]],
   blame: [["src"], ["HEAD"], ["guide.md"], ["guide.md", "--porcelain"]],
   suggest: [["--error", "quokkaword is not a function"], ["--file", "src/a.ts"], []],
   tests: [[]],
@@ -184,6 +185,7 @@ const CALLS: Record<string, object> = {
   context_subscribe: { patterns: [hostile("topic:zebra")] },
   dex_stats: {},
   dex_guide: {},
+  dex_why: { target: "HEAD" },
   dex_note: { words: [hostile("zebras are never striped")] },
 }
 

@@ -37,6 +37,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
       "context_subscribe",
       "dex_stats",
       "dex_guide",
+      "dex_why",
     ])
     const told = tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     expect(estimateTokens(JSON.stringify(told))).toBeLessThanOrEqual(2_000)

@@ -58,6 +58,8 @@ const CALLS: Call[] = [
   ["dex_timeline", { id: "PLACE" }],
   ["context_suggest", { current_file: "FILE", current_symbol: "Error", recent_files: ["OTHER_FILE"] }],
   ["dex_list", { limit: 20, from: "2026-01-01" }],
+  ["dex_why", { target: "FILE" }],
+  ["dex_why", { target: "OTHER_FILE" }],
 ]
 
 test(

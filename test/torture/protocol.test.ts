@@ -26,6 +26,7 @@ const NAMES = [
   "dex_timeline",
   "dex_stats",
   "dex_guide",
+  "dex_why",
   "context_subscribe",
   "suggestion_feedback",
   "dex_none",

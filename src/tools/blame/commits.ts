@@ -5,7 +5,7 @@ import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type CommitDiff, readCommitDiffs } from "../../git/commit-diffs.ts"
 import type { Dex } from "../context.ts"
-import type { KnownOfLines } from "./run.ts"
+import type { KnownOfLines } from "./known.ts"
 import type { BlameTarget } from "./target.ts"
 import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
 
@@ -43,7 +43,8 @@ export async function blamedCommits(dex: Dex, { root, hashes, isCut }: CommitsTa
   }
 }
 
-function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines): LineOwner[] {
+/** Whose each line is that it added. */
+export function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines): LineOwner[] {
   const ownerOf = ownersOf([commit], facts, traces)
   return commit.files.flatMap(({ path, added }) =>
     added.map(({ line, text }) => ownerOf(commit.hash, path, line, text)),
@@ -51,7 +52,7 @@ function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines): LineOw
 }
 
 /** Who made it; else whom the repository names for it. */
-function commitOwner(commit: CommitDiff, owners: readonly LineOwner[], { facts }: KnownOfLines): LineOwner {
+export function commitOwner(commit: CommitDiff, owners: readonly LineOwner[], { facts }: KnownOfLines): LineOwner {
   const { told } = attributeCommit(commit, facts)
   const named = owners.find(({ recorded }) => recorded !== undefined)
   if (named?.reason === "recorded") return named

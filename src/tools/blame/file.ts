@@ -6,7 +6,8 @@ import { type BlamedLine, blameLines } from "../../git/blame-lines.ts"
 import { type CommitDiff, countTouched, readCommitDiffs } from "../../git/commit-diffs.ts"
 import { commitNamed } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
-import type { BlameInput, KnownOfLines } from "./run.ts"
+import type { KnownOfLines } from "./known.ts"
+import type { BlameInput } from "./run.ts"
 import type { BlameTarget } from "./target.ts"
 import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
 
@@ -45,7 +46,7 @@ export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget
   }
 }
 
-async function revisionOf(dex: Dex, root: string, named: string): Promise<string> {
+export async function revisionOf(dex: Dex, root: string, named: string): Promise<string> {
   const hash = await commitNamed(root, named, dex.signal)
   if (hash !== undefined) return hash
   throw new DexError("not_found", `There is no commit "${named}" here. \`git log\` lists them.`)

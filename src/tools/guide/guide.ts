@@ -22,7 +22,7 @@ export const guide = defineTool({
   cli: { group: "Agents", example: "dex guide" },
   mcp: {
     name: "dex_guide",
-    description: "How to use the other dex tools well, in which order and at what cost.",
+    description: "How to use these tools well, in which order and at what cost.",
   },
   run: async (_: Dex) => (await import("./run.ts")).run(),
 })

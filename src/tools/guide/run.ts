@@ -26,6 +26,11 @@ const STEPS = [
     use: 'Before an edit, or after a command failed: {"current_file":"src/auth/token.ts"} or {"error":"<its output>"}.',
     typical_tokens: 400,
   },
+  {
+    tool: "dex_why",
+    use: 'Before you change code that looks odd, or review it: {"target":"src/auth/token.ts:42"}, or a commit.',
+    typical_tokens: 500,
+  },
   { tool: "dex_stats", use: "What is kept at all: agents, projects, dates.", typical_tokens: 300 },
   {
     tool: "context_subscribe",

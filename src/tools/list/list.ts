@@ -2,7 +2,7 @@ import { choice, flag, integer, listOf, mapOf, object, optional, text, withDefau
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
-import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
+import { conversationFields, fromField, projectField, toField } from "../fields.ts"
 import { estimatedTokens, maxTokensField } from "../view-fields.ts"
 
 export const list = defineTool({
@@ -10,7 +10,7 @@ export const list = defineTool({
   summary: "List conversations, newest first",
   input: object({
     project: projectField,
-    source: sourceField,
+    source: optional(text("Only from this agent, such as codex.")),
     from: fromField,
     to: toField,
     file: optional(text("Only conversations that touched this file.")),

@@ -19,7 +19,7 @@ export const show = defineTool({
   input: object({
     ids: listOf(
       text(),
-      "Refs, unique prefixes of ids, row numbers of the last listing, or current. claude_code:1f3c#12 means around message 12.",
+      "Refs, unique prefixes of ids, row numbers, or current. claude_code:1f3c#12: around message 12.",
     ),
     format: withDefault(
       choice(
@@ -97,7 +97,7 @@ export const show = defineTool({
   mcp: {
     name: "dex_get",
     description:
-      "Read past conversations by id. Start with format outline or expand around the message a search found; ask for full only where exact output matters.",
+      "Read past conversations by id. Start with outline, or expand around what a search found; full only where exact output matters.",
     omit: ["hide", "session"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

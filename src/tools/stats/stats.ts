@@ -42,8 +42,8 @@ export const stats = defineTool({
   cli: { group: "Keep", example: "dex stats" },
   mcp: {
     name: "dex_stats",
-    description: "What past conversations are kept: how many, from which coding agents and projects, since when.",
-    omit: ["suggestions"],
+    description: "What is kept: how many past conversations, from which agents and projects, since when.",
+    omit: ["suggestions", "summary"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: ({ suggestions, total_conversations }) =>

@@ -40,8 +40,7 @@ export const timeline = defineTool({
   cli: { group: "Find", positional: "id", example: "dex timeline 2 --before 5 --after 20" },
   mcp: {
     name: "dex_timeline",
-    description:
-      "What was said and done just before and after one message, one line each, in time order. Use it after a search, before reading messages in full with dex_get.",
+    description: "What was said and done around one message, one line each. Use it after a search, before dex_get.",
     omit: ["show", "hide"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -1,0 +1,138 @@
+import { formatRef, type Ref } from "../core/ref.ts"
+import { type Brief, briefOf } from "../render/brief.ts"
+import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
+import { decisionsIn } from "../suggest/decisions/decisions.ts"
+import { testRunsIn } from "../suggest/test-runs/runs.ts"
+import { leftOpen } from "./left-open.ts"
+
+/** A conversation, and the messages in which it wrote what is asked about. */
+export type WrittenBy = {
+  row: ConversationRow
+  messages: StoredMessage[]
+  /** The edits, by number; of a subagent, the message that started it. */
+  edits: number[]
+  /** The message in which it made the commit, where it did. */
+  committed?: number
+}
+
+export type QuotedWords = { ref: string; text: string }
+export type TestOutcome = { ref: string; command: string; outcome: "passed" | "failed"; failed_before: number }
+
+/** Why something was written: what the records say, nothing guessed. Each with its message. */
+export type WhyFacts = {
+  /** What the person wanted: the task, and the last request before the first edit. */
+  asked: QuotedWords[]
+  decided: (QuotedWords & { kind: string })[]
+  /** What the person said on stopping a tool. */
+  rejected: QuotedWords[]
+  tests: TestOutcome[]
+  /** What the conversation left open at its end. */
+  open: (QuotedWords & { kind: string })[]
+}
+
+/** A conversation that wrote some of it, and why. */
+export type Explanation = WhyFacts & {
+  ref: string
+  title: string
+  source: string
+  date: string
+  level: "proved" | "likely"
+  /** Of the lines, those that it wrote. */
+  lines: number
+}
+
+const MOST_DECIDED = 4
+const MOST_REJECTED = 2
+const MOST_TESTS = 3
+const MOST_OPEN = 3
+
+/** Pure. */
+export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): WhyFacts {
+  const messages = all.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
+  const stretch = stretchOf(messages, edits, committed)
+  const within = new Set(messages.slice(stretch.start, stretch.end + 1).map(({ number }) => number))
+  const refOf = (number: number) => formatRef({ ...(row.ref as Ref), number })
+  const brief = briefOf(messages.slice(0, stretch.end + 1))
+  const project = row.project ?? ""
+  return {
+    asked: askedIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
+    decided: decisionsIn(row, messages)
+      .filter(({ number, kind }) => within.has(number) && kind !== "breaking" && kind !== "revert")
+      .slice(-MOST_DECIDED)
+      .map(({ number, kind, quote }) => ({ ref: refOf(number), kind, text: quote })),
+    rejected: brief.decisions
+      .filter(({ kind, number }) => kind === "refusal" && within.has(number))
+      .slice(-MOST_REJECTED)
+      .map(({ number, text }) => ({ ref: refOf(number), text })),
+    tests: outcomesOf(testRunsIn(messages.slice(stretch.start, stretch.end + 1), project), refOf),
+    open: openIn(row, messages, refOf),
+  }
+}
+
+/** By place: a number tells which record it is, not when it was said. */
+type Stretch = { start: number; firstEdit: number; end: number }
+
+/** What led to the edits: from the commit before the first of them to the commit that they went into, or to the end. */
+function stretchOf(messages: StoredMessage[], edits: number[], committed: number | undefined): Stretch {
+  const wanted = new Set(edits)
+  const last = messages.length - 1
+  const places = messages.flatMap(({ number }, place) => (wanted.has(number) ? [place] : []))
+  const own = committed === undefined ? -1 : messages.findIndex(({ number }) => number === committed)
+  const firstEdit = places[0] ?? (own < 0 ? last : own)
+  const lastEdit = places.at(-1) ?? firstEdit
+  const commits = messages.flatMap(({ effects }, place) =>
+    effects.some(({ type }) => type === "commit") ? [place] : [],
+  )
+  const before = commits.findLast((place) => place < firstEdit && place !== own)
+  const after = own >= lastEdit ? own : commits.find((place) => place >= lastEdit)
+  return { start: before === undefined ? 0 : before + 1, firstEdit, end: after ?? last }
+}
+
+/** The task of the conversation, and the last request before the first edit, where that is another one. */
+function askedIn({ goal }: Brief, messages: StoredMessage[], firstEdit: number) {
+  const places = new Map(messages.map(({ number }, place) => [number, place]))
+  const before = goal.filter(({ number }) => places.get(number)! <= firstEdit)
+  const [task, request] = [goal.find(isSaid), before.findLast(isSaid)]
+  return [...(task ? [task] : []), ...(request && request !== task ? [request] : [])]
+}
+
+/** The name of a command of the agent says nothing to whoever does not have that command. */
+function isSaid({ text }: { text: string }): boolean {
+  return !/^\/[\w:-]+$/.test(text.trim())
+}
+
+/** Each command once, as it went last. */
+function outcomesOf(runs: TestRunWrite[], refOf: (number: number) => string): TestOutcome[] {
+  const byCommand = Map.groupBy(runs, ({ command }) => shownCommand(command))
+  return [...byCommand]
+    .map(([command, own]) => {
+      const last = own.at(-1)!
+      const failed_before = own.slice(0, -1).filter(({ outcome }) => outcome === "failed").length
+      return { at: runs.indexOf(last), ref: refOf(last.number), command, outcome: last.outcome, failed_before }
+    })
+    .sort((a, b) => a.at - b.at)
+    .slice(-MOST_TESTS)
+    .map(({ at: _, ...outcome }) => outcome)
+}
+
+/** Without where its output goes. */
+function shownCommand(command: string): string {
+  return command
+    .replace(/\s+/g, " ")
+    .replace(/\s*(?:2>&1.*|\| (?:tail|head|grep)\b.*)$/, "")
+    .trim()
+}
+
+/** What failed before the last run that passed was most likely repaired: a test that is written first fails. */
+function openIn(row: ConversationRow, messages: StoredMessage[], refOf: (number: number) => string): WhyFacts["open"] {
+  const passed = testRunsIn(messages, row.project ?? "").findLast(({ outcome }) => outcome === "passed")
+  const since = passed === undefined ? 0 : messages.findIndex(({ number }) => number === passed.number)
+  const failing = leftOpen(row.project ?? "", [
+    { messages: messages.slice(since), refOf, ended_at: row.ended_at ?? 0 },
+  ]).map(({ ref, command }) => ({ ref, kind: "command", text: shownCommand(command) }))
+  const said = briefOf(messages)
+    .open_ends.filter(({ kind }) => kind === "step" || kind === "question" || kind === "todo" || kind === "request")
+    .map(({ number, kind, text }) => ({ ref: refOf(number), kind, text }))
+  return [...failing, ...said].slice(0, MOST_OPEN)
+}

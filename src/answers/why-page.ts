@@ -1,0 +1,90 @@
+import { safeLine } from "../render/terminal.ts"
+import type { Explanation, TestOutcome } from "./why-facts.ts"
+
+type Why = {
+  commits: { hash: string; subject: string }[]
+  conversations: Explanation[]
+  answer?: { text: string; sources: { n: number; ref: string }[] }
+  lines: number
+  unknown: number
+}
+
+/** What one reads before a review. */
+const MOST_WORDS = 300
+const QUOTED_WORDS = 32
+/** The last thing to go is what was asked. */
+const DROPPED_FIRST = ["open", "rejected", "tests", "decided"] as const
+
+/** Shortened until it can be read in a minute: long quotes first, then what was left open, then whole conversations. */
+export function withinAMinute(facts: Explanation[]): { shown: Explanation[]; left_out: number } {
+  const shown = facts.map((one) => ({
+    ...one,
+    asked: one.asked.map(shortened),
+    decided: one.decided.map(shortened),
+    rejected: one.rejected.map(shortened),
+    open: one.open.map(shortened),
+  }))
+  for (const name of DROPPED_FIRST)
+    for (const one of shown.slice(1).toReversed()) if (wordsOf(shown) > MOST_WORDS) one[name] = []
+  while (shown.length > 1 && wordsOf(shown) > MOST_WORDS) shown.pop()
+  for (const name of DROPPED_FIRST)
+    while (wordsOf(shown) > MOST_WORDS && shown[0]![name].length > 1) shown[0]![name].pop()
+  return { shown, left_out: facts.length - shown.length }
+}
+
+function shortened<T extends { text: string }>(one: T): T {
+  const words = safeLine(one.text).split(/\s+/)
+  return { ...one, text: words.length > QUOTED_WORDS ? `${words.slice(0, QUOTED_WORDS).join(" ")}…` : words.join(" ") }
+}
+
+function wordsOf(conversations: Explanation[]): number {
+  return conversations
+    .flatMap(sectionsOf)
+    .flatMap(({ rows }) => rows.flatMap(({ text, ref }) => `${text} ${ref}`.split(/\s+/))).length
+}
+
+export type WhySection = { title: string; rows: { text: string; ref: string }[] }
+
+/** What there is to say of a conversation, under plain headings. Texts of transcripts are made safe here. */
+export function sectionsOf({ asked, decided, rejected, tests, open }: Explanation): WhySection[] {
+  const quoted = (rows: { text: string; ref: string }[]) =>
+    rows.map(({ text, ref }) => ({ text: `“${safeLine(text)}”`, ref: safeLine(ref) }))
+  return [
+    { title: "Asked", rows: quoted(asked) },
+    { title: "Decided", rows: quoted(decided) },
+    { title: "Rejected", rows: quoted(rejected) },
+    { title: "Tests", rows: tests.map((run) => ({ text: outcomeText(run), ref: safeLine(run.ref) })) },
+    { title: "Left open", rows: open.map(({ text, ref }) => ({ text: safeLine(text), ref: safeLine(ref) })) },
+  ].filter(({ rows }) => rows.length > 0)
+}
+
+function outcomeText({ command, outcome, failed_before }: TestOutcome): string {
+  const before = failed_before === 0 ? "" : `, after ${failed_before === 1 ? "a failure" : `${failed_before} failures`}`
+  return `${safeLine(command)}: ${outcome}${before}`
+}
+
+/** For a review: Markdown, with every ref. */
+export function whyMarkdown({ commits, conversations, answer, lines, unknown }: Why): string[] {
+  const head = commits.map(({ hash, subject }) => `- ${hash.slice(0, 10)} ${safeLine(subject)}`)
+  return [
+    "## Why",
+    "",
+    ...(head.length > 0 ? [...head, ""] : []),
+    ...(answer
+      ? [safeLine(answer.text), "", ...answer.sources.map(({ n, ref }) => `[${n}] \`${safeLine(ref)}\``), ""]
+      : []),
+    ...conversations.flatMap((one) => [
+      `### ${safeLine(one.title)}`,
+      "",
+      `${one.level}, ${one.lines} of ${lines} lines, \`${safeLine(one.ref)}\``,
+      "",
+      ...sectionsOf(one).flatMap(({ title, rows }) => [
+        `**${title}**`,
+        "",
+        ...rows.map(({ text, ref }) => `- ${text} (\`${ref}\`)`),
+        "",
+      ]),
+    ]),
+    ...(unknown > 0 ? [`${unknown} of ${lines} lines: unknown.`, ""] : []),
+  ]
+}

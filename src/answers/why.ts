@@ -1,0 +1,67 @@
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
+import { defineTool } from "../core/tool.ts"
+import type { Dex } from "../tools/context.ts"
+
+const said = object({ ref: text(), text: text() })
+const named = object({ ref: text(), kind: text(), text: text() })
+
+export const why = defineTool({
+  name: "why",
+  summary: "Say why a commit or a line was written: what was asked, decided, tested and left open",
+  input: object({
+    target: text("A commit, a range, a file or lines of it: src/a.ts:42."),
+    rev: optional(text("The file as of this commit.")),
+    pr: withDefault(flag("Print Markdown for a review."), false),
+    facts: withDefault(flag("Show only the facts; do not use a model."), false),
+    model: optional(text("Use this model instead of the configured one.")),
+  }),
+  output: object({
+    target: text(),
+    commits: listOf(object({ hash: text(), subject: text(), date: text() }), "Newest first."),
+    lines: integer("Lines that were looked at."),
+    unknown: integer("Lines of which nobody knows who wrote them."),
+    conversations: listOf(
+      object({
+        ref: text(),
+        title: text(),
+        source: text(),
+        date: text(),
+        level: choice(["proved", "likely"]),
+        lines: integer("Of the lines, those that it wrote."),
+        asked: listOf(said, "The task, and the last request before the first of these edits."),
+        decided: listOf(named, "Before the commit that the edits went into."),
+        rejected: listOf(said, "What the person said on stopping a tool."),
+        tests: listOf(
+          object({
+            ref: text(),
+            command: text(),
+            outcome: choice(["passed", "failed"], "The last time."),
+            failed_before: integer(),
+          }),
+        ),
+        open: listOf(named, "What it left open at its end."),
+      }),
+      "Those that wrote the most first.",
+    ),
+    answer: optional(
+      object({
+        text: text("The same as prose, by a model. Each sentence cites what it rests on."),
+        sources: listOf(object({ n: integer(), ref: text() })),
+      }),
+    ),
+    notes: listOf(text()),
+  }),
+  cli: {
+    group: "Learn",
+    common: true,
+    positional: "target",
+    example: "dex why src/auth.ts:42",
+  },
+  mcp: {
+    name: "dex_why",
+    description: "Why a commit or line was written: what was asked, decided and tested, and where.",
+    omit: ["rev", "pr", "facts", "model"],
+  },
+  run: async (dex: Dex, input) => (await import("./why.run.ts")).run(dex, input),
+  found: (output) => output.conversations.length > 0,
+})

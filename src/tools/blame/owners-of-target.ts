@@ -1,0 +1,53 @@
+import type { BlameFacts } from "../../blame/facts.ts"
+import type { LineOwner } from "../../blame/owners.ts"
+import { DexError } from "../../core/error.ts"
+import { grouped } from "../../core/format.ts"
+import { blameLines } from "../../git/blame-lines.ts"
+import { type CommitDiff, readCommitDiffs } from "../../git/commit-diffs.ts"
+import type { Dex } from "../context.ts"
+import { commitOwner, lineOwners } from "./commits.ts"
+import { ownersIn, revisionOf } from "./file.ts"
+import { knownOfLines } from "./known.ts"
+import { blameTarget } from "./target.ts"
+
+/** Whose the lines are that somebody asks about, and the commits that they came with, the newest first. */
+export type OwnersOfTarget = {
+  owners: LineOwner[]
+  commits: CommitDiff[]
+  /** Who made the commits, where they were asked about: also of what they only removed. */
+  makers: LineOwner[]
+  facts: BlameFacts
+  notes: string[]
+}
+
+export async function ownersOfTarget(dex: Dex, input: { target: string; rev?: string }): Promise<OwnersOfTarget> {
+  const target = await blameTarget(dex, input.target, input.rev)
+  if (target.kind === "folder")
+    throw new DexError("usage", `${input.target} is a folder. Name a file, lines of one (src/a.ts:42), or a commit.`)
+  const known = await knownOfLines(dex, target)
+  const { facts } = known
+  if (target.kind === "file") {
+    const { root, path, from, to } = target
+    const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
+    const lines = await blameLines(root, path, { rev, from, to, signal: dex.signal })
+    const { owners, commits, notes } = await ownersIn(dex, root, [{ path, lines }], known)
+    const newestFirst = [...commits.values()].sort((a, b) => b.at - a.at)
+    return { owners, commits: newestFirst, makers: [], facts, notes }
+  }
+  const { commits } = await readCommitDiffs(target.root, target.hashes, { signal: dex.signal })
+  const left = target.hashes.length - commits.length
+  const byCommit = commits.map((commit) => ({ commit, owners: lineOwners(commit, known) }))
+  return {
+    owners: byCommit.flatMap(({ owners }) => owners),
+    commits,
+    makers: byCommit.map(({ commit, owners }) => commitOwner(commit, owners, known)),
+    facts,
+    notes: [
+      ...known.notes,
+      ...(target.isCut
+        ? [`Only the newest ${grouped(target.hashes.length)} commits of the range were looked at.`]
+        : []),
+      ...(left > 0 ? [`${grouped(left)} commits were too large to be looked into.`] : []),
+    ],
+  }
+}

@@ -1,0 +1,69 @@
+import { expect, test } from "vitest"
+import { whyFacts } from "../../src/answers/why-facts.ts"
+import type { Effect, Part } from "../../src/core/conversation.ts"
+import type { ConversationRow, StoredMessage } from "../../src/store/history/store.ts"
+
+const ROW = {
+  ref: { source: "claude_code", id: "one" },
+  kind: "person",
+  project: "/code/shop",
+  ended_at: 99_000,
+} as ConversationRow
+
+function message(number: number, parts: Part[], effects: Effect[] = []): StoredMessage {
+  const role = parts[0]?.origin === "person" ? "user" : "assistant"
+  return { number, role, at: number * 1000, parts, effects, abandoned: false, superseded: false, copied: false }
+}
+const typed = (number: number, text: string) => message(number, [{ type: "text", text, origin: "person" }])
+const edit = (number: number) =>
+  message(number, [], [{ type: "file", path: "/code/shop/src/queue.ts", action: "edited", added: 3, removed: 0 }])
+const tests = (number: number, failed: boolean) =>
+  message(number, [], [{ type: "command", command: "npm test", failed, ...(failed && { error: "1 failed" }) }])
+const commit = (number: number, subject: string) =>
+  message(number, [], [{ type: "commit", hash: `abc000${number}`, subject }])
+
+const MESSAGES = [
+  typed(1, "Write the basket page of the shop"),
+  typed(2, "let's use pnpm and not yarn for the workspace"),
+  edit(3),
+  commit(4, "basket: first page"),
+  typed(5, "Orders are lost when the queue is restarted, please find out why and repair that"),
+  typed(6, "we should always store the queue in Postgres"),
+  edit(7),
+  tests(8, true),
+  edit(9),
+  tests(10, false),
+  typed(11, "yes"),
+  commit(12, "queue: survives a restart"),
+  typed(13, "we should never show the tax of other countries"),
+  edit(14),
+  message(15, [{ type: "text", text: "Done.\n\nNext steps:\n- Drop the old table", origin: "agent" }]),
+]
+
+test("what led to a change is what was asked, decided and tested between the commit before it and its own", () => {
+  expect(whyFacts({ row: ROW, messages: MESSAGES, edits: [7, 9], committed: 12 })).toEqual({
+    asked: [
+      { ref: "claude_code:one#1", text: "Write the basket page of the shop" },
+      {
+        ref: "claude_code:one#5",
+        text: "Orders are lost when the queue is restarted, please find out why and repair that",
+      },
+    ],
+    decided: [{ ref: "claude_code:one#6", kind: "said", text: "we should always store the queue in Postgres" }],
+    rejected: [],
+    tests: [{ ref: "claude_code:one#10", command: "npm test", outcome: "passed", failed_before: 1 }],
+    open: [{ ref: "claude_code:one#15", kind: "step", text: "Drop the old table" }],
+  })
+})
+
+test("an edit that no commit followed is explained up to the end", () => {
+  const { asked, decided, tests } = whyFacts({ row: ROW, messages: MESSAGES, edits: [14] })
+  expect(decided.map(({ ref }) => ref)).toEqual(["claude_code:one#13"])
+  expect(asked[0]!.ref).toBe("claude_code:one#1")
+  expect(tests).toEqual([])
+})
+
+test("what is on a branch that the person left explains nothing", () => {
+  const left = MESSAGES.map((one) => (one.number === 6 ? { ...one, abandoned: true } : one))
+  expect(whyFacts({ row: ROW, messages: left, edits: [7], committed: 12 }).decided).toEqual([])
+})
