@@ -205,6 +205,18 @@ describe("dex usage", () => {
     expect(await usage(home, ["month"])).toEqual(before)
   })
 
+  test("what an agent took out of its file is not counted, and how much that is is said", async () => {
+    const home = await shop()
+    session(home, 2, [{ input_tokens: MILLION }])
+    expect((await dex(home, ["sync"])).code).toBe(0)
+    const { total, notes } = await usage(home, ["--project", "shop"])
+    expect([total.tokens, notes]).toEqual([
+      3 * MILLION,
+      ["2.00 M tokens of messages that agents have since removed from their files are not counted."],
+    ])
+    expect((await usage(home, ["--project", "other"])).notes.join()).not.toContain("removed")
+  })
+
   test("what is forgotten is in no sum", async () => {
     const home = await shop()
     expect((await dex(home, ["forget", `claude_code:${id(2)}`, "--yes"])).code).toBe(0)

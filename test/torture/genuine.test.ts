@@ -63,6 +63,17 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     expect({ input, output, cache_read, cache_write, cache_write_5m, cache_write_1h }).toEqual(sum)
   })
 
+  test("dex usage counts what the raw files do, to the token, by each of its groups", async () => {
+    const { sum } = countRaw(agent)
+    const { cache_write: _, ...apart } = sum
+    for (const by of ["day", "block", "model", "conversation", "commit", "pull_request"]) {
+      const { total, rows } = JSON.parse((await dex(home, ["usage", by, "--limit", "10000", "--json"])).stdout)
+      expect([by, total]).toEqual([by, expect.objectContaining(apart)])
+      const added = rows.reduce((tokens: number, row: { tokens: number }) => tokens + row.tokens, 0)
+      expect([by, added]).toEqual([by, total.tokens])
+    }
+  })
+
   test("at most 0.1 false redactions per MB of genuine transcripts", async () => {
     const found: string[] = []
     let bytes = 0

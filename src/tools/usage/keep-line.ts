@@ -3,9 +3,9 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { LineState } from "../../usage/line.ts"
 import { BLOCK_MS, fiveHourBlocks } from "../../usage/periods.ts"
-import { total } from "../../usage/sums.ts"
+import { payment, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
-import { type PaidSettings, paidSettings, paymentsOf, spendersIn } from "./payments.ts"
+import { type PaidSettings, paidSettings } from "./payments.ts"
 
 /** So far back a pause of five hours is found that the blocks can be counted from. */
 const LOOKS_BACK_MS = 14 * DAY_MS
@@ -14,7 +14,7 @@ const LOOKS_BACK_MS = 14 * DAY_MS
 export function keepLine(dex: Dex, knowledge: Knowledge, settings: PaidSettings = paidSettings(dex)): LineState {
   const now = dex.now()
   const spent = knowledge.spent.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)
-  const paid = paymentsOf(spent, spendersIn(knowledge), () => false, settings.book)
+  const paid = spent.map((part) => payment(part, undefined, false, settings.book))
   const day = localDay(now)
   const { cost, tokens, unpriced_tokens } = total(paid.filter(({ at }) => localDay(at) === day))
   const starts = fiveHourBlocks(paid.map(({ at }) => at))

@@ -3,7 +3,6 @@ import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import type { KnownSpending } from "../../store/knowledge/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
-import { tokensIn } from "../../usage/spending.ts"
 import { type Sum, summed, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
@@ -34,13 +33,10 @@ export async function run(dex: Dex, input: UsageInput) {
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = dateRange(input, dex.now())
   const family = spendersIn(knowledge)
   const known = knowledge.spent.spentBetween(from, to)
-  const all = paymentsOf(
-    known.filter(({ superseded }) => !superseded),
-    family,
-    isHidden,
-    settings.book,
-  )
-  const paid = all.filter((one) => isAsked(one, input))
+  const matching = (parts: KnownSpending[]) =>
+    paymentsOf(parts, family, isHidden, settings.book).filter((one) => isAsked(one, input))
+  const paid = matching(known.filter(({ superseded }) => !superseded))
+  const gone = matching(known.filter(({ superseded }) => superseded))
   const things = input.by === "commit" || input.by === "pull_request" ? knowledge.spent.madeThings(input.by) : []
   const grouping = groupingBy(input.by, paid, things, (id) => family.root(id).id, input.subagents === true)
   const rows = rowsOf(paid, grouping, input)
@@ -69,7 +65,7 @@ export async function run(dex: Dex, input: UsageInput) {
       ...notes,
       ...settings.problems,
       ...(unknown === undefined ? [] : [unknown]),
-      ...notesOn(input.by, paid, known),
+      ...notesOn(input.by, paid, total(gone).tokens),
     ],
   }
 }
@@ -145,7 +141,7 @@ function modelsOf(paid: Paid[]) {
   return models.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
 }
 
-function notesOn(by: UsageGroup, paid: Paid[], known: KnownSpending[]): string[] {
+function notesOn(by: UsageGroup, paid: Paid[], gone: number): string[] {
   const sum = total(paid)
   const unpriced = summed(
     paid.filter(({ priced }) => priced.unpriced === "tokens"),
@@ -159,7 +155,6 @@ function notesOn(by: UsageGroup, paid: Paid[], known: KnownSpending[]): string[]
     (n, { priced, web_searches }) => n + (priced.unpriced === "searches" ? web_searches : 0),
     0,
   )
-  const gone = known.filter(({ superseded }) => superseded).reduce((n, part) => n + tokensIn(part), 0)
   return [
     ...(by === "commit"
       ? [
