@@ -64,7 +64,8 @@ async function start(): Promise<ChildProcess> {
   child.once("exit", () => {
     running = undefined
   })
-  await once(child, "message")
+  const ready = await Promise.race([once(child, "message"), once(child, "exit").then(() => undefined)])
+  if (!ready) throw new Error(`The process that runs many command lines did not start: node ${file}`)
   child.unref()
   child.channel?.unref()
   return child
