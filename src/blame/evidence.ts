@@ -85,7 +85,7 @@ type ReadFile = {
   /** For each added line the edits that wrote it, oldest first; undefined for a line that says too little. */
   wrote: (KnownEdit[] | undefined)[]
   /** For each removed line, who had removed it. */
-  removers: Set<Worker>[]
+  removers: Worker[][]
   editors: Map<Worker, { at: number; lines: number }>
   /** How many of the added lines each wrote, and how many of these it alone. */
   lines: Map<Worker, { all: number; alone: number; different: Set<number> }>
@@ -98,20 +98,24 @@ function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownE
     const key = lineKey(text)
     if (key === 0) return undefined
     const own = madeBy(index.added.get(key), until)
-    const workers = new Set(own.map(({ worker }) => worker))
+    const workers = workersOf(own)
     for (const worker of workers) {
       const sum = lines.get(worker) ?? { all: 0, alone: 0, different: new Set() }
       lines.set(worker, sum)
       sum.all++
-      if (workers.size === 1) sum.alone++
+      if (workers.length === 1) sum.alone++
       sum.different.add(key)
     }
     return own
   })
-  const removers = removed.map(
-    (text) => new Set(madeBy(index.removed.get(lineKey(text)), until).map(({ worker }) => worker)),
-  )
+  const removers = removed.map((text) => workersOf(madeBy(index.removed.get(lineKey(text)), until)))
   return { wrote, removers, editors: writtenBy(index, until), lines }
+}
+
+/** Each once. Most lines were written by one or by none. */
+function workersOf(edits: readonly KnownEdit[]): Worker[] {
+  if (edits.length < 2) return edits.map(({ worker }) => worker)
+  return [...new Set(edits.map(({ worker }) => worker))]
 }
 
 type Sums = {
@@ -146,13 +150,13 @@ function sumsOver(files: ReadFile[]): Sums {
       sums.lines++
       const newest = own.at(-1)
       if (!newest) continue
-      const weight = 1 / new Set(own.map(({ worker }) => worker)).size
+      const weight = 1 / workersOf(own).length
       sums.written += weight
       of(newest.worker).wrote += weight
       of(newest.worker).newestOf++
     }
     for (const workers of removers) {
-      const weight = 1 / Math.max(1, workers.size)
+      const weight = 1 / Math.max(1, workers.length)
       sums.removed += weight
       for (const worker of workers) of(worker).removed += weight
     }

@@ -50,7 +50,7 @@ export const WROTE: Weights<LineFeatures> = {
 // From which trust on an answer is given: set with room, since they drift over time.
 
 /** A commit. */
-export const TELLS_COMMIT = 0.6
+export const TELLS_COMMIT = 0.65
 /** A line that the conversation is known to have written. */
 export const PROVES_LINE = 0.95
 export const LIKELY_LINE = 0.6

@@ -43,12 +43,24 @@ function shortRef({ ref, conversation }: ToldOwner): string {
 
 const LONGEST_TITLE = 30
 
+/** Hundreds of lines have the same title. */
+function once(make: (text: string) => string): (text: string) => string {
+  const made = new Map<string, string>()
+  return (text) => {
+    const known = made.get(text) ?? make(text)
+    made.set(text, known)
+    return known
+  }
+}
+
 function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
+  const agentOf = once((agent) => clip(safeLine(agent), 14))
+  const titleOf = once((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : LONGEST_TITLE))
   const rows = lines.map((line) => ({
     line,
     ref: shortRef(line),
-    agent: clip(safeLine(line.agent ?? ""), 14),
-    title: clip(safeLine(line.title ?? line.recorded ?? ""), terminal.columns < 100 ? 16 : LONGEST_TITLE),
+    agent: agentOf(line.agent ?? ""),
+    title: titleOf(line.title ?? line.recorded ?? ""),
     date: line.commit === "" ? "not committed" : line.date.slice(0, 10),
     number: String(line.line),
   }))
