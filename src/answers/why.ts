@@ -7,7 +7,7 @@ const named = object({ ref: text(), kind: text(), text: text() })
 
 export const why = defineTool({
   name: "why",
-  summary: "Say why a commit or a line was written: what was asked, decided, tested and left open",
+  summary: "Say why a commit or a line was written",
   input: object({
     target: text("A commit, a range, a file or lines of it: src/a.ts:42."),
     rev: optional(text("The file as of this commit.")),
@@ -53,7 +53,6 @@ export const why = defineTool({
   }),
   cli: {
     group: "Learn",
-    common: true,
     positional: "target",
     example: "dex why src/auth.ts:42",
   },
