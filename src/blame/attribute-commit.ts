@@ -81,7 +81,7 @@ function rankWorkers(candidates: CommitCandidate[]): RankedWorker[] {
 
 function chance<F extends Record<string, number>>(features: F, weights: Weights<F>): number {
   let odds = weights.bias
-  for (const [name, value] of Object.entries(features)) odds += weights[name as keyof F] * value
+  for (const name in features) odds += weights[name] * features[name]!
   return 1 / (1 + Math.exp(-odds))
 }
 
