@@ -80,12 +80,14 @@ test("ends when nobody has asked for a while, and takes its socket with it", asy
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
   await askHelper(helper, ["one"])
+  vi.unstubAllEnvs() // it was for that process alone
   await expect.poll(() => isAlive(loadsOf(dexDir)[0]!)).toBe(false)
   expect(existsSync(helperPlace(dexDir, helper.local, "document").socket)).toBe(false)
 })
 
 test("after an upgrade nobody is answered by the old model, and its process ends by itself", async () => {
   const dexDir = installed({ revision: "1" })
+  expect(process.env.DEX_LOCAL_MODEL_IDLE_MS).toBeUndefined()
   const old = helperOf(dexDir, "query") // which would stay for ten minutes
   await expect(askHelper(old, ["one"])).rejects.toMatchObject({ code: "embed_starting" })
   await running(old).toBeTypeOf("number")

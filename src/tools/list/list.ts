@@ -2,7 +2,7 @@ import { choice, flag, integer, listOf, mapOf, object, optional, text, withDefau
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
-import { conversationFields, fromField, projectField, toField } from "../fields.ts"
+import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
 import { estimatedTokens, maxTokensField } from "../view-fields.ts"
 
 export const list = defineTool({
@@ -10,7 +10,7 @@ export const list = defineTool({
   summary: "List conversations, newest first",
   input: object({
     project: projectField,
-    source: optional(text("Only from this agent, such as codex.")),
+    source: sourceField,
     from: fromField,
     to: toField,
     file: optional(text("Only conversations that touched this file.")),
@@ -50,7 +50,7 @@ export const list = defineTool({
   mcp: {
     name: "dex_list",
     description:
-      "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what was said.",
+      "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what.",
     omit: ["session"],
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -59,7 +59,7 @@ export const suggest = defineTool({
   mcp: {
     name: "context_suggest",
     description:
-      "What is known of the file you are about to edit, or of a command that failed: fixes, decisions, related files.",
+      "What is known of a file you are about to edit, or a command that failed: fixes, decisions, related files.",
   },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
   found: (output) => output.suggestions.length > 0 || (output.waiting?.length ?? 0) > 0,
