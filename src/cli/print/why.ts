@@ -13,7 +13,7 @@ export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: b
   const { terminal } = context
   const listing = conversations.map((one) => one.asked.at(-1)?.ref ?? one.ref)
   if (conversations.length === 0)
-    return { lines: [], notes: ["Nobody's conversation is known to have written this.", ...notes] }
+    return { lines: [], notes: ["No conversation is known to have written this.", ...notes] }
   if (pr) return { lines: whyMarkdown(output), notes, listing }
   return {
     lines: [

@@ -56,7 +56,7 @@ function repositoryOf(place: string): { root: string; project: string; path: str
   const folder = real(isFolder ? place : dirname(place))
   const root = checkoutAt(folder)?.root
   if (root === undefined)
-    throw new DexError("no_repository", `${place} is in no git repository: dex blame needs its history.`)
+    throw new DexError("no_repository", `${place} is in no git repository, so there is no history of its lines.`)
   const path = relative(root, isFolder ? folder : join(folder, basename(place))).replaceAll("\\", "/")
   return { root, project: createProjectFinder()(folder), path }
 }
