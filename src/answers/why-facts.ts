@@ -1,4 +1,4 @@
-import { formatRef, type Ref } from "../core/ref.ts"
+import { formatRef } from "../core/ref.ts"
 import { type Brief, briefOf } from "../render/brief.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
@@ -52,7 +52,7 @@ export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): W
   const messages = all.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
   const stretch = stretchOf(messages, edits, committed)
   const within = new Set(messages.slice(stretch.start, stretch.end + 1).map(({ number }) => number))
-  const refOf = (number: number) => formatRef({ ...(row.ref as Ref), number })
+  const refOf = (number: number) => formatRef({ ...row.ref, number })
   const brief = briefOf(messages.slice(0, stretch.end + 1))
   const project = row.project ?? ""
   return {

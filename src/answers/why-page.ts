@@ -16,7 +16,7 @@ const QUOTED_WORDS = 32
 const DROPPED_FIRST = ["open", "rejected", "tests", "decided"] as const
 
 /** Shortened until it can be read in a minute: long quotes first, then what was left open, then whole conversations. */
-export function withinAMinute(facts: Explanation[]): { shown: Explanation[]; left_out: number } {
+export function withinAMinute(facts: Explanation[]): Explanation[] {
   const shown = facts.map((one) => ({
     ...one,
     asked: one.asked.map(shortened),
@@ -29,7 +29,7 @@ export function withinAMinute(facts: Explanation[]): { shown: Explanation[]; lef
   while (shown.length > 1 && wordsOf(shown) > MOST_WORDS) shown.pop()
   for (const name of DROPPED_FIRST)
     while (wordsOf(shown) > MOST_WORDS && shown[0]![name].length > 1) shown[0]![name].pop()
-  return { shown, left_out: facts.length - shown.length }
+  return shown
 }
 
 function shortened<T extends { text: string }>(one: T): T {

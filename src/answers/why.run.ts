@@ -22,12 +22,14 @@ const MOST_COMMITS = 5
 export async function run(dex: Dex, input: WhyInput) {
   const { owners, makers, commits, facts, notes } = await ownersOfTarget(dex, input)
   const store = await dex.store()
+  const authors = authorsOf(owners, makers)
   const found: Explained[] = []
-  for (const author of authorsOf(owners, makers).slice(0, MOST_CONVERSATIONS)) {
+  for (const author of authors.slice(0, MOST_CONVERSATIONS)) {
     const explained = await explain(store, author, commits, facts)
     if (explained) found.push(explained)
   }
-  const { shown, left_out } = withinAMinute(found.map(({ told }) => told))
+  const shown = withinAMinute(found.map(({ told }) => told))
+  const more = authors.length - shown.length
   // An agent has a model of its own.
   const answer =
     input.facts || dex.caller !== undefined || found.length === 0
@@ -43,7 +45,7 @@ export async function run(dex: Dex, input: WhyInput) {
     notes: [
       ...notes,
       ...(commits.length > MOST_COMMITS ? [`${commits.length - MOST_COMMITS} older commits are not named.`] : []),
-      ...(left_out > 0 ? [`${left_out} more wrote a part of it.`] : []),
+      ...(more > 0 ? [`${more} more ${more === 1 ? "conversation" : "conversations"} wrote a part of it.`] : []),
       ...(answer?.notes ?? []),
     ],
   }

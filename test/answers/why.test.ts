@@ -111,9 +111,9 @@ test("however much was said, it is read in a minute: what was asked stays", () =
     ...{ ref: REF, title: "t", source: "claude_code", date: "", level: "proved" as const, lines: 1 },
     ...{ asked: said(2), decided: said(4), rejected: said(2), tests: [], open: said(3) },
   }
-  const { shown, left_out } = withinAMinute([one, one, one])
+  const shown = withinAMinute([one, one, one])
   const words = JSON.stringify(shown.map(({ asked, decided, rejected, open }) => [asked, decided, rejected, open]))
   expect(words.match(/\bword\b/g)!.length).toBeLessThanOrEqual(300)
   expect(shown[0]!.asked).toHaveLength(2)
-  expect(shown.length + left_out).toBe(3)
+  expect(shown.length).toBeLessThan(3)
 })

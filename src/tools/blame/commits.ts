@@ -11,13 +11,10 @@ import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
 
 type CommitsTarget = Extract<BlameTarget, { kind: "commits" }>
 
-export async function blamedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: KnownOfLines) {
-  const { commits, stopped } = await readCommitDiffs(root, hashes, { signal: dex.signal })
-  const all: LineOwner[] = []
-  const told = commits.map((commit) => {
-    const owners = lineOwners(commit, known)
-    all.push(...owners)
-    const own = commitOwner(commit, owners, known)
+export async function blamedCommits(dex: Dex, target: CommitsTarget, known: KnownOfLines) {
+  const { commits, notes } = await ownedCommits(dex, target, known)
+  const all = commits.flatMap(({ owners }) => owners)
+  const told = commits.map(({ commit, own, owners }) => {
     const others = new Set(owners.flatMap(({ worker }) => (worker && worker !== own.worker ? [worker] : [])))
     return {
       commit: commit.hash,
@@ -28,23 +25,34 @@ export async function blamedCommits(dex: Dex, { root, hashes, isCut }: CommitsTa
       also: [...others].map(({ ref }) => formatRef(ref)),
     }
   })
-  const left = hashes.length - commits.length
   return {
     kind: "commits" as const,
     lines: [],
     commits: told,
     agents: countsByAgent(all),
     ...countsOf(all.map(({ level }) => level)),
+    notes,
+  }
+}
+
+/** Each commit with who made it, and whose each line is that it added. */
+export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: KnownOfLines) {
+  const { commits } = await readCommitDiffs(root, hashes, { signal: dex.signal })
+  const left = hashes.length - commits.length
+  return {
+    commits: commits.map((commit) => {
+      const owners = lineOwners(commit, known)
+      return { commit, owners, own: commitOwner(commit, owners, known) }
+    }),
     notes: [
       ...known.notes,
-      ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range are shown.`] : []),
-      ...(stopped === undefined ? [] : [`${grouped(left)} commits were too large to be looked into.`]),
+      ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range are looked at.`] : []),
+      ...(left > 0 ? [`${grouped(left)} commits were too large to be looked into.`] : []),
     ],
   }
 }
 
-/** Whose each line is that it added. */
-export function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines): LineOwner[] {
+function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines): LineOwner[] {
   const ownerOf = ownersOf([commit], facts, traces)
   return commit.files.flatMap(({ path, added }) =>
     added.map(({ line, text }) => ownerOf(commit.hash, path, line, text)),
@@ -52,7 +60,7 @@ export function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines):
 }
 
 /** Who made it; else whom the repository names for it. */
-export function commitOwner(commit: CommitDiff, owners: readonly LineOwner[], { facts }: KnownOfLines): LineOwner {
+function commitOwner(commit: CommitDiff, owners: readonly LineOwner[], { facts }: KnownOfLines): LineOwner {
   const { told } = attributeCommit(commit, facts)
   const named = owners.find(({ recorded }) => recorded !== undefined)
   if (named?.reason === "recorded") return named

@@ -1,11 +1,10 @@
 import type { BlameFacts } from "../../blame/facts.ts"
 import type { LineOwner } from "../../blame/owners.ts"
 import { DexError } from "../../core/error.ts"
-import { grouped } from "../../core/format.ts"
 import { blameLines } from "../../git/blame-lines.ts"
-import { type CommitDiff, readCommitDiffs } from "../../git/commit-diffs.ts"
+import type { CommitDiff } from "../../git/commit-diffs.ts"
 import type { Dex } from "../context.ts"
-import { commitOwner, lineOwners } from "./commits.ts"
+import { ownedCommits } from "./commits.ts"
 import { ownersIn, revisionOf } from "./file.ts"
 import { knownOfLines } from "./known.ts"
 import { blameTarget } from "./target.ts"
@@ -34,20 +33,12 @@ export async function ownersOfTarget(dex: Dex, input: { target: string; rev?: st
     const newestFirst = [...commits.values()].sort((a, b) => b.at - a.at)
     return { owners, commits: newestFirst, makers: [], facts, notes }
   }
-  const { commits } = await readCommitDiffs(target.root, target.hashes, { signal: dex.signal })
-  const left = target.hashes.length - commits.length
-  const byCommit = commits.map((commit) => ({ commit, owners: lineOwners(commit, known) }))
+  const { commits, notes } = await ownedCommits(dex, target, known)
   return {
-    owners: byCommit.flatMap(({ owners }) => owners),
-    commits,
-    makers: byCommit.map(({ commit, owners }) => commitOwner(commit, owners, known)),
+    owners: commits.flatMap(({ owners }) => owners),
+    commits: commits.map(({ commit }) => commit),
+    makers: commits.map(({ own }) => own),
     facts,
-    notes: [
-      ...known.notes,
-      ...(target.isCut
-        ? [`Only the newest ${grouped(target.hashes.length)} commits of the range were looked at.`]
-        : []),
-      ...(left > 0 ? [`${grouped(left)} commits were too large to be looked into.`] : []),
-    ],
+    notes,
   }
 }
