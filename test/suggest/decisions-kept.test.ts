@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
@@ -7,6 +6,7 @@ import type { DecisionFilter, MadeDecision } from "../../src/store/knowledge/dec
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
 import { inside } from "../support/inside.ts"
+import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
@@ -238,17 +238,13 @@ test("commits that break something or take it back are told, once each, and go w
   const at = tempDir()
   const project = join(at, "api")
   mkdirSync(join(project, "src"), { recursive: true })
-  const git = (...args: string[]) =>
-    execFileSync("git", ["-C", project, "-c", "user.name=A", "-c", "user.email=a@example.org", ...args], {
-      encoding: "utf8",
-    }).trim()
+  const { git } = makeRepository(project)
   const commit = (subject: string, body = "") => {
     writeFileSync(join(project, "src/totals.ts"), `// ${subject}\n`)
     git("add", ".")
     git("commit", "-q", "-m", subject, ...(body === "" ? [] : ["-m", body]))
     return git("rev-parse", "HEAD")
   }
-  git("init", "-q")
   commit("totals: the first one")
   const breaking = commit("feat(totals)!: quokka totals are cents", "BREAKING CHANGE: `totalOf` gives whole cents.")
   commit("feat!: drop the wombat table")
@@ -384,11 +380,7 @@ test("a commit that reverts another marks what was decided for it, and not what 
   const at = tempDir()
   const project = join(at, "api")
   mkdirSync(join(project, "src"), { recursive: true })
-  const git = (...args: string[]) =>
-    execFileSync("git", ["-C", project, "-c", "user.name=A", "-c", "user.email=a@example.org", ...args], {
-      encoding: "utf8",
-    }).trim()
-  git("init", "-q")
+  const { git } = makeRepository(project)
   const decided = writer({ sessionId: FIRST, cwd: project }, "d")
   for (const [i, [words, file, subject]] of [
     ["Let's use Redis for the quokka queue", "queue.ts", "queue: wait in Redis"],
