@@ -10,7 +10,7 @@ export const digest = defineTool({
   name: "digest",
   summary: "Report what was done, decided and left open",
   input: object({
-    period: optional(choice(PERIODS, "The day so far (if omitted, too), the day before, or the last seven days.")),
+    period: optional(choice(PERIODS, "The day so far (the default), the day before, or the last seven days.")),
     from: fromField,
     to: toField,
     project: projectField,
