@@ -5,6 +5,8 @@ export type ShellEdit = { path: string; added: string[]; removed: string[] }
 
 /** What is longer holds a document, not edits. */
 const LONGEST = 400_000
+/** Looking for the file takes the square of a line's length. */
+const LONGEST_HEAD = 4_000
 const HEREDOC = /<<(-?)\s*(?:'([\w.-]{1,60})'|"([\w.-]{1,60})"|\\?([\w.-]{1,60}))/g
 
 /**
@@ -21,7 +23,13 @@ export function shellEdits(command: string): ShellEdit[] {
     rest = rest.replace(body, "")
     edits.push(...writtenBy(head, body))
   }
-  return [...edits, ...rest.split(/\n|&&|;(?![^'"]*['"])/).flatMap((part) => [...putIn(part), ...appended(part)])]
+  return [...edits, ...partsOf(rest).flatMap((part) => [...putIn(part), ...appended(part)])]
+}
+
+/** A `;` that a quotation mark comes after may be inside the quotation. */
+function partsOf(command: string): string[] {
+  const quoted = Math.max(command.lastIndexOf("'"), command.lastIndexOf('"')) + 1
+  return `${command.slice(0, quoted)}${command.slice(quoted).replaceAll(";", "\n")}`.split(/\n|&&/)
 }
 
 type HereDocument = { head: string; body: string }
@@ -50,6 +58,7 @@ const CAT = new RegExp(`\\bcat\\b[^|;&]*?>>?\\s*${WORD}`)
 const TEE = new RegExp(`\\btee\\s+(?:-a\\s+)?${WORD}`)
 
 function writtenBy(head: string, body: string): ShellEdit[] {
+  if (head.length > LONGEST_HEAD) return []
   if (/\b(?:git\s+apply|patch)\b/.test(head)) return byFile(hunksOfDiff(body))
   const match = CAT.exec(head) ?? TEE.exec(head)
   const path = match && wordOf(match)

@@ -26,6 +26,13 @@ describe("the key of a line", () => {
 
 describe("what a shell wrote", () => {
   test.each([
+    ["semicolons", ";".repeat(399_990)],
+    ["names of programs", `${"cat ".repeat(90_000)}<<EOF\nx\nEOF`],
+  ])("a command that is nothing but %s takes no longer than its length", (_, command) => {
+    expect(shellEdits(command)).toEqual([]) // by the square of it: minutes
+  })
+
+  test.each([
     ["cat > src/a.ts <<'EOF'\nconst one = 1\nconst two = 2\nEOF", [["src/a.ts", ["const one = 1", "const two = 2"]]]],
     ["cd x && cat <<EOF >> notes.md\nremember\nEOF\nnpm test", [["notes.md", ["remember"]]]],
     ["tee -a 'my file.txt' <<-END\n\tinside\n\tEND", [["my file.txt", ["\tinside"]]]],
