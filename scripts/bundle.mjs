@@ -1,6 +1,7 @@
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
+import { compiledAhead } from "./compile-ahead.mjs"
 
 // Node takes longer to find twenty small modules than to run a search. So what reading commands need is one file,
 // dist/main.js, and everything else stays in pieces that are loaded when a command asks for them.
@@ -24,7 +25,6 @@ const COLD = [
   "src/answers/rules.run.ts",
   "src/app/apart.ts",
   "src/app/sync-behind.ts",
-  "src/blame/facts.ts",
   "src/cli/agree-to-agent.ts",
   "src/cli/ask-key.ts",
   "src/cli/chat.ts",
@@ -43,7 +43,6 @@ const COLD = [
   "src/cli/picker/read-conversation.ts",
   "src/cli/print/ask.ts",
   "src/cli/print/backup.ts",
-  "src/cli/print/blame.ts",
   "src/cli/print/why.ts",
   "src/cli/print/digest.ts",
   "src/cli/print/docs.ts",
@@ -63,8 +62,10 @@ const COLD = [
   "src/cli/print/guide.ts",
   "src/cli/print/handover.ts",
   "src/cli/print/resume.ts",
+  "src/cli/print/share.ts",
   "src/cli/progress.ts",
   "src/cli/serve.ts",
+  "src/cli/view.ts",
   "src/cli/watch-run.ts",
   "src/cli/widget.ts",
   "src/code/parse.ts",
@@ -104,6 +105,8 @@ const COLD = [
   "src/store/index/vectors.ts",
   "src/store/history/write-unit.ts",
   "src/suggest/feedback/observe-use.ts",
+  "src/suggest/learn.ts",
+  "src/tools/project-facts.ts",
   "src/tools/blame/run.ts",
   "src/tools/config/local-model.ts",
   "src/tools/config/run.ts",
@@ -122,6 +125,9 @@ const COLD = [
   "src/tools/mute/run.ts",
   "src/tools/note/run.ts",
   "src/tools/resume/run.ts",
+  "src/tools/share/run.ts",
+  "src/tools/share/share-html.ts",
+  "src/tools/share/share-markdown.ts",
   "src/tools/sync/run-reindex.ts",
   "src/tools/doctor/repair.ts",
   "src/tools/sources/run.ts",
@@ -156,6 +162,7 @@ const ENTRIES = {
   "src/cli/main.ts": "./main.js",
   "src/cli/usage-line.ts": "./usage-line.js",
   "src/hooks/main.ts": "./hook.js",
+  "src/tools/blame/run.ts": "./blame.js",
 }
 const coldName = (path) => `cold/${path.slice("src/".length, -".ts".length).replaceAll("/", "-")}`
 
@@ -212,8 +219,9 @@ export async function bundle({ outdir, version, plugins = [] }) {
   const main = await build({
     ...common,
     plugins: [leaveOut(COLD), ...plugins],
-    entryPoints: { main: "src/cli/main.ts" },
+    entryPoints: { main: "src/cli/main.ts", blame: "src/tools/blame/run.ts" },
   })
+  writeFileSync(`${outdir}/main.js`, compiledAhead(readFileSync(`${outdir}/main.js`, "utf8")))
   const hook = await build({
     ...common,
     plugins: [leaveOut(BESIDE_HOOKS), ...plugins],
@@ -225,8 +233,28 @@ export async function bundle({ outdir, version, plugins = [] }) {
     plugins,
     entryPoints: { "usage-line": "src/cli/usage-line.ts" },
   })
+  const page = await build({
+    outdir: `${outdir}/view`,
+    bundle: true,
+    format: "esm",
+    platform: "browser",
+    target: "es2022",
+    jsx: "automatic",
+    jsxImportSource: "preact",
+    minify: true,
+    legalComments: "none",
+    metafile: true,
+    logLevel: "warning",
+    loader: { ".svg": "copy" },
+    assetNames: "[name]",
+    entryPoints: {
+      view: "src/view/client/view.ts",
+      "view-style": "src/view/client/view.css",
+      "view-icon": "src/view/client/view.svg",
+    },
+  })
   const first = await build({ ...common, plugins: [leaveOut(COLD)], entryPoints: { dex: "src/cli/dex.ts" } })
-  return Object.assign({}, ...[pieces, main, hook, line, first].map(({ metafile }) => metafile.outputs))
+  return Object.assign({}, ...[pieces, main, hook, line, page, first].map(({ metafile }) => metafile.outputs))
 }
 
 /**
@@ -253,10 +281,11 @@ const leaveOut = (cold) => ({
         importer: asked.importer,
         pluginData: "resolved",
       })
-      const left = cold.find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
-      if (left) return { path: `./${coldName(left)}.js`, external: true }
-      const own = Object.keys(ENTRIES).find((name) => path.replaceAll("\\", "/").endsWith(`/${name}`))
-      return own ? { path: ENTRIES[own], external: true } : undefined
+      const isAt = (name) => path.replaceAll("\\", "/").endsWith(`/${name}`)
+      const own = Object.keys(ENTRIES).find(isAt)
+      if (own) return { path: ENTRIES[own], external: true }
+      const left = cold.find(isAt)
+      return left ? { path: `./${coldName(left)}.js`, external: true } : undefined
     })
   },
 })

@@ -172,7 +172,8 @@ const STOPS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "
 /** A message that is gone from the history by now is in neither. */
 async function textsOf(store: HistoryReader, page: Unembedded[]) {
   const texts: { message: Unembedded; text: string }[] = []
-  const empty = page.filter(({ number }) => number === 0) // a conversation's card
+  // A conversation's card. Vectors of titles were tried, and found nothing more: docs/retrieval.md.
+  const empty = page.filter(({ number }) => number === 0)
   for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {
     const numbers = group.map(({ number }) => number).filter((number) => number > 0)
     if (numbers.length === 0) continue

@@ -3,6 +3,7 @@ import { messageText } from "../core/format.ts"
 import { proseOf } from "../core/prose.ts"
 import type { Ref } from "../core/ref.ts"
 import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts } from "../store/index/snippets.ts"
 import { coverage } from "./floor.ts"
 import type { Query } from "./query.ts"
@@ -18,7 +19,7 @@ export type Matches = { ref: Ref; numbers: readonly number[]; worth: number }
 const MOST_MATCHES = 12
 /** Of what the best message was found for, prose that says so much of it is worth showing. */
 const ENOUGH = 0.5
-/** Of a conversation in which none of these says it in prose, so many messages. */
+/** Of a conversation in which none of these says it in prose, those among so many messages that the index does not rule out. */
 const MOST_MESSAGES = 400
 
 /**
@@ -27,17 +28,24 @@ const MOST_MESSAGES = 400
  */
 export async function passageIn(
   store: HistoryReader,
+  index: Pick<SearchIndex, "unspoken"> | undefined,
   best: StoredMessage,
   matches: Matches,
   asked: PassageQuery,
 ): Promise<ShownPassage | undefined> {
   const own = bestOf([best], asked)
   if ((own && own.worth >= matches.worth * ENOUGH) || matches.numbers.length === 0) return own
-  const others = await store.messages(matches.ref, matches.numbers.slice(0, MOST_MATCHES))
-  const among = bestOf([best, ...inOrder(others, matches.numbers)], asked)
+  const words = asked.query.words.map((word) => ({ words: word }))
+  const messagesAmong = async (numbers: number[]) => {
+    const unspoken = await index?.unspoken(matches.ref, numbers, words)
+    const left = numbers.filter((number) => !unspoken?.has(number))
+    return left.length === 0 ? [] : store.messages(matches.ref, left)
+  }
+  const others = await messagesAmong(matches.numbers.slice(0, MOST_MATCHES))
+  const among = others.length === 0 ? own : bestOf([best, ...inOrder(others, matches.numbers)], asked)
   if (among) return among
-  const numbers = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MOST_MESSAGES)
-  return bestOf(await store.messages(matches.ref, numbers), asked)
+  const all = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MOST_MESSAGES)
+  return bestOf(await messagesAmong(all), asked)
 }
 
 /** What is said comes before what was thought, and of equals the first. */
@@ -52,6 +60,7 @@ function bestOf(
       return text === "" ? [] : [{ message, text, place }]
     }),
   )
+  if (candidates.length === 0) return undefined
   const looks = matchTexts(
     candidates.map(({ text }) => text),
     [...query.terms, ...query.required],

@@ -74,7 +74,7 @@ export async function scanHistory(
   const passages = await Promise.all(
     shown.map(
       ({ message, row }) =>
-        input.prose && message && passageIn(store, message, { ref: row.ref, numbers: [], worth: 1 }, asked),
+        input.prose && message && passageIn(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, asked),
     ),
   )
   return {

@@ -145,7 +145,7 @@ async function withIndex(
   const { plan } = lexical
   const weights = await wordWeights(index, query)
   const { hybrid, rows, reranked, degraded } = await allRows(store, index, lexical, scope, input, weights)
-  const shown = await present(store, rows, input, weights, hybrid?.isNear === true)
+  const shown = await present(store, index, rows, input, weights, hybrid?.isNear === true)
   const counted = shown.silent ? { total: 0, total_is_at_least: false } : await count(index, input, scope, plan)
   return {
     ...NOTHING,
@@ -249,6 +249,7 @@ async function hiddenOf(
  */
 async function present(
   store: HistoryReader,
+  index: SearchIndex,
   rows: Row[],
   input: SearchInput,
   weights: readonly number[],
@@ -260,14 +261,14 @@ async function present(
   const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
   if (read.length === 0 || !isBelowFloor(input.query, best))
-    return { ...done, hits: await hitsOf(store, shown, input, weights), skipped }
+    return { ...done, hits: await hitsOf(store, index, shown, input, weights), skipped }
   const kept = isNear ? rows.filter((row) => row.rank_source !== "lexical") : []
   const weak = rows.filter((row) => !kept.includes(row)).map((row) => ({ ...toSkipped(row), reason: "floor" as const }))
   if (kept.length === 0) return { ...done, hits: [], skipped: weak, silent: true, matched: "some" as const }
   const near = await readRows(store, kept, input)
   return {
     ...done,
-    hits: await hitsOf(store, near, input, weights),
+    hits: await hitsOf(store, index, near, input, weights),
     skipped: [...near.skipped, ...weak],
     matched: "some" as const,
   }
@@ -278,6 +279,7 @@ type ReadRows = Awaited<ReturnType<typeof readRows>>
 /** Each with the passage that people can read, where there is one. */
 async function hitsOf(
   store: HistoryReader,
+  index: SearchIndex,
   { read, looks }: ReadRows,
   { offset, query, tools, prose = false }: SearchInput,
   weights: readonly number[],
@@ -291,7 +293,7 @@ async function hitsOf(
     const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
     // Who asks for a tool is shown its call.
     const isProse = prose && tools === undefined
-    const passage = isProse && hit.message && (await passageIn(store, hit.message, all, { query, weights }))
+    const passage = isProse && hit.message && (await passageIn(store, index, hit.message, all, { query, weights }))
     hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
   }
   return hits

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { expect, onTestFinished, test, vi } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
 import { askHelper, type Helper, helperNow } from "../../src/embed/ask-helper.ts"
 import { embedQuery } from "../../src/embed/embed-query.ts"
 import type { EmbedRole } from "../../src/embed/embedder.ts"
@@ -75,12 +75,13 @@ test("a process that was killed leaves a dead socket, and the next one takes its
 })
 
 test("ends when nobody has asked for a while, and takes its socket with it", async () => {
-  vi.stubEnv("DEX_LOCAL_MODEL_IDLE_MS", "1")
-  onTestFinished(() => void vi.unstubAllEnvs())
+  process.env.DEX_LOCAL_MODEL_IDLE_MS = "1"
+  const unset = () => void delete process.env.DEX_LOCAL_MODEL_IDLE_MS
+  onTestFinished(unset)
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
   await askHelper(helper, ["one"])
-  vi.unstubAllEnvs() // it was for that process alone
+  unset() // it was for that process alone
   await expect.poll(() => isAlive(loadsOf(dexDir)[0]!)).toBe(false)
   expect(existsSync(helperPlace(dexDir, helper.local, "document").socket)).toBe(false)
 })

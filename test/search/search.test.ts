@@ -27,7 +27,8 @@ async function history(conversations: ConversationWrite[], source: "claude_code"
     store.close()
     index.close()
   })
-  for (const one of conversations) await store.writeUnit(unit(`${one.id}.jsonl`, [one], { source }))
+  for (const [i, one] of conversations.entries())
+    await store.writeUnit(unit(`${one.id}.jsonl`, [one], { source, bornAt: START + i }))
   await index.follow(store)
   const ask = (
     query: string,
@@ -419,6 +420,36 @@ describe("the snippet", () => {
       number: 41,
       snippet: "[thinking] Is the **quokka** the cause?",
     })
+  })
+
+  test("is looked for only in messages that say the word, and in those that the index does not know", async () => {
+    const many = (name: string) =>
+      Array.from({ length: 40 }, (_, i) => returned(`${name}${i}`, `${i}\u2192 ${name} quokka quokka quokka`))
+    const others = Array.from({ length: 20 }, (_, i) => said(`o${i}`, "Quokk and wombat, but not the word."))
+    const thought: Part = { type: "thinking", text: "The quokka moved to another file.", origin: "agent" }
+    const shared = [said("asked", "Where is it?"), said("copied", "", { role: "assistant", parts: [thought] })]
+    const { store, index } = await history([
+      conversation("first", [...shared, ...many("a"), ...others]),
+      conversation("fork", [...shared, ...many("b")]),
+    ])
+    const read = new Map<string, number[]>()
+    const watched: typeof store = {
+      ...store,
+      messages: (ref, numbers) => {
+        read.set(ref.id, [...(read.get(ref.id) ?? []), ...(numbers ?? [Number.NaN])])
+        return store.messages(ref, numbers)
+      },
+    }
+    const asked = { by: "conversation", limit: 10, offset: 0, prose: true, query: parseQuery("quokka") } as const
+    const { hits } = await searchHistory(watched, index, asked)
+    const shown = hits.map(({ row, snippet }) => [row.ref.id, snippet]).sort()
+    expect(shown).toEqual([
+      ["first", "[thinking] The **quokka** moved to another file."],
+      ["fork", "[thinking] The **quokka** moved to another file."],
+    ])
+    expect(Math.max(...read.get("first")!)).toBeLessThan(43)
+    const isCopied = async (id: string) => (await store.versions({ source: "claude_code", id }))[1]!.copied
+    expect([await isCopied("first"), await isCopied("fork")]).toEqual([false, true])
   })
 
   test("is a machine's text where only machines wrote the words", async () => {

@@ -91,9 +91,30 @@ const NEAR = 100_000
 /** Which of these documents hold the term. */
 export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
-  const ids = docs.map(rowOf)
   checkBlocks(db, [term])
-  const match = `${TEXT} : ${expressionOf(term)}`
+  return new Set(rowsAmong(db, `${TEXT} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
+}
+
+/** Those of a conversation's messages in which nobody says or thinks any of the terms. None that the index does not know. */
+export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
+  const id = conversationId(db, ref)
+  if (id === undefined) return new Set()
+  const docs = db.prepare(DOCS_OF).all({ id, numbers: JSON.stringify(numbers) }) as { id: number; number: number }[]
+  if (docs.length === 0) return new Set()
+  const ids = docs.map((doc) => doc.id)
+  checkDocs(db, ids)
+  checkBlocks(db, terms)
+  const spoken = new Set(rowsAmong(db, `${SPOKEN} : (${anyOf(terms)})`, ids))
+  return new Set(docs.filter((doc) => !spoken.has(doc.id)).map(({ number }) => number))
+}
+
+const DOCS_OF =
+  "select id, number from doc where conversation_id = @id and number in (select value from json_each(@numbers))"
+
+/** What people and agents wrote for each other to read, and what agents thought. */
+const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
+
+function rowsAmong(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
   const rows =
     last - first <= NEAR
@@ -102,7 +123,7 @@ export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
           .prepare(HOLDING_EACH)
           .pluck()
           .all({ match, docs: JSON.stringify(ids) })
-  return new Set((rows as number[]).map(docId))
+  return rows as number[]
 }
 
 const HOLDING_BETWEEN =

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs"
 import { isDexError, messageOf } from "../../core/error.ts"
+import type { Ref } from "../../core/ref.ts"
 import type { HistoryReader } from "../history/store.ts"
 import {
   copyTo,
@@ -34,6 +35,7 @@ import {
   prepareFilter,
   type Sizes,
   sizes,
+  unspokenIn,
 } from "./query.ts"
 import type { Term } from "./terms.ts"
 import type { VectorIndex } from "./vector-index.ts"
@@ -53,6 +55,8 @@ export type SearchIndex = {
   newest(query: NewestQuery): Promise<NewestHit[]>
   /** Which of these documents hold the term. */
   holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
+  /** Those of a conversation's messages in which nobody says or thinks any of the terms. None that the index does not know. */
+  unspoken(ref: Ref, numbers: number[], terms: Term[]): Promise<Set<number>>
   /** How many messages match, counted to a limit. */
   count(query: IndexFilter): Promise<Count>
   /** In how many conversations; a lower bound where too many messages match. */
@@ -197,6 +201,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     find: async (query) => readInOneState((db) => find(db, query)),
     newest: async (query) => readInOneState((db) => newest(db, query)),
     holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
+    unspoken: async (ref, numbers, terms) => readInOneState((db) => unspokenIn(db, ref, numbers, terms)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     countConversations: async (query) => readInOneState((db) => countConversations(db, query)),
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),

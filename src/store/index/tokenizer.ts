@@ -1,3 +1,4 @@
+import { withStatementCache } from "../sqlite/database.ts"
 import { type Db, openSqlite } from "../sqlite/engine.ts"
 
 let opened: Db | undefined
@@ -17,7 +18,7 @@ export function looking<T>(work: (db: Db) => T): T {
 }
 
 function openLooking(): Db {
-  const db = openSqlite(":memory:")
+  const db = withStatementCache(openSqlite(":memory:"))
   db.exec("create virtual table look using fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
   db.exec("create virtual table look_terms using fts5vocab(look, 'row')")
   return db

@@ -174,7 +174,7 @@ function connect(path: string, busyMs: number): Db {
 }
 
 /** Compiling a statement costs as much as running it: one text is compiled once for each connection. */
-function withStatementCache(db: Db): Db {
+export function withStatementCache(db: Db): Db {
   const compile = db.prepare.bind(db)
   const cache = new Map<string, Statement>()
   db.prepare = ((sql: string) => {

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs"
 import { createRequire } from "node:module"
+import { dirname } from "node:path"
 import Database from "better-sqlite3"
 
 export type Db = Database.Database
@@ -25,11 +26,20 @@ export function codeOf(error: unknown): string {
 const NATIVE_PART = nativePart()
 
 function nativePart(): string {
-  const home = createRequire(import.meta.url)
-    .resolve("better-sqlite3/package.json")
-    .slice(0, -"package.json".length)
+  const home = driverFolder(import.meta.dirname)
   const prebuilt = `${home}prebuilds/${platformName()}-${process.arch}.node`
   return existsSync(prebuilt) ? prebuilt : `${home}build/Release/better_sqlite3.node`
+}
+
+/** As Node would look for it. Node itself is asked only where it is not found so: that takes 3 ms of every start. */
+function driverFolder(from: string | undefined): string {
+  for (let folder = from, last = ""; folder !== undefined && folder !== last; last = folder, folder = dirname(folder)) {
+    const found = `${folder}/node_modules/better-sqlite3/`
+    if (existsSync(`${found}package.json`)) return found
+  }
+  return createRequire(import.meta.url)
+    .resolve("better-sqlite3/package.json")
+    .slice(0, -"package.json".length)
 }
 
 /** The driver can tell musl from glibc too, but asks Node for a whole diagnostic report, 4 ms of every start. */
