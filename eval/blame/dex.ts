@@ -32,14 +32,15 @@ export function dexAnswers(facts: BlameFacts, hashOf: ((told: string) => string 
   return async (folder, asked) => {
     const diffs = await diffsOf(folder, asked)
     return asked.map(({ hash, without }) => {
-      const { ranked, told, files } = attributeCommit(diffs.get(hash)!, withoutThese({ ...facts, ran }, without))
+      const commit = diffs.get(hash)!
+      const { ranked, told, files } = attributeCommit(commit, withoutThese({ ...facts, ran }, without))
       return {
         ranked: ranked.map(({ worker }) => worker.ref.id),
         ...(told && { told: told.worker.ref.id }),
-        lines: files.flatMap(({ path, lines }) =>
-          lines.map((line) => ({
+        lines: files.flatMap(({ path, lines }, f) =>
+          lines.map((line, l) => ({
             path,
-            text: line.text,
+            text: commit.files[f]!.added[l]!.text,
             level: line.level,
             ...(line.level !== "unknown" && { conversation: line.worker.ref.id }),
           })),
@@ -63,7 +64,7 @@ function withoutThese(facts: BlameFacts, ids: Set<string>): BlameFacts {
   const isKept = ({ worker }: { worker: Worker }) => !ids.has(worker.ref.id)
   return {
     workers: facts.workers.filter((worker) => isKept({ worker })),
-    editsOf: (path) => facts.editsOf(path).filter(isKept),
+    editsOf: (path, until) => facts.editsOf(path, until).filter(isKept),
     ran: facts.ran.filter(isKept),
   }
 }

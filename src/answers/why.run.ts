@@ -2,9 +2,9 @@ import type { BlameFacts, Worker } from "../blame/facts.ts"
 import type { LineOwner } from "../blame/owners.ts"
 import { isoDate } from "../core/dates.ts"
 import { besideOf, formatRef, type Ref } from "../core/ref.ts"
-import type { CommitDiff } from "../git/commit-diffs.ts"
+import type { CommitHead } from "../git/commit-diffs.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
-import { ownersOfTarget } from "../tools/blame/owners-of-target.ts"
+import { type OwnersOfTarget, ownersOfTarget } from "../tools/blame/owners-of-target.ts"
 import type { Dex } from "../tools/context.ts"
 import { checkedAnswer } from "./ask.run.ts"
 import { openLibrary } from "./library.ts"
@@ -20,7 +20,12 @@ const MOST_CONVERSATIONS = 3
 const MOST_COMMITS = 5
 
 export async function run(dex: Dex, input: WhyInput) {
-  const { owners, makers, commits, facts, notes } = await ownersOfTarget(dex, input)
+  return explainOwned(dex, input, await ownersOfTarget(dex, input))
+}
+
+/** The same for whoever knows already whose the lines are. */
+export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTarget) {
+  const { owners, makers, commits, facts, notes } = owned
   const store = await dex.store()
   const authors = authorsOf(owners, makers)
   const found: Explained[] = []
@@ -72,7 +77,7 @@ type Explained = { told: Explanation; row: ConversationRow; messages: StoredMess
 async function explain(
   store: HistoryReader,
   { worker, owners }: Author,
-  commits: readonly CommitDiff[],
+  commits: readonly CommitHead[],
   facts: BlameFacts,
 ): Promise<Explained | undefined> {
   const row = await store.conversation(worker.ref)
@@ -121,7 +126,7 @@ async function editsIn(
 }
 
 /** The same as prose, by a model; every sentence is checked against what it cites. */
-async function asProse(dex: Dex, input: WhyInput, commits: readonly CommitDiff[], found: Explained[]) {
+async function asProse(dex: Dex, input: WhyInput, commits: readonly CommitHead[], found: Explained[]) {
   const { configuredModel } = await import("../tools/model.ts")
   const model = await configuredModel(dex, input.model === undefined ? {} : { model: input.model })
   if (!model) return undefined

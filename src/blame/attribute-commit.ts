@@ -1,6 +1,7 @@
 import type { CommitDiff } from "../git/commit-diffs.ts"
 import { type CommitCandidate, evidenceFor, type Writer } from "./evidence.ts"
 import type { BlameFacts, KnownEdit, Worker } from "./facts.ts"
+import { lineKey } from "./line-key.ts"
 import {
   ALONE,
   LIKELY_COMMIT,
@@ -20,24 +21,26 @@ export type Reason = "ran_commit" | "wrote_line" | "wrote_near" | "files_and_tim
 
 export type RankedWorker = CommitCandidate & { order: number; trust: number }
 
-export type AttributedLine =
-  | { line: number; text: string; level: "unknown" }
+/** `key` stands for what the line says. */
+export type AttributedLine = { line: number; key: number } & (
+  | { level: "unknown" }
   | {
-      line: number
-      text: string
       level: "proved" | "likely"
       reason: Reason
       worker: Worker
-      /** The edit that wrote it. */
-      edit?: KnownEdit
+      /** The message that wrote it. */
+      ref?: KnownEdit["ref"]
     }
+)
+
+export type AttributedFile = { path: string; lines: AttributedLine[] }
 
 export type AttributedCommit = {
   /** The likeliest first. */
   ranked: RankedWorker[]
   /** The first, where it is sure enough to be told. */
   told?: RankedWorker & { level: "proved" | "likely" }
-  files: { path: string; lines: AttributedLine[] }[]
+  files: AttributedFile[]
 }
 
 /**
@@ -92,18 +95,17 @@ function linesOf(
 ): AttributedLine[] {
   const written = writers.map(likeliest)
   return added.map(({ line, text }, i): AttributedLine => {
+    const asked = { line, key: lineKey(text) }
     const own = written[i]
     if (own) {
-      const { edit, trust } = own
-      if (trust < LIKELY_LINE) return { line, text, level: "unknown" }
-      const level = trust >= PROVES_LINE ? "proved" : "likely"
-      return { line, text, level, reason: "wrote_line", worker: edit.worker, edit }
+      const { worker, ref } = own.edit
+      if (own.trust < LIKELY_LINE) return { ...asked, level: "unknown" }
+      return { ...asked, level: own.trust >= PROVES_LINE ? "proved" : "likely", reason: "wrote_line", worker, ref }
     }
     const near = neighbour(added, written, i)
-    if (near) return { line, text, level: "likely", reason: "wrote_near", worker: near.worker, edit: near }
-    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { line, text, level: "unknown" }
-    const reason = first.ran ? "ran_commit" : "files_and_time"
-    return { line, text, level: "likely", reason, worker: first.worker }
+    if (near) return { ...asked, level: "likely", reason: "wrote_near", worker: near.worker }
+    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { ...asked, level: "unknown" }
+    return { ...asked, level: "likely", reason: first.ran ? "ran_commit" : "files_and_time", worker: first.worker }
   })
 }
 

@@ -69,10 +69,15 @@ const LONG_AGO_SECONDS = 24 * 60 * 60
 /** In place of "never". */
 const NEVER_MINUTES = 60 * 24 * 60
 
+/** Nothing that was said or done later than this has a say in what is found about a commit. */
+export function lastMomentFor({ at }: Pick<AskedCommit, "at">): number {
+  return at + SLACK
+}
+
 /** Pure, but for reading facts. */
 export function evidenceFor(commit: AskedCommit, facts: BlameFacts): CommitEvidence {
-  const until = commit.at + SLACK
-  const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path), until))
+  const until = lastMomentFor(commit)
+  const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path, until), until))
   const sums = sumsOver(files)
   return {
     candidates: candidatesOf(commit, facts, sums, until),

@@ -25,8 +25,11 @@ export type RanBy = { worker: Worker; ref: Ref & { number: number }; hash: strin
 /** What is known of who wrote what in one project. */
 export type BlameFacts = {
   workers: Worker[]
-  /** The edits of a file, oldest first: of this very path, else of any file with its name, since folders are renamed. */
-  editsOf(path: string): KnownEdit[]
+  /**
+   * The edits of a file, oldest first, later ones too: of this very path where any was made by then, else of any file with
+   * its name, since folders are renamed.
+   */
+  editsOf(path: string, until: number): KnownEdit[]
   ran: RanBy[]
 }
 
@@ -74,13 +77,20 @@ function editsFinder(
   const byPath = new Map(files.map(({ file, path }) => [path, file]))
   const byName = Map.groupBy(files, ({ path }) => lastNameOf(path))
   const found = new Map<string, KnownEdit[]>()
-  return (path) => {
-    const same = byPath.get(path)
-    const wanted = same === undefined ? (byName.get(lastNameOf(path)) ?? []).map(({ file }) => file) : [same]
-    const key = same === undefined ? lastNameOf(path) : path
+  const editsIn = (key: string, wanted: number[]) => {
     const edits = found.get(key) ?? (wanted.length === 0 ? [] : read(wanted))
     found.set(key, edits)
     return edits
+  }
+  return (path, until) => {
+    const same = byPath.get(path)
+    const own = same === undefined ? [] : editsIn(path, [same])
+    if (own.length > 0 && own[0]!.at <= until) return own
+    const name = lastNameOf(path)
+    return editsIn(
+      `*/${name}`,
+      (byName.get(name) ?? []).map(({ file }) => file),
+    )
   }
 }
 

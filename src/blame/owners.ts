@@ -1,7 +1,8 @@
 import type { BlamedLine } from "../git/blame-lines.ts"
-import type { CommitDiff } from "../git/commit-diffs.ts"
-import { type AttributedLine, attributeCommit } from "./attribute-commit.ts"
+import type { CommitHead } from "../git/commit-diffs.ts"
+import { type AttributedFile, type AttributedLine, attributeCommit } from "./attribute-commit.ts"
 import type { BlameFacts, Worker } from "./facts.ts"
+import { lineKey } from "./line-key.ts"
 import { type AgentTrace, type Recorded, recordedFor, recordedIn } from "./recorded.ts"
 
 /** Whose a line is. `recorded` is what the repository itself says of it, where that names somebody else, or where nobody else is known. */
@@ -18,26 +19,30 @@ export const UNKNOWN_OWNER: LineOwner = { level: "unknown" }
 
 export type OwnerFinder = (hash: string, path: string, line: number, text: string) => LineOwner
 
-/** Whose the lines of these commits are, in the files that are `asked` for. Each is looked at once, when one of its lines is needed. */
-export function ownersOf(
-  commits: readonly CommitDiff[],
+/** Whose the lines of these commits are, by what was found about them. Each is looked at once, when one of its lines is needed. */
+export function ownersOf<Commit extends CommitHead>(
+  commits: readonly Commit[],
+  foundIn: (commit: Commit) => readonly AttributedFile[],
   facts: BlameFacts,
   traces: readonly AgentTrace[],
-  isAsked?: (path: string) => boolean,
 ): OwnerFinder {
   const byHash = new Map(commits.map((commit) => [commit.hash, commit]))
   const known = new Map<string, Found>()
-  const find = (commit: CommitDiff): Found => {
-    const found = known.get(commit.hash) ?? readCommit(commit, facts, traces, isAsked)
+  const find = (commit: Commit): Found => {
+    const found = known.get(commit.hash) ?? {
+      files: new Map(foundIn(commit).map(({ path, lines }) => [path, linesByPlace(lines)])),
+      recorded: recordedIn(commit, traces),
+    }
     known.set(commit.hash, found)
     return found
   }
   return (hash, path, line, text) => {
     const commit = byHash.get(hash)
     if (!commit) return UNKNOWN_OWNER
-    const { lines, recorded } = find(commit)
-    // git blame may cut a change otherwise than git log: then the line itself says which one is meant.
-    const own = lines.get(`${path}\n#${line}`) ?? lines.get(`${path}\n=${text.trim()}`)
+    const { files, recorded } = find(commit)
+    const lines = files.get(path)
+    // git blame may cut a change otherwise than git log: then what the line says tells which one is meant.
+    const own = lines?.byNumber.get(line) ?? lines?.byKey.get(lineKey(text))
     return withRecorded(own, recordedFor(recorded, path, line), facts)
   }
 }
@@ -52,24 +57,17 @@ export function uncommittedOwners(
   const added = lines.map(({ was, text }) => ({ line: was.line, text }))
   const hash = lines[0]?.hash ?? ""
   const commit = { hash, at: now, author: "", subject: "", body: "", note: "", files: [{ path, added, removed: [] }] }
-  return ownersOf([commit], facts, [])
+  return ownersOf([commit], () => attributeCommit(commit, facts).files, facts, [])
 }
 
-type Found = { lines: Map<string, AttributedLine>; recorded: Recorded[] }
+type Found = { files: Map<string, LinesByPlace>; recorded: Recorded[] }
+type LinesByPlace = { byNumber: Map<number, AttributedLine>; byKey: Map<number, AttributedLine> }
 
-function readCommit(
-  commit: CommitDiff,
-  facts: BlameFacts,
-  traces: readonly AgentTrace[],
-  isAsked: ((path: string) => boolean) | undefined,
-): Found {
-  const lines = new Map<string, AttributedLine>()
-  for (const { path, lines: own } of attributeCommit(commit, facts, isAsked).files)
-    for (const line of own) {
-      lines.set(`${path}\n#${line.line}`, line)
-      lines.set(`${path}\n=${line.text.trim()}`, line)
-    }
-  return { lines, recorded: recordedIn(commit, traces) }
+function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
+  return {
+    byNumber: new Map(lines.map((line) => [line.line, line])),
+    byKey: new Map(lines.map((line) => [line.key, line])),
+  }
 }
 
 /** What somebody wrote down at the time is stronger than a guess, and weaker than the text itself. */
@@ -83,9 +81,8 @@ function withRecorded(line: AttributedLine | undefined, recorded: Recorded | und
 }
 
 function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>): LineOwner {
-  const { level, reason, worker, edit } = line
-  const number = edit && reason === "wrote_line" ? { id: edit.ref.id, number: edit.ref.number } : undefined
-  return { level, reason, worker, ...(number && { number }) }
+  const { level, reason, worker, ref } = line
+  return { level, reason, worker, ...(ref && { number: { id: ref.id, number: ref.number } }) }
 }
 
 /** Entire writes a date before the id. */

@@ -81,6 +81,14 @@ export function gitFolderOf(cwd: string): string | undefined {
   return checkout && (checkout.isFolder ? checkout.git : gitFolder(checkout.root, checkout.git))
 }
 
+/** Whether the history of a checkout is not all there: a shallow clone, or one with grafts. */
+export function isCutOff(root: string): boolean {
+  const own = gitFolderOf(root)
+  if (own === undefined) return false
+  const common = resolve(own, readHead(join(own, "commondir"))?.trim() ?? ".")
+  return ["shallow", "info/grafts"].some((name) => lookAt(join(common, name)) !== undefined)
+}
+
 function gitFolder(folder: string, gitFile: string): string | undefined {
   const target = readHead(gitFile)
     ?.match(/^gitdir:\s*(.+)$/m)?.[1]

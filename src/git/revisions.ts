@@ -1,6 +1,7 @@
 import { runGit } from "./run.ts"
 
 const LIMITS = { timeoutMs: 20_000, mostBytes: 4 << 20, readsOnly: true }
+const CHANGES_MS = 5_000
 
 /** The hash of a commit that is named in any way that git knows; undefined where there is none. */
 export async function commitNamed(folder: string, name: string, signal?: AbortSignal): Promise<string | undefined> {
@@ -24,6 +25,35 @@ export function commitsIn(
     ["rev-list", "--no-merges", `--max-count=${most + 1}`, "--end-of-options", range, "--"],
     signal,
   )
+}
+
+export type CommitOfFile = { hash: string; at: number; subject: string }
+
+/**
+ * The commits that changed a file under any name that it had, newest first; one more than `most` where there are more. Of a
+ * history that takes too long to look through, undefined. `path` is relative to the folder.
+ */
+export async function changesTo(
+  folder: string,
+  path: string,
+  { most, rev = "HEAD", signal }: { most: number; rev?: string | undefined; signal?: AbortSignal | undefined },
+): Promise<CommitOfFile[] | undefined> {
+  const chunks: Buffer[] = []
+  const end = await runGit(
+    [
+      ...["--literal-pathspecs", "log", "--follow", `--max-count=${most + 1}`, "--format=%H %at %s", "--no-notes"],
+      ...["--no-patch", "--no-show-signature", "--no-mailmap", "--encoding=UTF-8", "--end-of-options", rev, "--", path],
+    ],
+    { ...LIMITS, timeoutMs: CHANGES_MS, folder, signal, onOutput: (bytes) => void chunks.push(bytes) },
+  )
+  if (end.code !== 0) return undefined
+  return Buffer.concat(chunks)
+    .toString("utf8")
+    .split("\n")
+    .flatMap((line) => {
+      const [, hash, at, subject] = /^([0-9a-f]{40,64}) (\d+) (.*)$/.exec(line) ?? []
+      return hash === undefined ? [] : [{ hash, at: Number(at) * 1000, subject: subject! }]
+    })
 }
 
 async function hashesIn(

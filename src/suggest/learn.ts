@@ -6,6 +6,7 @@ import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { spentIn } from "../usage/spending.ts"
+import { LEARNER_VERSION } from "./behind.ts"
 import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
 import { supersede } from "./decisions/supersede.ts"
 import { fixesIn, type Subagent } from "./fixes/fixes.ts"
@@ -14,8 +15,6 @@ import { pathBelow } from "./paths.ts"
 import { webAt } from "./stranger-words.ts"
 import { testRunsIn } from "./test-runs/runs.ts"
 
-/** What is learned differently from this on is learned again from everything. */
-const LEARNER_VERSION = 9
 const BATCH = 16
 const MOST_SUBAGENTS = 50
 
@@ -54,12 +53,6 @@ export async function learn(
       return { learned, complete }
     }
   }
-}
-
-/** Whether the history says more than what was learned from. */
-export async function isBehind(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
-  const { rebuild, changes } = await store.changes(knowledge.conversations.learnedToken(), 1)
-  return rebuild || changes.length > 0
 }
 
 /** What a subagent did is part of what its parent knows, until it is forgotten. A parent that is not known yet comes by itself. */

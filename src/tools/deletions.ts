@@ -20,6 +20,8 @@ export type Deletions = {
   soon: number
   /** Of those, how many dex has not read, or not to their end. */
   unread: number
+  /** Those, by the path that dex keeps, the first to go first. */
+  transcripts: { path: string; deletedAt: number; isRead: boolean }[]
 }
 
 /** What Claude Code is about to delete on this machine. Undefined where it has no transcripts. */
@@ -31,16 +33,23 @@ export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
   const known = dex.hasHistory() ? await (await dex.storeToWrite()).knownUnits(connector.source) : new Map()
   const stamps = new Map([...known.values()].map(({ path, stamp }) => [path, stamp]))
   const chosen = daysOf(first)
-  const ahead: Deletions = { days: chosen ?? USUAL_DAYS, isChosen: chosen !== undefined, soon: 0, unread: 0 }
+  const transcripts: Deletions["transcripts"] = []
   for (const folder of folders) {
-    const before = dex.now() - ((daysOf(folder) ?? USUAL_DAYS) - SOON_DAYS) * DAY_MS
+    const keptMs = (daysOf(folder) ?? USUAL_DAYS) * DAY_MS
+    const before = dex.now() - keptMs + SOON_DAYS * DAY_MS
     for (const unit of transcriptsIn(connector, folder)) {
       if (unit.modifiedAt >= before) continue
-      ahead.soon++
-      if (stamps.get(unit.path) !== unit.stamp && stamps.get(await shownPathOf(unit)) !== unit.stamp) ahead.unread++
+      const path = stamps.has(unit.path) ? unit.path : await shownPathOf(unit)
+      transcripts.push({ path, deletedAt: unit.modifiedAt + keptMs, isRead: stamps.get(path) === unit.stamp })
     }
   }
-  return ahead
+  return {
+    days: chosen ?? USUAL_DAYS,
+    isChosen: chosen !== undefined,
+    soon: transcripts.length,
+    unread: transcripts.filter(({ isRead }) => !isRead).length,
+    transcripts: transcripts.sort((a, b) => a.deletedAt - b.deletedAt),
+  }
 }
 
 /** One sentence for whoever has something to lose; undefined where nothing is deleted within a week. */

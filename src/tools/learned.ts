@@ -5,6 +5,7 @@ import { hiddenFrom } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
+import { hasToLearn, isBehind } from "../suggest/behind.ts"
 import type { AlsoRead, Dex } from "./context.ts"
 
 export type OpenedKnowledge = {
@@ -50,7 +51,6 @@ export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]>
     return [...(complete ? [] : [UNFINISHED]), ...(await readBeside(dex, also))]
   })
   if (notes === undefined) return [LEFT_TO_ANOTHER]
-  const { isBehind } = await import("../suggest/learn.ts")
   // Whoever came meanwhile has left it to this one, maybe after its last look.
   while (!dex.signal?.aborted && (await isBehind(await dex.store(), await dex.knowledge())))
     if ((await addAlone(dex, () => learnAll(dex))) === undefined) break
@@ -97,15 +97,19 @@ async function isMuch(dex: Dex): Promise<boolean> {
 export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
-  const { learn } = await import("../suggest/learn.ts") // who leaves it to another need not load it
   knowledge.projects.useRedaction(REDACTION_VERSION)
   knowledge.projects.keepProjects(optedIn(dex.home))
-  const { complete } = await learn(store, knowledge, {
-    ...(dex.signal && { signal: dex.signal }),
-    onProgress: await progressOf(dex, store),
-  })
+  const { complete } = (await hasToLearn(store, knowledge))
+    ? await learnMore(dex, store, knowledge)
+    : { complete: true }
   if (knowledge.projects.isPurgeDue()) knowledge.projects.purgeKnowledge(dex.home.knowledge)
   return { complete }
+}
+
+async function learnMore(dex: Dex, store: HistoryReader, knowledge: Knowledge): Promise<{ complete: boolean }> {
+  const { learn } = await import("../suggest/learn.ts")
+  const onProgress = await progressOf(dex, store)
+  return learn(store, knowledge, { ...(dex.signal && { signal: dex.signal }), onProgress })
 }
 
 async function readBeside(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {

@@ -1,102 +1,27 @@
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
-import { call, putSession, writer } from "../support/claude-code.ts"
+import {
+  type Answer,
+  asker,
+  codeOf,
+  commit,
+  EXPECTED,
+  FIRST,
+  fill,
+  ONE,
+  OWN,
+  owners,
+  put,
+  refTo,
+  SECOND,
+  session,
+  shop,
+  TWO,
+} from "../support/blame-shop.ts"
 import { DEX, dex } from "../support/dex.ts"
-import { makeRepository, type Repository } from "../support/repository.ts"
+import { makeRepository } from "../support/repository.ts"
 import { sharedTempDir, tempDir, treeHash } from "../support/temp.ts"
-
-const ONE = "11111111-2222-4333-8444-555555555555"
-const TWO = "22222222-2222-4333-8444-555555555555"
-const refTo = (id: string) => `claude_code:${id}`
-
-/** What a conversation wrote, as code of some length: a line alone is hardly anybody's. */
-const codeOf = (name: string, count = 12) =>
-  Array.from({ length: count }, (_, i) => `\tconst ${name}${i} = compute("${name}", ${i * 7}, options.${name}${i})`)
-
-const FIRST = codeOf("quokka")
-const SECOND = codeOf("wombat")
-const OWN = codeOf("mine", 4)
-
-type Told = { line: number; text: string; commit: string; level: string; conversation?: string; recorded?: string }
-type Answer = { kind: string; lines: Told[]; commits: Commit[]; agents: Counts[]; notes: string[] } & Counts
-type Counts = { agent: string; total: number; proved: number; likely: number; unknown: number }
-type Commit = { commit: string; subject: string; level: string; conversation?: string; recorded?: string } & Counts
-
-/** A session that writes lines into a file, `minutes` after ten o'clock. */
-function session(
-  home: string,
-  project: string,
-  id: string,
-  prompt: string,
-  file: string,
-  lines: string[],
-  hour = 10,
-): void {
-  const told = writer({ sessionId: id, cwd: project }, id.slice(0, 3))
-  told.prompt(prompt)
-  const filePath = join(project, file)
-  told.answer("m_1", [call("e1", "Write", { file_path: filePath, content: lines.join("\n") })])
-  told.result("e1", "File created", {
-    toolUseResult: {
-      type: "create",
-      filePath,
-      structuredPatch: [
-        { oldStart: 1, oldLines: 0, newStart: 1, newLines: lines.length, lines: lines.map((line) => `+${line}`) },
-      ],
-    },
-  })
-  const moved = told.records.map((record) => ({
-    ...record,
-    timestamp: String(record.timestamp).replace("T10:", `T${String(hour).padStart(2, "0")}:`),
-  }))
-  putSession(home, moved, id)
-}
-
-function put(repository: Repository, file: string, lines: string[]): void {
-  mkdirSync(dirname(join(repository.folder, file)), { recursive: true })
-  writeFileSync(join(repository.folder, file), `${lines.join("\n")}\n`)
-}
-
-function commit(repository: Repository, at: string, message: string): string {
-  repository.git("add", "-A")
-  repository.gitAt(`2026-01-02T${at}:00Z`, "commit", "-q", "--allow-empty", "-m", message)
-  return repository.git("rev-parse", "HEAD")
-}
-
-/** A home with a project in which a first conversation wrote one part of a file, a second another, and the person the rest. */
-async function shop(): Promise<{ home: string; repository: Repository; ask: (...args: string[]) => Promise<Answer> }> {
-  const home = tempDir()
-  const repository = makeRepository(join(home, "shop"))
-  await fill(home, repository)
-  return { home, repository, ask: asker(home, repository) }
-}
-
-async function fill(home: string, repository: Repository): Promise<void> {
-  put(repository, "README.md", ["# Shop"])
-  commit(repository, "09:00", "start")
-  session(home, repository.folder, ONE, "Add the quokka table", "src/zoo.ts", FIRST, 10)
-  put(repository, "src/zoo.ts", FIRST)
-  commit(repository, "10:05", "zoo: quokkas")
-  session(home, repository.folder, TWO, "Now the wombats", "src/zoo.ts", SECOND, 12)
-  put(repository, "src/zoo.ts", [...FIRST, ...SECOND])
-  commit(repository, "12:05", "zoo: wombats")
-  put(repository, "src/zoo.ts", [...OWN, ...FIRST, ...SECOND])
-  repository.git("add", "-A")
-  repository.gitAt("2026-01-20T12:00:00Z", "commit", "-q", "-m", "by hand")
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-}
-
-const asker =
-  (home: string, { folder }: Repository) =>
-  async (...args: string[]): Promise<Answer> => {
-    const { stdout, stderr } = await dex(home, ["blame", ...args, "--json"], {}, DEX, "", folder)
-    if (stdout === "") throw new Error(stderr)
-    return JSON.parse(stdout) as Answer
-  }
-
-const owners = ({ lines }: Answer) => lines.map(({ conversation }) => conversation ?? "")
-const EXPECTED = [...OWN.map(() => ""), ...FIRST.map(() => refTo(ONE)), ...SECOND.map(() => refTo(TWO))]
 
 describe("dex blame", () => {
   const home = sharedTempDir()

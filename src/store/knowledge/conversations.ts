@@ -21,13 +21,16 @@ function saveLearnedToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
 }
 
+export function isLearner(db: Db, version: number): boolean {
+  return db.prepare("select value from meta where key = 'learner'").pluck().get() === String(version)
+}
+
 /** What another way of learning made of conversations is forgotten, in one step with remembering which way it is now. */
 export function useLearner(db: Db, version: number): void {
-  const known = db.prepare("select value from meta where key = 'learner'").pluck()
-  if (known.get() === String(version)) return // whoever only reads takes no lock
+  if (isLearner(db, version)) return // whoever only reads takes no lock
   inTransaction(db, () => {
-    if (known.get() === String(version)) return
-    if (known.get() !== undefined) forgetAll(db)
+    if (isLearner(db, version)) return
+    if (db.prepare("select 1 from meta where key = 'learner'").get() !== undefined) forgetAll(db)
     db.prepare("insert or replace into meta (key, value) values ('learner', ?)").run(String(version))
   })
 }

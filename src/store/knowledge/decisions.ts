@@ -157,6 +157,11 @@ export type MadeDecision = {
   committed?: string
 }
 
+/** Whether `renewReversals` has something to do. */
+export function hasStale(db: Db): boolean {
+  return db.prepare("select 1 from decision_stale").get() !== undefined
+}
+
 /**
  * For each project where something changed, `reversals` gets all its decisions in order of time: reversed key → by key. It
  * may take seconds, so others can write meanwhile: what it says is kept, and the project's mark taken away, only where the
@@ -248,6 +253,10 @@ export type DecisionFilter = {
   /** Made in this time, both ends included. */
   from?: number
   to?: number
+  /** Stated by this message (`source:id#12`) or this commit (`git:<hash>`). */
+  stated_in?: string
+  /** Taken back by one of these, each by its key. */
+  taken_back_by?: string[]
   limit: number
   offset?: number
 }
@@ -269,11 +278,14 @@ type QuotedDecision = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> &
   is_own_words: boolean
 }
 
+const STATED_IN = "ifnull(c.source || ':' || c.native_id || '#' || fact.number, 'git:' || fact.hash)"
 const MADE_AT = "ifnull(fact.at, ifnull(c.ended_at, 0))"
 const CHOSEN = `
   from decision fact left join conversation c on c.id = fact.conversation_id
     left join project p on p.id = fact.project_id
   where (fact.hash is null or @commits) and ${TOLD_ONCE} and (@kind is null or fact.kind = @kind)
+    and (@stated is null or ${STATED_IN} = @stated)
+    and (@later is null or fact.reversed_by in (select value from json_each(@later)))
     and (@from is null or ${MADE_AT} >= @from) and (@to is null or ${MADE_AT} <= @to)
     and (@project is null or (case when @exactly then p.path = @project else instr(lower(p.path), lower(@project)) end))
     and (@match is null or fact.id in (select rowid from decision_words where decision_words match @match))
@@ -299,6 +311,8 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
     commits: filter.with_commits ? 1 : 0,
     from: filter.from ?? null,
     to: filter.to ?? null,
+    stated: filter.stated_in ?? null,
+    later: filter.taken_back_by === undefined ? null : JSON.stringify(filter.taken_back_by),
   }
   const total = db.prepare(`select count(*) ${CHOSEN}`).pluck().get(values) as number
   const rows = db

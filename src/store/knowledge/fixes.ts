@@ -1,6 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
+import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
-import { asKept, OWN_WORDS, projectId } from "./rows.ts"
+import { asKept, knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
 // What made an error go away: the failed command, the lines that say why, the edits, the run that ended well.
 
@@ -113,6 +114,37 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
       limit,
     }) as FixRow[]
   return rows.map(knownFix)
+}
+
+const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
+  from fix fact join conversation c on c.id = fact.conversation_id left join project p on p.id = fact.project_id`
+
+/** Those of one failed run: it may have failed in several ways. None of these projects. */
+export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string[]): KnownFix[] {
+  const rows = db
+    .prepare(
+      `select ${FIX_COLUMNS} where c.source = ? and c.native_id = ? and fact.failed_number = ?
+         and (p.path is null or p.path not in (select value from json_each(?))) order by fact.id`,
+    )
+    .all(sourceWithOwner(run), run.id, run.number, JSON.stringify(asKept(db, except))) as FixRow[]
+  return rows.map(knownFix)
+}
+
+/** Those that ended well and edited this file of the project, newest first; `total` is all that there are. */
+export function fixesEditing(
+  db: Db,
+  project: string,
+  path: string,
+  limit: number,
+): { fixes: KnownFix[]; total: number } {
+  const rows = db
+    .prepare(
+      `select ${FIX_COLUMNS} where fact.project_id = ? and fact.fixed_number is not null
+         and exists (select 1 from json_each(fact.files) f where f.value ->> 'path' = ?)
+       order by ifnull(fact.at, 0) desc, fact.id desc`,
+    )
+    .all(knownProject(db, project) ?? null, path) as FixRow[]
+  return { fixes: rows.slice(0, limit).map(knownFix), total: rows.length }
 }
 
 type FixRow = {

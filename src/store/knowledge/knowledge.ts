@@ -18,6 +18,7 @@ import {
   feedNameOf,
   forgetConversations,
   goneFrom,
+  isLearner,
   learnedToken,
   renewConversation,
   saveFacts,
@@ -25,7 +26,14 @@ import {
   toldOfBy,
   useLearner,
 } from "./conversations.ts"
-import { DECISIONS_SCHEMA, knownDecisions, renewReversals, saveCommitDecisions, saveDecisions } from "./decisions.ts"
+import {
+  DECISIONS_SCHEMA,
+  hasStale,
+  knownDecisions,
+  renewReversals,
+  saveCommitDecisions,
+  saveDecisions,
+} from "./decisions.ts"
 import {
   FILES_SCHEMA,
   fileAsKnown,
@@ -36,7 +44,7 @@ import {
   visitsTo,
   workedIn,
 } from "./files.ts"
-import { FIXES_SCHEMA, fixesHolding, saveFixes } from "./fixes.ts"
+import { FIXES_SCHEMA, fixesEditing, fixesHolding, fixesOfRun, saveFixes } from "./fixes.ts"
 import {
   changedTogether,
   commitsSince,
@@ -50,6 +58,7 @@ import {
   saveCommits,
 } from "./git.ts"
 import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
+import { keepOwners, keptOwners, OWNERS_SCHEMA } from "./owners.ts"
 import { keepProjects } from "./projects.ts"
 import { isPurgeDue, purgeKnowledge } from "./purge.ts"
 import { useRedaction } from "./redaction.ts"
@@ -90,10 +99,10 @@ const FACTS = {
     codeCounts,
   },
   symbols: { definitionsIn, definitionAt, definitionsNamed, usesOf, importersOf, importsIn, deprecatedUsedIn },
-  decisions: { saveDecisions, saveCommitDecisions, renewReversals, knownDecisions },
+  decisions: { saveDecisions, saveCommitDecisions, renewReversals, hasStale, knownDecisions },
   files: { saveWorked, fileAsKnown, fileNamed, visitsTo, rootsOnBranch, newestWork, workedIn },
-  fixes: { saveFixes, fixesHolding },
-  lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits },
+  fixes: { saveFixes, fixesHolding, fixesOfRun, fixesEditing },
+  lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits, keptOwners, keepOwners },
   git: {
     gitProject,
     saveCommits,
@@ -119,6 +128,7 @@ const FACTS = {
   conversations: {
     learnedToken,
     useLearner,
+    isLearner,
     forgetConversations,
     renewConversation,
     feedNameOf,
@@ -179,6 +189,7 @@ const SCHEMA = `
     ${DECISIONS_SCHEMA}
     ${CODE_SCHEMA}
     ${LINES_SCHEMA}
+    ${OWNERS_SCHEMA}
     ${SPENT_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]

@@ -1,5 +1,6 @@
 import type { Db } from "../sqlite/database.ts"
 import { fileId } from "./files.ts"
+import { dropOwnersFrom } from "./owners.ts"
 import { knownProject, projectId } from "./rows.ts"
 
 // What each edit of a conversation added and removed, line by line: not the lines, only their keys.
@@ -69,12 +70,23 @@ export function saveLines(db: Db, conversation: number, project: string, write: 
     write.belongs_to,
     bytesOf(write.said),
   )
+  dropOwnersFrom(db, id, firstMoment(db, conversation))
 }
 
 export function removeLines(db: Db, conversation: number): void {
+  const project = db.prepare("select project_id from conversation where id = ?").pluck().get(conversation)
+  if (typeof project === "number") dropOwnersFrom(db, project, firstMoment(db, conversation))
   db.prepare("delete from line_edit where conversation_id = ?").run(conversation)
   db.prepare("delete from line_commit where conversation_id = ?").run(conversation)
   db.prepare("delete from line_work where conversation_id = ?").run(conversation)
+}
+
+/** When it began, as far as its lines tell: whatever is older has nothing to do with it. */
+function firstMoment(db: Db, conversation: number): number {
+  const edited = db.prepare("select min(at) from line_edit where conversation_id = ?").pluck().get(conversation)
+  const said = db.prepare("select said from line_work where conversation_id = ?").pluck().get(conversation)
+  const seconds = said === undefined ? undefined : keysIn(said as Buffer)[0]
+  return Math.min((edited as number | null) ?? Infinity, seconds === undefined ? Infinity : seconds * 1000)
 }
 
 /** Who worked in a project, and when. `source` with its owner. */

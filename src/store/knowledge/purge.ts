@@ -1,8 +1,10 @@
 import { type Db, emptyLog, explained, inTransaction } from "../sqlite/database.ts"
+import { dropAllOwners } from "./owners.ts"
 import { dropUnusedModels } from "./spent.ts"
 
 /** Words that were deleted stay in bytes of the file until it is rewritten. In the transaction that deletes them. */
 export function notePurge(db: Db): void {
+  dropAllOwners(db)
   db.prepare("insert or replace into meta (key, value) values ('purge', ?)").run(globalThis.crypto.randomUUID())
 }
 
@@ -26,6 +28,7 @@ export const UNNAMED_PROJECTS = `delete from project where id not in (
   union select project_id from git_name
   union select project_id from decision where project_id is not null
   union select project_id from decision_stale
+  union select project_id from line_owner
   union select project_id from code_file
   union select project_id from code_linked)`
 

@@ -1,4 +1,4 @@
-import { attributeCommit } from "../../blame/attribute-commit.ts"
+import { type AttributedCommit, attributeCommit } from "../../blame/attribute-commit.ts"
 import { type LineOwner, ownersOf, UNKNOWN_OWNER } from "../../blame/owners.ts"
 import { isoDate } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
@@ -41,8 +41,9 @@ export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTar
   const left = hashes.length - commits.length
   return {
     commits: commits.map((commit) => {
-      const owners = lineOwners(commit, known)
-      return { commit, owners, own: commitOwner(commit, owners, known) }
+      const found = attributeCommit(commit, known.facts)
+      const owners = lineOwners(commit, found, known)
+      return { commit, owners, own: commitOwner(found, owners) }
     }),
     notes: [
       ...known.notes,
@@ -52,16 +53,15 @@ export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTar
   }
 }
 
-function lineOwners(commit: CommitDiff, { facts, traces }: KnownOfLines): LineOwner[] {
-  const ownerOf = ownersOf([commit], facts, traces)
+function lineOwners(commit: CommitDiff, found: AttributedCommit, { facts, traces }: KnownOfLines): LineOwner[] {
+  const ownerOf = ownersOf([commit], () => found.files, facts, traces)
   return commit.files.flatMap(({ path, added }) =>
     added.map(({ line, text }) => ownerOf(commit.hash, path, line, text)),
   )
 }
 
 /** Who made it; else whom the repository names for it. */
-function commitOwner(commit: CommitDiff, owners: readonly LineOwner[], { facts }: KnownOfLines): LineOwner {
-  const { told } = attributeCommit(commit, facts)
+function commitOwner({ told }: AttributedCommit, owners: readonly LineOwner[]): LineOwner {
   const named = owners.find(({ recorded }) => recorded !== undefined)
   if (named?.reason === "recorded") return named
   if (!told) return named ?? UNKNOWN_OWNER

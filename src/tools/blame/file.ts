@@ -3,19 +3,16 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { type BlamedLine, blameLines } from "../../git/blame-lines.ts"
-import { type CommitDiff, countTouched, readCommitDiffs } from "../../git/commit-diffs.ts"
+import type { CommitHead } from "../../git/commit-diffs.ts"
 import { commitNamed } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
 import type { KnownOfLines } from "./known.ts"
+import { lookInto } from "./look-into.ts"
 import type { BlameInput } from "./run.ts"
 import type { BlameTarget } from "./target.ts"
 import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
 
 type FileTarget = Extract<BlameTarget, { kind: "file" }>
-
-/** More commits than this are not looked into; their lines are unknown, and a note says so. */
-const MOST_COMMITS = 5_000
-const MASS_FILES = 100
 
 export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget, knowing: Promise<KnownOfLines>) {
   const { moves, copies } = input
@@ -61,12 +58,11 @@ export async function ownersIn(
   root: string,
   files: readonly BlamedFile[],
   knowing: Promise<KnownOfLines> | KnownOfLines,
-): Promise<{ owners: LineOwner[]; commits: Map<string, CommitDiff>; notes: string[] }> {
-  const hashes = [...new Set(files.flatMap(({ lines }) => lines.filter(isCommitted).map(({ hash }) => hash)))]
-  const names = new Set(files.flatMap(({ path, lines }) => [path, ...lines.map(({ was }) => was.path)]))
-  const diffs = readDiffs(dex, root, hashes.slice(0, MOST_COMMITS), names)
-  const [commits, { facts, traces, notes }] = await Promise.all([diffs, knowing])
-  const ownerOf = ownersOf(commits, facts, traces, (path) => names.has(path))
+): Promise<{ owners: LineOwner[]; commits: Map<string, CommitHead>; notes: string[] }> {
+  const asked = pathsByCommit(files)
+  const { facts, kept, traces, notes } = await knowing
+  const { commits, foundIn } = await lookInto(dex, root, asked, facts, kept)
+  const ownerOf = ownersOf(commits, foundIn, facts, traces)
   const owners = files.flatMap(({ path, lines }) => {
     const fresh = lines.filter((line) => !isCommitted(line))
     const ownerOfFresh = uncommittedOwners(path, fresh, facts, dex.now())
@@ -76,24 +72,21 @@ export async function ownersIn(
         : ownerOfFresh(line.hash, path, line.was.line, line.text),
     )
   })
-  const left = hashes.length - commits.length
+  const left = asked.size - commits.length
   const cut = left === 0 ? [] : [`${grouped(left)} commits are too many or too large to be looked into.`]
   return { owners, commits: new Map(commits.map((commit) => [commit.hash, commit])), notes: [...notes, ...cut] }
 }
 
-/** A commit that brings in a whole tree says nothing of one conversation: only these files of it are looked at. */
-async function readDiffs(dex: Dex, root: string, hashes: string[], names: Set<string>): Promise<CommitDiff[]> {
-  const { signal } = dex
-  const counts = await countTouched(root, hashes, { signal })
-  const [large, others] = [true, false].map((is) => hashes.filter((one) => (counts.get(one) ?? 0) > MASS_FILES === is))
-  const half = Math.ceil(others!.length / 2)
-  const read = await Promise.all([
-    // git uses one processor for what it is asked for: two answer sooner.
-    readCommitDiffs(root, others!.slice(0, half), { signal }),
-    readCommitDiffs(root, others!.slice(half), { signal }),
-    readCommitDiffs(root, large!, { signal, paths: [...names] }),
-  ])
-  return read.flatMap(({ commits }) => commits)
+/** The commits that lines came with, each with the files in which they were then. */
+function pathsByCommit(files: readonly BlamedFile[]): Map<string, Set<string>> {
+  const paths = new Map<string, Set<string>>()
+  for (const line of files.flatMap(({ lines }) => lines)) {
+    if (!isCommitted(line)) continue
+    const own = paths.get(line.hash)
+    if (own) own.add(line.was.path)
+    else paths.set(line.hash, new Set([line.was.path]))
+  }
+  return paths
 }
 
 function isCommitted({ hash }: BlamedLine): boolean {

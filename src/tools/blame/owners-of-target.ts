@@ -2,7 +2,7 @@ import type { BlameFacts } from "../../blame/facts.ts"
 import type { LineOwner } from "../../blame/owners.ts"
 import { DexError } from "../../core/error.ts"
 import { blameLines } from "../../git/blame-lines.ts"
-import type { CommitDiff } from "../../git/commit-diffs.ts"
+import type { CommitDiff, CommitHead } from "../../git/commit-diffs.ts"
 import type { Dex } from "../context.ts"
 import { ownedCommits } from "./commits.ts"
 import { ownersIn, revisionOf } from "./file.ts"
@@ -12,7 +12,9 @@ import { blameTarget } from "./target.ts"
 /** Whose the lines are that somebody asks about, and the commits that they came with, the newest first. */
 export type OwnersOfTarget = {
   owners: LineOwner[]
-  commits: CommitDiff[]
+  commits: CommitHead[]
+  /** The same with what they changed, where commits were asked about. */
+  diffs: CommitDiff[]
   /** Who made the commits, where they were asked about: also of what they only removed. */
   makers: LineOwner[]
   facts: BlameFacts
@@ -31,12 +33,13 @@ export async function ownersOfTarget(dex: Dex, input: { target: string; rev?: st
     const lines = await blameLines(root, path, { rev, from, to, signal: dex.signal })
     const { owners, commits, notes } = await ownersIn(dex, root, [{ path, lines }], known)
     const newestFirst = [...commits.values()].sort((a, b) => b.at - a.at)
-    return { owners, commits: newestFirst, makers: [], facts, notes }
+    return { owners, commits: newestFirst, diffs: [], makers: [], facts, notes }
   }
   const { commits, notes } = await ownedCommits(dex, target, known)
   return {
     owners: commits.flatMap(({ owners }) => owners),
     commits: commits.map(({ commit }) => commit),
+    diffs: commits.map(({ commit }) => commit),
     makers: commits.map(({ own }) => own),
     facts,
     notes,

@@ -1,0 +1,67 @@
+import { type Db, inTransaction } from "../sqlite/database.ts"
+import { knownProject } from "./rows.ts"
+
+// What was found about the lines of commits, kept until something that has a say in it is learned or forgotten.
+
+export const OWNERS_SCHEMA = `
+  -- Of the lines that a commit added to a file. Nothing that was said or done later than until has a say in it.
+  create table line_owner (
+    id integer primary key,
+    project_id integer not null,
+    hash text not null,
+    path text not null,
+    until integer not null,
+    found text not null,
+    unique (project_id, hash, path)
+  );
+  create index line_owner_until on line_owner (project_id, until);
+`
+
+export type FoundOwners = { hash: string; path: string; until: number; found: string }
+
+/** What it was found by: another version may find something else. `token`: what was learned by then. */
+export type FoundBy = { version: string; token: string | undefined }
+
+/** The oldest go first. */
+const MOST_ROWS = 20_000
+
+export function keptOwners(db: Db, project: string, version: string, hashes: readonly string[]): FoundOwners[] {
+  if (versionOf(db) !== version) return []
+  return db
+    .prepare(
+      `select hash, path, until, found from line_owner
+       where project_id = ? and hash in (select value from json_each(?))`,
+    )
+    .all(knownProject(db, project) ?? null, JSON.stringify(hashes)) as FoundOwners[]
+}
+
+/** Nothing is kept where something was learned or forgotten meanwhile: what was found may be old. */
+export function keepOwners(db: Db, project: string, by: FoundBy, rows: readonly FoundOwners[]): void {
+  inTransaction(db, () => {
+    const id = knownProject(db, project)
+    const token = db.prepare("select value from meta where key = 'token'").pluck().get()
+    if (id === undefined || token !== by.token) return
+    if (versionOf(db) !== by.version) {
+      dropAllOwners(db)
+      db.prepare("insert or replace into meta (key, value) values ('owners', ?)").run(by.version)
+    }
+    const put = db.prepare(
+      "insert or replace into line_owner (project_id, hash, path, until, found) values (?, ?, ?, ?, ?)",
+    )
+    for (const { hash, path, until, found } of rows) put.run(id, hash, path, until, found)
+    db.prepare("delete from line_owner where id <= (select max(id) from line_owner) - ?").run(MOST_ROWS)
+  })
+}
+
+function versionOf(db: Db): unknown {
+  return db.prepare("select value from meta where key = 'owners'").pluck().get()
+}
+
+/** Whatever a project's conversation has a say in that begins at this time. */
+export function dropOwnersFrom(db: Db, project: number, at: number): void {
+  db.prepare("delete from line_owner where project_id = ? and until >= ?").run(project, at)
+}
+
+export function dropAllOwners(db: Db): void {
+  db.exec("delete from line_owner")
+}
