@@ -4,7 +4,7 @@ import { loadSettings } from "../config/load.ts"
 import { KEYS_FOR, keyPlace } from "../config/secret.ts"
 import { writeKey } from "../config/write.ts"
 import { DexError } from "../core/error.ts"
-import { shortPath } from "./print/words.ts"
+import { shortPath } from "../render/words.ts"
 
 const MOST_BYTES = 64 << 10
 

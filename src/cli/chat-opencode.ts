@@ -7,9 +7,9 @@ import { loadSettings } from "../config/load.ts"
 import { llmSettings } from "../config/servers.ts"
 import { DexError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
+import { shortPath } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { HOW_TO_SET_UP, note } from "./chat-answer.ts"
-import { shortPath } from "./print/words.ts"
 
 /**
  * Opens the real OpenCode with dex's tools and nothing else. Everything that it writes goes into this chat's folder: the

@@ -2,11 +2,11 @@ import { createInterface, type Interface } from "node:readline"
 import type { ChatInput, Turn } from "../answers/chat.run.ts"
 import { isDexError } from "../core/error.ts"
 import { paint, terminalOf } from "../render/terminal.ts"
+import { shortPath } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { historyNote } from "../tools/unread.ts"
 import { answerOn, HOW_TO_SET_UP, note, type Started, stoppable } from "./chat-answer.ts"
 import { COMMANDS, isCommand, runChatCommand, type Talk } from "./chat-commands.ts"
-import { shortPath } from "./print/words.ts"
 
 /** Question after question, on a terminal, until the person leaves. */
 export async function talk(dex: Dex, started: Started, input: ChatInput): Promise<number> {

@@ -23,6 +23,7 @@ import { read } from "../tools/read/read.ts"
 import { resume } from "../tools/resume/resume.ts"
 import { scan } from "../tools/scan/scan.ts"
 import { search } from "../tools/search/search.ts"
+import { share } from "../tools/share/share.ts"
 import { show } from "../tools/show/show.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { stats } from "../tools/stats/stats.ts"
@@ -103,6 +104,7 @@ export const commands: readonly Command[] = [
   command(gc, { view: async () => (await keeping()).printGc }),
   command(backup, { view: async () => (await import("./print/backup.ts")).printBackup }),
   command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
+  command(share, { view: async () => (await import("./print/share.ts")).printShare }),
   command(importHistory, { view: async () => (await import("./print/backup.ts")).printImport }),
   command(evaluate, {
     view: async () => (await import("./print/eval.ts")).printEval,

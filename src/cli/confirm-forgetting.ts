@@ -1,9 +1,9 @@
 import { DexError } from "../core/error.ts"
 import type { OutputOf } from "../core/tool.ts"
 import { terminalOf } from "../render/terminal.ts"
+import { many } from "../render/words.ts"
 import type { forget } from "../tools/forget/forget.ts"
 import { toBeForgotten } from "./print/keeping.ts"
-import { many } from "./print/words.ts"
 
 type Output = OutputOf<typeof forget>
 

@@ -2,9 +2,9 @@ import { DexError } from "../core/error.ts"
 import { noteAskedForPrivate, wasAskedForPrivate } from "../integrations/record.ts"
 import { recordFile } from "../integrations/wiring.ts"
 import { safeLine, terminalOf } from "../render/terminal.ts"
+import { many, shortPath } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { diffLines, summaryLines, type WiringOutput } from "./print/install.ts"
-import { many, shortPath } from "./print/words.ts"
 
 /**
  * Asks what must be asked before agents' settings are changed. True where it is to be carried out now; throws a DexError

@@ -45,6 +45,8 @@ async function act(picked: Picked, prints: boolean): Promise<number> {
       return 0
     case "resume":
       return runCommand(named("resume"), { id: picked.row.ref }, false)
+    case "view":
+      return (await import("./view.ts")).viewCommand([picked.row.ref])
     case "hand_over": {
       const command = named("handover")
       const { input } = readArguments(command.tool, [picked.row.ref, "--to", picked.to])

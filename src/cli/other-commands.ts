@@ -24,6 +24,13 @@ export const otherCommands: readonly OtherCommand[] = [
     run: async (words) => (await import("./pick.ts")).pickCommand(words),
   },
   {
+    name: "view",
+    summary: "Open your history in the browser",
+    group: "Find",
+    common: true,
+    run: async (words) => (await import("./view.ts")).viewCommand(words),
+  },
+  {
     name: "serve",
     summary: "Serve the memory to agents over MCP, on stdio or HTTP",
     group: "Agents",

@@ -39,7 +39,9 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
     createServer: () => createServer({ version, use, fresh, log }),
     stream: { suggestions, mayLeave },
   })
-  const listening = await listen({ fetch: (request) => app.fetch(request), place, hasToken: bearerOf(token), log })
+  const hasToken = bearerOf(token)
+  const isOwner = (headers: { authorization?: string }) => hasToken(headers.authorization)
+  const listening = await listen({ fetch: (request) => app.fetch(request), place, isOwner, log })
   const stopDelivering = startDelivering({ home, machine: { env }, version }, mayLeave, log)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))

@@ -6,12 +6,12 @@ import { isSamePath, spelledBelow } from "../core/path-key.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
 import { visibleIn } from "../render/visible.ts"
+import { many, projectName, seconds, shortPath } from "../render/words.ts"
 import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 import { readState, takeInstance } from "../watch/instance.ts"
 import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
 import { asTyped } from "./print/as-typed.ts"
-import { many, projectName, seconds, shortPath } from "./print/words.ts"
 
 /** Comes back when it is stopped. */
 export async function watchCommand(json: boolean): Promise<number> {

@@ -1,4 +1,4 @@
-import { createServer } from "node:http"
+import { createServer, type IncomingHttpHeaders } from "node:http"
 import type { AddressInfo } from "node:net"
 import { getRequestListener } from "@hono/node-server"
 import { DexError } from "../core/error.ts"
@@ -19,8 +19,8 @@ const MOST_REFUSALS_SAID = 20
 export type ListenParts = {
   fetch(request: Request): Response | Promise<Response>
   place: ServerAddress
-  /** Whether an Authorization header is the owner's. */
-  hasToken(authorization: string | undefined): boolean
+  /** Whether a request's headers show that it is the owner's. */
+  isOwner(headers: IncomingHttpHeaders): boolean
   log(line: string): void
 }
 
@@ -28,7 +28,7 @@ export type ListenParts = {
  * Gives every request whose Host and Origin are this server's to `fetch`, and refuses all others with 403 and no word,
  * before anything else is looked at. Says on the log what it refused, for the first few.
  */
-export async function listen({ fetch, place, hasToken, log }: ListenParts): Promise<Listening> {
+export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<Listening> {
   const answer = getRequestListener(fetch, { overrideGlobalObjects: false })
   let foreign = foreignTo(place)
   const strangers = createStrangers(MOST_STRANGERS)
@@ -40,7 +40,7 @@ export async function listen({ fetch, place, hasToken, log }: ListenParts): Prom
       connectionsCheckingInterval: LOOK_EVERY_MS,
     },
     (incoming, outgoing) => {
-      if (hasToken(incoming.headers.authorization)) strangers.isKnown(incoming.socket)
+      if (isOwner(incoming.headers)) strangers.isKnown(incoming.socket)
       outgoing.setHeader("X-Content-Type-Options", "nosniff")
       outgoing.setHeader("Cache-Control", "no-store")
       const what = foreign(incoming.headers)

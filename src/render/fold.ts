@@ -16,7 +16,7 @@ export function foldedCall(tool: string, input: string, outcome: Outcome, fold: 
   const said = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
   return folded(
     `${safeLine(tool)} ${said}`,
-    outcomeOf(outcome).join(` ${fold.screen.glyphs.dot} `),
+    outcomeWords(outcome).join(` ${fold.screen.glyphs.dot} `),
     failed(outcome),
     fold,
   )
@@ -58,15 +58,18 @@ function folded(what: string, outcome: string, isFailure: boolean, { screen, num
   ].join("")
 }
 
-function withoutRoot(text: string, root: string): string {
+/** Paths below a folder, and calls that first go there, said without it. */
+export function withoutRoot(text: string, root: string): string {
   return root === "" ? text : text.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, "")
 }
 
-function failed({ result, exit_status }: Outcome): boolean {
+/** Whether it went wrong. */
+export function failed({ result, exit_status }: Outcome): boolean {
   return result?.is_error === true || (exit_status !== undefined && exit_status !== 0)
 }
 
-function outcomeOf({ result, exit_status }: Outcome): string[] {
+/** `exit 1`, `22 lines`, `+3 -1`: what became of a call, in a few words. */
+export function outcomeWords({ result, exit_status }: Outcome): string[] {
   if (result === undefined) return []
   const says: string[] = []
   if (exit_status !== undefined && exit_status !== 0) says.push(`exit ${exit_status}`)

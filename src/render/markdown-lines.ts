@@ -1,7 +1,13 @@
-import { fromMarkdown, type Extension as Tree } from "mdast-util-from-markdown"
-import { gfmFromMarkdown } from "mdast-util-gfm"
-import { gfm } from "micromark-extension-gfm"
 import { codeLines } from "./code-lines.ts"
+import {
+  type Inline,
+  type List,
+  type MarkdownBlock,
+  type MarkdownPiece,
+  markdownPieces,
+  sourceOf,
+  type Table,
+} from "./markdown-pieces.ts"
 import { type Screen, styled, within } from "./screen.ts"
 import { paint, type Style, safe, widthOf, wrap, wrapAfter, wrapLine } from "./terminal.ts"
 
@@ -12,8 +18,8 @@ import { paint, type Style, safe, widthOf, wrap, wrapAfter, wrapLine } from "./t
  */
 export function markdownLines(text: string, screen: Screen): string[] {
   const lines: string[] = []
-  for (const piece of pieces(safe(text))) {
-    const shown = piece.type === "code" ? codeBlock(piece.text, piece.language, screen) : flow(piece.text, screen)
+  for (const piece of markdownPieces(safe(text))) {
+    const shown = pieceLines(piece, screen)
     if (shown.length === 0) continue
     if (lines.length > 0) lines.push("")
     lines.push(...shown)
@@ -21,57 +27,11 @@ export function markdownLines(text: string, screen: Screen): string[] {
   return lines
 }
 
-type Piece = { type: "flow"; text: string } | { type: "code"; language: string; text: string }
-
-/** The parser's time grows with the square of a list or a quotation: it is given a few kilobytes at a time. */
-const WINDOW = 2_000
-/** What cannot be split below this is shown as it was written. */
-const MOST_CHARS = 12_000
-
-/** Fenced code of the text itself, and what stands between, in pieces that end where blocks do. */
-function pieces(text: string): Piece[] {
-  const found: Piece[] = []
-  let flowing: string[] = []
-  let size = 0
-  const flush = () => {
-    if (flowing.some((line) => line.trim() !== "")) found.push({ type: "flow", text: flowing.join("\n") })
-    flowing = []
-    size = 0
-  }
-  const lines = text.split("\n")
-  for (let i = 0; i < lines.length; i++) {
-    const line = lines[i]!
-    const [, fence, language] = /^(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$/.exec(line) ?? []
-    if (fence !== undefined) {
-      let last = i + 1
-      while (last < lines.length && !(lines[last]!.startsWith(fence) && /^(.)\1*\s*$/.test(lines[last]!))) last++
-      flush()
-      found.push({ type: "code", language: language ?? "", text: lines.slice(i + 1, last).join("\n") })
-      i = last
-      continue
-    }
-    if (size > WINDOW && /^\S/.test(line) && (flowing.at(-1)?.trim() === "" || /^(?:[-*+]|\d{1,9}[.)]) /.test(line)))
-      flush()
-    flowing.push(line)
-    size += line.length + 1
-  }
-  flush()
-  return found
-}
-
-/** Quotes and lists within each other on one line cost more than their length. */
-const DEEP = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){20}/m
-
-function flow(text: string, screen: Screen): string[] {
-  if (text.length > MOST_CHARS || DEEP.test(text)) return plainLines(text, screen)
-  const { children } = fromMarkdown(text, SYNTAX)
-  return blocks(children, { screen, source: text })
-}
-
-/** Without the transforms, which look for bare links in every text. */
-const SYNTAX = {
-  extensions: [gfm()],
-  mdastExtensions: gfmFromMarkdown().map(({ transforms: _, ...extension }): Tree => extension),
+function pieceLines(piece: MarkdownPiece, screen: Screen): string[] {
+  if (piece.type === "code") return codeBlock(piece.text, piece.language, screen)
+  return piece.type === "plain"
+    ? plainLines(piece.text, screen)
+    : blocks(piece.blocks, { screen, source: piece.source })
 }
 
 /** Text that is no Markdown, with its own lines. */
@@ -81,13 +41,9 @@ export function plainLines(text: string, screen: Screen, ...styles: Style[]): st
     .flatMap((line) => wrapLine(line, screen.columns))
 }
 
-type Root = ReturnType<typeof fromMarkdown>
-type Block = Root["children"][number]
-type Table = Extract<Block, { type: "table" }>
-type List = Extract<Block, { type: "list" }>
 type Place = { screen: Screen; source: string }
 
-function blocks(children: readonly Block[], place: Place, isTight = false): string[] {
+function blocks(children: readonly MarkdownBlock[], place: Place, isTight = false): string[] {
   const lines: string[] = []
   for (const child of children) {
     const shown = block(child, place)
@@ -98,7 +54,7 @@ function blocks(children: readonly Block[], place: Place, isTight = false): stri
   return lines
 }
 
-function block(node: Block, place: Place): string[] {
+function block(node: MarkdownBlock, place: Place): string[] {
   const { screen, source } = place
   switch (node.type) {
     case "paragraph":
@@ -123,11 +79,6 @@ function block(node: Block, place: Place): string[] {
     default:
       return plainLines(sourceOf(node, source), screen)
   }
-}
-
-/** What has no form of its own, HTML and definitions, stands as it was written. */
-function sourceOf({ position }: Pick<Block, "position">, source: string): string {
-  return source.slice(position?.start.offset ?? 0, position?.end.offset ?? 0)
 }
 
 function broken(text: string, screen: Screen): string[] {
@@ -196,8 +147,6 @@ function cap(widths: number[], room: number): number {
   while (most > 6 && widths.reduce((sum, width) => sum + Math.min(width, most), 0) > room) most--
   return most
 }
-
-type Inline = Extract<Block, { type: "paragraph" }>["children"][number]
 
 function inline(nodes: readonly Inline[], screen: Screen, styles: Style[] = []): string {
   return nodes.map((node) => inlineText(node, screen, styles)).join("")

@@ -1,10 +1,10 @@
 import type { Effect, Hunk, Part, Role } from "../core/conversation.ts"
 import { messageText } from "../core/format.ts"
-import { planIn } from "../core/plan.ts"
 import { parseObject } from "../core/record.ts"
 import { type FoldOptions, foldedCall, foldedText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
 import { markdownLines, plainLines } from "./markdown-lines.ts"
 import { type Screen, styled, within } from "./screen.ts"
+import { isPersons, type Speaker, speakerIn } from "./speaker.ts"
 import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
 
 /** A message as it is read on a screen. */
@@ -191,34 +191,17 @@ function styleOfChange(line: string): Style | undefined {
   return line.startsWith("+") ? "green" : line.startsWith("-") ? "red" : undefined
 }
 
-function isPersons({ role, parts }: ReadMessage): boolean {
-  return role === "user" && parts.some((part) => part.type === "text" && part.origin === "person")
-}
-
 function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
-  const [name, style] = speaker(message, agent)
+  const { name, kind } = speakerIn(message, agent)
   const said = clip(safeLine(name), screen.columns)
   const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
   const room = screen.columns - widthOf(said)
-  return paint(screen, "bold", paint(screen, style, said)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
+  return (
+    paint(screen, "bold", paint(screen, STYLES[kind], said)) + paint(screen, "dim", room > 1 ? clip(facts, room) : "")
+  )
 }
 
-function speaker(message: ReadMessage, agent: string): [name: string, style: Style] {
-  if (isPersons(message)) return ["You", "green"]
-  switch (message.role) {
-    case "assistant":
-      return [agent, "cyan"]
-    case "user":
-      return [
-        message.parts.some((part) => planIn(part) !== undefined) ? "Approved plan" : "Prompt by an agent",
-        "magenta",
-      ]
-    case "document":
-      return ["Section", "cyan"]
-    default:
-      return [message.role === "tool" ? "Tool" : "System", "magenta"]
-  }
-}
+const STYLES: Record<Speaker["kind"], Style> = { person: "green", plan: "magenta", agent: "cyan", program: "magenta" }
 
 function barred(line: string, screen: Screen): string {
   return `${paint(screen, "green", screen.glyphs.bar)} ${line}`.trimEnd()

@@ -75,5 +75,7 @@ function howFast({ speed, service_tier }: Spending, { fast }: Price): { times: n
 }
 
 export function totalMoney(money: Money): number {
-  return Object.values(money).reduce((sum, dollars) => sum + dollars, 0)
+  let sum = 0
+  for (const kind of MONEY_KINDS) sum += money[kind]
+  return sum
 }

@@ -128,6 +128,10 @@ const CASES: Record<string, string[][]> = {
   note: [[typed("zebras are never striped")], []],
   reindex: [[]],
   gc: [[]],
+  share: [
+    [SESSION, "--print"],
+    [SESSION, "--print", "--format", "markdown"],
+  ],
   backup: [[join(home, "copy.db")]],
   import: [], // it merges other histories only
   restore: [[join(home, "copy.db"), "--replace"]],

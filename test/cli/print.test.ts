@@ -5,9 +5,10 @@ import { printMute } from "../../src/cli/print/keeping.ts"
 import { printSearch } from "../../src/cli/print/search.ts"
 import { printSubscribed, printSuggestionStats, printSuggestions } from "../../src/cli/print/suggestions.ts"
 import { printTests } from "../../src/cli/print/tests.ts"
-import { age, printedError } from "../../src/cli/print/words.ts"
+import { printedError } from "../../src/cli/print/words.ts"
 import type { OutputOf } from "../../src/core/tool.ts"
 import { widthOf } from "../../src/render/terminal.ts"
+import { age } from "../../src/render/words.ts"
 import type { suggestions } from "../../src/tools/suggestions/suggestions.ts"
 
 const context = { terminal: { columns: 80, color: false, interactive: true }, home: "/home/someone", numbered: true }

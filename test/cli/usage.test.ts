@@ -173,6 +173,18 @@ describe("dex usage", () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/day, week, month, block, .*pull_request/)])
   })
 
+  test("each day says which models it was, and they sum up to it", async () => {
+    const { days, models } = await usage(await shop())
+    expect(days.length).toBeGreaterThan(1)
+    for (const { tokens, cost, conversations, models: own } of days) {
+      expect(conversations).toBeGreaterThan(0)
+      expect(own.reduce((sum: number, one: { tokens: number }) => sum + one.tokens, 0)).toBe(tokens)
+      expect(own.reduce((sum: number, one: { cost: number }) => sum + one.cost, 0)).toBeCloseTo(cost, 5)
+    }
+    const named = new Set(days.flatMap((day: { models: { model: string }[] }) => day.models.map(({ model }) => model)))
+    expect(named).toEqual(new Set(models.map(({ model }: { model: string }) => model)))
+  })
+
   test("filters by days, project, agent and model", async () => {
     const home = await shop()
     const tokens = async (...args: string[]) => (await usage(home, args)).total.tokens

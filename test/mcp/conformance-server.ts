@@ -452,7 +452,7 @@ const withToken = (request: Request) => {
 const { url, close } = await listen({
   fetch: withToken,
   place: { host: "127.0.0.1", port: 0 },
-  hasToken: () => true,
+  isOwner: () => true,
   log,
 })
 process.stdout.write(`${url}/mcp\n`)

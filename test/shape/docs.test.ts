@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { isOwn, sourceIds } from "../../src/agents/index.ts"
 import { commands } from "../../src/cli/commands.ts"
+import { everyCommand } from "../../src/cli/other-commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
 import { offered } from "../../src/mcp/definitions.ts"
 
@@ -48,7 +49,7 @@ test("docs/mcp.md lists every tool that agents get, with its command, and which 
 test("the README is short, and its commands exist", () => {
   const readme = read("README.md")
   expect(readme.split("\n").length).toBeLessThan(150)
-  const names = new Set(commands.flatMap(({ tool }) => [tool.name, ...(tool.cli.aliases ?? [])]))
+  const names = new Set(everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases]))
   const used = [...readme.matchAll(/^(?:\$ )?dex ([a-z]+)/gm)].map(([, name]) => name!)
   expect(used.length).toBeGreaterThan(4)
   expect(used.filter((name) => !names.has(name))).toEqual([])
@@ -70,7 +71,9 @@ test("links between documents lead somewhere", () => {
     "SECURITY.md",
     "RELEASING.md",
     "CODE_OF_CONDUCT.md",
-    ...readdirSync(join(ROOT, "docs")).map((file) => `docs/${file}`),
+    ...readdirSync(join(ROOT, "docs"))
+      .filter((file) => file.endsWith(".md"))
+      .map((file) => `docs/${file}`),
   ]
   const broken = pages.flatMap((page) =>
     [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]

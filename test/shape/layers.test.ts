@@ -29,6 +29,7 @@ const LAYERS = [
   ["answers"],
   ["app"],
   ["mcp", "http", "integrations", "watch", "hooks"],
+  ["view"],
   ["cli", "library", "testing"],
 ]
 

@@ -10,6 +10,7 @@ const WAYS_OUT: Record<string, string> = {
   embed: "embeddings (`embed.provider`)",
   http: "HTTP (`dex serve --port`)",
   llm: "a model (`llm.provider`)",
+  view: "pages (`dex view`)",
 }
 
 /** Types are no connection: `import type` and `{ type X }` are left out. */
@@ -19,7 +20,7 @@ const CONNECTS = [
   /(?<![.\w])(?:fetch|WebSocket|EventSource)\((?!request: Request\))/,
 ]
 
-test("only four folders open connections, and SECURITY.md says what each of them sends or answers", () => {
+test("only five folders open connections, and SECURITY.md says what each of them sends or answers", () => {
   const connecting = sources().filter(({ text }) => CONNECTS.some((pattern) => pattern.test(text)))
   expect([...new Set(connecting.map(({ file }) => file.split("/")[0]))].sort()).toEqual(Object.keys(WAYS_OUT))
   const page = readFileSync(join(ROOT, "SECURITY.md"), "utf8")

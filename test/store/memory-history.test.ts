@@ -129,6 +129,12 @@ describe("a history in memory answers as SQLite does", () => {
         history.list({ ...page, collection: "handbook" }),
         history.list({ ...page, from: START + 10 * MINUTE, to: START + 35 * MINUTE, limit: 1 }),
       ]),
+    spans: (history) =>
+      Promise.all([
+        history.spans({}),
+        history.spans({ kinds: ["person"], inside: "/code/secret" }),
+        history.spans({ among: [ref("first")] }),
+      ]),
     files: async (history) => [
       await Promise.all(REFS.map((one) => history.filesOf(one))),
       await history.editedFiles(ref("first"), 5),

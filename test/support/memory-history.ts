@@ -196,6 +196,12 @@ export function memoryHistory(
         left_out: tally(rows.filter((row) => !shown.includes(row)).map(({ kind }) => kind)),
       }
     },
+    spans: async (filter) =>
+      kept
+        .filter((one) => isOpen(one, filter.inside))
+        .map(rowOf)
+        .filter((row) => isListed(row, filter) && (filter.kinds?.includes(row.kind) ?? true))
+        .map(({ ref, project, started_at, ended_at }) => known({ source: ref.source, project, started_at, ended_at })),
     messages: async (ref, numbers) => messagesOf(find(ref)).filter(({ number }) => numbers?.includes(number) ?? true),
     versions: async (ref) => {
       const one = find(ref)
@@ -388,7 +394,7 @@ function toStored({ number, message }: Numbered, copied: boolean): StoredMessage
   return known({ number, role, at, model, parts, effects, usage, abandoned, superseded, copied })
 }
 
-function isListed(row: ConversationRow, filter: ListFilter): boolean {
+function isListed(row: ConversationRow, filter: Omit<ListFilter, "limit" | "offset">): boolean {
   const { conversation, collection, from, to } = filter
   return (
     (filter.source === undefined || row.ref.source === filter.source) &&

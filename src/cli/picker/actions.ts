@@ -1,6 +1,7 @@
 /** What can be done beside moving and typing: with Alt and its letter, or by the letter alone in the menu. */
 export const ACTIONS = [
   { name: "hand_over", letter: "h", says: "hand over to an agent" },
+  { name: "view", letter: "v", says: "view in the browser" },
   { name: "copy", letter: "c", says: "copy its resume command" },
   { name: "agent", letter: "a", says: "agent: all, or one" },
   { name: "project", letter: "p", says: "project: all, or this one" },

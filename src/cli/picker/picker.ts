@@ -39,7 +39,7 @@ export type PickerOptions = {
 
 export type Picked =
   | { type: "left" }
-  | { type: "chosen" | "resume"; row: PickerRow }
+  | { type: "chosen" | "resume" | "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
 
 /** Shows the conversations until the person has chosen one, or leaves. */
@@ -106,7 +106,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
       finder.find(state.line.text, state.filter)
     } else if (wish.type === "redraw") terminal.forget()
     else if (wish.type === "suspend") suspend()
-    else if (wish.type === "hand_over") end(wish)
+    else if (wish.type === "hand_over" || wish.type === "view") end(wish)
     else if (wish.type === "copy") copy(wish.row)
     else if (wish.type === "read") void read(wish.row).catch(fail)
     else if (options.chooses) end({ type: "chosen", row: wish.row })

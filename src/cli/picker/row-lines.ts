@@ -1,7 +1,7 @@
 import { agentOf, agents } from "../../agents/index.ts"
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { clip, padEnd, paint, type Style, safeLine, signsOf, widthOf } from "../../render/terminal.ts"
-import { projectName } from "../print/words.ts"
+import { projectName } from "../../render/words.ts"
 import type { PickerRow } from "./state.ts"
 
 type RowLook = {

@@ -48,6 +48,7 @@ export type Wish =
   | { type: "resume"; row: PickerRow }
   | { type: "read"; row: PickerRow }
   | { type: "copy"; row: PickerRow }
+  | { type: "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
 
 export type PickerStep = { state: PickerState; wish?: Wish }
@@ -168,7 +169,7 @@ function act(state: PickerState, name: ActionName): PickerStep {
   if (name === "project") return filtered(state, { ...filter, here: !filter.here })
   if (name === "time") return filtered(state, withDays(filter, next(DAYS, filter.days)))
   if (!row) return { state }
-  if (name === "copy") return { state, wish: { type: "copy", row } }
+  if (name === "copy" || name === "view") return { state, wish: { type: name, row } }
   if (state.openable.length === 0) return { state: { ...state, said: NOTHING_TO_OPEN } }
   return { state: { ...state, menu: { type: "hand_over", at: 0 } } }
 }

@@ -1,8 +1,8 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { safeLine, wrap } from "../../render/terminal.ts"
+import { many, megabytes, seconds, shortPath } from "../../render/words.ts"
 import type { backup, importHistory, restore } from "../../tools/backup/backup.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, megabytes, seconds, shortPath } from "./words.ts"
 
 // The commands that copy the history: backup, restore, import.
 

@@ -1,14 +1,13 @@
 import { grouped } from "../../core/format.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
+import { many } from "../../render/words.ts"
 import type { blame } from "../../tools/blame/blame.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many } from "./words.ts"
 
 type Output = OutputOf<typeof blame>
 type Line = Output["lines"][number]
 type Commit = Output["commits"][number]
-type ToldOwner = Pick<Line, "level" | "conversation" | "ref" | "agent" | "title" | "recorded">
 
 export function printBlame(output: Output, { terminal }: PrintContext, input: InputOf<typeof blame>): Printed {
   if (input.porcelain) return { lines: output.lines.flatMap(porcelainOf), notes: output.notes }
@@ -31,19 +30,9 @@ function legend({ total, proved, likely, unknown, kind }: Output): string[] {
 
 const MARKS = { proved: " ", likely: "~", unknown: "-" }
 
-/** The first signs of the conversation's id, which every command takes. */
-function shortRef({ ref, conversation }: ToldOwner): string {
-  const id = safeLine(conversation ?? "")
-    .split(":")
-    .at(-1)!
-    .slice(0, 8)
-  const number = /#\d+$/.exec(ref ?? "")?.[0] ?? ""
-  return id === "" ? "" : id + number
-}
-
 const LONGEST_TITLE = 30
 
-/** Hundreds of lines have the same title. */
+/** Hundreds of lines have the same. */
 function once(make: (text: string) => string): (text: string) => string {
   const made = new Map<string, string>()
   return (text) => {
@@ -54,33 +43,33 @@ function once(make: (text: string) => string): (text: string) => string {
 }
 
 function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
+  // The first signs of the conversation's id, which every command takes.
+  const idOf = once((conversation) => safeLine(conversation).split(":").at(-1)!.slice(0, 8))
   const agentOf = once((agent) => clip(safeLine(agent), 14))
   const titleOf = once((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : LONGEST_TITLE))
-  const rows = lines.map((line) => ({
-    line,
-    ref: shortRef(line),
-    agent: agentOf(line.agent ?? ""),
-    title: titleOf(line.title ?? line.recorded ?? ""),
-    date: line.commit === "" ? "not committed" : line.date.slice(0, 10),
-    number: String(line.line),
-  }))
-  const wide = (of: (row: (typeof rows)[number]) => string) => Math.max(0, ...rows.map((row) => widthOf(of(row))))
-  const widths = {
-    ref: wide(({ ref }) => ref),
-    agent: wide(({ agent }) => agent),
-    title: wide(({ title }) => title),
-    date: wide(({ date }) => date),
-    number: wide(({ number }) => number),
-  }
-  return rows.map(({ line, ref, agent, title, date, number }) => {
-    const who = [
-      paint(terminal, "cyan", padEnd(ref, widths.ref)),
-      padEnd(agent, widths.agent),
-      padEnd(title, widths.title),
-      paint(terminal, "dim", padEnd(date, widths.date)),
-    ].filter((_, i) => [widths.ref, widths.agent, widths.title, widths.date][i]! > 0)
-    const text = safe(line.text).replaceAll("\t", "    ").trimEnd()
-    return `${MARKS[line.level]} ${who.join("  ")} ${paint(terminal, "dim", `${number.padStart(widths.number)})`)} ${text}`.trimEnd()
+  const rows = lines.map(({ conversation, ref, agent, title, recorded, commit, date }) => [
+    conversation === undefined ? "" : idOf(conversation) + (/#\d+$/.exec(ref ?? "")?.[0] ?? ""),
+    agentOf(agent ?? ""),
+    titleOf(title ?? recorded ?? ""),
+    commit === "" ? "not committed" : date.slice(0, 10),
+  ])
+  const widths = [0, 1, 2, 3].map((column) =>
+    Math.max(0, ...[...new Set(rows.map((row) => row[column]!))].map(widthOf)),
+  )
+  const styles = ["cyan", undefined, undefined, "dim"] as const
+  const whoOf = once((row) =>
+    row
+      .split("\n")
+      .map((text, column) => padEnd(text, widths[column]!))
+      .map((text, column) => (styles[column] ? paint(terminal, styles[column], text) : text))
+      .filter((_, column) => widths[column]! > 0)
+      .join("  "),
+  )
+  const digits = String(lines.at(-1)?.line ?? "").length
+  return lines.map(({ level, line, text }, i) => {
+    const number = paint(terminal, "dim", `${String(line).padStart(digits)})`)
+    const shown = safe(text).replaceAll("\t", "    ")
+    return `${MARKS[level]} ${whoOf(rows[i]!.join("\n"))} ${number} ${shown}`.trimEnd()
   })
 }
 

@@ -4,13 +4,13 @@ import { formatCount, messageText } from "../../core/format.ts"
 import { type ReadMessage, type ReadOptions, readMessages } from "../../render/message-lines.ts"
 import type { Screen } from "../../render/screen.ts"
 import { clip, paint, safeLine, wordPattern, wrap } from "../../render/terminal.ts"
+import { many, projectName, when } from "../../render/words.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import { spellingsIn } from "../../store/index/snippets.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { messageState } from "../../tools/view.ts"
-import { many, projectName, when } from "./words.ts"
 
 /** `words`: what was searched for, to be marked. `unfolds`: the parts that are shown whole. */
 export type DrawOptions = { screen: Screen; words?: readonly string[]; unfolds?: ReadOptions["unfolds"] }

@@ -1,6 +1,6 @@
 import type { ProjectFacts } from "../../answers/digest-facts.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
-import { many, shortPath } from "./words.ts"
+import { many, shortPath } from "../../render/words.ts"
 
 /** About a screen, with the notes below it. */
 const SCREEN = 38

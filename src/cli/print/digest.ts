@@ -5,10 +5,11 @@ import { markdownOf } from "../../answers/map/markdown.ts"
 import { localDay } from "../../core/dates.ts"
 import { listed } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
+import { many } from "../../render/words.ts"
 import { factsScreen } from "./digest-screen.ts"
 import { costLines, printMap } from "./map.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, showFirst } from "./words.ts"
+import { showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof digest>
 

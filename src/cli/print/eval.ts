@@ -1,9 +1,9 @@
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, wrap } from "../../render/terminal.ts"
+import { many } from "../../render/words.ts"
 import type { evaluate } from "../../tools/eval/eval.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many } from "./words.ts"
 
 type EvalOutput = OutputOf<typeof evaluate>
 type Figures = NonNullable<EvalOutput["figures"]>

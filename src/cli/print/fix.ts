@@ -1,8 +1,9 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine, type Terminal } from "../../render/terminal.ts"
+import { many, projectName, when } from "../../render/words.ts"
 import type { fix } from "../../tools/fix/fix.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, projectName, showFirst, when, whereTo } from "./words.ts"
+import { showFirst, whereTo } from "./words.ts"
 
 type Output = OutputOf<typeof fix>
 type Found = Output["fixes"][number]

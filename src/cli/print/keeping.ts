@@ -1,6 +1,7 @@
 import { formatCount, grouped, listed } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/terminal.ts"
+import { many, megabytes, projectName, seconds, shortPath, when } from "../../render/words.ts"
 import type { doctor } from "../../tools/doctor/doctor.ts"
 import type { forget, makePrivate } from "../../tools/forget/forget.ts"
 import type { gc } from "../../tools/gc/gc.ts"
@@ -11,7 +12,7 @@ import type { stats } from "../../tools/stats/stats.ts"
 import type { reindex, sync } from "../../tools/sync/sync.ts"
 import { asTyped } from "./as-typed.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, megabytes, projectName, seconds, shellQuote, shortPath, when, whereTo } from "./words.ts"
+import { shellQuote, whereTo } from "./words.ts"
 
 // The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc.
 

@@ -1,10 +1,10 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, type Terminal, wrapAfter } from "../../render/terminal.ts"
+import { many } from "../../render/words.ts"
 import type { scan } from "../../tools/scan/scan.ts"
 import type { timeline } from "../../tools/timeline/timeline.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { headLines } from "./show.ts"
-import { many } from "./words.ts"
 
 // A conversation as lines: scan and timeline.
 

@@ -1,10 +1,11 @@
 import { formatCount } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts"
+import { many, projectName, when } from "../../render/words.ts"
 import { otherKinds } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, projectName, showFirst, when } from "./words.ts"
+import { showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof list>
 type Row = Output["conversations"][number]

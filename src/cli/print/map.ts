@@ -2,9 +2,9 @@ import { markdownOf } from "../../answers/map/markdown.ts"
 import type { MapOutput } from "../../answers/map-fields.ts"
 import { formatCount } from "../../core/format.ts"
 import { paint, safeLine } from "../../render/terminal.ts"
+import { many, shortPath } from "../../render/words.ts"
 import { moneyWords } from "./ask.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, shortPath } from "./words.ts"
 
 export function printMap(output: MapOutput, context: PrintContext): Printed {
   if (output.conversations === 0)

@@ -1,10 +1,10 @@
 import { messageText } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe } from "../../render/terminal.ts"
+import { many } from "../../render/words.ts"
 import type { read } from "../../tools/read/read.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { headLines, messageHead } from "./show.ts"
-import { many } from "./words.ts"
 
 type Output = OutputOf<typeof read>
 

@@ -2,12 +2,13 @@ import { formatCount } from "../../core/format.ts"
 import { hitRef } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
+import { age, many, projectName, when } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumLine } from "./sum.ts"
-import { age, many, projectName, showFirst, when } from "./words.ts"
+import { showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]

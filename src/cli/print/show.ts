@@ -2,9 +2,9 @@ import { byName } from "../../core/by-name.ts"
 import { formatCount } from "../../core/format.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine, wrap } from "../../render/terminal.ts"
+import { many, shortPath, when } from "../../render/words.ts"
 import type { show } from "../../tools/show/show.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, shortPath, when } from "./words.ts"
 
 type Output = OutputOf<typeof show>
 /** What stands above every view of a conversation. */

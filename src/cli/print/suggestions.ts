@@ -1,11 +1,12 @@
 import { grouped } from "../../core/format.ts"
 import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import { many, seconds, shortPath, when } from "../../render/words.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { subscriptions } from "../../tools/subscriptions/subscriptions.ts"
 import type { feedback, suggestions } from "../../tools/suggestions/suggestions.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { kindName, many, seconds, shortPath, when, whereTo } from "./words.ts"
+import { kindName, whereTo } from "./words.ts"
 
 // What was suggested, who is told, and what came of it: suggestions, feedback, subscribe, subscriptions, stats.
 

@@ -1,4 +1,4 @@
-import { many, seconds } from "./words.ts"
+import { many, seconds } from "../../render/words.ts"
 
 type Synced = {
   busy: boolean

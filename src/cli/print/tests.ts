@@ -1,8 +1,8 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
+import { many, when } from "../../render/words.ts"
 import type { tests } from "../../tools/tests/tests.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, when } from "./words.ts"
 
 type Output = OutputOf<typeof tests>
 type Failing = Output["failing"][number]

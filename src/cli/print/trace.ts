@@ -3,12 +3,12 @@ import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import type { Trace, TraceRow } from "../../core/trace.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
+import { many, seconds, shortPath, when } from "../../render/words.ts"
 import type { Replay } from "../../tools/trace/replay.ts"
 import type { trace } from "../../tools/trace/trace.ts"
 import type { traces } from "../../tools/traces/traces.ts"
 import type { PrintContext, Printed } from "./printer.ts"
 import { sumLine } from "./sum.ts"
-import { many, seconds, shortPath, when } from "./words.ts"
 
 type TracesOutput = OutputOf<typeof traces>
 type Line = TracesOutput["traces"][number]

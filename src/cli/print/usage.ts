@@ -3,11 +3,11 @@ import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { bar, sparkline } from "../../render/bars.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
+import { many, shortPath } from "../../render/words.ts"
 import type { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween } from "../../usage/periods.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, shortPath } from "./words.ts"
 
 type Output = OutputOf<typeof usage>
 type Row = Output["rows"][number]

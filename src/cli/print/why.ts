@@ -2,8 +2,9 @@ import type { why } from "../../answers/why.ts"
 import { sectionsOf, whyMarkdown } from "../../answers/why-page.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, safeLine, type Terminal, wrap, wrapAfter } from "../../render/terminal.ts"
+import { many, when } from "../../render/words.ts"
 import type { PrintContext, Printed } from "./printer.ts"
-import { many, showFirst, when } from "./words.ts"
+import { showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof why>
 type Conversation = Output["conversations"][number]

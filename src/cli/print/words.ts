@@ -1,49 +1,8 @@
-import { localMinute } from "../../core/dates.ts"
-import { grouped } from "../../core/format.ts"
 import { clip, safe, type Terminal, widthOf, wrap } from "../../render/terminal.ts"
 import { commandLine } from "../../tools/view.ts"
 import { asTyped } from "./as-typed.ts"
 
-// How numbers, times and paths are said to a person.
-
-export function many(count: number, one: string, more = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : more}`
-}
-
-export function megabytes(bytes: number): string {
-  if (bytes < 1e6) return `${Math.ceil(bytes / 1e3)} kB`
-  return bytes < 1e10 ? `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB` : `${(bytes / 1e9).toFixed(1)} GB`
-}
-
-export function seconds(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`
-  return ms < 60_000
-    ? `${(ms / 1000).toFixed(1)} s`
-    : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`
-}
-
-/** 2026-11-03 09:12 in local time. */
-export function when(iso: string | undefined): string {
-  if (!iso) return "no date"
-  return localMinute(Date.parse(iso))
-}
-
-/** 5m, 3h, 2d, 9w, 14mo: how long ago it was. */
-export function age(iso: string, now: number): string {
-  const minutes = Math.max(0, (now - Date.parse(iso)) / 60_000)
-  if (Number.isNaN(minutes)) return "no date"
-  if (minutes < 60) return `${Math.floor(minutes)}m`
-  if (minutes < 1_440) return `${Math.floor(minutes / 60)}h`
-  const days = Math.floor(minutes / 1_440)
-  if (days < 14) return `${days}d`
-  return days < 70 ? `${Math.floor(days / 7)}w` : `${Math.floor(days / 30.44)}mo`
-}
-
-/** ~/code/api instead of /home/somebody/code/api. */
-export function shortPath(path: string, home: string): string {
-  if (path === home) return "~"
-  return path.startsWith(`${home}/`) || path.startsWith(`${home}\\`) ? `~${path.slice(home.length)}` : path
-}
+// How things are said on a terminal.
 
 /** A ref is copied: it stands whole, on a line of its own where it must. What is said before it may be cut. */
 export function whereTo(said: readonly string[], ref: string | undefined, room: number): string[] {
@@ -73,8 +32,4 @@ export function shellQuote(path: string): string {
 /** related code instead of related_code. */
 export function kindName(kind: string): string {
   return kind.replaceAll("_", " ")
-}
-
-export function projectName(path: string): string {
-  return path === "" ? "no project" : (path.split(/[\\/]/).filter(Boolean).at(-1) ?? path)
 }

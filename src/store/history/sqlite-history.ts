@@ -10,7 +10,7 @@ import {
 } from "../sqlite/database.ts"
 import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
-import { conversation, listConversations, resolve, titles, usingModel } from "./read/conversations.ts"
+import { conversation, listConversations, resolve, spans, titles, usingModel } from "./read/conversations.ts"
 import { messages, versions } from "./read/messages.ts"
 import { metaJson, metaValue } from "./read/meta.ts"
 import {
@@ -117,6 +117,7 @@ export function openStore(
     conversation: (ref) => ask(() => conversation(db, ref, onDamage)),
     titles: (refs) => ask(() => titles(db, refs)),
     list: (filter) => ask(() => listConversations(db, filter, onDamage, platform)),
+    spans: (filter) => ask(() => spans(db, filter, platform)),
     messages: (ref, numbers) => ask(() => messages(db, ref, numbers, onDamage)),
     versions: (ref) => ask(() => versions(db, ref, onDamage)),
     touching: (file) => ask(() => touching(db, file, platform)),

@@ -23,6 +23,8 @@ export type HistoryReader = {
   /** Of each of these; empty where it has none. Nothing is checked, so it is for putting them in order, never for showing. */
   titles(refs: Ref[]): Promise<string[]>
   list(filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> }>
+  /** When, where and with which agent each conversation was that a listing shows: for counting them, not for showing them. */
+  spans(filter: Pick<ListFilter, "kinds" | "among" | "inside">): Promise<ConversationSpan[]>
   /** In order of position, without what is damaged. `numbers` picks some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
   /** Which messages there are and the version of each: a message with a known version need not be read again. */
@@ -316,6 +318,8 @@ export type ListFilter = {
   /** The project in which the question is asked: its private conversations may be shown there. */
   inside?: string
 }
+
+export type ConversationSpan = { source: SourceId; project?: string; started_at?: number; ended_at?: number }
 
 /** `stamp` and `tried_at` are set where trying again costs much, so that it is not done at every sync. */
 export type UnreadableFile = { path: string; reason: string; stamp?: string; tried_at?: number }

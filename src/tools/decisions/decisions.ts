@@ -41,7 +41,6 @@ export const decisions = defineTool({
   }),
   cli: {
     group: "Learn",
-    common: true,
     positional: "words",
     short: { l: "limit", p: "project" },
     example: "dex decisions --file src/auth.ts",

@@ -3,6 +3,8 @@ import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import type { KnownSpending } from "../../store/knowledge/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
+import { totalMoney } from "../../usage/money.ts"
+import { tokensIn } from "../../usage/spending.ts"
 import { type Sum, summed, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
@@ -49,14 +51,7 @@ export async function run(dex: Dex, input: UsageInput) {
     rows: rows.shown,
     total: shown(total(paid), paid),
     ...(dated.length > 0 && { from: isoDate(Math.min(...extremes(dated))), to: isoDate(Math.max(...extremes(dated))) }),
-    days: [
-      ...summed(
-        paid.filter(({ at }) => at > 0),
-        ({ at }) => localDay(at),
-      ),
-    ]
-      .map(([day, { tokens, cost }]) => ({ day, tokens, cost: rounded(cost) }))
-      .sort((a, b) => (a.day < b.day ? -1 : 1)),
+    days: daysOf(paid),
     models: modelsOf(paid),
     rows_left_out: rows.left_out,
     ...(settings.plan !== undefined && { plan: settings.plan }),
@@ -112,13 +107,50 @@ function shown({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, paid: P
     ...sum,
     cost: rounded(cost),
     subagent_cost: rounded(subagent_cost),
-    conversations: new Set(paid.map(({ who }) => who.root.id)).size,
+    conversations: rootsOf(paid),
     cost_of: Object.fromEntries(parts) as typeof money,
   }
 }
 
 /** To a millionth of a dollar: below that is only how computers add. */
 const rounded = (amount: number) => Math.round(amount * 1e6) / 1e6
+
+type DaySum = {
+  tokens: number
+  cost: number
+  roots: Set<number>
+  models: Map<string, { tokens: number; cost: number }>
+}
+
+/** In one go through them: a history has many, and everything that shows days asks for these. */
+function daysOf(paid: Paid[]) {
+  const days = new Map<string, DaySum>()
+  for (const one of paid) {
+    if (one.at <= 0) continue
+    const day = localDay(one.at)
+    const sum = days.get(day) ?? { tokens: 0, cost: 0, roots: new Set<number>(), models: new Map() }
+    days.set(day, sum)
+    const model = sum.models.get(one.model ?? "") ?? { tokens: 0, cost: 0 }
+    sum.models.set(one.model ?? "", model)
+    const tokens = tokensIn(one)
+    const cost = totalMoney(one.priced.money)
+    sum.tokens += tokens
+    sum.cost += cost
+    sum.roots.add(one.who.root.id)
+    model.tokens += tokens
+    model.cost += cost
+  }
+  return [...days]
+    .map(([day, { tokens, cost, roots, models }]) => ({
+      ...{ day, tokens, cost: rounded(cost), conversations: roots.size },
+      models: [...models]
+        .map(([model, sum]) => ({ model, tokens: sum.tokens, cost: rounded(sum.cost) }))
+        .sort((a, b) => b.cost - a.cost || b.tokens - a.tokens),
+    }))
+    .sort((a, b) => (a.day < b.day ? -1 : 1))
+}
+
+const rootsOf = (paid: Paid[]) => new Set(paid.map(({ who }) => who.root.id)).size
 
 function modelsOf(paid: Paid[]) {
   const groups = Map.groupBy(paid, ({ model, priced }) => JSON.stringify([model ?? "", priced.price?.since ?? ""]))

@@ -80,7 +80,16 @@ export const usage = defineTool({
     total: object(sumFields, "Of everything that matches, shown or not."),
     from: optional(text("When the first of it was used.")),
     to: optional(text("When the last of it was used.")),
-    days: listOf(object({ day: text(), tokens: integer(), cost: decimal() }), "Each day on which something was used."),
+    days: listOf(
+      object({
+        day: text(),
+        tokens: integer(),
+        cost: decimal(),
+        conversations: integer(),
+        models: listOf(object({ model: text(), tokens: integer(), cost: decimal() }), "Most expensive first."),
+      }),
+      "Each day on which something was used.",
+    ),
     models: listOf(
       object({
         model: text(),

@@ -167,13 +167,13 @@ describe.skipIf(!hasTmux)("the picker's screen", () => {
       "❯ type to search                       4
       ────────────────────────────────────────
         h  Alt-H     hand over to an agent
+        v  Alt-V     view in the browser
         c  Alt-C     copy its resume command
         a  Alt-A     agent: all, or one
         p  Alt-P     project: all, or this one
         t  Alt-T     time: all, 1, 7, 30 days
 
         Enter        resume in its own agent
-        Tab          read
       ────────────────────────────────────────"
     `)
   })

@@ -111,6 +111,7 @@ test("the menu does by its letter what Alt does, for keyboards without it", () =
 })
 
 test("handing over asks which agent, and can be called off", () => {
+  expect(after("\x1bv").wishes).toEqual([{ type: "view", row: TEN[0] }])
   expect(after("\x1bh\r").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "codex" }])
   expect(after("\x1bh\x1b[B\x1b[B\r").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "pi" }])
   expect(after("?h2").wishes).toEqual([{ type: "hand_over", row: TEN[0], to: "pi" }])

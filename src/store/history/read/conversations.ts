@@ -3,8 +3,8 @@ import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "..
 import type { Db } from "../../sqlite/database.ts"
 import { asWritten, conversationRef, type OnDamage, parsed, type Stored } from "../rot/sound.ts"
 import type { HistoryRow } from "../rot/sums.ts"
-import type { ConversationRow, ListFilter } from "../store.ts"
-import { NOT_DAMAGED, present, spellingsAsJson } from "./rows.ts"
+import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
+import { NOT_DAMAGED, present, type Raw, spellingsAsJson } from "./rows.ts"
 
 const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
   left join project p on p.id = c.project_id`
@@ -17,6 +17,8 @@ const LISTED = `where (@source is null or c.source = @source)
   and (c.kind = 'document') = (@collection is not null)
   and (@collection is null or substr(c.native_id, 1, length(@collection) + 1) = @collection || '/')
   and (ifnull(p.private, 0) = 0 or p.path in (select value from json_each(@inside))) and ${NOT_DAMAGED}`
+
+const OF_KINDS = "(@kinds is null or instr(@kinds, ',' || c.kind || ',') > 0)"
 
 /** From one name to the next in the table's index: as many steps as there are agents, however many conversations. */
 const SOURCES_IN = `with recursive next(source) as (
@@ -57,7 +59,53 @@ export function listConversations(
   onDamage: OnDamage,
   platform = process.platform,
 ): { rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> } {
-  const values = {
+  const values = valuesOf(db, filter, platform)
+  const counts = db
+    .prepare(
+      `select c.kind, count(*) as n from conversation c left join project p on p.id = c.project_id ${LISTED} group by c.kind`,
+    )
+    .all(values) as { kind: Kind; n: number }[]
+  const shown = (kind: Kind) => filter.kinds === undefined || filter.kinds.includes(kind)
+  const rows = db
+    .prepare(
+      `${ROW} ${LISTED} and ${OF_KINDS}
+       order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
+    )
+    .expand()
+    .all({
+      ...values,
+      kinds: kindsAsText(filter),
+      limit: filter.limit,
+      offset: filter.offset,
+    }) as Joined[]
+  return {
+    rows: toRows(db, rows, onDamage),
+    total: counts.filter(({ kind }) => shown(kind)).reduce((sum, { n }) => sum + n, 0),
+    left_out: Object.fromEntries(counts.filter(({ kind }) => !shown(kind)).map(({ kind, n }) => [kind, n])),
+  }
+}
+
+/** What a listing of these would show, without reading what each of them says. */
+export function spans(
+  db: Db,
+  filter: Pick<ListFilter, "kinds" | "among" | "inside">,
+  platform = process.platform,
+): ConversationSpan[] {
+  const rows = db
+    .prepare(
+      `select c.source, p.path as project, c.started_at, c.ended_at from conversation c
+       left join project p on p.id = c.project_id ${LISTED} and ${OF_KINDS}`,
+    )
+    .all({ ...valuesOf(db, filter, platform), kinds: kindsAsText(filter) }) as Raw[]
+  return rows.map((row) => present(row) as ConversationSpan)
+}
+
+function kindsAsText({ kinds }: Pick<ListFilter, "kinds">): string | null {
+  return kinds ? `,${kinds.join(",")},` : null
+}
+
+function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform: NodeJS.Platform) {
+  return {
     source: filter.source ?? null,
     project: filter.project?.toLowerCase() ?? null,
     from: filter.from ?? null,
@@ -69,29 +117,6 @@ export function listConversations(
     among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(wholeOf(ref)))) : null,
     collection: filter.collection ?? null,
     damaged: "[]", // each row that is shown is looked at; looking at all of them would take longer than listing some
-  }
-  const counts = db
-    .prepare(
-      `select c.kind, count(*) as n from conversation c left join project p on p.id = c.project_id ${LISTED} group by c.kind`,
-    )
-    .all(values) as { kind: Kind; n: number }[]
-  const shown = (kind: Kind) => filter.kinds === undefined || filter.kinds.includes(kind)
-  const rows = db
-    .prepare(
-      `${ROW} ${LISTED} and (@kinds is null or instr(@kinds, ',' || c.kind || ',') > 0)
-       order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
-    )
-    .expand()
-    .all({
-      ...values,
-      kinds: filter.kinds ? `,${filter.kinds.join(",")},` : null,
-      limit: filter.limit,
-      offset: filter.offset,
-    }) as Joined[]
-  return {
-    rows: toRows(db, rows, onDamage),
-    total: counts.filter(({ kind }) => shown(kind)).reduce((sum, { n }) => sum + n, 0),
-    left_out: Object.fromEntries(counts.filter(({ kind }) => !shown(kind)).map(({ kind, n }) => [kind, n])),
   }
 }
 

@@ -1,0 +1,126 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { release } from "node:os"
+import { parseArgs } from "node:util"
+import { createDex } from "../app/dex.ts"
+import { VERSION } from "../app/version.ts"
+import { dexHome } from "../config/home.ts"
+import { isDexError } from "../core/error.ts"
+import { formatRef } from "../core/ref.ts"
+import { safeLine, terminalOf } from "../render/terminal.ts"
+import { resolveRef } from "../tools/resolve.ts"
+import { enterRunning, serveView } from "../view/serve-view.ts"
+import { usageError } from "./args.ts"
+
+const OPTIONS = [["    --no-open", "Print the address and open no browser."]] as const
+const FLAGS = { help: { type: "boolean", short: "h" }, "no-open": { type: "boolean" } } as const
+const IDLE_MS = 30 * 60_000
+
+/** Serves the pages until Ctrl-C, or until nobody has looked for half an hour. */
+export async function viewCommand(args: string[]): Promise<number> {
+  const { values, positionals } = read(args)
+  if (values.help) {
+    process.stdout.write(await help())
+    return 0
+  }
+  const say = (line: string) => void process.stderr.write(`${safeLine(line)}\n`)
+  const path = await pathFor(positionals)
+  const running = await enterRunning(dexHome(process.env), path)
+  if (running !== undefined) {
+    await show(running, values["no-open"] === true, say)
+    return 0
+  }
+  const view = await serveView({
+    env: process.env,
+    cwd: process.cwd(),
+    version: VERSION,
+    log: (line) => say(`dex: ${line}`),
+    idleMs: IDLE_MS,
+  })
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void view.stop())
+  await show(view.enter(path), values["no-open"] === true, say)
+  say("Ctrl-C stops it. It also ends after 30 minutes in which nobody looks at a page.")
+  const why = await view.ended
+  if (why === "idle") say("Nobody looked for 30 minutes, so it has ended. `dex view` opens it again.")
+  process.exit(0)
+}
+
+/** A conversation that is named, or words to search for. */
+async function pathFor(words: string[]): Promise<string> {
+  if (words.length === 0) return ""
+  const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
+  try {
+    if (words.length === 1 && dex.hasHistory()) {
+      const { row, number } = await resolveRef(dex, words[0]!)
+      const ref = encodeURIComponent(formatRef(row.ref))
+      return number === undefined ? `c/${ref}` : `c/${ref}?at=${number}#m${number}`
+    }
+  } catch (error) {
+    // What is no ref is a question.
+    if (!isDexError(error) || !["bad_ref", "not_found"].includes(error.code)) throw error
+  } finally {
+    dex.close()
+  }
+  return `find?${new URLSearchParams({ q: words.join(" ") })}`
+}
+
+/** Opens the browser, or says how to get there. The address works once, within a minute. */
+async function show(address: string, isQuiet: boolean, say: (line: string) => void): Promise<void> {
+  const far = farFrom(process.env)
+  if (!isQuiet && far === undefined && (await opened(address))) return say(`Opened in your browser: ${address}`)
+  say("Open this address within a minute; it works once:")
+  process.stdout.write(`${address}\n`)
+  if (far === "ssh") {
+    const { port } = new URL(address)
+    say(`On your own machine, first: ssh -L ${port}:127.0.0.1:${port} <this machine>`)
+  }
+}
+
+function farFrom(env: NodeJS.ProcessEnv): "ssh" | "wsl" | undefined {
+  if (env.SSH_CONNECTION || env.SSH_TTY) return "ssh"
+  return env.WSL_DISTRO_NAME || /microsoft/i.test(release()) ? "wsl" : undefined
+}
+
+async function opened(address: string): Promise<boolean> {
+  const { platform, env } = process
+  if (!process.stdout.isTTY) return false
+  if (platform === "linux" && !env.DISPLAY && !env.WAYLAND_DISPLAY) return false
+  const [program, ...args] =
+    platform === "darwin"
+      ? ["open", address]
+      : platform === "win32"
+        ? ["rundll32", "url.dll,FileProtocolHandler", address]
+        : ["xdg-open", address]
+  try {
+    const child = spawn(program!, args, { stdio: "ignore", detached: true })
+    child.unref()
+    await once(child, "spawn")
+    return true
+  } catch {
+    return false // there is no such program
+  }
+}
+
+async function help(): Promise<string> {
+  const { pageHelp } = await import("./help.ts")
+  return pageHelp(
+    {
+      usage: "dex view [ref or words]",
+      text: [
+        "Opens your history in the browser: conversations to read, search, files with who wrote each line, and what it all cost.",
+        "It serves on 127.0.0.1 only, to the one browser that it opens, and loads nothing from anywhere else. Ctrl-C stops it, and so do 30 minutes in which nobody looks.",
+      ],
+      options: OPTIONS,
+      examples: ["dex view", "dex view 2", 'dex view "refresh token race"'],
+    },
+    terminalOf(process.stdout, process.env),
+  )
+}
+
+function read(args: string[]) {
+  try {
+    return parseArgs({ args, options: FLAGS, allowPositionals: true })
+  } catch (error) {
+    throw usageError("view", error as Error, args, FLAGS)
+  }
+}

@@ -1,0 +1,82 @@
+import { highlighted } from "../highlight.ts"
+import { visible } from "../visible.ts"
+import { type Html, html, trustedHtml } from "./html.ts"
+
+/** Code with a class for each kind of word, where its language is known. */
+export function codeHtml(code: string, language: string): Html {
+  return html`<pre class="code">${highlightedHtml(code.replace(/\n+$/, ""), language)}</pre>`
+}
+
+export function highlightedHtml(code: string, language: string): Html {
+  const text = visible(code)
+  const coloured = highlighted(text, language)
+  return coloured === undefined ? html`${text}` : trustedHtml(coloured)
+}
+
+const ENDINGS: Record<string, string> = {
+  sh: "bash",
+  bash: "bash",
+  zsh: "bash",
+  c: "cpp",
+  h: "cpp",
+  cc: "cpp",
+  cpp: "cpp",
+  hpp: "cpp",
+  go: "go",
+  toml: "ini",
+  ini: "ini",
+  java: "java",
+  kt: "java",
+  json: "json",
+  py: "python",
+  rb: "ruby",
+  rs: "rust",
+  sql: "sql",
+  ts: "typescript",
+  tsx: "typescript",
+  mts: "typescript",
+  js: "typescript",
+  jsx: "typescript",
+  mjs: "typescript",
+  cjs: "typescript",
+  html: "xml",
+  xml: "xml",
+  svg: "xml",
+  vue: "xml",
+  yml: "yaml",
+  yaml: "yaml",
+}
+
+/** The language of a file, by its name; empty where it is not known. */
+export function highlightedAs(path: string): string {
+  return ENDINGS[/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? ""] ?? ""
+}
+
+/** Colours are made for this much at a time: a library that looks at all of a long file would take too long. */
+const CHARS_AT_ONCE = 25_000
+
+/** The same for lines that stand apart: what begins on one line and ends on another is closed and opened again. */
+export function highlightedLines(lines: readonly string[], language: string): Html[] {
+  const texts = lines.map((line) => visible(line).replace(/\n$/, "").replaceAll("\n", " "))
+  const shown: Html[] = []
+  for (let from = 0, to = 0; from < texts.length; from = to) {
+    let chars = 0
+    do chars += texts[to++]!.length + 1
+    while (to < texts.length && chars + texts[to]!.length < CHARS_AT_ONCE)
+    const { html: coloured } = highlightedHtml(texts.slice(from, to).join("\n"), language)
+    shown.push(...linesApart(coloured))
+  }
+  return shown
+}
+
+function linesApart(coloured: string): Html[] {
+  const open: string[] = []
+  return coloured.split("\n").map((line) => {
+    const before = open.join("")
+    for (const [tag] of line.matchAll(/<\/?span[^>]*>/g)) {
+      if (tag === "</span>") open.pop()
+      else open.push(tag)
+    }
+    return trustedHtml(`${before}${line}${"</span>".repeat(open.length)}`)
+  })
+}

@@ -1,0 +1,38 @@
+import { visible } from "../visible.ts"
+
+/** Text that is HTML already: nothing but `html` and what it is made of makes it. */
+export type Html = { readonly html: string }
+export type HtmlValue = Html | string | number | false | undefined | readonly HtmlValue[]
+
+/**
+ * HTML out of a template. What is put into it is text: made visible, and escaped so that it is text wherever it stands,
+ * between tags or in an attribute in double quotes. Only what is HTML itself stays as it is.
+ */
+export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Html {
+  let text = strings[0]!
+  for (const [i, value] of values.entries()) text += written(value) + strings[i + 1]!
+  return { html: text }
+}
+
+/** For what a library escaped. */
+export function trustedHtml(text: string): Html {
+  return { html: text }
+}
+
+function written(value: HtmlValue): string {
+  if (value === undefined || value === false) return ""
+  if (typeof value === "string") return escaped(visible(value))
+  if (typeof value === "number") return String(value)
+  if (isList(value)) return value.map(written).join("")
+  return value.html
+}
+
+function isList(value: Html | readonly HtmlValue[]): value is readonly HtmlValue[] {
+  return Array.isArray(value)
+}
+
+const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign]!)
+}

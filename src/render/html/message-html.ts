@@ -1,0 +1,143 @@
+import type { Hunk, Part, Role } from "../../core/conversation.ts"
+import { formatCount, messageText } from "../../core/format.ts"
+import { parseObject } from "../../core/record.ts"
+import { estimateTokens } from "../../core/tokens.ts"
+import { failed, type Outcome, outcomeWords, type ToolResult, withoutRoot } from "../fold.ts"
+import { type Speaker, speakerIn } from "../speaker.ts"
+import { callWords } from "../tool-words.ts"
+import { highlightedAs, highlightedHtml } from "./code-html.ts"
+import { diffHtml } from "./diff-html.ts"
+import { type Html, html } from "./html.ts"
+import { markdownHtml } from "./markdown-html.ts"
+import { terminalHtml } from "./terminal-html.ts"
+
+/** A message as it is read on a page. */
+export type PageMessage = {
+  number: number
+  role: Role
+  parts: readonly Part[]
+  /** The time, the model, and what else is to be said of it. */
+  facts: readonly string[]
+}
+
+export type PageOptions = {
+  /** What the agent is called. */
+  agent: string
+  /** The folder that paths are said without. */
+  root: string
+  /** What became of a call, and in which message it was made. */
+  outcomes: ReadonlyMap<string, Outcome & { madeIn?: number }>
+  /** What calls were given, of those that are answered here and not made here. */
+  calls?: ReadonlyMap<string, string>
+  /** What a call began: a subagent's conversation. */
+  subagentOf?(callId: string): Html | undefined
+  /** Of an output longer than this only the beginning is shown, with `rest`. */
+  mostChars: number
+  /** How to see all of a part. */
+  rest?(number: number, part: number): Html
+  /** Marks beside the head of a message, as the way to its address. */
+  beside?(number: number): Html
+}
+
+/** A plan that a person approved stands for what they want. */
+const CLASSES: Record<Speaker["kind"], string> = { person: "person", plan: "person", agent: "agent", program: "tool" }
+
+/** Undefined where nothing of it is shown: the results of calls stand with their calls. */
+export function messageHtml(message: PageMessage, options: PageOptions): Html | undefined {
+  const shown = message.parts.flatMap((part, i) => partHtml(part, i, message, options) ?? [])
+  if (shown.length === 0) return undefined
+  const { name, kind } = speakerIn(message, options.agent)
+  const isSaid = message.parts.some(
+    (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
+  )
+  const head = html`<header><b>${name}</b> <span class="facts">${message.facts.join(" · ")}</span>${options.beside?.(message.number)}</header>`
+  return html`<article class="message ${CLASSES[kind]}${isSaid ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shown}</article>`
+}
+
+function partHtml(part: Part, index: number, message: PageMessage, options: PageOptions): Html | undefined {
+  const place = { number: message.number, index }
+  switch (part.type) {
+    case "text":
+      if (part.text.trim() === "") return undefined
+      if (part.origin === "injected") return foldedText("injected", part.text, place, options)
+      return html`<div class="said">${markdownHtml(cut(part.text, options, place).text)}${cut(part.text, options, place).rest}</div>`
+    case "thinking":
+      return part.text.trim() === "" ? undefined : foldedText("thinking", part.text, place, options)
+    case "summary":
+      return foldedText("summary of what came before", part.text, place, options)
+    case "image":
+      return html`<p class="image">${messageText({ parts: [part] }, "stripped")}</p>`
+    case "tool_call": {
+      const outcome = (part.call_id !== undefined && options.outcomes.get(part.call_id)) || {}
+      return callHtml(part.tool, part.text, outcome, part.call_id, place, options)
+    }
+    case "tool_result": {
+      const known = part.call_id === undefined ? undefined : options.outcomes.get(part.call_id)
+      if (known?.madeIn !== undefined && known.result === part) return undefined
+      const call = (part.call_id !== undefined && options.calls?.get(part.call_id)) || ""
+      return callHtml(part.tool ?? "tool", call, { ...known, result: part }, part.call_id, place, options)
+    }
+  }
+}
+
+type Place = { number: number; index: number }
+
+function foldedText(name: string, text: string, place: Place, options: PageOptions): Html {
+  const shown = cut(text, options, place)
+  return html`<details class="fold ${name.split(" ")[0]}"><summary><span class="tool">${name}</span> <span class="what">${text.trim().slice(0, 200)}</span> <span class="outcome">${formatCount(estimateTokens(text))} tokens</span></summary><div class="body">${markdownHtml(shown.text)}${shown.rest}</div></details>`
+}
+
+/** A call may be given a whole file; of one that is larger than this only the beginning is looked at. */
+const MOST_INPUT = 500_000
+const DIFF_ROWS = 60
+
+function callHtml(
+  tool: string,
+  input: string,
+  outcome: Outcome,
+  callId: string | undefined,
+  place: Place,
+  options: PageOptions,
+): Html {
+  const { what } = input.length > MOST_INPUT ? { what: input } : callWords(input)
+  const said = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
+  const isFailure = failed(outcome)
+  const hunks = outcome.result?.hunks
+  const body = hunks?.length
+    ? html`${pathOf(hunks, said, options.root)}${diffHtml(hunks, options.rest ? DIFF_ROWS : undefined)}`
+    : html`${inputHtml(input, options, place)}${outcome.result && outputHtml(outcome.result, said, options, place)}`
+  const began = callId === undefined ? undefined : options.subagentOf?.(callId)
+  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${said.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${began}`
+}
+
+/** The file that was changed, where the call does not say it already. */
+function pathOf([hunk]: readonly Hunk[], said: string, root: string): Html | undefined {
+  const path = withoutRoot(hunk!.path, root)
+  return path === said ? undefined : html`<p class="path">${path}</p>`
+}
+
+/** A call's input, field by field: texts as they are, not as JSON writes them. */
+function inputHtml(text: string, options: PageOptions, place: Place): Html {
+  const input = text.length > MOST_INPUT ? undefined : parseObject(text)
+  if (!input) return text === "" ? html`` : html`<pre class="input">${cut(text, options, place).text}</pre>`
+  const fields = Object.entries(input).map(([name, value]) => {
+    const shown = cut(typeof value === "string" ? value : JSON.stringify(value), options, place)
+    const language = name === "command" || name === "cmd" ? "bash" : ""
+    return html`<dt>${name}</dt><dd><pre class="input">${highlightedHtml(shown.text, language)}${shown.rest}</pre></dd>`
+  })
+  return html`<dl class="fields">${fields}</dl>`
+}
+
+function outputHtml(result: ToolResult, said: string, options: PageOptions, place: Place): Html {
+  const shown = cut(result.text.trimEnd(), options, place)
+  if (shown.text === "") return html`<p class="none">no output</p>`
+  const language = /^\S+$/.test(said) ? highlightedAs(said) : ""
+  const text = language === "" || result.is_error ? terminalHtml(shown.text) : highlightedHtml(shown.text, language)
+  return html`<pre class="output">${text}${shown.rest}</pre>`
+}
+
+function cut(text: string, { mostChars, rest }: PageOptions, { number, index }: Place): { text: string; rest?: Html } {
+  if (text.length <= mostChars || rest === undefined) return { text }
+  const end = text.lastIndexOf("\n", mostChars)
+  return { text: text.slice(0, end > mostChars / 2 ? end : mostChars), rest: rest(number, index) }
+}

@@ -1,0 +1,12 @@
+const LONGEST_NAME = 60
+
+/** A title as the name of a file, on any system. */
+export function nameForFile(title: string): string {
+  const words = title
+    .toLowerCase()
+    .normalize("NFKD")
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, LONGEST_NAME)
+    .replaceAll(/^-+|-+$/g, "")
+  return words === "" ? "conversation" : words
+}

@@ -1,0 +1,63 @@
+import { existsSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { DexError, messageOf } from "../../core/error.ts"
+import { formatRef } from "../../core/ref.ts"
+import type { Dex } from "../context.ts"
+import { conversationOf } from "../fields.ts"
+import { agentNamed, resolveConversation } from "../resolve.ts"
+import { nameForFile } from "./file-name.ts"
+import { redactedAgain, withoutHome } from "./redacted-again.ts"
+import type { ShareFormat } from "./share.ts"
+
+export type ShareInput = { id: string; format: ShareFormat; file?: string; no_tools?: boolean; print?: boolean }
+
+const ENDINGS: Record<ShareFormat, string> = { html: "html", markdown: "md" }
+
+export async function run(dex: Dex, input: ShareInput) {
+  const { row } = await resolveConversation(dex, { id: input.id })
+  const stored = await (await dex.store()).messages(row.ref)
+  const { home } = dex.machine
+  const current = stored.filter(({ superseded, abandoned }) => !superseded && !abandoned)
+  const { messages, title, taken_out } = redactedAgain(
+    current,
+    conversationOf(row).title,
+    home,
+    input.no_tools === true,
+  )
+  const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
+  const { date, project } = conversationOf(row)
+  const shared = { title, agent, date, root: withoutHome(project, home), messages, taken_out }
+  const text =
+    input.format === "html"
+      ? (await import("./share-html.ts")).shareHtml(shared)
+      : (await import("./share-markdown.ts")).shareMarkdown(shared)
+  const file = input.print ? undefined : writeTo(dex, input, title, text)
+  return {
+    id: formatRef(row.ref),
+    title,
+    ...(file !== undefined && { file }),
+    bytes: Buffer.byteLength(text),
+    messages: messages.length,
+    taken_out,
+    ...(input.print && { text }),
+  }
+}
+
+function writeTo(dex: Dex, { file, format }: ShareInput, title: string, text: string): string {
+  const path = file === undefined ? freeName(dex.cwd, title, ENDINGS[format]) : resolve(dex.cwd, file)
+  try {
+    writeFileSync(path, text, { flag: file === undefined ? "wx" : "w", mode: 0o600 })
+  } catch (error) {
+    throw new DexError("write", `${path} could not be written (${messageOf(error)}). Name another place with --file.`)
+  }
+  return path
+}
+
+/** Named after the conversation, and never over a file that is there. */
+function freeName(folder: string, title: string, ending: string): string {
+  const name = nameForFile(title)
+  for (let i = 1; ; i++) {
+    const path = join(folder, `${name}${i === 1 ? "" : `-${i}`}.${ending}`)
+    if (!existsSync(path)) return path
+  }
+}

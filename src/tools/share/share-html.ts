@@ -1,0 +1,49 @@
+import { localMinute } from "../../core/dates.ts"
+import { outcomesOf } from "../../render/fold.ts"
+import { html, trustedHtml } from "../../render/html/html.ts"
+import { messageHtml } from "../../render/html/message-html.ts"
+import { pageStyle } from "../../render/html/page-style.ts"
+import { many } from "../../render/words.ts"
+import type { SharedMessage, TakenOut } from "./redacted-again.ts"
+
+export type Shared = {
+  title: string
+  agent: string
+  date: string
+  /** The folder that paths are said without. */
+  root: string
+  messages: SharedMessage[]
+  taken_out: TakenOut[]
+}
+
+/** One file that needs nothing else: no script, and nothing is loaded from anywhere. */
+export function shareHtml(shared: Shared): string {
+  const { title, agent, date, messages, taken_out } = shared
+  const options = { agent, root: shared.root, outcomes: outcomesOf(messages), mostChars: Number.POSITIVE_INFINITY }
+  const shown = messages.map(({ number, role, parts, at }) =>
+    messageHtml({ number, role, parts, facts: at === undefined ? [] : [localMinute(at)] }, options),
+  )
+  const gone = takenOutLines(taken_out)
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>${title}</title>
+<style>${trustedHtml(pageStyle())}</style>
+</head>
+<body>
+<main class="shared">
+<header class="title"><h1>${title}</h1><p class="line"><span class="agent">${agent}</span><span>${date.slice(0, 10)}</span><span>${many(messages.length, "message")}</span></p></header>
+<div class="messages">${shown.filter((one) => one !== undefined)}</div>
+<footer><h2>What was taken out</h2>${gone.length === 0 ? html`<p>Nothing: no secret was found.</p>` : html`<ul>${gone.map((line) => html`<li>${line}</li>`)}</ul>`}<p class="note">Written by dex.</p></footer>
+</main>
+</body>
+</html>
+`.html
+}
+
+export function takenOutLines(taken: TakenOut[]): string[] {
+  return taken.map(({ what, count, earlier }) => `${what}: ${count} ×${earlier ? ", when it was read" : ""}`)
+}

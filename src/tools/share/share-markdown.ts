@@ -1,0 +1,66 @@
+import { localMinute } from "../../core/dates.ts"
+import { outcomesOf, outcomeWords } from "../../render/fold.ts"
+import { patchText } from "../../render/patch.ts"
+import { isPersons } from "../../render/speaker.ts"
+import { callWords } from "../../render/tool-words.ts"
+import { many } from "../../render/words.ts"
+import type { SharedMessage } from "./redacted-again.ts"
+import { type Shared, takenOutLines } from "./share-html.ts"
+
+/** What was said, as it was written; calls are a line each, and changes are diffs. */
+export function shareMarkdown({ title, agent, date, messages, taken_out }: Shared): string {
+  const outcomes = outcomesOf(messages)
+  const pieces = [`# ${oneLine(title)}`, `${agent}, ${date.slice(0, 10)}, ${many(messages.length, "message")}`]
+  let speaker: string | undefined
+  for (const message of messages) {
+    const said = message.parts.map((part) => partMarkdown(part, outcomes)).filter((text) => text !== "")
+    if (said.length === 0) continue
+    const name = speakerOf(message, agent)
+    if (name !== speaker) pieces.push(`## ${name}${message.at === undefined ? "" : ` · ${localMinute(message.at)}`}`)
+    speaker = name
+    pieces.push(...said)
+  }
+  const gone = takenOutLines(taken_out)
+  pieces.push(
+    "## What was taken out",
+    gone.length === 0 ? "Nothing: no secret was found." : gone.map((one) => `- ${one}`).join("\n"),
+  )
+  return `${pieces.join("\n\n")}\n`
+}
+
+function speakerOf(message: SharedMessage, agent: string): string {
+  return isPersons(message) ? "You" : message.role === "system" ? "System" : agent
+}
+
+function partMarkdown(part: SharedMessage["parts"][number], outcomes: ReturnType<typeof outcomesOf>): string {
+  if (part.type === "text") return part.origin === "injected" ? "" : part.text.trim()
+  if (part.type === "summary") return `> Summary of what came before\n>\n${quoted(part.text)}`
+  if (part.type !== "tool_call") return ""
+  const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
+  const words = [
+    part.tool,
+    `\`${oneLine(callWords(part.text).what).slice(0, 300).replaceAll("`", "'")}\``,
+    ...outcomeWords(outcome),
+  ]
+  const hunks = outcome.result?.hunks
+  return hunks?.length ? `- ${words.join(" · ")}\n\n${fenced(patchText(hunks), "diff")}` : `- ${words.join(" · ")}`
+}
+
+/** A fence that nothing in the text ends. */
+function fenced(text: string, language: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  const fence = "`".repeat(longest + 1)
+  return `${fence}${language}\n${text}\n${fence}`
+}
+
+function quoted(text: string): string {
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => `> ${line}`)
+    .join("\n")
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s+/g, " ").trim()
+}

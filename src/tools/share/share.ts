@@ -1,0 +1,32 @@
+import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
+import { defineTool } from "../../core/tool.ts"
+import type { Dex } from "../context.ts"
+
+export const SHARE_FORMATS = ["html", "markdown"] as const
+export type ShareFormat = (typeof SHARE_FORMATS)[number]
+
+export const share = defineTool({
+  name: "share",
+  summary: "Write one conversation into a file for others, redacted again",
+  input: object({
+    id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
+    format: withDefault(choice(SHARE_FORMATS, "One HTML file that needs nothing else, or Markdown."), "html"),
+    file: optional(text("Where to write it. Without it: a file in this folder, named after the conversation.")),
+    no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only what was said.")),
+    print: optional(flag("Print it instead of writing a file.")),
+  }),
+  output: object({
+    id: text(),
+    title: text(),
+    file: optional(text("Where it is.")),
+    bytes: integer(),
+    messages: integer(),
+    taken_out: listOf(
+      object({ what: text(), count: integer(), earlier: optional(flag("It was taken out when dex read it.")) }),
+      "What is not in the file. Read it before you send it: dex finds many secrets, not all.",
+    ),
+    text: optional(text("With print: what would be in the file.")),
+  }),
+  cli: { group: "Keep", positional: "id", aliases: ["export"], example: "dex share 2 --format markdown" },
+  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+})

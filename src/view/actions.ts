@@ -1,0 +1,85 @@
+import { DexError } from "../core/error.ts"
+import { type Html, html } from "../render/html/html.ts"
+import { many } from "../render/words.ts"
+import type { Dex } from "../tools/context.ts"
+import { forget, makePrivate } from "../tools/forget/forget.ts"
+import { notes } from "../tools/note/note.ts"
+import { feedback } from "../tools/suggestions/suggestions.ts"
+import type { Addresses } from "./address.ts"
+import { message } from "./layout.ts"
+import { askTool, inProject, type ViewPage } from "./page.ts"
+
+type Changing = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }
+
+/** What a page may change. Its request needs the page's token. */
+export type Action = { path: string; run(changing: Changing): Promise<ViewPage | { next: string }> }
+
+/** A button that does it. */
+export function actionForm(address: string, token: string, fields: Record<string, string>, inner: Html): Html {
+  const hidden = Object.entries({ token, ...fields }).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  )
+  return html`<form class="action" method="post" action="${address}">${hidden}${inner}</form>`
+}
+
+/** Everything that a page may change. */
+export const actions: readonly Action[] = [
+  { path: "/do/forget", run: forgetAction },
+  { path: "/do/private", run: privateAction },
+  { path: "/do/note", run: noteAction },
+  { path: "/do/feedback", run: feedbackAction },
+]
+
+/** Asks first: what is forgotten is gone for good. */
+async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
+  const ref = given(form, "ref")
+  const done = await askTool(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
+  if (!done.asked) {
+    const title = `${many(done.count, "conversation")} forgotten`
+    return { title, body: message(title, "It is gone from dex: the history, the index and what was learned from it.") }
+  }
+  const rows = (done.conversations ?? []).map(
+    ({ title, project, date, message_count }) =>
+      html`<li>${title} <span class="facts">${project}, ${date.slice(0, 10)}, ${many(message_count, "message")}</span></li>`,
+  )
+  const sure = actionForm(
+    to.to("do/forget"),
+    actionToken,
+    { ref, yes: "yes" },
+    html`<button>Delete permanently</button>`,
+  )
+  const body = html`<section class="notice"><h1>Delete permanently?</h1><p>dex will have no copy, and no later sync brings it back.</p><ul>${rows}</ul>${sure} <a href="${to.read(ref)}">Keep it</a></section>`
+  return { title: "Delete permanently?", body }
+}
+
+async function privateAction({ dex, form }: Changing): Promise<ViewPage> {
+  const project = given(form, "project")
+  const off = form.get("off") === "yes"
+  await askTool(dex, makePrivate, { project, ...(off && { off }) })
+  const title = off ? "No longer private" : "Private"
+  const text = off
+    ? `${project} is shown everywhere again.`
+    : `${project} is from now on shown only where dex is asked inside that folder.`
+  return { title, body: message(title, text) }
+}
+
+async function noteAction({ dex, form, to }: Changing): Promise<ViewPage | { next: string }> {
+  const project = given(form, "project")
+  await askTool(await inProject(dex, project), notes, { words: [given(form, "text")] })
+  const ref = form.get("ref")
+  return ref === null
+    ? { title: "Kept", body: message("Kept", "The note is kept for this project.") }
+    : { next: to.read(ref) }
+}
+
+async function feedbackAction({ dex, form }: Changing): Promise<ViewPage> {
+  const verdict = form.get("verdict") === "used" ? "used" : "dismissed"
+  const { note } = await askTool(dex, feedback, { id: given(form, "id"), verdict })
+  return { title: "Noted", body: message("Noted", note) }
+}
+
+function given(form: URLSearchParams, name: string): string {
+  const value = form.get(name)?.trim()
+  if (!value) throw new DexError("usage", `This form needs a ${name}.`)
+  return value
+}

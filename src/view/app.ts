@@ -1,0 +1,133 @@
+import { type Context, Hono } from "hono"
+import { isDexError } from "../core/error.ts"
+import { html } from "../render/html/html.ts"
+import type { Dex } from "../tools/context.ts"
+import type { Action } from "./actions.ts"
+import { createAddresses } from "./address.ts"
+import type { Assets } from "./assets.ts"
+import { closedDoor, document, message } from "./layout.ts"
+import type { PageRoute, ViewPage } from "./page.ts"
+import { isSame, type ViewSession } from "./session.ts"
+
+export type ViewParts = {
+  base: string
+  session: ViewSession
+  /** What another `dex view` of the same user shows to get a code. */
+  key: string
+  assets: Assets
+  pages: readonly PageRoute[]
+  actions: readonly Action[]
+  use<T>(work: (dex: Dex) => Promise<T>): Promise<T>
+  /** The stream of changes. */
+  changes(request: Request): Response
+  /** Somebody asked for something: the server is in use. */
+  used(): void
+  log(line: string): void
+}
+
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+const ALWAYS = {
+  "Content-Security-Policy": POLICY,
+  "Referrer-Policy": "no-referrer",
+  "X-DNS-Prefetch-Control": "off",
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Resource-Policy": "same-origin",
+}
+const HTML = "text/html; charset=utf-8"
+
+/** The routes, and what stands before them. Host and Origin were looked at before a request gets here. */
+export function createViewApp(parts: ViewParts) {
+  const { base, session, assets } = parts
+  const to = createAddresses(base)
+  const app = new Hono()
+
+  app.use(async (c, next) => {
+    await next()
+    for (const [name, value] of Object.entries(ALWAYS)) c.res.headers.set(name, value)
+  })
+  // A page of another server on this machine is the same site to a browser, and another origin.
+  app.use(async (c, next) => {
+    const from = c.req.header("sec-fetch-site")
+    if (from !== undefined && from !== "same-origin" && from !== "none") return c.body(null, 403)
+    return next()
+  })
+  app.post(`${base}/code`, (c) => {
+    const [, given = ""] = /^Bearer ([!-~]+)$/.exec(c.req.header("authorization") ?? "") ?? []
+    return isSame(given, parts.key) ? c.text(session.makeCode()) : c.body(null, 401)
+  })
+  app.get(`${base}/enter`, (c) => {
+    const cookie = session.enter(c.req.query("code") ?? "")
+    const next = c.req.query("to") ?? ""
+    if (cookie === undefined)
+      return session.isIn(c.req.header("cookie")) ? c.redirect(inside(base, next), 303) : closed(c)
+    return c.body(null, 303, { "Set-Cookie": cookie, Location: inside(base, next) })
+  })
+  // What is declared below is for the browser that was let in.
+  app.use(async (c, next) => (session.isIn(c.req.header("cookie")) ? next() : closed(c)))
+  app.get(`${base}/changes`, (c) => parts.changes(c.req.raw))
+  app.use(async (_, next) => {
+    parts.used()
+    return next()
+  })
+  app.get(`${base}/assets/:name`, (c) => {
+    const asset = assets.get(c.req.param("name"))
+    if (!asset) return c.body(null, 404)
+    return c.body(asset.bytes, 200, {
+      "Content-Type": asset.type,
+      "Cache-Control": "private, max-age=31536000, immutable",
+    })
+  })
+  const shown = (c: Context, page: ViewPage, status: 200 | 404 | 400 | 500 = 200) => {
+    if (page.file) {
+      const { name, type, text } = page.file
+      return c.body(text, 200, { "Content-Type": type, "Content-Disposition": `attachment; filename="${name}"` })
+    }
+    const { html } = page.isPart ? page.body : document(page, to, assets, session.actionToken)
+    return c.body(html, status, { "Content-Type": HTML })
+  }
+  for (const { path, render } of parts.pages)
+    app.get(`${base}${path}`, async (c) => {
+      const request = {
+        params: c.req.param(),
+        query: new URL(c.req.url).searchParams,
+        to,
+        actionToken: session.actionToken,
+      }
+      return shown(c, await parts.use((dex) => render({ ...request, dex })))
+    })
+  for (const { path, run } of parts.actions)
+    app.post(`${base}${path}`, async (c) => {
+      const form = new URLSearchParams(await c.req.text())
+      const token = form.get("token") ?? c.req.header("x-dex-token") ?? ""
+      if (!session.isActionToken(token)) return c.body(null, 403)
+      const done = await parts.use((dex) => run({ dex, form, to, actionToken: session.actionToken }))
+      return "next" in done ? c.redirect(done.next, 303) : shown(c, done)
+    })
+  app.notFound((c) =>
+    shown(
+      c,
+      { title: "Nothing here", body: message("Nothing here", "This address leads nowhere. The links above do.") },
+      404,
+    ),
+  )
+  app.onError((error, c) => {
+    if (isDexError(error)) {
+      const isMissing = ["not_found", "no_message", "private"].includes(error.code)
+      return shown(c, { title: "Not shown", body: message("Not shown", error.message) }, isMissing ? 404 : 400)
+    }
+    parts.log(error.stack ?? String(error))
+    const text = html`An error that should not happen. What <code>dex view</code> printed says more.`
+    return shown(c, { title: "Error", body: html`<section class="notice"><h1>Error</h1><p>${text}</p></section>` }, 500)
+  })
+  return app
+}
+
+function closed(c: Context): Response {
+  return c.body(closedDoor().html, 401, { "Content-Type": HTML })
+}
+
+/** Where to go after the door: an address of the view and nothing else. */
+function inside(base: string, path: string): string {
+  return /^[\w./?=&%#:+~-]*$/.test(path) && !path.includes("..") ? `${base}/${path.replace(/^\/+/, "")}` : `${base}/`
+}

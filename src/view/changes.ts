@@ -1,0 +1,98 @@
+import { type FSWatcher, watch } from "node:fs"
+import { basename, dirname } from "node:path"
+import { formatRef } from "../core/ref.ts"
+import type { Dex } from "../tools/context.ts"
+
+type Use = <T>(work: (dex: Dex) => Promise<T>) => Promise<T>
+
+/** What is written within this time is told at once. */
+const COALESCED_MS = 250
+const MOST_TOLD = 200
+const MOST_STREAMS = 24
+
+/**
+ * Tells every open page which conversations changed, whoever wrote them. Waits for the history's file and does nothing
+ * else: without a change there is no timer, and without an open page nobody waits.
+ */
+export function createChanges(parts: {
+  history: string
+  use: Use
+  log(line: string): void
+  onOpen(isOpen: boolean): void
+}) {
+  const streams = new Set<ReadableStreamDefaultController<Uint8Array>>()
+  let watcher: FSWatcher | undefined
+  let timer: NodeJS.Timeout | undefined
+  let seen: string | undefined
+  const tell = (text: string) => {
+    const bytes = new TextEncoder().encode(text)
+    for (const stream of streams) {
+      // Who does not read is not waited for: a page that comes back asks anew.
+      if ((stream.desiredSize ?? 0) < -MOST_TOLD) close(stream)
+      else stream.enqueue(bytes)
+    }
+  }
+  const look = async () => {
+    timer = undefined
+    try {
+      const { refs, token } = await parts.use((dex) => changedSince(dex, seen))
+      seen = token
+      if (refs.length > 0) tell(`data: ${JSON.stringify(refs)}\n\n`)
+    } catch (error) {
+      parts.log(`What changed could not be read: ${String(error)}`)
+    }
+  }
+  const wait = async () => {
+    seen = await parts.use(async (dex) => (dex.hasHistory() ? (await dex.store()).revision() : undefined))
+    const name = basename(parts.history)
+    watcher = watch(dirname(parts.history), (_, file) => {
+      if (file?.startsWith(name)) timer ??= setTimeout(look, COALESCED_MS)
+    })
+    watcher.on("error", (error) => parts.log(`Changes are not seen any more: ${error.message}`))
+  }
+  const close = (stream: ReadableStreamDefaultController<Uint8Array>) => {
+    if (!streams.delete(stream)) return
+    try {
+      stream.close()
+    } catch {
+      // It is closed already, by the page.
+    }
+    if (streams.size > 0) return
+    watcher?.close()
+    watcher = undefined
+    clearTimeout(timer)
+    timer = undefined
+    parts.onOpen(false)
+  }
+  return {
+    open: (): Response => {
+      if (streams.size >= MOST_STREAMS) return new Response(null, { status: 503, headers: { "Retry-After": "5" } })
+      let own: ReadableStreamDefaultController<Uint8Array>
+      const body = new ReadableStream<Uint8Array>({
+        start(controller) {
+          own = controller
+          streams.add(controller)
+          controller.enqueue(new TextEncoder().encode("retry: 2000\n\n"))
+          if (streams.size > 1) return
+          parts.onOpen(true)
+          void wait()
+        },
+        cancel: () => close(own),
+      })
+      return new Response(body, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } })
+    },
+    stop: () => {
+      for (const stream of streams) close(stream)
+    },
+  }
+}
+
+async function changedSince(
+  dex: Dex,
+  seen: string | undefined,
+): Promise<{ refs: string[]; token: string | undefined }> {
+  if (!dex.hasHistory()) return { refs: [], token: seen }
+  const { changes, token } = await (await dex.store()).changes(seen, MOST_TOLD)
+  const refs = new Set(changes.flatMap(({ ref }) => (ref ? [formatRef(ref)] : [])))
+  return { refs: [...refs], token }
+}

@@ -1,0 +1,31 @@
+import { openDialog } from "./dialog.tsx"
+
+const KEYS: [keys: string, says: string][] = [
+  ["j  k", "next and previous message or row"],
+  ["n  p", "next and previous prompt"],
+  ["/", "find in this conversation, or search everything"],
+  ["e", "open or close all tool calls"],
+  ["x", "save this conversation as one HTML file"],
+  ["u", "back"],
+  ["⌘K  ^K", "go anywhere"],
+  ["?", "this list"],
+]
+
+export function openHelp(): void {
+  openDialog("Keys", () => (
+    <table class="keys">
+      <tbody>
+        {KEYS.map(([keys, says]) => (
+          <tr key={keys}>
+            <th scope="row">
+              {keys.split("  ").map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </th>
+            <td>{says}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  ))
+}

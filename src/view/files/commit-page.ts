@@ -1,0 +1,97 @@
+import type { why } from "../../answers/why.ts"
+import { sectionsOf } from "../../answers/why-page.ts"
+import type { LineOwner } from "../../blame/owners.ts"
+import { isoDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import type { OutputOf } from "../../core/tool.ts"
+import type { CommitDiff, DiffFile } from "../../git/commit-diffs.ts"
+import { commitNamed } from "../../git/revisions.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { many, projectName, shortPath, when } from "../../render/words.ts"
+import { type OwnersOfTarget, ownersOfTarget } from "../../tools/blame/owners-of-target.ts"
+import { countsOf, toldOwner } from "../../tools/blame/told-owner.ts"
+import type { Dex } from "../../tools/context.ts"
+import { type Addresses, addressOfRef } from "../address.ts"
+import { shareBar } from "../charts/share-bar.ts"
+import type { PageRequest, ViewPage } from "../page.ts"
+import { projectAsked } from "./asked.ts"
+import { type OwnedLine, ownedLinesHtml } from "./owned-lines.ts"
+
+type Why = OutputOf<typeof why>
+
+/** Of a commit that added more, the first; the rest is counted. */
+const MOST_LINES = 1_500
+const OPEN_FILES = 5
+
+/** A commit: why it was made, and who wrote which of its lines. */
+export async function commitPage(request: PageRequest): Promise<ViewPage> {
+  const { query, to } = request
+  const dex = await projectAsked(request)
+  const hash = await commitAsked(dex, query.get("commit") ?? "")
+  const owned = await ownersOfTarget(dex, { target: hash })
+  const [commit] = owned.diffs
+  if (!commit) throw new DexError("not_found", `${hash.slice(0, 10)} is too large to be looked into.`)
+  const told = dex.hasHistory() ? await whyOf(dex, hash, owned) : undefined
+  const notes = [...new Set([...owned.notes, ...(told?.notes ?? [])])]
+  const subject = commit.subject || hash.slice(0, 10)
+  const body = html`<div class="commit-page"><header class="title"><h1>${subject}</h1>${factLine(dex, commit)}${commit.body !== "" && html`<pre class="plain">${commit.body}</pre>`}<div class="tools"><button type="button" data-copy="${hash}">Copy hash</button></div></header>
+<section aria-label="Why"><h2>Why</h2>${whyHtml(told, owned, to)}</section>
+<section aria-label="Lines"><h2>Who wrote its lines</h2>${shareBar(countsOf(owned.owners.map(({ level }) => level)))}${notes.map((note) => html`<p class="note">${note}</p>`)}${filesHtml(commit, owned.owners, dex.project, to)}</section></div>`
+  return { title: subject, body }
+}
+
+/** Only the number of a commit: any other name could mean a file, a range, or another commit tomorrow. */
+async function commitAsked(dex: Dex, named: string): Promise<string> {
+  const hash = /^[0-9a-f]{4,64}$/i.test(named) ? await commitNamed(dex.project, named, dex.signal) : undefined
+  if (hash === undefined) throw new DexError("not_found", `There is no commit "${named}" in ${dex.project}.`)
+  return hash
+}
+
+/** As the tool `why` answers, of lines whose owners are known already. */
+async function whyOf(dex: Dex, hash: string, owned: OwnersOfTarget): Promise<Why> {
+  const { explainOwned } = await import("../../answers/why.run.ts")
+  return explainOwned(dex, { target: hash, pr: false, facts: true }, owned)
+}
+
+function factLine(dex: Dex, { hash, at, files }: CommitDiff): Html {
+  const { project } = dex
+  const sum = (count: (file: DiffFile) => number) => files.reduce((all, file) => all + count(file), 0)
+  return html`<p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span><time datetime="${isoDate(at)}">${when(isoDate(at))}</time><span><code>${hash.slice(0, 10)}</code></span><span>${many(files.length, "file")}</span><span><span class="added">+${sum(({ added }) => added.length)}</span> <span class="removed">−${sum(({ removed }) => removed.length)}</span></span></p>`
+}
+
+function whyHtml(told: Why | undefined, { makers }: OwnersOfTarget, to: Addresses): Html {
+  if (told === undefined)
+    return html`<p class="none">No conversation was read yet: <code>dex sync</code> reads them.</p>`
+  const recorded = makers.find((maker) => maker.recorded !== undefined)
+  const says = recorded && toldOwner(recorded).recorded
+  if (told.conversations.length === 0)
+    return html`<p class="none">No conversation that dex has read is known to have written it.${says !== undefined && ` The repository says: ${says}.`}</p>`
+  return html`${told.conversations.map((one) => explanationHtml(one, told.lines, to))}`
+}
+
+function explanationHtml(one: Why["conversations"][number], lines: number, to: Addresses): Html {
+  const sections = sectionsOf(one).map(
+    ({ title, rows }) =>
+      html`<dt>${title}</dt><dd><ul>${rows.map(({ text, ref }) => html`<li><a href="${addressOfRef(to, ref)}">${text}</a></li>`)}</ul></dd>`,
+  )
+  const share = one.lines === 0 ? "it made the commit" : `${one.lines} of ${many(lines, "line")}`
+  return html`<article class="because row ${one.level}" tabindex="-1"><h3><a class="title" href="${to.read(one.ref)}">${one.title}</a></h3><p class="line"><span class="how ${one.level}">${one.level}</span><span>${share}</span><span>${when(one.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
+}
+
+/** The lines that it added, file by file. Owners are in the order of the lines. */
+function filesHtml({ hash, files }: CommitDiff, owners: readonly LineOwner[], project: string, to: Addresses): Html {
+  let place = 0
+  let room = MOST_LINES
+  const shown = files.map(({ path, from, added, removed }, i) => {
+    const own: OwnedLine[] = added.map((line, n) => ({ ...line, ...toldOwner(owners[place + n]!) }))
+    place += added.length
+    const kept = own.slice(0, Math.max(0, room))
+    room -= own.length
+    const left = own.length - kept.length
+    const counts = html`<span class="outcome"><span class="added">+${added.length}</span> <span class="removed">−${removed.length}</span></span>`
+    const renamed = from !== undefined && from !== path && html`<p class="note">It was ${from} before.</p>`
+    const file = html`<p class="note"><a href="${to.file(project, path, { rev: hash })}">The file as of this commit</a> · <a href="${to.file(project, path)}">now</a></p>`
+    return html`<details class="fold changed"${i < OPEN_FILES && kept.length > 0 && html` open`}><summary><span class="what">${path}</span>${counts}</summary><div class="body">${renamed}${file}<div class="owned">${ownedLinesHtml(kept, { path, project, to })}</div>${left > 0 && html`<p class="note">${many(left, "more line")} not shown.</p>`}${added.length === 0 && html`<p class="none">It added no line here.</p>`}</div></details>`
+  })
+  return html`${shown}${files.length === 0 && html`<p class="none">It changed no line of text.</p>`}`
+}

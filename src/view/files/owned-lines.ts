@@ -1,0 +1,103 @@
+import { localDay } from "../../core/dates.ts"
+import { highlightedAs, highlightedLines } from "../../render/html/code-html.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import type { toldOwner } from "../../tools/blame/told-owner.ts"
+import { type Addresses, addressOfRef } from "../address.ts"
+
+/** A line with its owner, as far as that is known. */
+export type OwnedLine = ReturnType<typeof toldOwner> & {
+  line: number
+  text: string
+  /** The commit that it came with; empty where it is in none yet, absent where the page is that commit's. */
+  commit?: string
+  subject?: string
+  date?: string
+}
+
+export type OwnedLines = {
+  path: string
+  project: string
+  to: Addresses
+  /** Whether lines have an address: where several files are on one page, they have none. */
+  areNamed?: boolean
+}
+
+const LEVEL_ORDER = ["proved", "likely", "unknown"] as const
+const LONGEST_LINE = 2_000
+const REASONS: Record<string, string> = {
+  wrote_line: "it wrote these lines",
+  wrote_near: "it wrote lines much like these there",
+  ran_commit: "it made the commit",
+  files_and_time: "it changed these files shortly before",
+  recorded: "the repository says so",
+}
+
+/** Lines with who wrote them beside them: those that follow each other and have one owner stand together. */
+export function ownedLinesHtml(lines: readonly OwnedLine[], place: OwnedLines): Html {
+  const coloured = highlightedLines(
+    lines.map(({ text }) => text.slice(0, LONGEST_LINE)),
+    highlightedAs(place.path),
+  )
+  const groups: Html[] = []
+  for (let from = 0, to = 1; from < lines.length; from = to++) {
+    while (to < lines.length && isSameOwner(lines[to - 1]!, lines[to]!)) to++
+    const code = lines.slice(from, to).map(({ line, text, level }, i) => {
+      const left = text.length - LONGEST_LINE
+      const at = place.areNamed
+        ? html`<a class="at" id="L${line}" href="#L${line}" tabindex="-1">${line}</a>`
+        : html`<span class="at">${line}</span>`
+      return html`<div class="ln ${level}">${at}<code>${coloured[from + i]}${left > 0 && html`<i> … ${left} more characters</i>`}</code></div>`
+    })
+    groups.push(groupHtml(lines.slice(from, to), code, place))
+  }
+  return html`${groups}`
+}
+
+function isSameOwner(a: OwnedLine, b: OwnedLine): boolean {
+  return (
+    a.line + 1 === b.line && a.conversation === b.conversation && a.recorded === b.recorded && a.commit === b.commit
+  )
+}
+
+function groupHtml(lines: readonly OwnedLine[], code: Html[], { project, to }: OwnedLines): Html {
+  const [first, last] = [lines[0]!, lines.at(-1)!]
+  const { commit, agent, recorded, date = "" } = first
+  const facts = [
+    html`<span class="how ${strongest(lines)}">${levelsIn(lines)}</span>`,
+    agent !== undefined && html`<span>${agent}</span>`,
+    recorded !== undefined && html`<span>${recorded}</span>`,
+    date !== "" && html`<span>${localDay(Date.parse(date))}</span>`,
+  ]
+  const came =
+    commit !== undefined &&
+    commit !== "" &&
+    html`<a class="came" href="${to.commit(project, commit)}" title="${first.subject ?? ""}">${commit.slice(0, 8)}</a>`
+  const place = first === last ? `Line ${first.line}` : `Lines ${first.line} to ${last.line}`
+  const alone = lines.length === 1 && " alone"
+  return html`<div class="row group${alone}" tabindex="-1" role="group" aria-label="${place}"><div class="who"><p class="first">${ownerTitle(first, to)}${came}</p><p class="line" title="${reasonsIn(lines)}">${facts}</p></div><div class="lns">${code}</div></div>`
+}
+
+function strongest(lines: readonly OwnedLine[]): string {
+  return LEVEL_ORDER.find((level) => lines.some((line) => line.level === level))!
+}
+
+/** `proved`, or where there are several `12 proved, 3 likely`. */
+function levelsIn(lines: readonly OwnedLine[]): string {
+  const counts = LEVEL_ORDER.map((level) => [lines.filter((line) => line.level === level).length, level] as const)
+  const there = counts.filter(([count]) => count > 0)
+  return there.map(([count, level]) => (there.length === 1 ? level : `${count} ${level}`)).join(", ")
+}
+
+function reasonsIn(lines: readonly OwnedLine[]): string {
+  const found = new Set(lines.flatMap(({ level, reason }) => (reason ? [`${level}: ${REASONS[reason]}`] : [])))
+  return [...found].join("; ")
+}
+
+/** The way to the message that wrote them; of what nobody is known for, what its commit says. */
+function ownerTitle({ ref, title, commit, subject }: OwnedLine, to: Addresses): Html {
+  if (ref !== undefined)
+    return html`<a class="title" href="${addressOfRef(to, ref)}" title="${title ?? ""}">${title ?? "(no title)"}</a>`
+  if (commit === "") return html`<span class="title none">Not committed yet</span>`
+  if (commit === undefined) return html`<span class="title none">Nobody is known</span>`
+  return html`<span class="title none" title="${subject ?? ""}">${subject || "(no subject)"}</span>`
+}

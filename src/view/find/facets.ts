@@ -1,0 +1,188 @@
+import { PERSONS_KINDS } from "../../core/conversation.ts"
+import { localDay, parseDate } from "../../core/dates.ts"
+import { grouped } from "../../core/format.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { many, projectName, shortPath } from "../../render/words.ts"
+import { hiddenFrom } from "../../search/scope.ts"
+import type { ConversationSpan } from "../../store/history/store.ts"
+import type { Dex } from "../../tools/context.ts"
+import type { Addresses } from "../address.ts"
+import { type MonthBar, monthBars } from "../charts/month-bars.ts"
+import { addressWith, type FindQuestion, type Narrowing } from "./asked.ts"
+import { agentNames } from "./rows.ts"
+
+/** So many choices are seen at once; the others are folded. */
+const MOST_CHOICES = 8
+/** A year at least, so that a few months are not the width of the page. */
+const LEAST_MONTHS = 12
+const MOST_MONTHS = 24
+
+/**
+ * What the question can be narrowed to. Numbers are of conversations, and the same that the page behind the link says; where
+ * words are looked for, nobody counted how many of them match, so none is said.
+ */
+export async function facetsHtml(dex: Dex, asked: FindQuestion, to: Addresses): Promise<Html> {
+  const store = await dex.store()
+  const { file } = asked.narrowed
+  const among = file === undefined ? {} : { among: await store.touching(file) }
+  const spans = await store.spans({ kinds: PERSONS_KINDS, inside: dex.project, ...among })
+  const names = await agentNames(
+    dex,
+    spans.map(({ source }) => source),
+  )
+  const isHeld = heldBy(asked.narrowed, dex.now())
+  const without = (...names: (keyof Narrowing)[]) => spans.filter((span) => isHeld(span, names))
+  const agents = tally(without("source").map(({ source }) => source))
+  const inProjects = without("project")
+  const projects = tally(inProjects.flatMap(({ project }) => project ?? []))
+  const path = (project: string) => shortPath(project, dex.machine.home)
+  const choices = (name: "source" | "project", values: string[], says: (value: string) => string, counts: Counts) =>
+    values.map((value) => ({
+      says: says(value),
+      title: name === "project" ? path(value) : "",
+      ...(asked.words === "" && { count: counts(value) }),
+      isChosen: asked.narrowed[name]?.toLowerCase() === value.toLowerCase(),
+      address: addressWith(to, asked, { [name]: asked.narrowed[name] === value ? undefined : value }),
+    }))
+  // A project's own path may be a part of another's: both are what the link finds.
+  const inProject: Counts = (wanted) =>
+    inProjects.filter(({ project }) => project?.toLowerCase().includes(wanted.toLowerCase())).length
+  return html`<aside class="narrow" id="narrow" aria-label="Narrow">
+${group("Time", monthsHtml(asked, without("from", "to"), dex.now(), to))}
+${group(
+  "Agent",
+  list(
+    choices(
+      "source",
+      [...agents.keys()],
+      (one) => names.get(one)!,
+      (one) => agents.get(one)!,
+    ),
+  ),
+)}
+${group("Project", list(choices("project", [...projects.keys()], projectName, inProject)))}
+${group("Kind", list(await kinds(dex, asked, to)))}
+${group("File and tool", form(asked, to))}
+</aside>`
+}
+
+type Counts = (value: string) => number
+type Choice = { says: string; title: string; count?: number; isChosen: boolean; address: string }
+
+function group(title: string, content: Html | undefined): Html | undefined {
+  return content && html`<section><h2>${title}</h2>${content}</section>`
+}
+
+/** Where there is only one, there is nothing to choose. */
+function list(choices: Choice[]): Html | undefined {
+  if (choices.length < 2 && !choices.some(({ isChosen }) => isChosen)) return undefined
+  const item = ({ says, title, count, isChosen, address }: Choice) =>
+    html`<li><a href="${address}"${title !== "" && html` title="${title}"`}${isChosen && html` class="chosen" aria-current="true"`}><span>${says}</span>${count !== undefined && html`<span class="number">${grouped(count)}</span>`}</a></li>`
+  const rest = choices.slice(MOST_CHOICES)
+  return html`<ul>${choices.slice(0, MOST_CHOICES).map(item)}</ul>${rest.length > 0 && html`<details${rest.some(({ isChosen }) => isChosen) && html` open`}><summary>${rest.length} more</summary><ul>${rest.map(item)}</ul></details>`}`
+}
+
+function tally(values: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return new Map([...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)))
+}
+
+/** As the listing itself takes them: a part of a path, and whatever goes on in a time. */
+function heldBy({ source, project, from, to }: Narrowing, now: number) {
+  const wanted = project?.toLowerCase()
+  const after = from === undefined ? undefined : parseDate(from, "from", now)
+  const before = to === undefined ? undefined : parseDate(to, "to", now)
+  return (span: ConversationSpan, without: readonly (keyof Narrowing)[]) =>
+    (source === undefined || without.includes("source") || span.source === source) &&
+    (wanted === undefined || without.includes("project") || span.project?.toLowerCase().includes(wanted) === true) &&
+    (after === undefined || without.includes("from") || (span.ended_at ?? -1) >= after) &&
+    (before === undefined || without.includes("to") || (span.started_at ?? before + 1) <= before)
+}
+
+function monthsHtml(asked: FindQuestion, spans: ConversationSpan[], now: number, to: Addresses): Html | undefined {
+  const counts = countMonths(spans)
+  const last = [...counts.keys()].sort().at(-1)
+  if (last === undefined) return undefined
+  const yearAgo = monthOf(new Date(Number(last.slice(0, 4)), Number(last.slice(5)) - LEAST_MONTHS, 1).getTime())
+  const [first = last] = [...counts.keys(), yearAgo].sort()
+  const all = monthsBetween(first, last)
+  const { from, to: until } = asked.narrowed
+  const bars = all.slice(-MOST_MONTHS).map((month): MonthBar => {
+    const isOnly = from === month && until === month
+    const isChosen = (from !== undefined || until !== undefined) && isWithin(month, from, until, now)
+    const change = isOnly ? { from: undefined, to: undefined } : { from: month, to: month }
+    return { month, count: counts.get(month) ?? 0, isChosen, address: addressWith(to, asked, change) }
+  })
+  const says = ({ month, count }: MonthBar) => `${month}: ${many(count, "conversation")}`
+  const hidden = all.length - bars.length
+  const items = bars.filter(({ count }) => count > 0).toReversed()
+  return html`${monthBars(bars, "Conversations by month", says)}<p class="ends"><span>${bars[0]!.month}</span><span>${bars.at(-1)!.month}</span></p>${asked.words !== "" && html`<p class="note">All conversations, whatever their words.</p>`}${hidden > 0 && html`<p class="note">${many(hidden, "earlier month")} not drawn: <a href="${addressWith(to, asked, { from: undefined, to: all[hidden - 1]! })}">before ${bars[0]!.month}</a></p>`}<details><summary>As a list</summary><ul>${items.map(({ month, count, isChosen, address }) => html`<li><a href="${address}"${isChosen && html` class="chosen"`}><span>${month}</span><span class="number">${grouped(count)}</span></a></li>`)}</ul></details>`
+}
+
+/** A conversation that went on into the next month is in both, as the listing of each has it. */
+function countMonths(spans: ConversationSpan[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { started_at, ended_at } of spans) {
+    if (started_at === undefined || ended_at === undefined) continue
+    for (const month of monthsBetween(monthOf(started_at), monthOf(ended_at)))
+      counts.set(month, (counts.get(month) ?? 0) + 1)
+  }
+  return counts
+}
+
+function monthOf(at: number): string {
+  return localDay(at).slice(0, 7)
+}
+
+/** No clock is so wrong that more than this is drawn. */
+const MOST_BETWEEN = 600
+
+function monthsBetween(first: string, last: string): string[] {
+  const months: string[] = []
+  let [year, month] = first.split("-").map(Number) as [number, number]
+  for (let n = 0; n < MOST_BETWEEN; n++) {
+    const name = `${year}-${String(month).padStart(2, "0")}`
+    if (name > last) break
+    months.push(name)
+    if (month === 12) year++
+    month = (month % 12) + 1
+  }
+  return months
+}
+
+function isWithin(month: string, from: string | undefined, until: string | undefined, now: number): boolean {
+  const start = parseDate(month, "from", now)
+  const end = parseDate(month, "to", now)
+  return (
+    (from === undefined || end >= parseDate(from, "from", now)) &&
+    (until === undefined || start <= parseDate(until, "to", now))
+  )
+}
+
+const KINDS = [
+  ["Both", undefined],
+  ["Conversations", "history"],
+  ["Documents", "docs"],
+] as const
+
+async function kinds(dex: Dex, asked: FindQuestion, to: Addresses): Promise<Choice[]> {
+  const store = await dex.store()
+  const hidden = hiddenFrom(await store.projects(), dex.project, dex.machine.platform)
+  const seen = (await store.collections()).filter(({ project }) => project === undefined || !hidden.includes(project))
+  if (seen.length === 0 && asked.narrowed.in === undefined) return []
+  return KINDS.map(([says, value]) => ({
+    says,
+    title: "",
+    isChosen: asked.narrowed.in === value,
+    address: addressWith(to, asked, { in: value }),
+  }))
+}
+
+function form(asked: FindQuestion, to: Addresses): Html {
+  const { file, tool, ...others } = asked.narrowed
+  const kept = Object.entries({ ...(asked.words !== "" && { q: asked.words }), ...others })
+  const field = (name: string, value: string | undefined, says: string, hint: string) =>
+    html`<label><span>${says}</span><input type="text" name="${name}" value="${value ?? ""}" placeholder="${hint}" autocomplete="off" spellcheck="false"></label>`
+  return html`<form action="${to.find()}">${kept.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${field("file", file, "A file it touched", "a part of its path")}${field("tool", tool, "A tool it used", "Bash, Edit, …")}<button>Narrow</button></form>`
+}

@@ -1,0 +1,100 @@
+import { type Html, html } from "../../render/html/html.ts"
+import { shortPath } from "../../render/words.ts"
+import { parseQuery } from "../../search/query.ts"
+import type { Dex } from "../../tools/context.ts"
+import type { Addresses } from "../address.ts"
+import type { PageRequest, ViewPage } from "../page.ts"
+import { addressWith, askedIn, type FindQuestion, type Narrowing } from "./asked.ts"
+import { facetsHtml } from "./facets.ts"
+import { type Found, findRows, ROWS_AT_ONCE } from "./find-rows.ts"
+import { quickRows } from "./quick-rows.ts"
+import { agentNames, rowsHtml } from "./rows.ts"
+
+/** Everything that was said, by words and by what it can be narrowed to. `quick`: what is found before the next key. */
+export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPage> {
+  const asked = askedIn(query)
+  const isQuick = query.has("quick")
+  const found = isQuick ? await quickRows(dex, asked) : await findRows(dex, asked)
+  const title = asked.words === "" ? "Find" : asked.words
+  if (!found) return { title, isPart: true, body: html`` }
+  const body = html`<div class="finding">${await resultsHtml(dex, asked, found, to)}${await facetsHtml(dex, asked, to)}</div>`
+  return {
+    title,
+    section: "find",
+    words: asked.words,
+    kept: asked.narrowed,
+    body,
+    ...((isQuick || query.has("part")) && { isPart: true }),
+  }
+}
+
+async function resultsHtml(dex: Dex, asked: FindQuestion, found: Found, to: Addresses): Promise<Html> {
+  const { rows, says, notes } = found
+  const narrowed = await narrowedHtml(dex, asked, to)
+  const heading = asked.words === "" ? "Conversations" : `“${asked.words}”`
+  const said = notes.map((note) => html`<p class="note">${withCommands(note)}</p>`)
+  const content =
+    rows.length > 0
+      ? html`${await rowsHtml(dex, rows, to, asked.offset + 1)}${paging(asked, found, to)}`
+      : nothingHtml(asked, to)
+  return html`<section class="results" aria-label="Results"><h1>${heading}</h1><p class="says">${says}<a class="to-narrow" href="#narrow">Narrow</a></p>${narrowed}${said}${content}</section>`
+}
+
+const SAYS: Record<keyof Narrowing, string> = {
+  source: "agent",
+  project: "project",
+  from: "from",
+  to: "until",
+  file: "file",
+  tool: "tool",
+  in: "in",
+}
+
+/** What it is narrowed to, each of which can be taken back. */
+async function narrowedHtml(dex: Dex, asked: FindQuestion, to: Addresses): Promise<Html | undefined> {
+  const { source, from, to: until } = asked.narrowed
+  const names = source === undefined ? new Map<string, string>() : await agentNames(dex, [source])
+  const isMonth = from !== undefined && from === until
+  const chips = Object.entries(asked.narrowed).flatMap(([name, value]) => {
+    if (isMonth && name === "to") return []
+    const says = name === "project" ? shortPath(value, dex.machine.home) : (names.get(value) ?? IN[value] ?? value)
+    const change = isMonth && name === "from" ? { from: undefined, to: undefined } : { [name]: undefined }
+    const label = isMonth && name === "from" ? "month" : SAYS[name as keyof Narrowing]
+    return html`<li><a href="${addressWith(to, asked, change)}" title="Take this back"><span class="unseen">Take back </span>${label} <b>${says}</b><span aria-hidden="true"> ×</span></a></li>`
+  })
+  return chips.length === 0 ? undefined : html`<ul class="chips" aria-label="Narrowed to">${chips}</ul>`
+}
+
+const IN: Record<string, string> = { history: "conversations", docs: "documents" }
+
+function paging(asked: FindQuestion, { hasMore }: Found, to: Addresses): Html | undefined {
+  const { offset } = asked
+  if (offset === 0 && !hasMore) return undefined
+  const before = Math.max(0, offset - ROWS_AT_ONCE)
+  const link = (at: number, rel: string, says: string) =>
+    html`<a rel="${rel}" href="${addressWith(to, asked, { offset: at === 0 ? undefined : at })}">${says}</a>`
+  return html`<nav class="paging" aria-label="More results">${offset > 0 && link(before, "prev", "← Previous")}${hasMore && link(offset + ROWS_AT_ONCE, "next", "Next →")}</nav>`
+}
+
+/** What to try where nothing is found. */
+function nothingHtml(asked: FindQuestion, to: Addresses): Html | undefined {
+  const { words, narrowed, offset } = asked
+  const isNarrowed = Object.keys(narrowed).length > 0
+  if (offset > 0) return html`<p class="none">No more. <a href="${addressWith(to, asked)}">To the first ones</a></p>`
+  if (words === "" && !isNarrowed)
+    return html`<p class="none">dex has read no conversation yet. Run <code>dex sync</code> in a terminal, or <code>dex doctor</code> if you expected some; then load this page again.</p>`
+  if (words === "" && narrowed.in === "docs") return undefined
+  const single = parseQuery(words).words
+  const ways = [
+    isNarrowed && words !== "" && html`<a href="${to.find({ q: words })}">Search everything</a> for these words`,
+    single.length > 1 &&
+      html`One word alone: ${single.slice(0, 8).map((word, i) => html`${i > 0 && ", "}<a href="${addressWith(to, asked, { q: word })}">${word}</a>`)}`,
+    html`<a href="${to.find()}">The newest conversations</a>`,
+  ]
+  return html`<div class="none"><p>Nothing found.</p><ul>${ways.map((way) => way && html`<li>${way}</li>`)}</ul></div>`
+}
+
+/** What stands between two backticks is to be typed. */
+function withCommands(note: string): Html[] {
+  return note.split("`").map((text, i) => (i % 2 === 1 ? html`<code>${text}</code>` : html`${text}`))
+}

@@ -1,0 +1,75 @@
+import { isDexError } from "../../core/error.ts"
+import { formatRef, parseWholeRef, wholeOf } from "../../core/ref.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { many, projectName, shortPath, when } from "../../render/words.ts"
+import type { Dex } from "../../tools/context.ts"
+import { agentNamed } from "../../tools/resolve.ts"
+import type { Addresses } from "../address.ts"
+import { scoreTable } from "./score-table.ts"
+
+/** A conversation or a document that was found. */
+export type ResultRow = {
+  id: string
+  title: string
+  source: string
+  project: string
+  date: string
+  kind?: string
+  message_count?: number
+  superseded?: boolean
+  /** The message that shows why. */
+  message_index?: number
+  /** Words stand between two stars. */
+  snippet?: string
+  more_matches?: number
+  score_final?: number
+  score_parts?: { name: string; value: number }[]
+}
+
+export async function rowsHtml(dex: Dex, rows: readonly ResultRow[], to: Addresses, first: number): Promise<Html> {
+  const names = await agentNames(
+    dex,
+    rows.map(({ source }) => source),
+  )
+  return html`<ol class="rows" start="${first}">${rows.map((row) => rowHtml(row, names.get(row.source)!, dex.machine.home, to))}</ol>`
+}
+
+/** What people call the agents of these sources. */
+export async function agentNames(dex: Dex, sources: readonly string[]): Promise<Map<string, string>> {
+  const named = [...new Set(sources)].map(async (source) => [source, await agentName(dex, source)] as const)
+  return new Map(await Promise.all(named))
+}
+
+async function agentName(dex: Dex, source: string): Promise<string> {
+  if (source === "docs") return "Document"
+  try {
+    return (await agentNamed(dex, source))?.name ?? source
+  } catch (error) {
+    if (!isDexError(error)) throw error
+    return source
+  }
+}
+
+function rowHtml(row: ResultRow, agent: string, home: string, to: Addresses): Html {
+  const { title, project, date, message_count, snippet = "", score_parts, score_final = 0 } = row
+  const isDocument = row.kind === "document"
+  const facts = [
+    message_count !== undefined && many(message_count, isDocument ? "section" : "message"),
+    (row.more_matches ?? 0) > 0 && `${many(row.more_matches!, "more match", "more matches")}`,
+    row.kind !== undefined && !["person", "document"].includes(row.kind) && row.kind,
+    row.superseded && "kept by dex only",
+  ].filter((fact) => typeof fact === "string")
+  return html`<li class="row" tabindex="-1"><a class="title" href="${addressOf(row, to)}">${title}</a>${snippet !== "" && html`<p class="snippet">${marked(snippet)}</p>`}<div class="row-end"><p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span><time datetime="${date}">${when(date)}</time>${facts.map((fact) => html`<span>${fact}</span>`)}</p>${score_parts && html`<details class="why"><summary>why it is here</summary>${scoreTable(score_parts, score_final)}</details>`}</div></li>`
+}
+
+/** At the message that shows why, or at its beginning. */
+function addressOf({ id, message_index, snippet = "" }: ResultRow, to: Addresses): string {
+  const ref = parseWholeRef(id)
+  const whole = ref ? formatRef(wholeOf(ref)) : id
+  return to.read(whole, snippet === "" || !message_index || message_index === 1 ? undefined : message_index)
+}
+
+/** What stands between two stars was looked for. A snippet has no other stars. */
+function marked(snippet: string): Html[] {
+  return snippet.split("**").map((text, i) => (i % 2 === 1 ? html`<mark>${text}</mark>` : html`${text}`))
+}

@@ -1,0 +1,23 @@
+import { type Html, html } from "../../render/html/html.ts"
+import type { PageRequest, ViewPage } from "../page.ts"
+
+/** A place of a page for what takes longer: it comes when the page is there. Without JavaScript it is a link. */
+export function lateSection(title: string, address: string, size: "tall" | "" = ""): Html {
+  const part = `${address}${address.includes("?") ? "&" : "?"}part=1`
+  return html`<section class="late ${size}" data-late="${part}"><h2>${title}</h2><p class="none"><a href="${address}">Show</a></p></section>`
+}
+
+/** What comes there: a section for the page that is open, or a page of its own. */
+export function sectionPage({ query }: PageRequest, title: string, content: Html, beside?: Html): ViewPage {
+  const isPart = query.has("part")
+  const body = isPart
+    ? html`<section><header><h2>${title}</h2>${beside}</header>${content}</section>`
+    : html`<div class="home"><header class="title"><h1>${title}</h1></header><section>${beside}${content}</section></div>`
+  return { title, section: "home", isPart, body }
+}
+
+/** From which day to which, as the address says. */
+export function rangeGiven(query: URLSearchParams): { from?: string; to?: string } {
+  const [from, to] = [query.get("from") ?? "", query.get("to") ?? ""]
+  return { ...(from !== "" && { from }), ...(to !== "" && { to }) }
+}

@@ -1,0 +1,96 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { leftOpen } from "../../answers/left-open.ts"
+import { formatRef } from "../../core/ref.ts"
+import { briefOf, type OpenEnd } from "../../render/brief.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { age, many, projectName } from "../../render/words.ts"
+import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import type { Dex } from "../../tools/context.ts"
+import { conversationOf } from "../../tools/fields.ts"
+import { type Addresses, addressOfRef } from "../address.ts"
+import type { PageRequest, ViewPage } from "../page.ts"
+import { sectionPage } from "./late-section.ts"
+
+const LOOKED_AT = 12
+/** They are read for this, all of them. */
+const MOST_MESSAGES = 6_000
+const MOST_ENDS = 3
+const MOST_CHECKS = 5
+const MOST_CHARS = 160
+const TITLE = "Left open"
+
+/** How a conversation broke off. Questions and next steps are no work that was begun. */
+const BROKEN_OFF: Partial<Record<OpenEnd["kind"], string>> = {
+  request: "not answered",
+  call: "broke off during",
+  todo: "to do",
+}
+
+type Looked = { row: ConversationRow; messages: StoredMessage[] }
+
+/** Work that broke off in the newest conversations, and checks in them that failed and did not pass afterwards. */
+export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
+  const { dex, to } = request
+  const looked = dex.hasHistory() ? await newestRead(dex) : []
+  const now = dex.now()
+  const broken = looked.flatMap((one) => brokenOff(one, to, now) ?? [])
+  const checks = [...Map.groupBy(looked, ({ row }) => row.project ?? "")].flatMap(([project, own]) =>
+    leftOpen(project, own.map(spoken)).map((check) => ({ project, ...check })),
+  )
+  const failing = checks
+    .slice(0, MOST_CHECKS)
+    .map(
+      ({ project, ref, command, error, times }) =>
+        html`<li class="row" tabindex="-1"><a class="title" href="${addressOfRef(to, ref)}"><code>${shortened(command)}</code></a><p class="line"><span class="bad">failed${times > 1 && ` ${times} times`}</span><span>${projectName(project)}</span>${error !== undefined && html`<span>${shortened(error)}</span>`}</p></li>`,
+    )
+  const list = (title: string, items: Html[], more: number) =>
+    items.length > 0 &&
+    html`<h3>${title}</h3><ol class="rows">${items}</ol>${more > 0 && html`<p class="note">and ${more} more</p>`}`
+  const nothing = broken.length + checks.length === 0 && html`<p class="none">Nothing that dex can see.</p>`
+  return sectionPage(
+    request,
+    TITLE,
+    html`${list("Broken off", broken, 0)}${list("Failed, and did not pass afterwards", failing, checks.length - failing.length)}${nothing}<p class="note">In the newest ${many(looked.length, "conversation")}. <code>dex digest</code> looks at a day or a week.</p>`,
+  )
+}
+
+/** The newest conversations of a person, as many as are quickly read. */
+async function newestRead(dex: Dex): Promise<Looked[]> {
+  const store = await dex.store()
+  const { rows } = await store.list({ kinds: ["person"], inside: dex.project, limit: LOOKED_AT, offset: 0 })
+  const looked: Looked[] = []
+  let left = MOST_MESSAGES
+  for (const row of rows) {
+    left -= row.message_count
+    if (left < 0) break
+    await nextTurn() // who asks for something else meanwhile does not wait for all of them
+    const messages = await store.messages(row.ref)
+    looked.push({ row, messages: messages.filter(({ superseded, copied }) => !superseded && !copied) })
+  }
+  return looked
+}
+
+const spoken = ({ row, messages }: Looked) => ({
+  messages,
+  refOf: (number: number) => formatRef({ ...row.ref, number }),
+  ended_at: row.ended_at ?? 0,
+})
+
+function brokenOff({ row, messages }: Looked, to: Addresses, now: number): Html | undefined {
+  const ends = briefOf(messages).open_ends.filter(({ kind }) => BROKEN_OFF[kind] !== undefined)
+  if (ends.length === 0) return undefined
+  const { id, title, project, date } = conversationOf(row)
+  const shown = ends
+    .slice(0, MOST_ENDS)
+    .map(
+      ({ kind, number, text }) =>
+        html`<li><a href="${to.read(id, number)}"><span class="facts">${BROKEN_OFF[kind]}</span> ${shortened(text)}</a></li>`,
+    )
+  const more = ends.length > MOST_ENDS && html`<li class="facts">and ${ends.length - MOST_ENDS} more</li>`
+  return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}">${date === "" ? "no date" : `${age(date, now)} ago`}</time><span>${projectName(project)}</span></p><ul class="ends">${shown}${more}</ul></li>`
+}
+
+function shortened(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").trim()
+  return line.length > MOST_CHARS ? `${line.slice(0, MOST_CHARS)}…` : line
+}

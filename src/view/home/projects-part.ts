@@ -1,0 +1,90 @@
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { grouped } from "../../core/format.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { projectName, shortPath } from "../../render/words.ts"
+import type { Work } from "../../store/history/store.ts"
+import type { Dex } from "../../tools/context.ts"
+import { dateRange } from "../../tools/fields.ts"
+import { usage } from "../../tools/usage/usage.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
+import { stackBar } from "../charts/stack-bar.ts"
+import { askTool, type PageRequest, type ViewPage } from "../page.ts"
+import { rangeGiven, sectionPage } from "./late-section.ts"
+
+const MOST_PROJECTS = 12
+/** Counting what was done looks at every edit of a conversation. */
+const MOST_COUNTED = 500
+const AT_ONCE = 25
+
+/** Each project with what was done in these days, and what it cost. */
+export async function projectsPart(request: PageRequest): Promise<ViewPage> {
+  const { dex, query, to } = request
+  const range = rangeGiven(query)
+  if (!dex.hasHistory())
+    return sectionPage(request, "Projects", html`<p class="none">No conversation was read yet.</p>`)
+  const spent = await askTool(dex, usage, { by: "project", limit: 1_000, ...range })
+  const { done, left_out } = await workIn(dex, dateRange(range, dex.now()))
+  const sums = new Map(spent.rows.map((row) => [row.key, row]))
+  const names = [...new Set([...sums.keys(), ...done.keys()])]
+    .map((name) => ({ name, sum: sums.get(name), work: done.get(name) }))
+    .sort((a, b) => (b.sum?.cost ?? 0) - (a.sum?.cost ?? 0) || (b.sum?.tokens ?? 0) - (a.sum?.tokens ?? 0))
+  if (names.length === 0)
+    return sectionPage(request, "Projects", html`<p class="none">No conversation in these days.</p>`)
+  const most = Math.max(...names.map(({ sum }) => sum?.cost ?? 0))
+  const rows = names.slice(0, MOST_PROJECTS).map(({ name, sum, work }) => {
+    const isNamed = !name.startsWith("(")
+    const title = isNamed
+      ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${projectName(name)}</a>`
+      : html`${name}`
+    const conversations = Math.max(sum?.conversations ?? 0, work?.conversations ?? 0)
+    return html`<tr class="row" tabindex="-1"><th scope="row">${title}</th><td class="more">${grouped(conversations)}</td><td>${work ? linesHtml(work) : ""}</td><td>${work ? grouped(work.commits) : ""}</td><td class="more">${sum && shortCount(sum.tokens)}</td><td>${sum && dollars(sum.cost)}</td><td class="bar">${sum && sum.cost > 0 && stackBar([sum.cost], most, `${dollars(sum.cost)} of ${dollars(most)}, the most`)}</td></tr>`
+  })
+  const heads = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
+  const notes = [
+    ...(names.length > MOST_PROJECTS ? [`${names.length - MOST_PROJECTS} more projects are not shown.`] : []),
+    "Lines and commits are those of every conversation that was active in these days, from its beginning.",
+    ...(left_out > 0
+      ? [
+          `Lines and commits of the newest ${MOST_COUNTED} conversations; ${grouped(left_out)} older ones are not counted.`,
+        ]
+      : []),
+  ]
+  return sectionPage(
+    request,
+    "Projects",
+    html`<table class="figures projects"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table>${notes.map((note) => html`<p class="note">${note}</p>`)}`,
+  )
+}
+
+function linesHtml({ lines_added, lines_removed }: Work): Html {
+  if (lines_added + lines_removed === 0) return html`0`
+  return html`<span class="added">+${grouped(lines_added)}</span> <span class="removed">−${grouped(lines_removed)}</span>`
+}
+
+/** Lines and commits by project. Subagents' are those of their project too. */
+async function workIn(dex: Dex, range: { from?: number; to?: number }) {
+  const store = await dex.store()
+  const { rows, total } = await store.list({
+    ...range,
+    kinds: ["person", "subagent", "automation"],
+    inside: dex.project,
+    limit: MOST_COUNTED,
+    offset: 0,
+  })
+  const work: Work[] = []
+  for (let i = 0; i < rows.length; i += AT_ONCE) {
+    await nextTurn() // who asks for something else meanwhile does not wait for all of them
+    work.push(...(await store.work(rows.slice(i, i + AT_ONCE).map(({ ref }) => ref))))
+  }
+  const done = new Map<string, Work & { conversations: number }>()
+  for (const [i, { project = "(no project)", kind }] of rows.entries()) {
+    const own = work[i]!
+    const sum = done.get(project) ?? { lines_added: 0, lines_removed: 0, files: 0, commits: 0, conversations: 0 }
+    sum.lines_added += own.lines_added
+    sum.lines_removed += own.lines_removed
+    sum.commits += own.commits
+    sum.conversations += kind === "person" ? 1 : 0
+    done.set(project, sum)
+  }
+  return { done, left_out: total - rows.length }
+}

@@ -1,0 +1,60 @@
+import { localDay } from "../../core/dates.ts"
+import { grouped } from "../../core/format.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { many } from "../../render/words.ts"
+import { usage } from "../../tools/usage/usage.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
+import type { Addresses } from "../address.ts"
+import { type HeatDay, heatMap, heatMapStart } from "../charts/heat-map.ts"
+import { askTool, type PageRequest, type ViewPage } from "../page.ts"
+import type { UsageOutput } from "../usage/spent-days.ts"
+import { choices } from "./choices.ts"
+import { sectionPage } from "./late-section.ts"
+
+/** What the strength of a day in the year's map stands for. */
+const AMOUNTS = ["tokens", "cost", "conversations"] as const
+const TITLES = { tokens: "Tokens by day", cost: "Cost by day", conversations: "Conversations by day" }
+
+/** A year of days, each as strong as what was done on it. */
+export async function yearPart(request: PageRequest): Promise<ViewPage> {
+  const { dex, query, to } = request
+  const amount = AMOUNTS.find((one) => one === query.get("amount")) ?? "tokens"
+  if (!dex.hasHistory())
+    return sectionPage(request, TITLES[amount], html`<p class="none">No conversation was read yet.</p>`)
+  const today = localDay(dex.now())
+  const { days, notes } = await askTool(dex, usage, { by: "month", from: heatMapStart(today), limit: 1 })
+  const heat = days.map(
+    (one): HeatDay => ({
+      day: one.day,
+      amount: one[amount],
+      says: `${one.day}: ${many(one.conversations, "conversation")}, ${shortCount(one.tokens)} tokens, ${dollars(one.cost)}`,
+      address: to.find({ from: one.day, to: one.day }),
+    }),
+  )
+  const links = choices(
+    AMOUNTS.map((one) => [one, one] as const),
+    amount,
+    (year) => to.to("", { year }),
+    "What a day's colour stands for",
+  )
+  const label = `${TITLES[amount]} from ${heatMapStart(today)} to ${today}. The table below has the numbers.`
+  return sectionPage(
+    request,
+    TITLES[amount],
+    html`${heatMap(heat, today, label)}<p class="note narrow-only">The last half of the year; the table has all of it.</p>${daysTable(days, notes, to)}`,
+    links,
+  )
+}
+
+function daysTable(days: UsageOutput["days"], notes: string[], to: Addresses): Html {
+  if (days.length === 0)
+    return html`<p class="none">No tokens are known of the last year. ${notes[0] ?? "Some agents do not record them."}</p>`
+  const rows = days
+    .toReversed()
+    .map(
+      ({ day, conversations, tokens, cost }) =>
+        html`<tr><th scope="row"><a href="${to.find({ from: day, to: day })}">${day}</a></th><td>${grouped(conversations)}</td><td>${shortCount(tokens)}</td><td>${dollars(cost)}</td></tr>`,
+    )
+  const heads = ["Day", "Conversations", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
+  return html`<details class="numbers"><summary>As a table</summary><table class="figures"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table><p class="note">Counted from what agents recorded: a conversation whose agent records no tokens is not in it.</p></details>`
+}

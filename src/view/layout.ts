@@ -1,0 +1,56 @@
+import { type Html, html } from "../render/html/html.ts"
+import type { Addresses } from "./address.ts"
+import type { Assets } from "./assets.ts"
+import type { ViewPage } from "./page.ts"
+
+const SECTIONS = [
+  ["home", "Home"],
+  ["find", "Find"],
+  ["usage", "Usage"],
+] as const
+
+/** A whole document around what a page shows. */
+export function document(page: ViewPage, to: Addresses, assets: Assets, actionToken: string): Html {
+  const links = { home: to.home(), find: to.find(), usage: to.usage() }
+  const nav = SECTIONS.map(
+    ([name, title]) =>
+      html`<a href="${links[name]}"${page.section === name && html` aria-current="page"`}>${title}</a>`,
+  )
+  const kept = Object.entries(page.kept ?? {}).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  )
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="dex-base" content="${to.base}">
+<meta name="dex-token" content="${actionToken}">
+<title>${page.title} · dex</title>
+<link rel="icon" href="${to.asset(assets.icon)}">
+<link rel="stylesheet" href="${to.asset(assets.style)}">
+<script type="module" src="${to.asset(assets.script)}"></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="${links.home}">dex</a>
+<nav aria-label="Pages">${nav}</nav>
+<form class="search" action="${to.find()}" role="search"><input type="search" name="q" value="${page.words ?? ""}" placeholder="Search everything" aria-label="Search everything" autocomplete="off" spellcheck="false"><kbd aria-hidden="true">/</kbd>${kept}</form>
+</header>
+<main id="main" tabindex="-1">${page.body}</main>
+<p id="said" class="said-aloud" role="status"></p>
+</body>
+</html>`
+}
+
+/** What stands where there is nothing to show: what happened, and what to do. */
+export function message(title: string, text: string): Html {
+  return html`<section class="notice"><h1>${title}</h1><p>${text}</p></section>`
+}
+
+/** For whoever has not shown the cookie. It tells nothing of what there is. */
+export function closedDoor(): Html {
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens this page in your browser, and your bookmarks work again.</p></body></html>`
+}

@@ -1,0 +1,67 @@
+import { isoDate } from "../../core/dates.ts"
+import { parseObject } from "../../core/record.ts"
+import { formatRef } from "../../core/ref.ts"
+import { highlightedHtml } from "../../render/html/code-html.ts"
+import { html } from "../../render/html/html.ts"
+import { many } from "../../render/words.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
+import type { Dex } from "../../tools/context.ts"
+import { conversationOf } from "../../tools/fields.ts"
+import type { PageRequest, ViewPage } from "../page.ts"
+import { conversationAsked } from "./read-page.ts"
+
+const AT_ONCE = 20
+const MOST_CHARS = 20_000
+
+/** The records that a conversation was read from, as dex keeps them: redacted, and without the bytes of images. */
+export async function rawPage(request: PageRequest): Promise<ViewPage> {
+  const { query, to } = request
+  const { dex, row } = await conversationAsked(request)
+  const name = formatRef(row.ref)
+  const lines = await recordsOf(dex, row)
+  const number = query.get("at")
+  const from = number === null ? Number(query.get("from") ?? 0) : await placeOf(dex, row, Number(number), lines)
+  const shown = lines.slice(from, from + AT_ONCE).map((line, i) => {
+    const parsed = parseObject(line)
+    const text = (parsed ? JSON.stringify(parsed, null, 2) : line).slice(0, MOST_CHARS)
+    const left = line.length - MOST_CHARS
+    return html`<li value="${from + i + 1}"><pre class="code">${highlightedHtml(text, "json")}${left > 0 && `\n… ${left} more characters`}</pre></li>`
+  })
+  const step = (at: number, says: string) =>
+    at >= 0 &&
+    at < lines.length &&
+    at !== from &&
+    html`<a class="more" href="${to.conversation(name, "raw", { from: at })}">${says}</a>`
+  const { title } = conversationOf(row)
+  const said =
+    lines.length === 0
+      ? "dex keeps no records of this conversation."
+      : `${many(lines.length, "record")}, redacted, from ${row.path}`
+  return {
+    title: `Records of ${title}`,
+    body: html`<section class="raw"><h1><a href="${to.read(name)}">${title}</a></h1><p>${said}</p>${step(Math.max(0, from - AT_ONCE), "Earlier records")}<ol>${shown}</ol>${step(from + AT_ONCE, "Later records")}</section>`,
+  }
+}
+
+async function recordsOf(dex: Dex, row: ConversationRow): Promise<string[]> {
+  const store = await dex.storeToWrite()
+  const { source } = row.ref
+  const lines: string[] = []
+  for (const [key, { path }] of await store.knownUnits(source)) {
+    if (path !== row.path) continue
+    for (const kind of ["live", "left"] as const)
+      lines.push(...(await store.rawLines(source, key, kind, { onlyWhole: true })))
+  }
+  return lines
+}
+
+/** The record that was written when the message was, as far as records say when. */
+async function placeOf(dex: Dex, row: ConversationRow, number: number, lines: string[]): Promise<number> {
+  const [message] = await (await dex.store()).messages(row.ref, [number])
+  if (message?.at === undefined) return 0
+  const times = [isoDate(message.at), String(message.at)]
+  return Math.max(
+    0,
+    lines.findIndex((line) => times.some((time) => line.includes(time))),
+  )
+}

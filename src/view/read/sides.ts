@@ -1,0 +1,126 @@
+import { localMinute } from "../../core/dates.ts"
+import { formatCount } from "../../core/format.ts"
+import { formatRef } from "../../core/ref.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { many } from "../../render/words.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
+import { conversationOf } from "../../tools/fields.ts"
+import type { Addresses } from "../address.ts"
+import { lineChart } from "../charts/line-chart.ts"
+import type { Subagents } from "./read-page.ts"
+import type { ConversationShape, Mark } from "./shape.ts"
+
+const MOST_FILES = 30
+const MOST_COMMANDS = 15
+const MOST_MARKS = 40
+
+const SIGNS: Record<Mark, [sign: string, says: string]> = {
+  edit: ["±", "edited"],
+  failed: ["✗", "failed"],
+  commit: ["●", "committed"],
+  summary: ["≡", "summary"],
+}
+
+/** The person's prompts, and below each what happened until the next. */
+export function outlineHtml(shape: ConversationShape, addressOf: (number: number) => string): Html {
+  const { prompts } = shape
+  // The numbers of messages follow each other in the order in which they were written, nearly always.
+  const items = prompts.map(({ number, text, at }, i) => {
+    const until = prompts[i + 1]?.number ?? Number.POSITIVE_INFINITY
+    const own = shape.marks.filter((mark) => mark.number >= number && mark.number < until)
+    const counts = (["edit", "failed", "commit", "summary"] as const).flatMap((mark) => {
+      const found = own.filter((one) => one.mark === mark)
+      if (found.length === 0) return []
+      const [sign, says] = SIGNS[mark]
+      return [
+        html`<a class="mark ${mark}" href="${addressOf(found[0]!.number)}" title="${found
+          .slice(0, MOST_MARKS)
+          .map((one) => `${says}: ${one.text.slice(0, 100)}`)
+          .join("\n")}"><span aria-hidden="true">${sign}</span>${found.length}<span class="unseen"> ${says}</span></a>`,
+      ]
+    })
+    return html`<li><a href="${addressOf(number)}" data-number="${number}"${at !== undefined && html` title="${localMinute(at)}"`}>${text}</a>${counts.length > 0 && html`<span class="marks">${counts}</span>`}</li>`
+  })
+  return items.length === 0 ? html`<p class="none">No person spoke here.</p>` : html`<ol>${items}</ol>`
+}
+
+/** Files, commands, commits, tests and cost, each with the way to its message. */
+export function factsHtml(
+  row: ConversationRow,
+  shape: ConversationShape,
+  subagents: Subagents,
+  addressOf: (number: number) => string,
+  to: Addresses,
+): Html {
+  const changed = [...shape.files.values()]
+    .filter(({ isRead }) => !isRead)
+    .sort((a, b) => b.added + b.removed - a.added - a.removed)
+  const read = shape.files.size - changed.length
+  const tests = shape.commands.filter(({ isTest }) => isTest)
+  const failures = shape.commands.filter(({ failed, isTest }) => failed && !isTest)
+  const root = row.project
+  const path = (name: string) =>
+    root !== undefined && name.startsWith(`${root}/`) ? name.slice(root.length + 1) : name
+  const fileLink = (name: string) =>
+    root !== undefined && name.startsWith(`${root}/`) ? to.file(root, path(name)) : undefined
+  return html`${costHtml(shape)}${section(
+    "Files changed",
+    changed.length,
+    changed.slice(0, MOST_FILES).map((file) => {
+      const shown = path(file.path)
+      const link = fileLink(file.path)
+      return html`<li><a href="${link ?? addressOf(file.number)}" title="${file.path}">${shown}</a> <a class="count" href="${addressOf(file.number)}"><span class="added">+${file.added}</span> <span class="removed">−${file.removed}</span></a></li>`
+    }),
+    changed.length > MOST_FILES
+      ? `and ${changed.length - MOST_FILES} more`
+      : read > 0
+        ? `${many(read, "more file")} only read`
+        : undefined,
+  )}${section(
+    "Commits",
+    shape.made.length,
+    shape.made.map(({ number, name, subject, isCommit }) =>
+      isCommit && root !== undefined
+        ? html`<li><a href="${to.commit(root, name)}"><code>${name.slice(0, 8)}</code></a> <a href="${addressOf(number)}">${subject}</a></li>`
+        : html`<li><a href="${addressOf(number)}">${subject}</a></li>`,
+    ),
+  )}${section(
+    "Test runs",
+    tests.length,
+    tests.slice(-MOST_COMMANDS).map((one) => commandHtml(one, addressOf)),
+    tests.length > MOST_COMMANDS ? `the last ${MOST_COMMANDS}` : undefined,
+  )}${section(
+    "Other failures",
+    failures.length,
+    failures.slice(-MOST_COMMANDS).map((one) => commandHtml(one, addressOf)),
+    failures.length > MOST_COMMANDS ? `the last ${MOST_COMMANDS}` : undefined,
+  )}${section(
+    "Subagents",
+    subagents.all.length,
+    subagents.all.map(
+      (one) => html`<li><a href="${to.read(formatRef(one.ref))}">${conversationOf(one).title}</a></li>`,
+    ),
+  )}`
+}
+
+function section(title: string, count: number, items: Html[], note?: string): Html | undefined {
+  if (items.length === 0) return undefined
+  return html`<section><h2>${title} <span class="count">${count}</span></h2><ul>${items}</ul>${note !== undefined && html`<p class="note">${note}</p>`}</section>`
+}
+
+function commandHtml(
+  { number, command, failed }: ConversationShape["commands"][number],
+  addressOf: (number: number) => string,
+): Html {
+  const [sign, says] = failed === undefined ? ["·", "not told"] : failed ? ["✗", "failed"] : ["✓", "passed"]
+  return html`<li class="${says}"><span aria-hidden="true">${sign}</span><span class="unseen">${says}</span> <a href="${addressOf(number)}" title="${command.slice(0, 500)}"><code>${command.split("\n", 1)[0]!.slice(0, 120)}</code></a></li>`
+}
+
+function costHtml({ spent, unpriced }: ConversationShape): Html | undefined {
+  const last = spent.at(-1)
+  if (!last) return undefined
+  const points = spent.map(({ cost, tokens }) => (last.cost > 0 ? cost : tokens))
+  const without =
+    unpriced > 0 ? html`<p class="note">${formatCount(unpriced)} tokens have no known price.</p>` : undefined
+  return html`<section><h2>Cost</h2><p class="cost"><b>${last.cost > 0 ? `$${last.cost.toFixed(2)}` : "no price known"}</b> <span>${formatCount(last.tokens)} tokens at list price</span></p>${lineChart(points, "Cost over the conversation")}${without}</section>`
+}

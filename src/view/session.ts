@@ -1,0 +1,53 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+
+export type ViewSession = {
+  /** A code that lets one browser in, once, within a minute. */
+  makeCode(): string
+  /** The cookie for whoever brings a code. Undefined: it was used, is too old, or was never given. */
+  enter(code: string): string | undefined
+  /** Whether a request's Cookie header holds the cookie. */
+  isIn(cookies: string | undefined): boolean
+  /** What a page must send back with anything that changes something. */
+  actionToken: string
+  isActionToken(token: string): boolean
+}
+
+const COOKIE = "dex_view"
+const CODE_LASTS_MS = 60_000
+const MOST_CODES = 20
+
+/**
+ * Who may look. A cookie is sent to every port of a host, so this one is bound to a path that nobody else is told, and
+ * another server on this machine never receives it. It ends with this process.
+ */
+export function createSession(base: string, now: () => number): ViewSession {
+  const key = randomBytes(32).toString("base64url")
+  const actionToken = randomBytes(32).toString("base64url")
+  const codes = new Map<string, number>()
+  return {
+    makeCode() {
+      const code = randomBytes(24).toString("base64url")
+      codes.set(code, now() + CODE_LASTS_MS)
+      for (const [old] of codes) if (codes.size > MOST_CODES) codes.delete(old)
+      return code
+    },
+    enter(code) {
+      const until = codes.get(code)
+      codes.delete(code)
+      if (until === undefined || now() > until) return undefined
+      return `${COOKIE}=${key}; Path=${base}; HttpOnly; SameSite=Strict`
+    },
+    isIn: (cookies = "") =>
+      cookies
+        .split(/;\s*/)
+        .some((cookie) => cookie.startsWith(`${COOKIE}=`) && isSame(cookie.slice(COOKIE.length + 1), key)),
+    actionToken,
+    isActionToken: (token) => isSame(token, actionToken),
+  }
+}
+
+/** Takes as long for a wrong one as for the right one. */
+export function isSame(given: string, wanted: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest()
+  return timingSafeEqual(digest(given), digest(wanted))
+}

@@ -1,0 +1,94 @@
+import type { OutputOf } from "../../core/tool.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import type { usage } from "../../tools/usage/usage.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
+import { daysBetween, localMonth, localWeek } from "../../usage/periods.ts"
+import { dayBars } from "../charts/day-bars.ts"
+import { swatch } from "../charts/stack-bar.ts"
+
+export type UsageOutput = OutputOf<typeof usage>
+type Day = UsageOutput["days"][number]
+type ModelSum = { model: string; tokens: number; cost: number }
+
+/** So many models have a colour; the others share one. */
+const MODELS = 5
+/** More columns than this are too thin to see: then they are weeks, or months. */
+const MOST_COLUMNS = 95
+
+export type SpentRange = { from: string; until: string }
+
+/** Money and tokens from a day to another, stacked by model, with what each model used; and the same numbers as a table. */
+export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">, range: SpentRange): Html {
+  const within = days.filter(({ day }) => day >= range.from && day <= range.until)
+  const sums = modelSums(within)
+  const total = { tokens: sumOf(sums, "tokens"), cost: sumOf(sums, "cost") }
+  if (total.tokens === 0)
+    return html`<p class="none">No tokens are known from ${range.from} to ${range.until}. Some agents do not record them.</p>`
+  const unpriced = new Set(models.filter(({ price_of, cost }) => price_of === undefined && cost === 0).map(modelName))
+  const named = sums.slice(0, sums.length > MODELS + 1 ? MODELS : MODELS + 1)
+  const { unit, columns } = columnsOf(within, range)
+  const chart = (of: "cost" | "tokens", title: string, said: (amount: number) => string) => {
+    const bars = columns.map(({ key, models: own }) => {
+      const known = named.map(({ model }) => own.find((one) => one.model === model)?.[of] ?? 0)
+      const all = sumOf(own, of)
+      const rest = Math.max(0, all - known.reduce((sum, part) => sum + part, 0))
+      const says = [`${key}: ${said(all)}`, ...own.map((one) => `${modelName(one)} ${said(one[of])}`)].join("\n")
+      return { day: key, parts: sums.length > named.length ? [...known, rest] : known, says, all }
+    })
+    const highest = Math.max(...bars.map(({ all }) => all))
+    return html`<figure><figcaption>${title} <b>${said(total[of])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${said(total[of])} in all. The table below has the numbers.`, `${said(highest)} at most in a ${unit}`)}</figure>`
+  }
+  const charts = [...(total.cost > 0 ? [chart("cost", "Cost", dollars)] : []), chart("tokens", "Tokens", shortCount)]
+  return html`<div class="charts">${charts}</div>${legend(sums, named.length, unpriced)}<details class="numbers"><summary>As a table</summary>${table(columns, unit)}</details>`
+}
+
+const modelName = ({ model }: { model: string }) => (model === "" ? "model not recorded" : model)
+const sumOf = (sums: { tokens: number; cost: number }[], of: "tokens" | "cost") =>
+  sums.reduce((sum, one) => sum + one[of], 0)
+
+function modelSums(days: Pick<Day, "models">[]): ModelSum[] {
+  const groups = Map.groupBy(
+    days.flatMap(({ models }) => models),
+    ({ model }) => model,
+  )
+  return [...groups]
+    .map(([model, own]) => ({ model, tokens: sumOf(own, "tokens"), cost: sumOf(own, "cost") }))
+    .sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
+}
+
+type Column = { key: string; models: ModelSum[] }
+
+/** Days without any use are columns too. */
+function columnsOf(days: Day[], { from, until }: SpentRange): { unit: string; columns: Column[] } {
+  const all = daysBetween(from, until)
+  const at = (day: string) => Date.parse(`${day}T12:00:00`)
+  const [unit, keyOf]: [string, (day: string) => string] =
+    all.length <= MOST_COLUMNS
+      ? ["day", (day) => day]
+      : all.length <= MOST_COLUMNS * 7
+        ? ["week", (day) => localWeek(at(day))]
+        : ["month", (day) => localMonth(at(day))]
+  const byKey = Map.groupBy(days, ({ day }) => keyOf(day))
+  const keys = [...new Set(all.map(keyOf))]
+  return { unit, columns: keys.map((key) => ({ key, models: modelSums(byKey.get(key) ?? []) })) }
+}
+
+function legend(sums: ModelSum[], named: number, unpriced: Set<string>): Html {
+  const row = (colour: number, name: string, { tokens, cost }: { tokens: number; cost: number }) =>
+    html`<tr><th scope="row">${swatch(colour)}${name}</th><td>${shortCount(tokens)}</td><td>${unpriced.has(name) ? "no price" : dollars(cost)}</td></tr>`
+  const others = sums.slice(named)
+  const rest =
+    others.length > 0 &&
+    row(named, `${others.length} other models`, { tokens: sumOf(others, "tokens"), cost: sumOf(others, "cost") })
+  return html`<table class="figures legend"><thead><tr><th scope="col">Model</th><th scope="col">Tokens</th><th scope="col">Cost</th></tr></thead><tbody>${sums.slice(0, named).map((one, i) => row(i, modelName(one), one))}${rest}</tbody></table>`
+}
+
+function table(columns: Column[], unit: string): Html {
+  const used = columns.filter(({ models }) => models.length > 0)
+  const rows = used.map(({ key, models }) => {
+    const own = models.map((one) => `${modelName(one)} ${dollars(one.cost)}, ${shortCount(one.tokens)}`).join(" · ")
+    return html`<tr><th scope="row">${key}</th><td>${dollars(sumOf(models, "cost"))}</td><td>${shortCount(sumOf(models, "tokens"))}</td><td class="words">${own}</td></tr>`
+  })
+  const heads = [unit, "Cost", "Tokens"].map((name) => html`<th scope="col">${name}</th>`)
+  return html`<table class="figures"><thead><tr>${heads}<th scope="col" class="words">By model</th></tr></thead><tbody>${rows}</tbody></table>`
+}

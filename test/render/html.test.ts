@@ -1,0 +1,144 @@
+import { describe, expect, test } from "vitest"
+import type { Part } from "../../src/core/conversation.ts"
+import { outcomesOf } from "../../src/render/fold.ts"
+import { highlightedLines } from "../../src/render/html/code-html.ts"
+import { diffHtml } from "../../src/render/html/diff-html.ts"
+import { html } from "../../src/render/html/html.ts"
+import { markdownHtml } from "../../src/render/html/markdown-html.ts"
+import { messageHtml } from "../../src/render/html/message-html.ts"
+import { terminalHtml } from "../../src/render/html/terminal-html.ts"
+
+describe("a template", () => {
+  test("what is put into it is text, between tags and in attributes", () => {
+    const evil = `"><script>alert('x')</script>&`
+    expect(html`<a title="${evil}">${evil}</a>`.html).toBe(
+      `<a title="&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;">&quot;&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;</a>`,
+    )
+  })
+
+  test("lists and HTML of its own stay, and what is nothing is nothing", () => {
+    const items = ["a", "<b>"].map((item) => html`<li>${item}</li>`)
+    expect(html`<ul>${items}${undefined}${false}${0}</ul>`.html).toBe("<ul><li>a</li><li>&lt;b&gt;</li>0</ul>")
+  })
+
+  test("no sign that nobody sees gets in", () => {
+    expect(html`${"a\u202eb\u200b\u{e0041}c\u0007"}`.html).toBe("abc")
+  })
+})
+
+describe("lines of code that stand apart", () => {
+  const shown = (lines: string[]) => highlightedLines(lines, "typescript").map((line) => line.html)
+
+  test("what goes over several lines is closed on each, and no line is lost", () => {
+    expect(shown(["/* <one>", "", "two */ let a"])).toEqual([
+      '<span class="hljs-comment">/* &lt;one&gt;</span>',
+      '<span class="hljs-comment"></span>',
+      '<span class="hljs-comment">two */</span> <span class="hljs-keyword">let</span> a',
+    ])
+    expect(shown(["a\r", "b\rc", "\u202ed"])).toEqual(["a", "b c", "d"])
+    expect(shown([])).toEqual([])
+  })
+
+  test("of many, and of giant ones, as many come out as went in", () => {
+    const many = Array.from({ length: 3_000 }, (_, i) => `const a${i} = "${i}" // <b>`)
+    expect(shown(many)).toHaveLength(3_000)
+    expect(shown(many).at(-1)).toContain('<span class="hljs-keyword">const</span>')
+    expect(shown(["x".repeat(100_000), "let a", "y".repeat(100_000)])).toHaveLength(3)
+  })
+})
+
+describe("Markdown", () => {
+  test.each([
+    ["**a** *b* `c` ~~d~~", "<p><strong>a</strong> <em>b</em> <code>c</code> <del>d</del></p>"],
+    ["# A\n\ntext", '<p class="heading level-1">A</p><p>text</p>'],
+    ["3. a\n4. b", '<ol start="3"><li><p>a</p></li><li><p>b</p></li></ol>'],
+    ["- [x] done", '<ul><li><span class="box">☑</span> <p>done</p></li></ul>'],
+    ["> quoted", "<blockquote><p>quoted</p></blockquote>"],
+    ["---", "<hr>"],
+    [
+      "```js\nlet a = 1\n```",
+      '<pre class="code"><span class="hljs-keyword">let</span> a = <span class="hljs-number">1</span></pre>',
+    ],
+    [
+      "|a|b|\n|-|-|\n|1|2|",
+      '<table class="written"><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table>',
+    ],
+  ])("%j", (text, wanted) => {
+    expect(markdownHtml(text).html).toBe(wanted)
+  })
+
+  test("a link says where it leads, and only to the web", () => {
+    expect(markdownHtml("[here](https://evil.example/x)").html).toBe(
+      '<p><a href="https://evil.example/x" target="_blank" rel="noopener noreferrer">here</a> <span class="to">(evil.example)</span></p>',
+    )
+    for (const url of [
+      "javascript:alert(1)",
+      "data:text/html,x",
+      "file:///etc/passwd",
+      "//evil.example",
+      "https://good@evil.example",
+    ])
+      expect(markdownHtml(`[here](${url})`).html).not.toContain("<a ")
+  })
+
+  test("no HTML of the text is HTML, and no image is loaded", () => {
+    const shown = markdownHtml(
+      '<img src=x onerror="alert(1)">\n\n![alt](https://evil.example/x.png) <b onclick=x>y</b>\n\n&lt;script&gt;',
+    ).html
+    expect(shown).not.toMatch(/<(img|b|script)\b/)
+    expect(shown).toContain("[image: alt]")
+  })
+
+  test("what would take too long to parse is shown as it was written", () => {
+    for (const text of ["> ".repeat(50_000), "- ".repeat(100_000), "*a ".repeat(20_000), "[".repeat(50_000)])
+      expect(markdownHtml(text).html).toBe(`<pre class="plain">${text.replaceAll(">", "&gt;")}</pre>`)
+    expect(markdownHtml("`".repeat(50_000)).html.length).toBeGreaterThan(0)
+  })
+})
+
+test("colours of a terminal are classes, and every other sequence is gone", () => {
+  expect(terminalHtml("\x1b[31;1mred\x1b[0m plain \x1b[38;5;2mgreen\x1b[39m \x1b[2J\x1b]0;title\x07<b>").html).toBe(
+    '<span class="ansi-1 bold">red</span> plain <span class="ansi-2">green</span> &lt;b&gt;',
+  )
+})
+
+test("a change stands side by side, with what differs within a line", () => {
+  const hunk = { path: "a.ts", old_start: 4, old_lines: 2, new_start: 4, new_lines: 3 }
+  const { html: shown } = diffHtml([{ ...hunk, lines: [" same", "-let a = 1", "+let a = 2", "+<new>"] }])
+  expect(shown).toContain(
+    '<td class="at">5</td><td class="old">let a = <mark>1</mark></td><td class="at">5</td><td class="new">let a = <mark>2</mark></td>',
+  )
+  expect(shown).toContain('<td class="none"></td><td class="at">6</td><td class="new">&lt;new&gt;</td>')
+})
+
+describe("a message", () => {
+  const call: Part = { type: "tool_call", text: '{"command":"npm test"}', origin: "agent", tool: "Bash", call_id: "1" }
+  const result: Part = {
+    type: "tool_result",
+    text: "1 failed",
+    origin: "local_tool",
+    tool: "Bash",
+    call_id: "1",
+    is_error: true,
+  }
+  const messages = [
+    { number: 1, role: "assistant" as const, parts: [call], facts: [] },
+    { number: 2, role: "tool" as const, parts: [result], facts: [] },
+  ]
+  const options = { agent: "Codex", root: "", outcomes: outcomesOf(messages), mostChars: 100 }
+
+  test("a result stands with its call, and not again", () => {
+    expect(messageHtml(messages[0]!, options)?.html).toMatch(/failed.*npm test.*✗ failed · 1 line.*1 failed/s)
+    expect(messageHtml(messages[1]!, options)).toBeUndefined()
+  })
+
+  test("of a long output the beginning is shown, with the way to the rest", () => {
+    const long = { ...messages[1]!, parts: [{ ...result, call_id: "2", text: "line\n".repeat(100) }] }
+    const shown = messageHtml(long, {
+      ...options,
+      rest: (number, part) => html`<a href="/${number}/${part}">all</a>`,
+    })?.html
+    expect(shown).toContain('<a href="/2/0">all</a>')
+    expect(shown!.match(/line/g)!.length).toBeLessThan(40)
+  })
+})

@@ -1,0 +1,206 @@
+import { appendFileSync, readFileSync } from "node:fs"
+import { createServer } from "node:http"
+import { createRequire } from "node:module"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest"
+import { makeDemo } from "../../demo/history.ts"
+import { pages } from "../../src/view/pages.ts"
+import { jsonl, putSession, SESSION, writer } from "../support/claude-code.ts"
+import { sharedTempDir, tempDir } from "../support/temp.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
+import { chromiumHere, type Looking, useBrowser } from "./browser.ts"
+import { addressesFor, NO_PAGES } from "./every-page.ts"
+import { HOSTILE_REF, hostileHome, WORD } from "./hostile-home.ts"
+import { BEYOND, DONE_TO_PAGE, FAULTS } from "./in-page.ts"
+import { served } from "./served.ts"
+
+const look = useBrowser()
+const quiet = (_: string) => {}
+const looked = chromiumHere === undefined ? describe.skip : describe
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+/** What axe finds serious or worse on the page that is open. */
+async function faultsOn({ page }: Looking): Promise<string[]> {
+  await page.evaluate(AXE)
+  return page.evaluate(FAULTS)
+}
+
+/** How far the page goes beyond the screen at its side, and the element that does. */
+async function beyondScreen({ page }: Looking): Promise<string> {
+  return page.evaluate(BEYOND)
+}
+
+looked("every page of a demo history", () => {
+  const home = sharedTempDir()
+  let project = ""
+  beforeAll(async () => {
+    project = makeDemo(home)
+    await syncHome(home)
+  })
+
+  test.each([
+    { width: 1400, height: 900, colorScheme: "light" as const },
+    { width: 375, height: 800, colorScheme: "dark" as const },
+    { width: 700, height: 450, colorScheme: "light" as const }, // 1,400 pixels at 200 %
+  ])("has no serious fault and stays within a screen of $width pixels, $colorScheme", async (screen) => {
+    const { width, height, colorScheme } = screen
+    const view = await served(home, quiet)
+    const looking = await look(view.enter(""), { viewport: { width, height }, colorScheme })
+    for (const address of await addressesFor(home, project)) {
+      await looking.page.goto(`${view.url.replace(/\/$/, "")}${address}`)
+      expect([address, await beyondScreen(looking)]).toEqual([address, ""])
+      // Zoomed in, a page has the colours and the elements that it has on a wide screen.
+      if (width !== 700) expect([address, await faultsOn(looking)]).toEqual([address, []])
+    }
+    expect(looking.errors).toEqual([])
+    const own = view.url.replace(/\/$/, "")
+    expect(looking.requests.filter((url) => !url.startsWith(own))).toEqual([])
+  })
+
+  test("reading works without JavaScript", async () => {
+    const view = await served(home, quiet)
+    const { page } = await look(view.enter(""), { javaScriptEnabled: false })
+    for (const address of await addressesFor(home, project)) {
+      const answer = await page.goto(`${view.url.replace(/\/$/, "")}${address}`)
+      expect([address, answer?.status()]).toEqual([address, 200])
+      expect([address, (await page.locator("main").innerText()).length > 20]).toEqual([address, true])
+    }
+  })
+
+  test("everything on the reading page is reached by keys", async () => {
+    const { conversations } = JSON.parse((await warmDex(home, ["list", "--json", "-n", "2"])).stdout)
+    const { id } = conversations[1]
+    const view = await served(home, quiet)
+    const { page } = await look(view.enter(`c/${encodeURIComponent(id)}`))
+    const focused = () => page.evaluate("document.activeElement?.id")
+    await page.keyboard.press("n")
+    expect(await focused()).toBe("m1")
+    await page.keyboard.press("j")
+    expect(await focused()).toBe("m2")
+    await page.keyboard.press("k")
+    expect(await focused()).toBe("m1")
+    const open = () => page.locator(".messages details[open]").count()
+    const all = await page.locator(".messages details").count()
+    await page.keyboard.press("e")
+    expect(await open()).toBe(all)
+    await page.keyboard.press("e")
+    expect(await open()).toBe(0)
+    await page.keyboard.press("?")
+    await page.locator("dialog table.keys").waitFor()
+    await page.keyboard.press("Escape")
+    await page.locator("dialog").waitFor({ state: "detached" })
+    await page.keyboard.press("/")
+    await page.keyboard.type("plateau")
+    await page.locator(".found li").first().waitFor()
+    expect(await page.locator(".found mark").first().innerText()).toBe("plateau")
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+k")
+    await page.locator("dialog input").waitFor()
+    await page.keyboard.type("usage")
+    await page.keyboard.press("Enter")
+    await page.waitForURL(/\/usage$/)
+  })
+})
+
+looked("1,000 hostile messages", () => {
+  const home = sharedTempDir()
+  beforeAll(async () => {
+    hostileHome(home, 1_000)
+    await syncHome(home)
+  })
+
+  test("run no script, send no request and stay in their box, on every page", async () => {
+    const view = await served(home, quiet)
+    const base = view.url.replace(/\/$/, "")
+    const looking = await look(view.enter(""), { viewport: { width: 1000, height: 800 } })
+    const project = join(home, "shop <img src=x onerror=window.PWNED=1>")
+    const asked = new Set([
+      ...(await addressesFor(home, project)),
+      `/find?q=${WORD}`,
+      `/c/${encodeURIComponent(HOSTILE_REF)}`,
+    ])
+    for (let from = 1; from < 1_600; from += 100) asked.add(`/c/${encodeURIComponent(HOSTILE_REF)}?from=${from}`)
+    for (const address of asked) {
+      const answer = await looking.page.goto(`${base}${address}`)
+      if (answer?.status() === 404) continue
+      const found = await looking.page.evaluate(DONE_TO_PAGE)
+      expect([address, found]).toEqual([address, { pwned: undefined, scripts: 1, foreign: 0, handlers: 0, links: 0 }])
+      expect([address, await beyondScreen(looking)]).toEqual([address, ""])
+    }
+    expect(looking.dialogs).toEqual([])
+    expect(looking.requests.filter((url) => !url.startsWith(base))).toEqual([])
+  })
+})
+
+looked("other servers and other pages", () => {
+  const home = sharedTempDir()
+  beforeAll(async () => {
+    const told = writer({ cwd: join(home, "shop") })
+    told.prompt("Add a refresh token")
+    putSession(home, told.records)
+    await syncHome(home)
+  })
+
+  test("a second server on this machine neither receives the cookie nor can use it", async () => {
+    const received: string[] = []
+    const other = createServer((request, answer) => {
+      received.push(request.headers.cookie ?? "")
+      answer.setHeader("Content-Type", "text/html").end("<p>other</p>")
+    }).listen(0, "127.0.0.1")
+    onTestFinished(() => void other.close())
+    await new Promise((resolve) => other.once("listening", resolve))
+    const view = await served(home, quiet)
+    const { page } = await look(view.enter(""))
+    expect(await page.locator("main").count()).toBe(1)
+    const there = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+    for (const path of ["/", "/find", "/c/x"]) await page.goto(`${there}${path}`)
+    expect(received.every((cookie) => cookie === "")).toBe(true)
+    // Nor does a page of it get anything out of the view: not by asking, not by sending a form.
+    const read = await page.evaluate(
+      async (url) =>
+        fetch(url, { credentials: "include" })
+          .then((answer) => answer.text())
+          .catch(() => "refused"),
+      view.url,
+    )
+    expect(read).toBe("refused")
+    await page.setContent(
+      `<form method=post action="${view.url}do/forget"><input name=ref value="claude_code:${SESSION}"><input name=yes value=yes></form>`,
+    )
+    await page.evaluate("document.querySelector('form').submit()")
+    await page.waitForLoadState()
+    const { conversations } = JSON.parse((await warmDex(home, ["list", "--json"])).stdout)
+    expect(conversations).toHaveLength(1)
+  })
+
+  test("a message that an agent writes appears without a reload", async () => {
+    const own = tempDir()
+    const told = writer({ cwd: join(own, "shop") })
+    told.prompt("First words")
+    const file = putSession(own, told.records)
+    await syncHome(own)
+    const view = await served(own, quiet)
+    const { page } = await look(view.enter(`c/${encodeURIComponent(`claude_code:${SESSION}`)}`))
+    await page.getByText("First words").first().waitFor()
+    const before = told.records.length
+    told.answer("m9", [{ type: "text", text: "An answer that was just written." }])
+    appendFileSync(file, jsonl(told.records.slice(before)))
+    await page.getByText("An answer that was just written.").waitFor()
+  })
+})
+
+test("every page has an address that is looked at", async () => {
+  const own = tempDir()
+  const project = makeDemo(own)
+  await syncHome(own)
+  const addresses = await addressesFor(own, project)
+  const shown = pages.filter(({ path }) => !NO_PAGES.includes(path))
+  const patterns = shown.map(
+    ({ path }) => [path, new RegExp(`^${path.replaceAll(/:\w+/g, "[^/?]+").replaceAll(".", "\\.")}(\\?.*)?$`)] as const,
+  )
+  expect(patterns.filter(([, pattern]) => !addresses.some((one) => pattern.test(one))).map(([path]) => path)).toEqual(
+    [],
+  )
+})

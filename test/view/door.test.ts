@@ -1,0 +1,144 @@
+import { readFileSync, statSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { dexHome } from "../../src/config/home.ts"
+import { actions } from "../../src/view/actions.ts"
+import { pages } from "../../src/view/pages.ts"
+import { enterRunning } from "../../src/view/serve-view.ts"
+import { environment } from "../support/dex.ts"
+import { syncedOnce } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+import { served, visit } from "./served.ts"
+
+const home = syncedOnce()
+
+/** Every path that there is, with something in place of its names. */
+const paths = [...pages, ...actions].map(({ path }) => path.replaceAll(/:\w+/g, "1"))
+
+describe("the door of the view", () => {
+  test("no route gives a byte of what there is without the cookie", async () => {
+    const { base } = await visit(home)
+    const closed = await (await fetch(`${base}/`)).text()
+    expect(closed).toContain("dex view")
+    for (const path of [...paths, "/assets/x", "/changes", "/no/such"])
+      for (const [method, cookie] of [
+        ["GET", undefined],
+        ["GET", "dex_view="],
+        ["GET", "dex_view=wrong"],
+        ["POST", undefined],
+        ["POST", "dex_view=wrong"],
+        ["DELETE", undefined],
+      ] as const) {
+        const answer = await fetch(`${base}${path}`, { method, headers: cookie ? { cookie } : {} })
+        expect([path, method, answer.status]).toEqual([path, method, 401])
+        expect(await answer.text()).toBe(closed)
+      }
+  })
+
+  test("a code lets one browser in, once", async () => {
+    const { view } = await visit(home)
+    const address = view.enter("find?q=x")
+    const first = await fetch(address, { redirect: "manual" })
+    expect(first.status).toBe(303)
+    expect(first.headers.get("location")).toMatch(/^\/\w+\/find\?q=x$/)
+    expect(first.headers.get("set-cookie")).toMatch(/^dex_view=[\w-]{43}; Path=\/\w+; HttpOnly; SameSite=Strict$/)
+    const second = await fetch(address, { redirect: "manual" })
+    expect([second.status, second.headers.get("set-cookie")]).toEqual([401, null])
+  })
+
+  test("after the door one stays inside", async () => {
+    const { view, base } = await visit(home)
+    for (const to of ["//evil.example/", "https://evil.example/", "\\\\evil.example", "..//x", "javascript:alert(1)"]) {
+      const answer = await fetch(`${view.enter("")}&to=${encodeURIComponent(to)}`, { redirect: "manual" })
+      const location = new URL(answer.headers.get("location")!, base)
+      expect(location.origin).toBe(new URL(base).origin)
+      expect(location.pathname.startsWith(new URL(base).pathname)).toBe(true)
+    }
+  })
+
+  test("every answer forbids scripts, frames and requests of others", async () => {
+    const { get } = await visit(home)
+    for (const path of ["/", "/no/such"]) {
+      const { headers } = await get(path)
+      expect(headers.get("content-security-policy")).toBe(
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+      )
+      expect(headers.get("referrer-policy")).toBe("no-referrer")
+      expect(headers.get("x-content-type-options")).toBe("nosniff")
+    }
+  })
+
+  test("another Host, another Origin, or a page of another server is refused, cookie or not", async () => {
+    const { get, base } = await visit(home)
+    expect((await get("/")).status).toBe(200)
+    const foreign: Record<string, string>[] = [
+      { origin: "http://evil.example" },
+      { origin: "null" },
+      { origin: "http://127.0.0.1:1" },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+    ]
+    for (const headers of foreign) expect((await get("/", headers)).status).toBe(403)
+    const { hostname, port, pathname } = new URL(base)
+    const { request } = await import("node:http")
+    const status = await new Promise((resolve) =>
+      request({ hostname, port, path: `${pathname}/`, headers: { host: `evil.example:${port}` } }, (answer) =>
+        resolve(answer.statusCode),
+      ).end(),
+    )
+    expect(status).toBe(403)
+  })
+
+  test("what changes something needs the page's token as well", async () => {
+    const { base, cookie, get } = await visit(home)
+    const page = await (await get("/")).text()
+    expect(page).toMatch(/<meta name="dex-token" content="[\w-]{43}">/)
+    for (const { path } of actions)
+      for (const token of ["", "wrong"]) {
+        const body = new URLSearchParams({ token })
+        const answer = await fetch(`${base}${path}`, { method: "POST", headers: { cookie }, body })
+        expect([path, answer.status]).toEqual([path, 403])
+      }
+  })
+
+  test("its address stays; what opens it does not; only its owner can read the file", async () => {
+    const own = tempDir()
+    const first = await visit(own)
+    const file = join(own, ".dex", "view.json")
+    if (process.platform !== "win32") expect(statSync(file).mode & 0o777).toBe(0o600)
+    const { port, base } = JSON.parse(readFileSync(file, "utf8")) as { port: number; base: string }
+    await first.view.stop()
+    const second = await visit(own)
+    expect(second.view.url).toBe(`http://127.0.0.1:${port}${base}/`)
+    const answer = await fetch(second.view.url, { headers: { cookie: first.cookie } })
+    expect(answer.status).toBe(401)
+  })
+
+  test("where its port is taken it is at another one", async () => {
+    const own = tempDir()
+    const first = await visit(own)
+    await first.view.stop()
+    const other = createServer().listen(Number(new URL(first.base).port), "127.0.0.1")
+    onTestFinished(() => void other.close())
+    await new Promise((resolve) => other.once("listening", resolve))
+    const second = await visit(own)
+    expect(new URL(second.base).port).not.toBe(String((other.address() as AddressInfo).port))
+    expect((await second.get("/")).status).toBe(200)
+  })
+
+  test("a second `dex view` gets in through the one that runs", async () => {
+    const { base } = await visit(home)
+    const address = await enterRunning(dexHome(environment(home, {})), "")
+    expect(address).toMatch(/\/enter\?code=/)
+    expect((await fetch(address!, { redirect: "manual" })).status).toBe(303)
+    expect((await fetch(`${base}/code`, { method: "POST" })).status).toBe(401)
+  })
+
+  test("it ends by itself where nobody looks", async () => {
+    const view = await served(home, () => {}, 50)
+    expect(await view.ended).toBe("idle")
+    await expect(fetch(view.url)).rejects.toThrow()
+  })
+})

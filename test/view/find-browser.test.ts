@@ -1,0 +1,116 @@
+import type { Page } from "playwright-core"
+import { describe, expect, test } from "vitest"
+import { claudeSession } from "../support/home.ts"
+import { syncedOnce } from "../support/synced.ts"
+import { chromiumHere, useBrowser } from "./browser.ts"
+import { served } from "./served.ts"
+
+const home = syncedOnce((home) =>
+  claudeSession(home, {
+    id: "44444444-4444-4444-8444-444444444444",
+    start: "2026-11-09T10:00:00Z",
+    title: "Tokens of the theme",
+    turns: [{ user: "rename the colour tokens of the theme" }, { assistant: "renamed" }],
+  }),
+)
+
+const look = useBrowser()
+
+/** What should stand on one line, and does not. */
+const BROKEN = `[...document.querySelectorAll(".why[open] th, .why[open] .number, .row .line > :not([title])")]
+  .filter((one) => {
+    const range = document.createRange()
+    range.selectNodeContents(one)
+    return new Set([...range.getClientRects()].map(({ top }) => top)).size > 1
+  })
+  .map((one) => one.textContent)`
+
+describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
+  async function open(path: string) {
+    const view = await served(home, () => {})
+    return look(view.enter(path))
+  }
+
+  const titles = (page: Page) => page.locator(".row a.title")
+
+  test("rows come as one types, and in their order when one pauses; the address follows", async () => {
+    const { page, errors } = await open("find")
+    const asked: string[] = []
+    page.on("request", (request) => void (request.url().includes("/find?") && asked.push(request.url())))
+    await page.keyboard.type("sideb")
+    await titles(page).filter({ hasText: "sidebar" }).waitFor()
+    await page.locator(".why").first().waitFor({ state: "attached" })
+    expect(await titles(page).count()).toBe(1)
+    expect(new URL(page.url()).search).toBe("?q=sideb")
+    expect(asked.filter((address) => address.endsWith("quick=1"))).toHaveLength(5)
+    expect(asked.at(-1)).toMatch(/q=sideb&part=1$/)
+    await page.reload()
+    expect(await titles(page).count()).toBe(1)
+    expect(errors).toEqual([])
+  })
+
+  test("j, k and Enter go through the rows", async () => {
+    const { page } = await open("find?q=token")
+    await page.keyboard.press("j")
+    await page.keyboard.press("j")
+    expect(await page.locator(".row:focus a.title").textContent()).toBe(await titles(page).nth(1).textContent())
+    await page.keyboard.press("k")
+    const address = await titles(page).first().getAttribute("href")
+    await page.keyboard.press("Enter")
+    await page.locator(".reading").waitFor()
+    expect(page.url()).toContain(address!.split("?")[0])
+  })
+
+  test("the palette finds by words, goes by arrows and Enter, and closes by Escape", async () => {
+    const { page, errors } = await open("find")
+    await page.keyboard.press("Escape") // out of the field
+    await page.keyboard.press("Control+k")
+    const options = page.locator("dialog [role=option]")
+    expect(await options.allTextContents()).toEqual([
+      "Home what happened lately",
+      "Find search everything",
+      "Usage tokens and money",
+    ])
+    await page.keyboard.type("token ref")
+    await options.filter({ hasText: "Refresh token race" }).waitFor()
+    expect(await options.first().textContent()).toMatch(/Claude Code.*api/)
+    await page.keyboard.press("Escape")
+    await page.locator("dialog").waitFor({ state: "detached" })
+    await page.keyboard.press("Meta+k")
+    const last = page.waitForResponse(/q=tokens&quick=1$/)
+    await page.keyboard.type("tokens")
+    await last
+    await options.nth(1).waitFor()
+    await page.keyboard.press("ArrowDown")
+    const chosen = page.locator("dialog [aria-selected=true] b")
+    const title = await chosen.textContent()
+    await page.keyboard.press("Enter")
+    await page.locator(".reading").waitFor()
+    expect(await page.locator("h1").textContent()).toBe(title)
+    expect(errors).toEqual([])
+  })
+
+  test("no number is broken on a phone, nor a name beside it", async () => {
+    const view = await served(home, () => {})
+    const { page } = await look(view.enter("find?q=token"))
+    await page.locator(".why summary").first().click()
+    for (let width = 320; width <= 420; width += 4) {
+      await page.setViewportSize({ width, height: 800 })
+      expect([width, await page.evaluate(BROKEN)]).toEqual([width, []])
+    }
+  })
+
+  test("without JavaScript it searches, narrows and comes back", async () => {
+    const view = await served(home, () => {})
+    const { page } = await look(view.enter("find"), { javaScriptEnabled: false })
+    await page.locator("svg.months a").last().click()
+    await page.locator(".chips").waitFor()
+    await page.locator(".search input[name=q]").fill("token")
+    await page.keyboard.press("Enter")
+    await page.locator("h1", { hasText: "token" }).waitFor()
+    expect(new URL(page.url()).searchParams.get("from")).toBe("2026-11")
+    await page.locator(".chips a").click()
+    await page.locator(".chips").waitFor({ state: "detached" })
+    expect(new URL(page.url()).search).toBe("?q=token")
+  })
+})

@@ -1,0 +1,197 @@
+import { describe, expect, test } from "vitest"
+import { claudeSession } from "../support/home.ts"
+import { synced, syncedOnce } from "../support/synced.ts"
+import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
+import { visit } from "./served.ts"
+
+const EVIL = `<img src=x onerror=alert(1)> </script><svg onload=alert(2)> zebra \u202egnp.exe "quoted" 'and' &amp;`
+
+const home = syncedOnce((home) => {
+  claudeSession(home, {
+    id: "44444444-4444-4444-8444-444444444444",
+    start: "2026-09-02T10:00:00Z",
+    cwd: "/code/evil",
+    title: `${EVIL} title`,
+    turns: [{ user: EVIL }, { assistant: EVIL }],
+  })
+  for (let i = 0; i < 25; i++)
+    claudeSession(home, {
+      id: `5555${String(i).padStart(4, "0")}-5555-4555-8555-555555555555`,
+      start: `2026-10-${String(i + 1).padStart(2, "0")}T10:00:00Z`,
+      cwd: "/code/many",
+      title: `Gardening day ${i + 1}`,
+      turns: [{ user: `water the pelargonium number ${i}` }, { assistant: "watered" }],
+    })
+})
+
+async function page(path: string): Promise<string> {
+  const { get, log } = await visit(home)
+  const answer = await get(path)
+  expect([path, answer.status, log]).toEqual([path, 200, []])
+  return answer.text()
+}
+
+async function asked(args: string[]) {
+  return JSON.parse((await warmDex(home, [...args, "--json"])).stdout)
+}
+
+const rowsOf = (text: string) => [...text.matchAll(/<li class="row".*?<\/li>/gs)].map(([row]) => row)
+const titlesOf = (text: string) => [...text.matchAll(/<a class="title" href="[^"]*">([^<]*)<\/a>/g)].map(([, t]) => t)
+const linkTo = (text: string, says: string) =>
+  new RegExp(`<a href="([^"]*)"[^>]*><span>${says}</span>`).exec(text)?.[1]?.replaceAll("&amp;", "&")
+const inView = (address: string) => `/${address.split("/").slice(2).join("/")}`
+
+describe("finding", () => {
+  test("shows what the search finds, with the words marked, and leads to the message", async () => {
+    const { results } = await asked(["search", "refresh token race", "--limit", "20"])
+    const text = await page("/find?q=refresh+token+race")
+    expect(titlesOf(text)).toEqual(results.map(({ title }: { title: string }) => title))
+    const [first] = rowsOf(text)
+    expect(first).toContain("<mark>token</mark>")
+    expect(first).toMatch(/class="agent">Claude Code</)
+    expect(first).toContain(`/c/${encodeURIComponent(results[0].id)}`)
+    expect(text.match(/<h1/g)).toHaveLength(1)
+    expect(text).toContain('name="q" value="refresh token race"')
+    expect(text).not.toMatch(/ style=| onclick=|<style|<script(?! type="module" src=)/)
+  })
+
+  test("explains each score as a sum", async () => {
+    const [first] = rowsOf(await page("/find?q=refresh+token+race"))
+    const numbers = [...first!.matchAll(/<td class="number">([-\d.]+)<\/td>/g)].map(([, n]) => Number(n))
+    const sum = numbers.pop()!
+    expect(numbers.length).toBeGreaterThan(1)
+    expect(numbers.reduce((a, b) => a + b, 0)).toBeCloseTo(sum, 1)
+    expect(first).toContain("the words, the rarer the more")
+  })
+
+  test("without words it is what the list shows, and pages through it", async () => {
+    const { conversations, total } = await asked(["list", "--limit", "100"])
+    const first = await page("/find")
+    expect(first).toContain(`1 to 20 of ${total} conversations, newest first`)
+    expect(first).toContain("Not shown: 1 automated.")
+    const second = await page("/find?offset=20")
+    const shown = [...rowsOf(first), ...rowsOf(second)].map((row) => /\/c\/([^"?#]*)/.exec(row)![1])
+    expect(shown).toEqual(conversations.map(({ id }: { id: string }) => encodeURIComponent(id)))
+    expect(first).toContain('rel="next"')
+    expect(second).not.toContain('rel="next"')
+    expect(second).toContain('rel="prev"')
+    expect(await page("/find?offset=900")).toContain("No more.")
+  })
+
+  test("pages through what is found", async () => {
+    const first = await page("/find?q=pelargonium")
+    const second = await page("/find?q=pelargonium&offset=20")
+    expect(first).toContain("1 to 20 of 25 conversations, best first")
+    expect(second).toContain("21 to 25 of 25 conversations, best first")
+    expect(new Set([...titlesOf(first), ...titlesOf(second)]).size).toBe(25)
+    expect([first.includes('rel="next"'), second.includes('rel="next"')]).toEqual([true, false])
+  })
+
+  test("a number beside a choice is what the page behind it shows, and the choice can be taken back", async () => {
+    const text = await page("/find")
+    for (const [says, count] of [
+      ["many", 25],
+      ["2026-10", 25],
+      ["2026-11", 2],
+      ["web", 1],
+    ] as const) {
+      const address = linkTo(text, says)!
+      expect(text).toMatch(new RegExp(`<span>${says}</span><span class="number">${count}</span>`))
+      const narrowed = await page(inView(address))
+      expect(narrowed).toContain(`${count === 25 ? "1 to 20 of 25" : count} conversation`)
+      const back = /<ul class="chips".*?<a href="([^"]*)"/s.exec(narrowed)![1]!
+      expect(inView(back)).toBe("/find")
+    }
+  })
+
+  test("a bar is a link to its month, and says how much it is", async () => {
+    const text = await page("/find?from=2026-10&to=2026-10")
+    expect(text).toMatch(/<a href="[^"]*from=2026-11&amp;to=2026-11" aria-label="2026-11: 2 conversations">/)
+    // The one that is chosen takes itself back.
+    expect(text).toMatch(/<a href="[^"]*\/find" aria-label="2026-10: 25 conversations" class="chosen"/)
+  })
+
+  test("where words are looked for, choices have no numbers and narrow them", async () => {
+    const text = await page("/find?q=water")
+    expect(linkTo(text, "many")).toMatch(/q=water&project=%2Fcode%2Fmany/)
+    expect(text).not.toMatch(/<span>many<\/span><span class="number">/)
+    expect(text).toContain("All conversations, whatever their words.")
+    expect(titlesOf(await page("/find?q=water&project=%2Fcode%2Fweb"))).toEqual([])
+  })
+
+  test("a file and a tool narrow it, in a form that keeps the rest; the field of the head keeps them too", async () => {
+    const text = await page("/find?q=token&file=src%2Fauth.ts&tool=Bash")
+    expect(titlesOf(text)).toEqual(["Refresh token race"])
+    expect(text).toMatch(/<form action="[^"]*\/find"><input type="hidden" name="q" value="token">/)
+    expect(text).toMatch(/role="search">.*<input type="hidden" name="file" value="src\/auth.ts">.*<\/form>/)
+    expect(titlesOf(await page("/find?file=src%2Fauth.ts"))).toEqual(["Refresh token race"])
+    expect(await page("/find?tool=Bash")).toContain("type some as well")
+  })
+
+  test("what was replaced is said", async () => {
+    const text = await page("/find?q=pelargonuim")
+    expect(text).toContain("No message contains &quot;pelargonuim&quot;. Showing results for &quot;pelargonium&quot;.")
+    expect(titlesOf(text).length).toBe(20)
+  })
+
+  test("where nothing is found it says what to try", async () => {
+    const text = await page("/find?q=xylophone+quagga&project=web")
+    expect(text).toContain("Nothing found.")
+    expect(text).toMatch(/href="[^"]*\?q=xylophone\+quagga">Search everything</)
+    expect(text).toMatch(/href="[^"]*\?q=quagga&amp;project=web">quagga</)
+    const { get } = await visit(home)
+    expect((await get("/find?from=never")).status).toBe(400)
+  })
+
+  test("hostile text stays text, in rows, in the question and in what it is narrowed to", async () => {
+    for (const path of [
+      "/find?q=zebra",
+      `/find?q=${encodeURIComponent(EVIL)}`,
+      `/find?project=${encodeURIComponent(EVIL)}&file=${encodeURIComponent(EVIL)}`,
+      `/find?q=zebra&quick=1`,
+    ]) {
+      const text = await page(path)
+      expect(text).not.toMatch(/<img|<svg onload|\u202e/)
+      expect(text.match(/<\/script>/g)?.length ?? 0).toBeLessThanOrEqual(1)
+      expect(text).toContain("&lt;img")
+    }
+  })
+
+  test("a part is the same without head and foot", async () => {
+    const [part, whole] = await Promise.all([page("/find?q=token&part=1"), page("/find?q=token")])
+    expect(part.startsWith('<div class="finding">')).toBe(true)
+    expect(whole).toContain(part)
+  })
+})
+
+describe("finding while somebody types", () => {
+  test("the beginning of a word is enough, and nothing is counted", async () => {
+    const text = await page("/find?q=pelarg&quick=1")
+    expect(rowsOf(text)).toHaveLength(20)
+    expect(text).toContain("<mark>pelargonium</mark>")
+    expect(text).not.toContain("why it is here")
+  })
+
+  test.each(["", "xylophone", "token -race", '"sidebar flickers"', "token&file=x", "token&to=2026-10"])(
+    "it is left to the full search where it would be another question: %s",
+    async (question) => expect(await page(`/find?q=${question.replaceAll(" ", "+")}&quick=1`)).toBe(""),
+  )
+})
+
+test("a private project is found only inside it", async () => {
+  const own = await synced()
+  await warmDex(own, ["private", "/code/web"])
+  const { get } = await visit(own)
+  for (const path of ["/find", "/find?q=sidebar", "/find?q=sidebar&quick=1", "/find?project=web"]) {
+    const text = await (await get(path)).text()
+    expect(text).not.toMatch(/code\/web|flickers|<span>web</)
+  }
+})
+
+test("an empty history says what to do", async () => {
+  const { get } = await visit(tempDir())
+  const text = await (await get("/find")).text()
+  expect(text).toContain("dex has read no conversation yet")
+  expect(text).toContain("<code>dex sync</code>")
+})

@@ -1,0 +1,30 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { createInterface } from "node:readline"
+import { DEX } from "../support/dex.ts"
+
+export type RunningView = {
+  /** It lets one browser in. */
+  address: string
+  pid: number
+  stop(): Promise<void>
+}
+
+/** `dex view` as a process of its own, as the built program runs it. */
+export async function startView(home: string, env: Record<string, string> = {}): Promise<RunningView> {
+  const child = spawn(process.execPath, [DEX, "view", "--no-open"], {
+    cwd: home,
+    env: { HOME: home, PATH: process.env.PATH ?? "", ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const [address] = (await once(createInterface(child.stdout), "line")) as [string]
+  return {
+    address,
+    pid: child.pid!,
+    stop: async () => {
+      if (child.exitCode !== null) return
+      child.kill("SIGTERM")
+      await once(child, "exit")
+    },
+  }
+}
