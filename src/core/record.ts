@@ -18,6 +18,15 @@ export function parseObject(text: string): RawRecord | undefined {
   }
 }
 
+export function parseArray(text: string): unknown[] | undefined {
+  try {
+    const value: unknown = JSON.parse(thinned(text))
+    return Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined // as above
+  }
+}
+
 export function string(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined
 }

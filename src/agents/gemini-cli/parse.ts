@@ -10,10 +10,12 @@ import {
   fileEffect,
   hunkOfNewFile,
   hunksOfDiff,
+  hunksOfReplacement,
   toolOrigin,
 } from "../kit/effects.ts"
 import { splitInjected } from "../kit/injected.ts"
 import { imagePart } from "../kit/kept-text.ts"
+import { spanOf } from "../kit/times.ts"
 import { type PromptParts, readPrompt } from "./prompt.ts"
 
 type GeminiSession = {
@@ -262,14 +264,7 @@ function hunksOf(tool: string, args: RawRecord, call: RawRecord, output: string)
   if (diff) return hunksOfDiff(diff, path)
   const content = string(args.content)
   if (content !== undefined) return /new file/i.test(output) ? [hunkOfNewFile(path, content)] : []
-  const [removed, added] = [linesOf(args.old_string), linesOf(args.new_string)]
-  if (removed.length + added.length === 0) return []
-  const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
-  return [{ path, old_start: 0, old_lines: removed.length, new_start: 0, new_lines: added.length, lines }]
-}
-
-function linesOf(text: unknown): string[] {
-  return string(text)?.replace(/\n$/, "").split("\n") ?? []
+  return hunksOfReplacement(path, args.old_string, args.new_string)
 }
 
 /** The prompt's count includes the cached part; the answer's excludes the thoughts, which are billed like it. */
@@ -309,7 +304,6 @@ function conversationOf(session: GeminiSession, messages: Message[]): Conversati
   const { header, root, unit } = session
   const parent = parentOf(session)
   const summary = string(header.summary)
-  const times = [time(header.startTime), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
   const directories = array(header.directories).flatMap((path) => string(path) ?? [])
   const cwds = [root ?? folderIn(messages), ...directories].flatMap((path) => path ?? [])
   return {
@@ -318,8 +312,7 @@ function conversationOf(session: GeminiSession, messages: Message[]): Conversati
     ...(summary && { title: { text: summary, from: "agent" } }),
     cwds: [...new Set(cwds)],
     ...(parent && { parent: { id: parent } }),
-    ...(times.length > 0 && { started_at: times.reduce((a, b) => Math.min(a, b)) }),
-    ...(times.length > 0 && { ended_at: times.reduce((a, b) => Math.max(a, b)) }),
+    ...spanOf([time(header.startTime), ...messages.map(({ at }) => at)]),
     messages,
     authority: authorityOf(unit.key),
   }

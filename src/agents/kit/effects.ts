@@ -122,6 +122,18 @@ export function hunkOfNewFile(path: string, content: string): Hunk {
   }
 }
 
+/** What a call asked to replace. Of the file around it nothing is known, and so no line numbers either. */
+export function hunksOfReplacement(path: string, oldText: unknown, newText: unknown): Hunk[] {
+  const [removed, added] = [linesOf(oldText), linesOf(newText)]
+  const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
+  if (lines.length === 0) return []
+  return [{ path, old_start: 0, old_lines: removed.length, new_start: 0, new_lines: added.length, lines }]
+}
+
+function linesOf(text: unknown): string[] {
+  return typeof text === "string" && text !== "" ? text.replace(/\n$/, "").split("\n") : []
+}
+
 /** Where a tool's answer came from. What a remote server sent is as untrusted as a web page. */
 export function toolOrigin(tool: string | undefined): Origin {
   return tool !== undefined && /mcp|web|fetch|browser|^open_page$|^find_in_page$/i.test(tool) ? "web" : "local_tool"

@@ -1,10 +1,7 @@
-import { lstatSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join } from "node:path"
-import { crc32 } from "node:zlib"
-import { messageOf } from "../../core/error.ts"
 import type { RawRecord } from "../../core/record.ts"
-import { isDeeperThan, MAX_DEPTH, number, parseObject, string } from "../../core/record.ts"
-import { isAbsent, lookAt } from "../../files/look-at.ts"
+import { number, parseObject, string } from "../../core/record.ts"
+import { lookAt } from "../../files/look-at.ts"
 import type {
   Connector,
   Cursor,
@@ -17,15 +14,9 @@ import type {
   Unreadable,
   Watched,
 } from "../kit/connector.ts"
+import { type DatabaseSession, readingOfRows, unitsOfDatabase } from "../kit/database-units.ts"
 import { entriesOf } from "../kit/folder.ts"
-import {
-  columnsOf,
-  databaseStamp,
-  type ForeignDatabase,
-  type ForeignRow,
-  withForeignDatabase,
-  withFoundDatabase,
-} from "../kit/foreign-sqlite.ts"
+import { columnsOf, type ForeignDatabase, type ForeignRow, withFoundDatabase } from "../kit/foreign-sqlite.ts"
 import { parseOpencode } from "./parse.ts"
 import { stripOpencode } from "./strip.ts"
 import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
@@ -74,11 +65,11 @@ function watched(root: string): Watched[] {
 function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   if (isFile(root)) {
-    yield* sessionsOfDatabase(root, seen, scratch)
+    yield* unitsOfDatabase(root, sessionsIn, seen, scratch)
     return
   }
   for (const entry of entriesOf(root, (problem) => problems.push(problem))) {
-    if (DATABASE.test(entry.name)) yield* sessionsOfDatabase(join(root, entry.name), seen, scratch)
+    if (DATABASE.test(entry.name)) yield* unitsOfDatabase(join(root, entry.name), sessionsIn, seen, scratch)
   }
   yield* sessionsOfTrees(root, (problem) => problems.push(problem))
   yield* problems
@@ -89,21 +80,7 @@ function isFile(path: string): boolean {
   return found !== undefined && found !== "unknown" && found.isFile()
 }
 
-function* sessionsOfDatabase(path: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
-  let units: Unit[]
-  try {
-    if (lstatSync(path).isSymbolicLink()) throw new Error("a symbolic link, not followed")
-    if (seen(path, databaseStamp(path))) return
-    const { birthtimeMs, mtimeMs } = statSync(path)
-    units = withForeignDatabase(path, (db) => unitsOfDatabase(db, path, birthtimeMs || mtimeMs), scratch)
-  } catch (error) {
-    if (!isAbsent(error)) yield { unreadable: messageOf(error), path }
-    return
-  }
-  yield* units
-}
-
-function unitsOfDatabase(db: ForeignDatabase, path: string, fileBornAt: number): Unit[] {
+function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   if (!columnsOf(db, "session").has("id"))
     throw new Error("no session table: not a database of OpenCode, or a new kind")
   const content = new Map<unknown, string[]>()
@@ -119,13 +96,13 @@ function unitsOfDatabase(db: ForeignDatabase, path: string, fileBornAt: number):
   }
   return db.all("select id, time_created, time_updated from session").map((row) => {
     const modifiedAt = Math.max(number(row.time_updated) ?? 0, touched.get(row.id) ?? 0)
+    const bornAt = number(row.time_created)
     return {
       key: `db:${row.id}`,
-      path,
       stamp: [row.time_updated, ...(content.get(row.id) ?? [])].join(":"),
       bytes: bytes.get(row.id) ?? 0,
       modifiedAt,
-      bornAt: number(row.time_created) ?? fileBornAt,
+      ...(bornAt !== undefined && { bornAt }),
     }
   })
 }
@@ -143,25 +120,13 @@ const CONTENT_OF = {
 function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   const skipped: Skipped[] = []
   const rows = unit.key.startsWith("db:") ? rowsOfDatabase(unit, scratch) : rowsOfTree(unit, skipped)
-  const kept: RawRecord[] = []
-  let crc = 0
+  const whole: RawRecord[] = []
   for (const row of rows) {
-    const whole = withData(row)
-    const where = `${row.table} ${row.id}`
-    if (!whole) skipped.push({ reason: "damaged JSON", where })
-    else if (isDeeperThan(whole, MAX_DEPTH)) skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where })
-    else {
-      const stripped = stripOpencode(whole)
-      crc = crc32(JSON.stringify(stripped), crc)
-      kept.push(stripped)
-    }
+    const parsed = withData(row)
+    if (parsed) whole.push(parsed)
+    else skipped.push({ reason: "damaged JSON", where: `${row.table} ${row.id}` })
   }
-  const unchanged = after !== undefined && after.crc === crc
-  return {
-    mode: unchanged ? "append" : "replace",
-    records: unchanged ? [] : kept,
-    end: () => ({ cursor: { offset: 0, crc }, skipped, pending: false }),
-  }
+  return readingOfRows(whole, stripOpencode, skipped, after)
 }
 
 /** Named one by one: other columns hold secrets (share links), permissions and copies of whole files. */

@@ -3,8 +3,18 @@ import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../co
 import { array, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, toolOrigin } from "../kit/effects.ts"
+import {
+  commandEffect,
+  commitEffects,
+  editEffects,
+  fileEffect,
+  hunkOfNewFile,
+  hunksOfReplacement,
+  toolOrigin,
+} from "../kit/effects.ts"
 import { imagePart } from "../kit/kept-text.ts"
+import { uniqueKeys } from "../kit/message-keys.ts"
+import { spanOf } from "../kit/times.ts"
 
 /** What says nothing by itself. */
 const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
@@ -51,13 +61,10 @@ function typeOf(entry: RawRecord): string {
  * ids, and some entries no moment: what was said at one moment by one role is then told apart by its place.
  */
 function keysFor(session: string): (entry: RawRecord, role: string) => string {
-  const given = new Map<string, number>()
+  const unique = uniqueKeys()
   return (entry, role) => {
     const [id, at] = [string(entry.id), string(entry.timestamp)]
-    const name = at === undefined ? `${session}:${id ?? role}` : `${at}:${id ?? role}`
-    const times = (given.get(name) ?? 0) + 1
-    given.set(name, times)
-    return times === 1 ? name : `${name}:${times}`
+    return unique(at === undefined ? `${session}:${id ?? role}` : `${at}:${id ?? role}`)
   }
 }
 
@@ -214,23 +221,13 @@ function pathOf(args: RawRecord): string | undefined {
   return string(args.path) ?? string(args.file_path) ?? string(args.filePath)
 }
 
-/** As the call asked for it: of the file around it nothing is told, and so no line numbers either. */
 function hunksOf({ tool, args }: Call): Hunk[] {
   const path = pathOf(args)
   if (path === undefined) return []
   if (tool === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
   if (tool !== "edit") return []
   const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
-  return edits.flatMap(({ oldText, newText }) => {
-    const [removed, added] = [linesOf(oldText), linesOf(newText)]
-    const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
-    if (lines.length === 0) return []
-    return [{ path, old_start: 0, old_lines: removed.length, new_start: 0, new_lines: added.length, lines }]
-  })
-}
-
-function linesOf(text: unknown): string[] {
-  return string(text)?.replace(/\n$/, "").split("\n") ?? []
+  return edits.flatMap(({ oldText, newText }) => hunksOfReplacement(path, oldText, newText))
 }
 
 function textParts(content: unknown, origin: Origin): Part[] {
@@ -266,15 +263,13 @@ function conversationOf(entries: RawRecord[], header: RawRecord, messages: Messa
   const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
   const cwd = string(header.cwd)
   const parent = idIn(string(header.parentSession) ?? string(header.branchedFrom) ?? "")
-  const times = [time(header.timestamp), ...messages.map(({ at }) => at)].filter((at) => at !== undefined)
   return {
     id: string(header.id) ?? idIn(unit.key) ?? unit.key,
     kind: "person",
     ...(named && { title: { text: string(named.name)!, from: "person" } }),
     cwds: cwd === undefined ? [] : [cwd],
     ...(parent !== undefined && { fork_of: parent }),
-    ...(times.length > 0 && { started_at: times.reduce((a, b) => Math.min(a, b)) }),
-    ...(times.length > 0 && { ended_at: times.reduce((a, b) => Math.max(a, b)) }),
+    ...spanOf([time(header.timestamp), ...messages.map(({ at }) => at)]),
     messages,
     authority: 1,
   }

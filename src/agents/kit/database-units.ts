@@ -1,0 +1,134 @@
+import { lstatSync, statSync } from "node:fs"
+import { crc32 } from "node:zlib"
+import { messageOf } from "../../core/error.ts"
+import { isDeeperThan, MAX_DEPTH, parseArray, parseObject, type RawRecord } from "../../core/record.ts"
+import { isAbsent } from "../../files/look-at.ts"
+import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
+import {
+  columnsOf,
+  databaseStamp,
+  type ForeignDatabase,
+  type ForeignValue,
+  withForeignDatabase,
+  withFoundDatabase,
+} from "./foreign-sqlite.ts"
+
+// Units out of another program's database: one for each session that it keeps.
+
+/** What a database says of one of its sessions. `stamp` is different whenever its rows may be different. */
+export type DatabaseSession = { key: string; stamp: string; bytes: number; modifiedAt: number; bornAt?: number }
+
+/** Nothing where the database was seen in this state before, or is not there. */
+export function* unitsOfDatabase(
+  path: string,
+  sessionsIn: (db: ForeignDatabase) => DatabaseSession[],
+  seen: Seen,
+  scratch?: Scratch,
+): Generator<Unit | Unreadable> {
+  let units: Unit[]
+  try {
+    if (lstatSync(path).isSymbolicLink()) throw new Error("a symbolic link, not followed")
+    if (seen(path, databaseStamp(path))) return
+    const { birthtimeMs, mtimeMs } = statSync(path)
+    const sessions = withForeignDatabase(path, sessionsIn, scratch)
+    units = sessions.map((session) => ({ path, ...session, bornAt: session.bornAt ?? (birthtimeMs || mtimeMs) }))
+  } catch (error) {
+    if (!isAbsent(error)) yield { unreadable: messageOf(error), path }
+    return
+  }
+  yield* units
+}
+
+/** Throws where a database has no such table: it belongs to another program, or to a version that dex does not know. */
+export function expectTable(db: ForeignDatabase, table: string, agent: string): void {
+  if (columnsOf(db, table).size === 0)
+    throw new Error(`no table ${table}: not a database of ${agent}, or one of a new kind`)
+}
+
+/**
+ * A session's records, all of them where one has changed. `rowsIn` must take in its rows before it returns; `strip` takes
+ * out what is not kept of one.
+ */
+export function readDatabaseUnit(
+  unit: Unit,
+  rowsIn: (db: ForeignDatabase, skip: (skipped: Skipped) => void) => RawRecord[],
+  strip: (row: RawRecord) => RawRecord,
+  after?: Cursor,
+  scratch?: Scratch,
+): Reading {
+  let skipped: Skipped[] = []
+  const rows = withFoundDatabase(
+    unit.path,
+    (db) => {
+      skipped = [] // asked again where the file moved
+      return rowsIn(db, (one) => void skipped.push(one))
+    },
+    scratch,
+  )
+  return readingOfRows(rows, strip, skipped, after)
+}
+
+export function readingOfRows(
+  rows: RawRecord[],
+  strip: (row: RawRecord) => RawRecord,
+  skipped: Skipped[],
+  after?: Cursor,
+): Reading {
+  const kept: RawRecord[] = []
+  let crc = 0
+  for (const row of rows) {
+    if (isDeeperThan(row, MAX_DEPTH))
+      skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `${row.table} ${row.id}` })
+    else {
+      const stripped = strip(row)
+      crc = crc32(JSON.stringify(stripped), crc)
+      kept.push(stripped)
+    }
+  }
+  const unchanged = after !== undefined && after.crc === crc
+  return {
+    mode: unchanged ? "append" : "replace",
+    records: unchanged ? [] : kept,
+    end: () => ({ cursor: { offset: 0, crc }, skipped, pending: false }),
+  }
+}
+
+/**
+ * The rows of a table, each tagged with its name. Of the named columns those that it has: schemas differ by version. None
+ * where there is no such table. `rest` is the statement from `where` on.
+ */
+export function taggedRows(
+  db: ForeignDatabase,
+  table: string,
+  columns: readonly string[],
+  rest: string,
+  ...params: ForeignValue[]
+): RawRecord[] {
+  const has = columnsOf(db, table)
+  const present = columns.filter((name) => has.has(name)).join(", ")
+  return present === ""
+    ? []
+    : db.all(`select ${present} from ${table} ${rest}`, ...params).map((row) => ({ table, ...row }))
+}
+
+/** The rows with these columns parsed: JSON objects or lists. One in which it is damaged is skipped. */
+export function withJsonColumns(
+  rows: RawRecord[],
+  columns: readonly string[],
+  skip: (skipped: Skipped) => void,
+): RawRecord[] {
+  return rows.flatMap((row) => {
+    const parsed: RawRecord = { ...row }
+    for (const column of columns) {
+      const text = row[column]
+      if (typeof text !== "string" || text === "") continue
+      const value = parseObject(text) ?? parseArray(text)
+      if (value === undefined) {
+        skip({ reason: `damaged JSON in ${column}`, where: `${row.table} ${row.id}` })
+        return []
+      }
+      parsed[column] = value
+    }
+    return [parsed]
+  })
+}
