@@ -7,6 +7,7 @@ import { cursor } from "./cursor/agent.ts"
 import { dexChat } from "./dex-chat/agent.ts"
 import { dexNote } from "./dex-note/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
+import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
 import { pi } from "./pi/agent.ts"
 import { vscode } from "./vscode/agent.ts"
@@ -19,6 +20,7 @@ export const agents: readonly Agent[] = [
   cursor,
   geminiCli,
   pi,
+  openclaw,
   vscode,
   copilot,
   dexChat,

@@ -14,7 +14,7 @@ export const piConnector: Connector = {
   roots,
   discover,
   watched,
-  read: (unit, after) => readJsonl(unit.path, after, { strip: stripEntry }),
+  read: (unit, after) => readJsonl(unit.path, after, { strip: stripPiEntry }),
   parse: parsePi,
   identify,
 }
@@ -48,13 +48,17 @@ function identify(entry: RawRecord): string | undefined {
 }
 
 /** Without image bytes, signatures, and the copy of a whole file that stands beside what was shown of it. */
-function stripEntry(entry: RawRecord): RawRecord {
+export function stripPiEntry(entry: RawRecord): RawRecord {
   const message = record(entry.message)
   if (!message) return withoutBulk(entry)
   const { details, ...rest } = message
-  const diff = record(details)?.diff
+  const { diff, exitCode } = record(details) ?? {}
+  const kept = { ...(diff !== undefined && { diff }), ...(exitCode !== undefined && { exitCode }) }
   const content = Array.isArray(rest.content) ? { content: records(rest.content).map(stripPart) } : {}
-  return withoutBulk({ ...entry, message: { ...rest, ...content, ...(diff !== undefined && { details: { diff } }) } })
+  return withoutBulk({
+    ...entry,
+    message: { ...rest, ...content, ...(Object.keys(kept).length > 0 && { details: kept }) },
+  })
 }
 
 function stripPart({ thinkingSignature: _, textSignature: __, thoughtSignature: ___, ...part }: RawRecord): RawRecord {

@@ -2,6 +2,7 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Hunk, Message, Origin, Part } from "../../core/conversation.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
+import { parsePatch, patchIn } from "../kit/apply-patch.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import {
   commandEffect,
@@ -20,19 +21,32 @@ import { spanOf } from "../kit/times.ts"
 const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
 const KNOWN = [...QUIET, "message", "compaction", "branch_summary", "custom_message"]
 
-/** A tool call of the session: its result comes in a message of its own, and tells what became of it. */
-type Call = { tool: string; args: RawRecord }
+/** In what agents that write Pi's files differ from it. */
+export type PiDialect = {
+  /** The names of the tools that do something to files. */
+  tools: Record<"command" | "read" | "write" | "edit", readonly string[]>
+  /** What stands in a person's message, where the program puts words of its own there. */
+  promptParts(text: string): Part[]
+}
 
-export function parsePi(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+const PI: PiDialect = {
+  tools: { command: ["bash"], read: ["read"], write: ["write"], edit: ["edit"] },
+  promptParts: (text) => [{ type: "text", text, origin: "person" }],
+}
+
+/** A tool call of the session: its result comes in a message of its own, and tells what became of it. */
+type Call = { tool: string; does?: keyof PiDialect["tools"]; args: RawRecord }
+
+export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI): Parsed {
   const entries = [...raw]
   const header = entries.find(({ type }) => type === "session") ?? {}
-  const calls = callsIn(entries)
+  const calls = callsIn(entries, dialect)
   const left = abandonedIn(entries)
   const keys = keysFor(string(header.id) ?? unit.key)
   const unknown = createCounts()
   const messages: Message[] = []
   for (const entry of entries) {
-    const said = contentOf(entry, calls)
+    const said = contentOf(entry, calls, dialect)
     if (said === "unknown") unknown.add(typeOf(entry))
     else if (said && said.parts.length > 0) {
       const at = time(entry.timestamp) ?? time(record(entry.message)?.timestamp)
@@ -68,9 +82,19 @@ function keysFor(session: string): (entry: RawRecord, role: string) => string {
   }
 }
 
-/** Every entry names the one before it, and the last one is where the session stands: what is not on its way was left. */
+/**
+ * Every entry names the one before it, and the last one is where the session stands: what is not on its way was left. A
+ * result may name its call instead of the entry with the call.
+ */
 function abandonedIn(entries: RawRecord[]): Set<string> {
-  const parents = new Map(entries.flatMap((entry) => (string(entry.id) ? [[string(entry.id)!, entry.parentId]] : [])))
+  const callers = new Map(
+    entries.flatMap(({ id, message }) => records(record(message)?.content).map((part) => [part.id, id] as const)),
+  )
+  const named = entries.filter(({ id }) => string(id))
+  const ids = new Set(named.map(({ id }) => id))
+  const parents = new Map(
+    named.map(({ id, parentId }) => [string(id)!, ids.has(parentId) ? parentId : callers.get(parentId)]),
+  )
   const last = entries.findLast(({ type, id }) => type !== "session" && KNOWN.includes(String(type)) && string(id))
   const standing = new Set<unknown>()
   for (let id: unknown = last?.id; parents.has(id as string) && !standing.has(id); id = parents.get(id as string))
@@ -78,13 +102,17 @@ function abandonedIn(entries: RawRecord[]): Set<string> {
   return new Set([...parents.keys()].filter((id) => standing.size > 0 && !standing.has(id)))
 }
 
-function callsIn(entries: RawRecord[]): Map<string, Call> {
+function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> {
+  const kinds = Object.keys(tools) as (keyof typeof tools)[]
+  const doneBy = (tool: string) => kinds.find((kind) => tools[kind].includes(tool))
+  const callOf = (tool: string, args: unknown): Call => {
+    const does = doneBy(tool)
+    return { tool, ...(does && { does }), args: record(args) ?? {} }
+  }
   const calls = entries.flatMap((entry) => records(record(entry.message)?.content))
   return new Map(
     calls.flatMap(({ type, id, name, arguments: args }) =>
-      type === "toolCall" && string(id)
-        ? [[string(id)!, { tool: string(name) ?? "unknown", args: record(args) ?? {} }] as const]
-        : [],
+      type === "toolCall" && string(id) ? [[string(id)!, callOf(string(name) ?? "unknown", args)] as const] : [],
     ),
   )
 }
@@ -92,9 +120,9 @@ function callsIn(entries: RawRecord[]): Map<string, Call> {
 type Content = Pick<Message, "role" | "parts" | "effects" | "model" | "usage">
 
 /** Undefined where there is nothing to tell. */
-function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | "unknown" | undefined {
+function contentOf(entry: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" | undefined {
   const type = string(entry.type) ?? ""
-  if (type === "message") return messageOf(record(entry.message) ?? {}, calls)
+  if (type === "message") return messageOf(record(entry.message) ?? {}, calls, dialect)
   if (type === "compaction" || type === "branch_summary") {
     const summary = string(entry.summary)
     return summary === undefined
@@ -105,10 +133,15 @@ function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | "unkno
   return QUIET.includes(type) ? undefined : "unknown"
 }
 
-function messageOf(message: RawRecord, calls: Map<string, Call>): Content | "unknown" {
+function messageOf(message: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" {
   switch (message.role) {
     case "user":
-      return { role: "user", parts: textParts(message.content, "person") }
+      return {
+        role: "user",
+        parts: textParts(message.content, "person").flatMap((part) =>
+          part.type === "text" ? dialect.promptParts(part.text) : [part],
+        ),
+      }
     case "assistant":
       return answerOf(message)
     case "toolResult":
@@ -168,7 +201,8 @@ function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
   const said = textParts(message.content, origin)
   const text = said.map((part) => part.text).join("\n")
   const hunks = call && !is_error ? hunksOf(call) : []
-  const effects = call ? [...effectsOf(call, text, is_error, id), ...editEffects(hunks, id)] : []
+  const exit = number(record(message.details)?.exitCode)
+  const effects = call ? [...effectsOf(call, { text, failed: is_error, exit }, id), ...editEffects(hunks, id)] : []
   const result: Part = {
     type: "tool_result",
     text,
@@ -201,33 +235,39 @@ function commandOf(message: RawRecord): Content {
   }
 }
 
-function effectsOf({ tool, args }: Call, text: string, failed: boolean, call_id: string | undefined): Effect[] {
-  const command = tool === "bash" ? string(args.command) : undefined
+type Outcome = { text: string; failed: boolean; exit: number | undefined }
+
+function effectsOf({ does, args }: Call, { text, failed, exit }: Outcome, call_id: string | undefined): Effect[] {
+  const command = does === "command" ? string(args.command) : undefined
   if (command !== undefined) {
-    const code = /^Command exited with code (\d{1,5})$/m.exec(text)?.[1]
+    const printed = /^\(?Command exited with code (\d{1,5})\)?$/m.exec(text)?.[1]
+    const exit_status = exit ?? (printed === undefined ? undefined : Number(printed))
     const outcome = {
-      failed,
+      failed: failed || (exit ?? 0) !== 0,
       output: text,
-      ...(code !== undefined && { exit_status: Number(code) }),
+      ...(exit_status !== undefined && { exit_status }),
       ...(call_id !== undefined && { call_id }),
     }
-    return [commandEffect(command, outcome), ...(failed ? [] : commitEffects(command, text, call_id))]
+    return [commandEffect(command, outcome), ...(outcome.failed ? [] : commitEffects(command, text, call_id))]
   }
   const path = pathOf(args)
-  return tool === "read" && path !== undefined ? [fileEffect(path, "read", call_id)] : []
+  return does === "read" && path !== undefined ? [fileEffect(path, "read", call_id)] : []
 }
 
 function pathOf(args: RawRecord): string | undefined {
   return string(args.path) ?? string(args.file_path) ?? string(args.filePath)
 }
 
-function hunksOf({ tool, args }: Call): Hunk[] {
+function hunksOf({ tool, does, args }: Call): Hunk[] {
+  if (tool === "apply_patch") return parsePatch(patchIn(string(args.input) ?? string(args.patch) ?? "") ?? "").hunks
   const path = pathOf(args)
   if (path === undefined) return []
-  if (tool === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
-  if (tool !== "edit") return []
+  if (does === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
+  if (does !== "edit") return []
   const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
-  return edits.flatMap(({ oldText, newText }) => hunksOfReplacement(path, oldText, newText))
+  return edits.flatMap((edit) =>
+    hunksOfReplacement(path, edit.oldText ?? edit.old_string, edit.newText ?? edit.new_string),
+  )
 }
 
 function textParts(content: unknown, origin: Origin): Part[] {
