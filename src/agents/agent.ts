@@ -1,8 +1,11 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Connector } from "./kit/connector.ts"
+import type { Roots } from "./kit/every-root.ts"
 import type { Headless } from "./kit/headless.ts"
 import type { AgentHooks } from "./kit/hooks.ts"
 import type { Wiring } from "./kit/wiring.ts"
+
+export type Basis = "recorded" | "sample" | "description"
 
 /**
  * What dex knows of one coding agent: data and pure functions, in a folder of its own. Whoever reads sessions, opens
@@ -16,7 +19,16 @@ export type Agent = {
   name: string
   /** Other words that people type for it. */
   aliases?: readonly string[]
-  /** Reads its sessions. Absent where dex is given to it, and does not read it. */
+  /** The agent whose format it has: it is read with the same code, and has no folder of its own. */
+  variantOf?: SourceId
+  /** Where its sessions may be. Cheap, so that looking for an agent that is not installed costs next to nothing. */
+  roots?: Roots
+  /**
+   * What its reading was tried on: sessions that its own program wrote, other people's samples of such sessions, or
+   * nothing but a description of its format.
+   */
+  basis?: Basis
+  /** Reads its sessions. Absent where dex is given to it, and does not read it. Loaded only where a root is there. */
   connector?: () => Promise<Connector>
   /** The command that takes up an old conversation, by its id or by the file that it is kept in. */
   resume?: (id: string, path: string) => string[]

@@ -1,8 +1,10 @@
 import { existsSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
+import type { Machine } from "../agents/kit/connector.ts"
 import type { Outside } from "../agents/outside.ts"
 import { dexHome } from "../config/home.ts"
 import { loadSettings } from "../config/load.ts"
+import { inHome } from "../config/secret.ts"
 import { splitNames } from "../config/settings.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
@@ -37,10 +39,14 @@ export type DexOptions = {
 /** Wires the parts together. Nothing is opened until it is asked for; `close` closes what was. */
 export function createDex(options: DexOptions): Dex & { close(): void } {
   const home = dexHome(options.env)
-  const machine = {
+  const machine: Machine = {
     home: options.env.HOME ?? options.env.USERPROFILE ?? homedir(),
     env: options.env,
     platform: process.platform,
+    get otherHomes() {
+      const { settings } = loadSettings({ file: home.config, env: options.env })
+      return splitNames(settings["sources.extra_roots"]).map((path) => inHome(path, machine.home))
+    },
   }
   let store: Promise<HistoryWriter> | undefined
   let index: Promise<SearchIndex> | undefined
@@ -100,8 +106,15 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       await finishForgetting(home, 0)
       const { loadConnectors } = await import("../agents/connectors.ts")
       const outside = outsideNames()
-      const loaded = await loadConnectors(outside, home.dir)
-      return { store: await openStore(), index: await openIndex(), outside, ...loaded, machine, home }
+      const store = await openStore()
+      // Taken once: from here on it also goes to threads.
+      const looked = { ...machine }
+      const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.keptSources() })
+      return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
+    },
+    everyConnector: async () => {
+      const { loadConnectors } = await import("../agents/connectors.ts")
+      return (await loadConnectors(outsideNames(), home.dir)).connectors
     },
     outside: () => (outside ??= loadOutside(outsideNames(), home.dir)),
     ...(options.onProgress && { onProgress: options.onProgress }),

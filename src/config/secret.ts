@@ -58,6 +58,7 @@ function readPrivate(of: KeyFor, file: string): string {
   }
 }
 
-function inHome(file: string, home: string): string {
+/** A path that the user wrote, with what ~ stands for. */
+export function inHome(file: string, home: string): string {
   return file === "~" || file.startsWith("~/") ? join(home, file.slice(1)) : file
 }

@@ -157,6 +157,12 @@ export const SETTINGS = {
     ),
     { check: modules, isOwn: true },
   ),
+  "sources.extra_roots": setting(
+    text(
+      "Other homes to read agents' sessions from, separated by commas: a container's home, another user's, /mnt/c/Users/you under WSL. Each is looked at like your own home.",
+    ),
+    { check: homes },
+  ),
   "llm.api_key_file": setting(text("A file that contains the model server's key, readable only by you (chmod 600)."), {
     check: wholePath,
   }),
@@ -259,6 +265,12 @@ function modules(value: string): string | undefined {
 
 function wholePath(value: string): string | undefined {
   return isAbsolute(value) || value.startsWith("~/") ? undefined : "must be a full path: /… or ~/…"
+}
+
+function homes(value: string): string | undefined {
+  return splitNames(value).every((path) => wholePath(path) === undefined)
+    ? undefined
+    : "must be full paths, separated by commas: /mnt/c/Users/you,~/containers/dev/home"
 }
 
 function variableName(value: string): string | undefined {

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from "node:worker_threads"
-import { loadConnectors } from "../agents/connectors.ts"
+import { loadConnector } from "../agents/connectors.ts"
+import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { openStore } from "../store/history/sqlite-history.ts"
@@ -13,17 +14,26 @@ const { dexDir, history, outside } = workerData as { dexDir: string; history: st
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
-const loaded = loadConnectors(outside, dexDir)
+const loaded = new Map<SourceId, ReturnType<typeof loadConnector>>()
 let before = Promise.resolve()
 parentPort!.on("message", (order: UnitOrder) => {
   before = before.then(async () => parentPort!.postMessage(await answerTo(order)))
 })
 
 async function answerTo({ id, source, unit, replay }: UnitOrder): Promise<ReadAnswer> {
-  const connector = (await loaded).connectors.find((candidate) => candidate.source === source)!
   try {
+    const connector = (await connectorOf(source))!
     return { id, write: await takeUnit(connector, unit, replay, { projectOf, dexDir, store }) }
   } catch (error) {
     return { id, error: messageOf(error) }
   }
+}
+
+/** Loaded once, when the first of its files is read. */
+function connectorOf(source: SourceId): ReturnType<typeof loadConnector> {
+  const known = loaded.get(source)
+  if (known) return known
+  const loading = loadConnector(source, outside, dexDir)
+  loaded.set(source, loading)
+  return loading
 }

@@ -17,8 +17,9 @@ try {
   const store = openStore(home.history, { cacheKb: 8_000 })
   const index = openIndex(home.index)
   try {
+    const loaded = await loadConnectors(outside, home.dir, { machine, kept: await store.keptSources() })
     const report = await syncHistory(
-      { store, index, outside, ...(await loadConnectors(outside, home.dir)), machine, home },
+      { store, index, outside, ...loaded, machine, home },
       { ...options, signal: stop.signal, onProgress: (progress) => say({ progress }) },
     )
     say({ report })

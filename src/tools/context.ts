@@ -1,4 +1,4 @@
-import type { Machine } from "../agents/kit/connector.ts"
+import type { Connector, Machine } from "../agents/kit/connector.ts"
 import type { Outside } from "../agents/outside.ts"
 import type { Home } from "../config/home.ts"
 import type { Ref } from "../core/ref.ts"
@@ -52,7 +52,10 @@ export type Dex = {
   syncBehind?: () => Promise<boolean>
   /** Runs beside a server's answers: what takes memory is done in another process, little of it too. */
   staysSmall?: boolean
+  /** With the connectors of those agents that are there, or were. */
   syncDeps(): Promise<SyncDeps>
+  /** Of all agents, for who waits for them to come. */
+  everyConnector(): Promise<readonly Connector[]>
   /** The agents that the user brings. */
   outside(): Promise<Outside>
   /** What to show while long work goes on. */

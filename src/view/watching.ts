@@ -14,10 +14,9 @@ export function createWatching(start: Start, log: (line: string) => void) {
       const instance = await takeInstance(dex.home)
       if (!instance) return
       try {
-        const { connectors } = await dex.syncDeps()
         await watchAll({
           dex,
-          connectors,
+          connectors: await dex.everyConnector(),
           signal,
           say: (event) => void (event.event === "problem" && log(event.message)),
         })

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { isOwn, sourceIds } from "../../src/agents/index.ts"
+import { agents, isOwn, sourceIds } from "../../src/agents/index.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
@@ -53,6 +53,22 @@ test("the README is short, and its commands exist", () => {
   const used = [...readme.matchAll(/^(?:\$ )?dex ([a-z]+)/gm)].map(([, name]) => name!)
   expect(used.length).toBeGreaterThan(4)
   expect(used.filter((name) => !names.has(name))).toEqual([])
+})
+
+test("docs/sources.md says which agents are read by description only, and of no others", () => {
+  const rows = read("docs/sources.md")
+    .split("\n")
+    .flatMap(
+      (line) =>
+        /^\| `(\w+)` \|/
+          .exec(line)
+          ?.slice(1)
+          .map((source) => ({ source, line })) ?? [],
+    )
+  expect(rows.map(({ source }) => source).sort()).toEqual([...sourceIds].sort())
+  const untried = rows.filter(({ line }) => /by description, not tried/i.test(line)).map(({ source }) => source)
+  const described = agents.filter(({ basis }) => basis === "description").map(({ source }) => source)
+  expect(untried.sort()).toEqual(described.sort())
 })
 
 test("every folder of the source has its sentence in ARCHITECTURE.md, and every source its line in docs/sources.md", () => {

@@ -299,6 +299,10 @@ export function memoryHistory(
         kinds: tally(rows.map(({ kind }) => kind)),
       })
     },
+    keptSources: async () => {
+      const read = [...units.values()].map(({ source }) => source)
+      return [...new Set(read)].filter((source) => source !== "docs").sort()
+    },
     sourceReport: async () => {
       const read = [...units.values()].filter(({ source }) => source !== "docs")
       return [...new Set(read.map(({ source }) => source))].sort().map((source): SourceReport => {

@@ -1,9 +1,12 @@
 import type { Agent } from "../agent.ts"
+import { claudeCodeRoots } from "./roots.ts"
 
 export const claudeCode: Agent = {
   source: "claude_code",
   name: "Claude Code",
   aliases: ["claude"],
+  roots: claudeCodeRoots,
+  basis: "recorded",
   connector: async () => (await import("./connector.ts")).claudeCodeConnector,
   resume: (id) => ["claude", "--resume", id],
   open: ["claude"],

@@ -1,11 +1,12 @@
 import { basename, join, sep } from "node:path"
 import type { RawRecord } from "../../core/record.ts"
-import type { Connector, Cursor, Machine, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parseTranscript } from "./parse.ts"
 import { parseHistory, promptOwner, stripPrompt } from "./prompt-log.ts"
+import { COWORK, claudeCodeRoots } from "./roots.ts"
 import { spilledOutputs } from "./spilled.ts"
 import { parseLine, strip, wanted } from "./strip.ts"
 import { isSubagentFile, subagentRecord } from "./subagents.ts"
@@ -13,7 +14,7 @@ import { isSubagentFile, subagentRecord } from "./subagents.ts"
 export const claudeCodeConnector: Connector = {
   source: "claude_code",
   version: 5,
-  roots,
+  roots: claudeCodeRoots,
   discover,
   watched,
   read,
@@ -22,25 +23,7 @@ export const claudeCodeConnector: Connector = {
   // No `identify`: of two records with one uuid either may be the damaged one, so each counts as its content.
 }
 
-/** Claude Desktop keeps one configuration folder for each Cowork session, some levels below this one. */
-const COWORK = "local-agent-mode-sessions"
 const COWORK_DEPTH = 5
-
-function roots({ home, env, platform }: Machine): string[] {
-  const configured = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((dir) => dir.trim())
-  const own = configured.filter((dir) => dir !== "")
-  const config = own.length > 0 ? own : [join(home, ".claude")]
-  return [...new Set([...config, join(home, ".config", "claude"), ...desktops({ home, env, platform })])]
-}
-
-function desktops({ home, env, platform }: Machine): string[] {
-  if (platform === "darwin") return [join(home, "Library", "Application Support", "Claude", COWORK)]
-  if (platform !== "win32") return [join(env.XDG_CONFIG_HOME ?? join(home, ".config"), "Claude", COWORK)]
-  const roaming = env.APPDATA ?? join(home, "AppData", "Roaming")
-  const local = env.LOCALAPPDATA ?? join(home, "AppData", "Local")
-  const store = join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming")
-  return [join(roaming, "Claude", COWORK), join(store, "Claude", COWORK)]
-}
 
 function* discover(root: string): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []

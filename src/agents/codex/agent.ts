@@ -1,9 +1,12 @@
 import type { Agent } from "../agent.ts"
+import { codexRoots } from "./roots.ts"
 import { threadOfCall } from "./thread-of-call.ts"
 
 export const codex: Agent = {
   source: "codex",
   name: "Codex",
+  roots: codexRoots,
+  basis: "recorded",
   connector: async () => (await import("./connector.ts")).codexConnector,
   resume: (id) => ["codex", "resume", id],
   open: ["codex"],

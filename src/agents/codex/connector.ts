@@ -5,7 +5,7 @@ import { messageOf } from "../../core/error.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { parseObject, record, records, string } from "../../core/record.ts"
 import { isFolder } from "../../files/look-at.ts"
-import type { Connector, Cursor, Machine, Reading, Scratch, Seen, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Connector, Cursor, Reading, Scratch, Seen, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
 import { readJsonFile } from "../kit/json-file.ts"
@@ -13,13 +13,14 @@ import { readJsonl } from "../kit/jsonl.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 import { decompressZstd } from "../kit/zstd.ts"
 import { parseRollout } from "./parse.ts"
+import { codexRoots } from "./roots.ts"
 import { stripRecord } from "./strip.ts"
 
 /** Codex CLI, its IDE extension and its app: one rollout file for each thread, names and lineage in a database beside. */
 export const codexConnector: Connector = {
   source: "codex",
   version: 5,
-  roots,
+  roots: codexRoots,
   discover,
   watched,
   read,
@@ -40,10 +41,6 @@ const MAX_INDEX_BYTES = 64 << 20
 const PACKED = 30
 /** sessions/YYYY/MM/DD */
 const MAX_FOLDERS = 3
-
-function roots({ home, env }: Machine): string[] {
-  return [env.CODEX_HOME || join(home, ".codex")]
-}
 
 function watched(root: string): Watched[] {
   return [

@@ -1,10 +1,11 @@
-import { isAbsolute, join } from "node:path"
+import { join } from "node:path"
 import type { RawRecord } from "../../core/record.ts"
 import { string } from "../../core/record.ts"
-import type { Connector, Machine, Watched } from "../kit/connector.ts"
+import type { Connector, Watched } from "../kit/connector.ts"
 import { discoverCli, readCli } from "./cli.ts"
 import { discoverIde, readIde } from "./ide.ts"
 import { parseIde } from "./ide-parse.ts"
+import { cursorRoots } from "./roots.ts"
 import { discoverTranscripts, readTranscript } from "./transcripts.ts"
 import { parseTurns } from "./turns.ts"
 
@@ -15,7 +16,7 @@ import { parseTurns } from "./turns.ts"
 export const cursorConnector: Connector = {
   source: "cursor",
   version: 3,
-  roots,
+  roots: cursorRoots,
   *discover(root, seen, scratch) {
     yield* discoverIde(root, seen, scratch)
     yield* discoverTranscripts(root)
@@ -28,14 +29,6 @@ export const cursorConnector: Connector = {
   },
   parse: (records, unit) => (unit.key.startsWith("ide:") ? parseIde(records) : parseTurns(records, unit)),
   identify,
-}
-
-function roots({ home, env, platform }: Machine): string[] {
-  const config = env.XDG_CONFIG_HOME && isAbsolute(env.XDG_CONFIG_HOME) ? env.XDG_CONFIG_HOME : join(home, ".config")
-  const dot = join(home, ".cursor")
-  if (platform === "darwin") return [join(home, "Library", "Application Support", "Cursor", "User"), dot]
-  if (platform === "win32") return [join(env.APPDATA || join(home, "AppData", "Roaming"), "Cursor", "User"), dot]
-  return [join(config, "Cursor", "User"), dot, join(config, "cursor")]
 }
 
 function watched(root: string): Watched[] {

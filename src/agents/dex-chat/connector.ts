@@ -1,18 +1,19 @@
-import { join, resolve } from "node:path"
+import { join } from "node:path"
 import { crc32 } from "node:zlib"
 import type { Conversation, Message, Part } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { number, record, records, string, time } from "../../core/record.ts"
-import type { Connector, Machine, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
+import { dexChatRoots } from "./roots.ts"
 
 /** dex's own chats: one folder each. Their answers are dex's words about what others said, and so of the kind `dex`. */
 export const dexChatConnector: Connector = {
   source: "dex_chat",
   version: 2,
-  roots,
+  roots: dexChatRoots,
   discover,
   read: (unit, after) => readJsonl(unit.path, after),
   parse,
@@ -27,10 +28,6 @@ function chatIdOf(folder: string): string {
 
 export function chatFolderOf(id: string): string {
   return id.slice(SHORT + 1)
-}
-
-function roots({ home, env }: Machine): string[] {
-  return [join(env.DEX_HOME ? resolve(env.DEX_HOME) : join(home, ".dex"), "chat-sessions")]
 }
 
 function* discover(root: string): Iterable<Unit | Unreadable> {

@@ -1,12 +1,13 @@
-import { isAbsolute, join, resolve } from "node:path"
+import { isAbsolute, join } from "node:path"
 import { crc32 } from "node:zlib"
 import type { Conversation, Message } from "../../core/conversation.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { string, time } from "../../core/record.ts"
-import type { Connector, Machine, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
+import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
+import { dexNoteRoots } from "./roots.ts"
 
 /**
  * Notes: one file each, a line for each wording and each confirmation. The last wording counts; those before it are left,
@@ -15,7 +16,7 @@ import { unitOfFile } from "../kit/unit-of-file.ts"
 export const dexNoteConnector: Connector = {
   source: "dex_note",
   version: 1,
-  roots: ({ home, env }: Machine) => [notesFolder(env.DEX_HOME ? resolve(env.DEX_HOME) : join(home, ".dex"))],
+  roots: dexNoteRoots,
   discover,
   read: (unit, after) => readJsonl(unit.path, after),
   parse,
@@ -23,10 +24,6 @@ export const dexNoteConnector: Connector = {
 
 const SHORT = 8
 const ENDING = ".jsonl"
-
-export function notesFolder(dexHome: string): string {
-  return join(dexHome, "notes")
-}
 
 /** People type the first letters of an id; those of a time would be the same for every note of a month. */
 export function noteIdOf(name: string): string {

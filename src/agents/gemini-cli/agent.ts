@@ -1,9 +1,12 @@
 import type { Agent } from "../agent.ts"
+import { geminiCliRoots } from "./roots.ts"
 
 export const geminiCli: Agent = {
   source: "gemini_cli",
   name: "Gemini CLI",
   aliases: ["gemini"],
+  roots: geminiCliRoots,
+  basis: "recorded",
   connector: async () => (await import("./connector.ts")).geminiCliConnector,
   resume: (id) => ["gemini", "--resume", id],
   open: ["gemini", "--prompt-interactive"],

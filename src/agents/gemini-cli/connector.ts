@@ -5,19 +5,20 @@ import { isModelRunFolder } from "../../core/model-run.ts"
 import type { RawRecord } from "../../core/record.ts"
 import { isRecord, parseObject, record, records, string } from "../../core/record.ts"
 import { isFolder } from "../../files/look-at.ts"
-import type { Connector, Cursor, Machine, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
 import { readJsonFile } from "../kit/json-file.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../kit/kept-text.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parseGemini } from "./parse.ts"
+import { geminiCliRoots } from "./roots.ts"
 
 /** Gemini CLI: one file for each session, below the folder of its project. Since 0.40 a log of patches, before a JSON. */
 export const geminiCliConnector: Connector = {
   source: "gemini_cli",
   version: 3,
-  roots,
+  roots: geminiCliRoots,
   discover,
   watched,
   read,
@@ -32,10 +33,6 @@ const MAX_PROJECTS_BYTES = 16 << 20
 const MAX_ROOT_BYTES = 64 << 10
 const SESSION = /^session-.+\.jsonl?$/
 const SET_ASIDE = /^session-.+\.unreadable-/
-
-function roots({ home, env }: Machine): string[] {
-  return [join(env.GEMINI_CLI_HOME || home, ".gemini")]
-}
 
 function watched(root: string): Watched[] {
   return [

@@ -31,7 +31,13 @@ export type Connector = {
 }
 
 /** What a connector may know of the machine. Passed in, so that tests can have one of their own. */
-export type Machine = { home: string; env: Record<string, string | undefined>; platform: NodeJS.Platform }
+export type Machine = {
+  home: string
+  env: Record<string, string | undefined>
+  platform: NodeJS.Platform
+  /** Other homes that the user wants to be looked at: containers', other people's, the Windows home that WSL sees. */
+  otherHomes?: readonly string[]
+}
 
 /** What is read, stored and marked as read in one piece: a transcript file, or one conversation's rows in a database. */
 export type Unit = UnitName & {

@@ -1,18 +1,19 @@
 import { join } from "node:path"
 import { parseObject, type RawRecord, record, string } from "../../core/record.ts"
-import type { Connector, Cursor, Machine, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
 import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 import { piConnector, stripPiEntry } from "../pi/connector.ts"
 import { type OpenclawFacts, parseOpenclaw } from "./parse.ts"
+import { openclawRoots } from "./roots.ts"
 
 /** OpenClaw: files of Pi's format, in a folder for each of its agents, with an index beside them. */
 export const openclawConnector: Connector = {
   source: "openclaw",
   version: 1,
-  roots,
+  roots: openclawRoots,
   discover,
   watched,
   read,
@@ -25,17 +26,6 @@ const TRANSCRIPT = /^(.+?)\.jsonl(?:\.(?:reset|deleted)\..+|\.full\.bak)?$/
 /** Copies of a transcript, and a log of what was sent to the model. */
 const COPY = /\.(?:checkpoint\.[^/]*|trajectory)$/
 const MAX_INDEX_BYTES = 64 << 20
-/** The names that it had before. */
-const FORMER = [".clawdbot", ".moldbot", ".moltbot"]
-
-function roots({ home, env }: Machine): string[] {
-  const given = env.OPENCLAW_STATE_DIR?.trim() || env.CLAWDBOT_STATE_DIR?.trim()
-  const own = env.OPENCLAW_HOME?.trim() || home
-  const folders = given
-    ? [given.replace(/^~(?=$|[\\/])/, own)]
-    : [".openclaw", ...FORMER].map((name) => join(own, name))
-  return folders.map((folder) => join(folder, "agents"))
-}
 
 function watched(root: string): Watched[] {
   return [{ folder: root, depth: 2, files: /^[^/]+\/sessions\/(.*\.jsonl.*|sessions\.json)$/ }]

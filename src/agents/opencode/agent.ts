@@ -1,8 +1,11 @@
 import type { Agent } from "../agent.ts"
+import { opencodeRoots } from "./roots.ts"
 
 export const opencode: Agent = {
   source: "opencode",
   name: "OpenCode",
+  roots: opencodeRoots,
+  basis: "recorded",
   connector: async () => (await import("./connector.ts")).opencodeConnector,
   resume: (id) => ["opencode", "--session", id],
   open: ["opencode", "--prompt"],

@@ -1,23 +1,13 @@
-import { basename, dirname, isAbsolute, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import type { RawRecord } from "../../core/record.ts"
 import { number, parseObject, string } from "../../core/record.ts"
 import { lookAt } from "../../files/look-at.ts"
-import type {
-  Connector,
-  Cursor,
-  Machine,
-  Reading,
-  Scratch,
-  Seen,
-  Skipped,
-  Unit,
-  Unreadable,
-  Watched,
-} from "../kit/connector.ts"
+import type { Connector, Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { type DatabaseSession, readingOfRows, unitsOfDatabase } from "../kit/database-units.ts"
 import { entriesOf } from "../kit/folder.ts"
 import { columnsOf, type ForeignDatabase, type ForeignRow, withFoundDatabase } from "../kit/foreign-sqlite.ts"
 import { parseOpencode } from "./parse.ts"
+import { OPENCODE_DATABASE, opencodeRoots } from "./roots.ts"
 import { stripOpencode } from "./strip.ts"
 import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
 
@@ -28,24 +18,12 @@ import { rowsOfTree, sessionsOfTrees } from "./tree.ts"
 export const opencodeConnector: Connector = {
   source: "opencode",
   version: 4,
-  roots,
+  roots: opencodeRoots,
   discover,
   watched,
   read,
   parse: parseOpencode,
   identify: (raw) => `${string(raw.table)}:${string(raw.id)}`,
-}
-
-const DATABASE = /^opencode.*\.db$/
-
-function roots({ home, env }: Machine): string[] {
-  const xdg = env.XDG_DATA_HOME
-  const data = join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "share"), "opencode")
-  const named = env.OPENCODE_DB
-  if (!named || named === ":memory:") return [data]
-  const database = isAbsolute(named) ? named : join(data, named)
-  const isFoundAnyway = dirname(database) === data && DATABASE.test(basename(database))
-  return isFoundAnyway ? [data] : [data, database]
 }
 
 /** In the older trees every message has a folder for its parts; the message's own file changes with them. */
@@ -69,7 +47,7 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit 
     return
   }
   for (const entry of entriesOf(root, (problem) => problems.push(problem))) {
-    if (DATABASE.test(entry.name)) yield* unitsOfDatabase(join(root, entry.name), sessionsIn, seen, scratch)
+    if (OPENCODE_DATABASE.test(entry.name)) yield* unitsOfDatabase(join(root, entry.name), sessionsIn, seen, scratch)
   }
   yield* sessionsOfTrees(root, (problem) => problems.push(problem))
   yield* problems

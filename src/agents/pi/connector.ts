@@ -1,26 +1,23 @@
 import { join } from "node:path"
 import { type RawRecord, record, records, string } from "../../core/record.ts"
-import type { Connector, Machine, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt } from "../kit/folder.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { digestOf, withoutBulk } from "../kit/kept-text.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parsePi } from "./parse.ts"
+import { piRoots } from "./roots.ts"
 
 /** Pi: one file for each session, in a folder that is named after where it was started. A session is a tree. */
 export const piConnector: Connector = {
   source: "pi",
   version: 2,
-  roots,
+  roots: piRoots,
   discover,
   watched,
   read: (unit, after) => readJsonl(unit.path, after, { strip: stripPiEntry }),
   parse: parsePi,
   identify,
-}
-
-function roots({ home, env }: Machine): string[] {
-  return [join(env.PI_CODING_AGENT_DIR || join(home, ".pi", "agent"), "sessions")]
 }
 
 function watched(root: string): Watched[] {

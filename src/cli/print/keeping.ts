@@ -108,9 +108,10 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
   const lines: string[] = []
   for (const source of output.sources) {
     const found = source.found + source.kept > 0
-    lines.push(
-      `${paint(terminal, found ? "bold" : "dim", source.source)}${found ? "" : paint(terminal, "dim", "  not found")}`,
-    )
+    const state = found ? "" : source.is_there ? "  nothing read yet" : "  not found"
+    lines.push(`${paint(terminal, found ? "bold" : "dim", source.source)}${paint(terminal, "dim", state)}`)
+    if (source.basis === "description")
+      lines.push(paint(terminal, "dim", `  ${safeLine(source.name)} is read by description, not tried`))
     if (found) {
       const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
       lines.push(

@@ -28,6 +28,7 @@ import {
   knownUnits,
   rawLines,
   sourceReport,
+  unitSources,
   unreadable,
 } from "./read/units.ts"
 import { commandsOf, commits, editedFiles, filesOf, madeIn, touching, work } from "./read/work.ts"
@@ -110,6 +111,7 @@ export function openStore(
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
     unreadable: (source) => ask(() => unreadable(db, source)),
+    keptSources: () => ask(() => unitSources(db)),
     sourceReport: () => ask(() => sourceReport(db, onDamage)),
     revision: () => ask(() => revision(db, historyId)),
     changes: (after, limit) => ask(() => changes(db, historyId, after, limit)),

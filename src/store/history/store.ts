@@ -50,6 +50,8 @@ export type HistoryReader = {
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
 
   stats(): Promise<Stats>
+  /** Those of which a file was read, or could not be. */
+  keptSources(): Promise<SourceId[]>
   sourceReport(): Promise<SourceReport[]>
   /** By name. */
   collections(): Promise<Collection[]>

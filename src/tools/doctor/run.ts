@@ -1,9 +1,12 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { agentOf, isOwn, agents as known } from "../../agents/index.ts"
+import { type Roots, rootsInHome } from "../../agents/kit/every-root.ts"
 import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
-import { grouped } from "../../core/format.ts"
+import { grouped, listed } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
+import { lookAt } from "../../files/look-at.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { keptDamaged } from "../../store/history/rot/damaged-files.ts"
 import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
@@ -29,7 +32,19 @@ export async function run(
 ): Promise<{ ok: boolean; repaired?: Repaired; checks: Check[] }> {
   const repaired = input.repair ? await (await import("./repair.ts")).repair(dex) : undefined
   const checks: Check[] = [runtime(dex)]
-  for (const check of [home, history, index, suggesting, syncing, sources, agents, retention, model, meaning])
+  for (const check of [
+    home,
+    history,
+    index,
+    suggesting,
+    syncing,
+    sources,
+    otherHomes,
+    agents,
+    retention,
+    model,
+    meaning,
+  ])
     checks.push(...(await settle(check, dex)))
   return { ok: checks.every((check) => check.status !== "problem"), ...(repaired && { repaired }), checks }
 }
@@ -296,19 +311,46 @@ async function sources(dex: Dex): Promise<Check[]> {
     if (report.archived > 0)
       parts.push(`${report.archived} of its files ${report.archived === 1 ? "is" : "are"} deleted and kept here`)
     if (skipped > 0) parts.push(`${grouped(skipped)} damaged ${skipped === 1 ? "record" : "records"}`)
-    if (unknown > 0)
-      parts.push(unknown === 1 ? "1 record of an unknown type" : `${grouped(unknown)} records of unknown types`)
+    if (unknown > 0) parts.push(sayUnknown(agentOf(report.source)?.name ?? report.source, report.unknown))
     if (report.unreadable.length > 0)
       parts.push(
         `${report.unreadable.length} unreadable: ${report.unreadable[0]!.path} (${report.unreadable[0]!.reason})`,
       )
     const troubled = skipped + unknown + report.unreadable.length > 0
+    const isNewer = unknown > 0 && skipped + report.unreadable.length === 0
     return {
       name: report.source,
       status: troubled ? "note" : "ok",
       message: parts.join("; "),
-      ...(troubled && { mend: "dex sources" }),
+      ...(troubled && { mend: isNewer ? "npm install -g dexctx@latest" : "dex sources" }),
     }
+  })
+}
+
+const TYPES_NAMED = 4
+
+/** A newer version of an agent may write what this dex does not know. */
+function sayUnknown(name: string, unknown: Record<string, number>): string {
+  const types = Object.entries(unknown).sort(([, a], [, b]) => b - a)
+  const named = types.slice(0, TYPES_NAMED).map(([type, count]) => `${type} (${grouped(count)})`)
+  const more = types.length > TYPES_NAMED ? `, and ${types.length - TYPES_NAMED} more` : ""
+  return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${named.join(", ")}${more}. They are kept, and a dex that knows them reads them without the agent's files`
+}
+
+/** What is found in the homes that `sources.extra_roots` names. */
+async function otherHomes({ machine }: Dex): Promise<Check[]> {
+  return (machine.otherHomes ?? []).map((path) => {
+    const there = (roots: Roots) => rootsInHome(roots, path).some((root) => lookAt(root) !== undefined)
+    const found = known.filter(({ source, roots }) => roots && !isOwn(source) && there(roots))
+    const names = found.map(({ name }) => name)
+    return found.length > 0
+      ? { name: "other home", status: "ok", message: `${path}: ${listed(names)}` }
+      : {
+          name: "other home",
+          status: "note",
+          message: `${path}: no agent was found in it. A path in sources.extra_roots must be a home folder.`,
+          mend: "dex config set sources.extra_roots <homes, with commas>",
+        }
   })
 }
 

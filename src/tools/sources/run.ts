@@ -1,16 +1,26 @@
+import type { Basis } from "../../agents/agent.ts"
+import { agents, isOwn } from "../../agents/index.ts"
+import type { Machine } from "../../agents/kit/connector.ts"
+import { everyRoot, type Roots } from "../../agents/kit/every-root.ts"
+import type { SourceId } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
+import { lookAt } from "../../files/look-at.ts"
 import type { Dex } from "../context.ts"
 
 export async function run(dex: Dex) {
   const store = await dex.store()
-  const { connectors, machine } = await dex.syncDeps()
   const reports = new Map((await store.sourceReport()).map((report) => [report.source, report]))
   return {
-    sources: connectors.map((connector) => {
-      const report = reports.get(connector.source)
+    sources: (await readAgents(dex)).map(({ source, name, basis, roots }) => {
+      const report = reports.get(source)
+      const there = isOwn(source) ? roots(dex.machine) : everyRoot(roots, dex.machine)
+      const found = there.filter((path) => lookAt(path) !== undefined)
       return {
-        source: connector.source,
-        looked_in: connector.roots(machine),
+        source,
+        name,
+        ...(basis && { basis }),
+        is_there: found.length > 0,
+        looked_in: [...new Set([...roots(withoutOtherHomes(dex.machine)), ...found])],
         found: (report?.units ?? 0) - (report?.archived ?? 0),
         kept: report?.conversations ?? 0,
         kinds: report?.kinds ?? {},
@@ -24,4 +34,22 @@ export async function run(dex: Dex) {
       }
     }),
   }
+}
+
+type ReadAgent = { source: SourceId; name: string; basis?: Basis; roots: Roots }
+
+/** Those that dex reads, without loading what reads them, and those that the user brings. */
+async function readAgents(dex: Dex): Promise<ReadAgent[]> {
+  const own = agents.flatMap(({ source, name, basis, roots }) =>
+    roots ? [{ source, name, roots, ...(basis && { basis }) }] : [],
+  )
+  const outside = (await dex.outside()).agents.map(async ({ source, name, connector }) => {
+    const loaded = await connector()
+    return { source, name, roots: (machine: Machine) => loaded.roots(machine) }
+  })
+  return [...own, ...(await Promise.all(outside))]
+}
+
+function withoutOtherHomes({ home, env, platform }: Machine): Machine {
+  return { home, env, platform }
 }

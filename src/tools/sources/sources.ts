@@ -1,4 +1,4 @@
-import { integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
+import { choice, flag, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
@@ -10,6 +10,14 @@ export const sources = defineTool({
     sources: listOf(
       object({
         source: text(),
+        name: text("As people call the agent."),
+        basis: optional(
+          choice(
+            ["recorded", "sample", "description"],
+            "What reading it was tried on: its own program's sessions, other people's samples, or a description only.",
+          ),
+        ),
+        is_there: flag("One of the places where it keeps sessions exists."),
         looked_in: listOf(text()),
         found: integer("Transcripts on disk now."),
         kept: integer("Conversations in the history, of every kind."),

@@ -100,7 +100,7 @@ export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
 }
 
 /** Those of which a file was read, or could not be. */
-function unitSources(db: Db): SourceId[] {
+export function unitSources(db: Db): SourceId[] {
   const sql = `select distinct source from unit where source <> 'docs'
     union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`
   return db.prepare(sql).pluck().all({ prefix: UNREADABLE }) as SourceId[]

@@ -1,0 +1,92 @@
+import { execFileSync } from "node:child_process"
+import { cpSync, mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { loadConnectors } from "../../src/agents/connectors.ts"
+import { agents, isOwn } from "../../src/agents/index.ts"
+import type { Machine } from "../../src/agents/kit/connector.ts"
+import { everyRoot } from "../../src/agents/kit/every-root.ts"
+import { variantOf } from "../../src/agents/kit/variant.ts"
+import { pi } from "../../src/agents/pi/agent.ts"
+import { tempDir } from "../support/temp.ts"
+import { conversationsOf, homeOf } from "./contract.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+
+function machineAt(home: string, otherHomes: string[] = []): Machine {
+  return { home, env: {}, platform: "linux", otherHomes }
+}
+
+async function sourcesAt(machine: Machine, kept: string[] = []): Promise<string[]> {
+  return (await loadConnectors([], "", { machine, kept })).connectors.map(({ source }) => source)
+}
+
+test("nothing of an agent that is not there is imported", () => {
+  const home = tempDir()
+  mkdirSync(join(home, ".pi/agent/sessions"), { recursive: true })
+  // A process of its own: this one has imported all of them for other tests.
+  const script = `
+    import { registerHooks } from "node:module"
+    const loaded = []
+    registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context) } })
+    const { loadConnectors } = await import("./src/agents/connectors.ts")
+    await loadConnectors([], "", { machine: { home: ${JSON.stringify(home)}, env: {}, platform: "linux" }, kept: [] })
+    console.log(JSON.stringify(loaded.filter((url) => /src.agents.[^/]+.(connector|parse)\\.ts$/.test(url))))`
+  const printed = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: ROOT, encoding: "utf8" })
+  const loaded = (JSON.parse(printed) as string[]).map((url) => url.split("/").slice(-2).join("/"))
+  expect(loaded.sort()).toEqual(["kit/connector.ts", "pi/connector.ts", "pi/parse.ts"])
+})
+
+test("an agent is read where a root of it is there, or where something of it was kept", async () => {
+  const home = tempDir()
+  expect(await sourcesAt(machineAt(home))).toEqual([])
+  mkdirSync(join(home, ".codex"))
+  expect(await sourcesAt(machineAt(home))).toEqual(["codex"])
+  expect(await sourcesAt(machineAt(home), ["claude_code"])).toEqual(["claude_code", "codex"])
+  expect((await loadConnectors()).connectors).toHaveLength(agents.filter(({ connector }) => connector).length)
+})
+
+test("other homes are looked at like one's own, whatever system they are of, but for what dex keeps itself", async () => {
+  const [home, other] = [tempDir(), tempDir()]
+  mkdirSync(join(other, "AppData/Roaming/Cursor/User"), { recursive: true })
+  mkdirSync(join(other, ".dex/notes"), { recursive: true })
+  const machine = machineAt(home, [other])
+  const { connectors } = await loadConnectors([], "", { machine, kept: ["dex_note"] })
+  expect(connectors.map(({ source }) => source)).toEqual(["cursor", "dex_note"])
+  expect(connectors[0]!.roots(machine)).toContain(join(other, "AppData/Roaming/Cursor/User"))
+  expect(connectors[1]!.roots(machine)).toEqual([join(home, ".dex/notes")])
+})
+
+test("the environment says nothing about other homes", () => {
+  const machine = { ...machineAt("/h", ["/other"]), env: { CODEX_HOME: "/elsewhere" } }
+  const codex = agents.find(({ source }) => source === "codex")!
+  expect(everyRoot(codex.roots!, machine)).toEqual(["/elsewhere", "/other/.codex"])
+})
+
+test("a variant is read by its parent's code, under its own name and in its own folder", async () => {
+  const home = await homeOf("test/fixtures/pi/0.87-tree")
+  const moved = tempDir()
+  cpSync(join(home, ".pi"), join(moved, ".mine"), { recursive: true })
+  const roots = ({ home }: Machine) => [join(home, ".mine/agent/sessions")]
+  const mine = variantOf(pi, { source: "mine", name: "Mine", basis: "description", roots })
+  const connector = await mine.connector!()
+  expect([mine.variantOf, connector.source]).toEqual(["pi", "mine"])
+  const [own, parents] = [await conversationsOf(connector, moved), await conversationsOf(await pi.connector!(), home)]
+  expect(own.size).toBeGreaterThan(0)
+  expect([...own.keys()]).toEqual([...parents.keys()])
+})
+
+test("every agent that is read says where it looks, and what its reading was tried on", () => {
+  const read = agents.filter(({ connector }) => connector)
+  expect(read.filter(({ roots, basis }) => !roots || !basis).map(({ name }) => name)).toEqual([])
+  expect(read.filter(({ source, basis }) => !isOwn(source) && basis === "description").length).toBeLessThanOrEqual(10)
+})
+
+test.each(["linux", "darwin", "win32"] as const)("roots are whole paths on %s, and the same twice", (platform) => {
+  const machine = { home: "/home/dev", env: {}, platform }
+  for (const { roots } of agents) {
+    const at = roots?.(machine) ?? []
+    expect(at.filter((path) => !path.startsWith("/home/dev/"))).toEqual([])
+    expect(roots?.(machine) ?? []).toEqual(at)
+  }
+})
