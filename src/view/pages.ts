@@ -13,7 +13,7 @@ import { yearPart } from "./home/year-part.ts"
 import type { PageRoute } from "./page.ts"
 import { exportPage } from "./read/export-page.ts"
 import { rawPage } from "./read/raw-page.ts"
-import { readPage, readPart, wholePart } from "./read/read-page.ts"
+import { factsPart, outlinePart, readPage, readPart, wholePart } from "./read/read-page.ts"
 import { withinPage } from "./read/within-page.ts"
 import { usagePage } from "./usage/usage-page.ts"
 
@@ -30,6 +30,8 @@ export const pages: readonly PageRoute[] = [
   { path: "/find", render: findPage },
   { path: "/c/:ref", render: readPage },
   { path: "/c/:ref/part", render: readPart },
+  { path: "/c/:ref/outline", render: outlinePart },
+  { path: "/c/:ref/facts", render: factsPart },
   { path: "/c/:ref/find", render: withinPage },
   { path: "/c/:ref/whole/:number/:part", render: wholePart },
   { path: "/c/:ref/raw", render: rawPage },

@@ -26,6 +26,8 @@ export async function addressesFor(home: string, project: string): Promise<strin
     "/find?q=the",
     "/find?q=nosuch+word&project=x&from=2020-01",
     `/c/${ref}`,
+    `/c/${ref}/outline`,
+    `/c/${ref}/facts`,
     `/c/${ref}/find?q=the`,
     `/c/${ref}/whole/1/0`,
     `/c/${ref}/raw`,

@@ -1,180 +1,133 @@
-import { isoDate, localMinute } from "../../core/dates.ts"
+import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
-import { outcomesOf } from "../../render/fold.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import { messageHtml, type PageMessage, type PageOptions } from "../../render/html/message-html.ts"
 import { many, projectName, shortPath, when } from "../../render/words.ts"
-import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { agentNamed, resolveConversation } from "../../tools/resolve.ts"
 import { paidSettings } from "../../tools/usage/payments.ts"
-import { messageState } from "../../tools/view.ts"
 import { actionForm } from "../actions.ts"
 import type { Addresses } from "../address.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
-import { type ConversationShape, shapeOf } from "./shape.ts"
+import { type ConversationRead, conversationAsked } from "./asked.ts"
+import { partHtml, partsOf, partWith } from "./part-html.ts"
+import { type ConversationShape, type PartShape, shapeAround, shapeOf, versionsOfUnread } from "./shape.ts"
 import { factsHtml, outlineHtml } from "./sides.ts"
-
-/** How many messages are one part of the page. */
-const AT_ONCE = 100
-/** Of an output that is longer only the beginning is on the page; all of it has an address. */
-const MOST_CHARS = 6_000
+import { type Subagents, subagentsOf } from "./subagents.ts"
 
 /** A conversation, from the message that was asked for on. */
 export async function readPage(request: PageRequest): Promise<ViewPage> {
   const { query, to, dex } = request
   const read = await conversationAsked(request)
-  const { row, shape } = read
-  const parts = partsOf(shape)
+  const { row } = read
   const at = Number(query.get("at") ?? query.get("from") ?? 0)
-  const index = Math.max(0, at === 0 ? 0 : partWith(parts, at))
+  const early = await earlyShape(read, at)
+  const shape: PartShape | ConversationShape = early ?? (await wholeShape(read))
+  const parts = partsOf(shape)
+  const index = indexOf(parts, at)
   const head = conversationOf(row)
   const subagents = await subagentsOf(dex, row)
-  const messages = await partHtml(read, parts, index, to, subagents)
+  const messages = await partHtml(read, shape, [parts, index], subagents, to)
   const name = formatRef(row.ref)
+  const [outline, facts] = isWhole(shape)
+    ? [outlineSide(request, read, shape), factsSide(request, read, shape, subagents)]
+    : [
+        html`<nav class="outline" aria-label="Outline"${late(to.conversation(name, "outline"), "Outline")}</nav>`,
+        html`<aside class="facts" aria-label="Facts"${late(to.conversation(name, "facts"), "Facts")}</aside>`,
+      ]
   const body = html`<div class="reading" data-ref="${name}">
-<nav class="outline" aria-label="Outline"><details open><summary>Outline</summary>${outlineHtml(shape, (number) => addressIn(name, parts, number, to))}</details></nav>
+${outline}
 <div class="conversation">
 <header class="title"><h1>${head.title}</h1>${factLine(dex, row, read.agent, shape)}${tools(row, name, request)}</header>
 <form class="within" action="${to.conversation(name, "find")}"><input type="search" name="q" placeholder="Find in this conversation" aria-label="Find in this conversation" autocomplete="off"></form>
 <div class="messages">${messages}</div>
 </div>
-<aside class="facts" aria-label="Facts"><details open><summary>Facts</summary>${factsHtml(row, shape, subagents, (number) => addressIn(name, parts, number, to), to)}</details></aside>
+${facts}
 </div>`
   return { title: head.title, body }
+}
+
+function isWhole(shape: PartShape | ConversationShape): shape is ConversationShape {
+  return "spent" in shape
+}
+
+function late(address: string, says: string): Html {
+  return html` data-late="${address}?part=1"><a href="${address}">${says}</a>`
 }
 
 /** One part of it, for a page that is open. */
 export async function readPart(request: PageRequest): Promise<ViewPage> {
   const read = await conversationAsked(request)
-  const parts = partsOf(read.shape)
+  const shape = await wholeShape(read)
+  const parts = partsOf(shape)
   const from = request.query.get("from")
   const index = from === "last" ? parts.length - 1 : partWith(parts, Number(from))
   const subagents = await subagentsOf(request.dex, read.row)
-  return { title: "", isPart: true, body: await partHtml(read, parts, index, request.to, subagents) }
+  return { title: "", isPart: true, body: await partHtml(read, shape, [parts, index], subagents, request.to) }
 }
 
-export type ConversationRead = {
-  dex: Dex
-  row: ConversationRow
-  shape: ConversationShape
-  agent: string
+/** What is at the side of a long conversation comes after it. */
+export async function outlinePart(request: PageRequest): Promise<ViewPage> {
+  const read = await conversationAsked(request)
+  return sidePage(request, read, "Outline", outlineSide(request, read, await wholeShape(read)))
 }
 
-export async function conversationAsked({ dex, params }: PageRequest): Promise<ConversationRead> {
-  const { row } = await resolveConversation(dex, { id: params.ref ?? "" })
-  const shape = await shapeOf(await dex.store(), row.ref, paidSettings(dex).book)
-  return { dex, row, shape, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }
+export async function factsPart(request: PageRequest): Promise<ViewPage> {
+  const read = await conversationAsked(request)
+  const subagents = await subagentsOf(request.dex, read.row)
+  return sidePage(request, read, "Facts", factsSide(request, read, await wholeShape(read), subagents))
 }
 
-function partsOf({ versions }: ConversationShape): number[][] {
-  const numbers = [...versions.keys()]
-  const parts: number[][] = []
-  for (let i = 0; i < numbers.length; i += AT_ONCE) parts.push(numbers.slice(i, i + AT_ONCE))
-  return parts.length === 0 ? [[]] : parts
+function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: string, side: Html): ViewPage {
+  if (query.has("part")) return { title: "", isPart: true, body: side }
+  const { title } = conversationOf(row)
+  return {
+    title: `${says} of ${title}`,
+    body: html`<section class="side-page"><h1><a href="${to.read(formatRef(row.ref))}">${title}</a></h1>${side}</section>`,
+  }
 }
 
-function partWith(parts: number[][], number: number): number {
-  const found = parts.findIndex((numbers) => numbers.includes(number))
-  if (found === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
-  return found
+async function wholeShape({ dex, row }: ConversationRead): Promise<ConversationShape> {
+  return shapeOf(await dex.store(), row.ref, paidSettings(dex).book)
+}
+
+/** Enough to show one part of a long conversation before all of it is read. */
+async function earlyShape({ dex, row }: ConversationRead, at: number): Promise<PartShape | undefined> {
+  const store = await dex.store()
+  const versions = await versionsOfUnread(store, row)
+  const parts = versions && partsOf({ versions })
+  return parts && shapeAround(store, row.ref, versions, parts[indexOf(parts, at)]!)
+}
+
+function indexOf(parts: number[][], at: number): number {
+  return at === 0 ? 0 : partWith(parts, at)
+}
+
+function outlineSide({ to }: PageRequest, { row }: ConversationRead, shape: ConversationShape): Html {
+  return html`<nav class="outline" aria-label="Outline"><details open><summary>Outline</summary>${outlineHtml(shape, addressesIn(row, shape, to))}</details></nav>`
+}
+
+function factsSide(
+  { to }: PageRequest,
+  { row }: ConversationRead,
+  shape: ConversationShape,
+  subagents: Subagents,
+): Html {
+  return html`<aside class="facts" aria-label="Facts"><details open><summary>Facts</summary>${factsHtml(row, shape, subagents, addressesIn(row, shape, to), to)}</details></aside>`
 }
 
 /** A message that is on the page already needs no other page. */
-function addressIn(ref: string, parts: number[][], number: number, to: Addresses): string {
-  return parts.length === 1 ? `#m${number}` : to.read(ref, number)
+function addressesIn({ ref }: ConversationRow, shape: PartShape, to: Addresses): (number: number) => string {
+  const name = formatRef(ref)
+  const isOnePage = partsOf(shape).length === 1
+  return (number) => (isOnePage ? `#m${number}` : to.read(name, number))
 }
 
-async function partHtml(
-  read: ConversationRead,
-  parts: number[][],
-  index: number,
-  to: Addresses,
-  subagents: Subagents,
-): Promise<Html> {
-  const { dex, row, shape } = read
-  const numbers = parts[index]!
-  const wanted = new Set([...numbers, ...answersElsewhere(numbers, shape)])
-  const stored = await (await dex.store()).messages(row.ref, [...wanted])
-  const name = formatRef(row.ref)
-  const outcomes = outcomesOf(stored)
-  // A call that stands on an earlier part shows its result there.
-  for (const [id, outcome] of outcomes) outcome.madeIn ??= shape.calls.get(id)?.madeIn
-  const options: PageOptions = {
-    agent: read.agent,
-    root: row.project ?? "",
-    outcomes,
-    mostChars: MOST_CHARS,
-    subagentOf: (id) => {
-      const found = subagents.byCall.get(id)
-      return found && subagentHtml(found, to)
-    },
-    rest: (number, part) =>
-      html`<a class="rest" href="${to.conversation(name, `whole/${number}/${part}`)}">Show all of it</a>`,
-    beside: (number) =>
-      html`<span class="ways"><a href="${to.conversation(name, "raw", { at: number })}" title="The record that this was read from">raw</a><a href="${to.read(name, number)}" title="The address of this message">#${number}</a></span>`,
-  }
-  const own = new Set(numbers)
-  const shown = withModels(stored.filter(({ number }) => own.has(number))).map((message) =>
-    messageHtml(message, options),
-  )
-  const link = (at: number, rel: "prev" | "next", says: string) => {
-    const to_ = parts[at]
-    return (
-      to_ &&
-      html`<a class="more" rel="${rel}" href="${to.to(`c/${encodeURIComponent(name)}`, { from: to_[0] })}" data-part="${to.conversation(name, "part", { from: to_[0] })}">${says}: ${to_[0]} to ${to_.at(-1)}</a>`
-    )
-  }
-  return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${shown.filter((one) => one !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
-}
-
-/** The messages that answer calls of these, and stand on a later part. */
-function answersElsewhere(numbers: number[], { calls }: ConversationShape): number[] {
-  const own = new Set(numbers)
-  return [...calls.values()].flatMap(({ madeIn, answeredIn }) =>
-    madeIn !== undefined && own.has(madeIn) && answeredIn !== undefined && !own.has(answeredIn) ? [answeredIn] : [],
-  )
-}
-
-/** The model is said where it is another one than before. */
-function withModels(messages: StoredMessage[]): PageMessage[] {
-  let last: string | undefined
-  return messages.map((message) => {
-    const { number, role, parts, at, model } = message
-    const { state } = messageState(message)
-    const isNew = model !== undefined && model !== last
-    last = model ?? last
-    const facts = [at === undefined ? "" : localMinute(at), isNew ? model : "", state ?? ""].filter((one) => one !== "")
-    return { number, role, parts, facts }
-  })
-}
-
-export type Subagents = { all: ConversationRow[]; byCall: Map<string, ConversationRow> }
-
-async function subagentsOf(dex: Dex, row: ConversationRow): Promise<Subagents> {
-  const store = await dex.store()
-  const { rows } = await store.list({
-    conversation: row.ref,
-    kinds: ["subagent"],
-    limit: 500,
-    offset: 0,
-    inside: dex.project,
-  })
-  const all = rows.filter(({ parent }) => parent?.id === row.ref.id)
-  return { all, byCall: new Map(all.flatMap((one) => (one.parent?.call_id ? [[one.parent.call_id, one]] : []))) }
-}
-
-function subagentHtml(row: ConversationRow, to: Addresses): Html {
-  const { title, message_count } = conversationOf(row)
-  return html`<a class="subagent" href="${to.read(formatRef(row.ref))}"><b>Subagent</b> ${title} <span class="facts">${many(message_count, "message")}</span></a>`
-}
-
-function factLine(dex: Dex, row: ConversationRow, agent: string, shape: ConversationShape): Html {
+function factLine(dex: Dex, row: ConversationRow, agent: string, shape: PartShape | ConversationShape): Html {
   const { date, message_count, project } = conversationOf(row)
   const home = dex.machine.home
-  const last = shape.spent.at(-1)
+  const last = isWhole(shape) ? shape.spent.at(-1) : undefined
   return html`<p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span>${row.git_branch && html`<span>${row.git_branch}</span>`}<time datetime="${date}">${when(date)}</time><span>${many(message_count, "message")}</span>${last && last.cost > 0 && html`<span>$${last.cost.toFixed(2)}</span>`}${row.archived && html`<span class="kept">kept by dex only</span>`}${row.started_at !== undefined && row.ended_at !== undefined && html`<span>${duration(row.ended_at - row.started_at)}</span>`}</p>`
 }
 

@@ -1,7 +1,7 @@
 import type { Role } from "../../core/conversation.ts"
 import { messageText } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
-import type { HistoryReader, StoredMessage } from "../../store/history/store.ts"
+import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { testCommand } from "../../suggest/test-runs/commands.ts"
 import { moneyFor, totalMoney } from "../../usage/money.ts"
 import type { PriceBook } from "../../usage/price-of.ts"
@@ -27,28 +27,81 @@ export type ConversationShape = {
   roles: Partial<Record<Role, number>>
 }
 
+/** What showing one part of it needs to know of the rest. */
+export type PartShape = Pick<ConversationShape, "versions" | "calls">
+
 const PROMPT_CHARS = 160
 const KEPT = 12
+/** Reading all of a conversation that is longer takes too long to be waited for. */
+const LONG = 1_500
+/** A call is nearly always answered within so many messages. */
+const NEAR = 30
+
+type Known = { shape: ConversationShape; revision: string }
 
 /** Of each history, what was read of it. Another one, or one that was opened anew, begins with nothing. */
-const readOf = new WeakMap<HistoryReader, Map<string, ConversationShape>>()
+const readOf = new WeakMap<HistoryReader, Map<string, Known>>()
 
 /** Reads what there is once for each version of a conversation; of one that only grew, what is new. */
 export async function shapeOf(store: HistoryReader, ref: Ref, book: PriceBook): Promise<ConversationShape> {
-  const kept = readOf.get(store) ?? new Map<string, ConversationShape>()
+  const kept = readOf.get(store) ?? new Map<string, Known>()
   readOf.set(store, kept)
   const name = formatRef(ref)
-  const versions = await store.versions(ref)
+  const revision = await store.revision()
   const known = kept.get(name)
-  const now = new Map(versions.map(({ number, version }) => [number, version]))
-  const shape = known && hasOnlyGrown(known, now) ? known : empty()
-  const fresh = versions.filter(({ number }) => !shape.versions.has(number)).map(({ number }) => number)
-  if (fresh.length > 0 || shape !== known)
-    add(shape, now, await store.messages(ref, shape === known ? fresh : undefined), book)
+  const shape = known?.revision === revision ? known.shape : await readShape(store, ref, book, known?.shape)
   kept.delete(name)
-  kept.set(name, shape)
+  kept.set(name, { shape, revision })
   for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest)
   return shape
+}
+
+async function readShape(
+  store: HistoryReader,
+  ref: Ref,
+  book: PriceBook,
+  known: ConversationShape | undefined,
+): Promise<ConversationShape> {
+  const now = await versionsOf(store, ref)
+  const shape = known && hasOnlyGrown(known, now) ? known : empty()
+  const fresh = [...now.keys()].filter((number) => !shape.versions.has(number))
+  if (fresh.length > 0 || shape !== known)
+    add(shape, now, await store.messages(ref, shape === known ? fresh : undefined), book)
+  return shape
+}
+
+async function versionsOf(store: HistoryReader, ref: Ref): Promise<Map<number, number>> {
+  return new Map((await store.versions(ref)).map(({ number, version }) => [number, version]))
+}
+
+/** The versions of a conversation that is too long to be read at once, and was not read yet. */
+export async function versionsOfUnread(
+  store: HistoryReader,
+  { ref, message_count }: Pick<ConversationRow, "ref" | "message_count">,
+): Promise<Map<number, number> | undefined> {
+  if (message_count <= LONG || readOf.get(store)?.has(formatRef(ref))) return undefined
+  return versionsOf(store, ref)
+}
+
+/** What one part needs to know, out of the messages around it. Undefined where only all of the conversation tells. */
+export async function shapeAround(
+  store: HistoryReader,
+  ref: Ref,
+  versions: Map<number, number>,
+  part: readonly number[],
+): Promise<PartShape | undefined> {
+  const all = [...versions.keys()]
+  const first = all.indexOf(part[0]!)
+  const near = all.slice(Math.max(0, first - NEAR), first + part.length + NEAR)
+  const own = new Set(part)
+  const calls: PartShape["calls"] = new Map()
+  for (const message of await store.messages(ref, near)) addCalls({ calls }, message)
+  const [isFromBeginning, isToEnd] = [near[0] === all[0], near.at(-1) === all.at(-1)]
+  for (const { madeIn, answeredIn } of calls.values()) {
+    if (answeredIn === undefined && own.has(madeIn!) && !isToEnd) return undefined
+    if (madeIn === undefined && own.has(answeredIn!) && !isFromBeginning) return undefined
+  }
+  return { versions, calls }
 }
 
 function empty(): ConversationShape {
@@ -98,7 +151,7 @@ function addPrompt(shape: ConversationShape, message: StoredMessage): void {
   if (text !== "") shape.prompts.push({ number, text: text.slice(0, PROMPT_CHARS), ...(at !== undefined && { at }) })
 }
 
-function addCalls({ calls }: ConversationShape, { number, parts }: StoredMessage): void {
+function addCalls({ calls }: Pick<PartShape, "calls">, { number, parts }: StoredMessage): void {
   for (const part of parts) {
     if ((part.type !== "tool_call" && part.type !== "tool_result") || part.call_id === undefined) continue
     const known = calls.get(part.call_id) ?? {}

@@ -7,8 +7,8 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import type { Addresses } from "../address.ts"
 import { lineChart } from "../charts/line-chart.ts"
-import type { Subagents } from "./read-page.ts"
 import type { ConversationShape, Mark } from "./shape.ts"
+import type { Subagents } from "./subagents.ts"
 
 const MOST_FILES = 30
 const MOST_COMMANDS = 15
@@ -24,10 +24,9 @@ const SIGNS: Record<Mark, [sign: string, says: string]> = {
 /** The person's prompts, and below each what happened until the next. */
 export function outlineHtml(shape: ConversationShape, addressOf: (number: number) => string): Html {
   const { prompts } = shape
-  // The numbers of messages follow each other in the order in which they were written, nearly always.
-  const items = prompts.map(({ number, text, at }, i) => {
-    const until = prompts[i + 1]?.number ?? Number.POSITIVE_INFINITY
-    const own = shape.marks.filter((mark) => mark.number >= number && mark.number < until)
+  const byPrompt = marksByPrompt(shape)
+  const items = prompts.map(({ number, text, at }) => {
+    const own = byPrompt.get(number) ?? []
     const counts = (["edit", "failed", "commit", "summary"] as const).flatMap((mark) => {
       const found = own.filter((one) => one.mark === mark)
       if (found.length === 0) return []
@@ -42,6 +41,18 @@ export function outlineHtml(shape: ConversationShape, addressOf: (number: number
     return html`<li><a href="${addressOf(number)}" data-number="${number}"${at !== undefined && html` title="${localMinute(at)}"`}>${text}</a>${counts.length > 0 && html`<span class="marks">${counts}</span>`}</li>`
   })
   return items.length === 0 ? html`<p class="none">No person spoke here.</p>` : html`<ol>${items}</ol>`
+}
+
+/** The numbers of messages follow each other in the order in which they were written, nearly always. */
+function marksByPrompt({ prompts, marks }: ConversationShape): Map<number, ConversationShape["marks"]> {
+  const byPrompt = new Map<number, ConversationShape["marks"]>()
+  const sorted = prompts.toSorted((a, b) => a.number - b.number)
+  let next = 0
+  for (const mark of marks.toSorted((a, b) => a.number - b.number)) {
+    while (next < sorted.length && sorted[next]!.number <= mark.number) byPrompt.set(sorted[next++]!.number, [])
+    if (next > 0) byPrompt.get(sorted[next - 1]!.number)!.push(mark)
+  }
+  return byPrompt
 }
 
 /** Files, commands, commits, tests and cost, each with the way to its message. */

@@ -5,7 +5,7 @@ import { many } from "../../render/words.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
-import { conversationAsked } from "./read-page.ts"
+import { conversationAsked } from "./asked.ts"
 
 const MOST_ROWS = 200
 const AROUND = 80

@@ -1,0 +1,111 @@
+import { localMinute } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { formatRef } from "../../core/ref.ts"
+import { outcomesOf } from "../../render/fold.ts"
+import { type Html, html } from "../../render/html/html.ts"
+import { messageHtml, type PageMessage, type PageOptions } from "../../render/html/message-html.ts"
+import type { StoredMessage } from "../../store/history/store.ts"
+import { messageState } from "../../tools/view.ts"
+import type { Addresses } from "../address.ts"
+import type { ConversationRead } from "./asked.ts"
+import { keptHtml } from "./kept-html.ts"
+import type { PartShape } from "./shape.ts"
+import { type Subagents, subagentHtml } from "./subagents.ts"
+
+/** How many messages are one part of the page: several screens, and made in a moment. */
+const AT_ONCE = 50
+/** Of an output that is longer only the beginning is on the page; all of it has an address. */
+const MOST_CHARS = 6_000
+
+/** A conversation's messages by number, in parts that are shown together. */
+export function partsOf({ versions }: Pick<PartShape, "versions">): number[][] {
+  const numbers = [...versions.keys()]
+  const parts: number[][] = []
+  for (let i = 0; i < numbers.length; i += AT_ONCE) parts.push(numbers.slice(i, i + AT_ONCE))
+  return parts.length === 0 ? [[]] : parts
+}
+
+export function partWith(parts: number[][], number: number): number {
+  const found = parts.findIndex((numbers) => numbers.includes(number))
+  if (found === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
+  return found
+}
+
+export async function partHtml(
+  { dex, row, agent }: ConversationRead,
+  shape: PartShape,
+  [parts, index]: [parts: number[][], index: number],
+  subagents: Subagents,
+  to: Addresses,
+): Promise<Html> {
+  const numbers = parts[index]!
+  const store = await dex.store()
+  const wanted = new Set([...numbers, ...answersElsewhere(numbers, shape)])
+  const stored = await store.messages(row.ref, [...wanted])
+  const name = formatRef(row.ref)
+  const outcomes = outcomesOf(stored)
+  // A call that stands on an earlier part shows its result there.
+  for (const [id, outcome] of outcomes) outcome.madeIn ??= shape.calls.get(id)?.madeIn
+  const options: PageOptions = {
+    agent,
+    root: row.project ?? "",
+    outcomes,
+    mostChars: MOST_CHARS,
+    subagentOf: (id) => {
+      const found = subagents.byCall.get(id)
+      return found && subagentHtml(found, to)
+    },
+    rest: (number, part) =>
+      html`<a class="rest" href="${to.conversation(name, `whole/${number}/${part}`)}">Show all of it</a>`,
+    beside: (number) =>
+      html`<span class="ways"><a href="${to.conversation(name, "raw", { at: number })}" title="The record that this was read from">raw</a><a href="${to.read(name, number)}" title="The address of this message">#${number}</a></span>`,
+  }
+  const own = new Set(numbers)
+  const shown = withModels(stored.filter(({ number }) => own.has(number))).map((message) => {
+    const stamp = stampOf(message, shape, options)
+    return keptHtml(store, { ref: row.ref, number: message.number, stamp }, () => messageHtml(message, options))
+  })
+  const link = (at: number, rel: "prev" | "next", says: string) => {
+    const to_ = parts[at]
+    return (
+      to_ &&
+      html`<a class="more" rel="${rel}" href="${to.to(`c/${encodeURIComponent(name)}`, { from: to_[0] })}" data-part="${to.conversation(name, "part", { from: to_[0] })}">${says}: ${to_[0]} to ${to_.at(-1)}</a>`
+    )
+  }
+  return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${shown.filter((one) => one !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
+}
+
+/** What the HTML of a message depends on: its version, and those of the messages that answer its calls. */
+function stampOf(
+  { number, parts, facts }: PageMessage,
+  { versions, calls }: PartShape,
+  { subagentOf }: PageOptions,
+): string {
+  const answers = parts.flatMap((part) => {
+    if ((part.type !== "tool_call" && part.type !== "tool_result") || part.call_id === undefined) return []
+    const { madeIn, answeredIn = 0 } = calls.get(part.call_id) ?? {}
+    return [madeIn, answeredIn, versions.get(answeredIn), subagentOf?.(part.call_id)?.html]
+  })
+  return [versions.get(number), ...facts, ...answers].join("|")
+}
+
+/** The messages that answer calls of these, and stand on a later part. */
+function answersElsewhere(numbers: number[], { calls }: PartShape): number[] {
+  const own = new Set(numbers)
+  return [...calls.values()].flatMap(({ madeIn, answeredIn }) =>
+    madeIn !== undefined && own.has(madeIn) && answeredIn !== undefined && !own.has(answeredIn) ? [answeredIn] : [],
+  )
+}
+
+/** The model is said where it is another one than before. */
+function withModels(messages: StoredMessage[]): PageMessage[] {
+  let last: string | undefined
+  return messages.map((message) => {
+    const { number, role, parts, at, model } = message
+    const { state } = messageState(message)
+    const isNew = model !== undefined && model !== last
+    last = model ?? last
+    const facts = [at === undefined ? "" : localMinute(at), isNew ? model : "", state ?? ""].filter((one) => one !== "")
+    return { number, role, parts, facts }
+  })
+}

@@ -1,0 +1,100 @@
+import { appendFileSync } from "node:fs"
+import { describe, expect, test } from "vitest"
+import { call, jsonl, putSession, SESSION, writer } from "../support/claude-code.ts"
+import { tempDir } from "../support/temp.ts"
+import { syncHome } from "../support/warm.ts"
+import { type Visitor, visit } from "./served.ts"
+
+const PATH = `/c/${encodeURIComponent(`claude_code:${SESSION}`)}`
+
+/** Turns of a prompt, a call, its result and an answer. Calls of the turns in `apart` are answered many turns later. */
+async function conversationOf(turns: number, apart: number[] = []): Promise<string> {
+  const home = tempDir()
+  const told = writer()
+  const open: number[] = []
+  const answered = (turn: number) => told.result(`call${turn}`, `Output ${turn}.`)
+  for (let turn = 0; turn < turns; turn++) {
+    told.prompt(`Prompt ${turn}.`)
+    told.answer(`c${turn}`, [call(`call${turn}`, "Bash", { command: `echo ${turn}` })])
+    if (apart.includes(turn)) open.push(turn)
+    else answered(turn)
+    told.answer(`m${turn}`, [{ type: "text", text: `Answer ${turn}.` }])
+    if (open.length > 0 && turn === open[0]! + 60) answered(open.shift()!)
+  }
+  putSession(home, told.records)
+  await syncHome(home)
+  return home
+}
+
+/** The whole conversation, as a browser gets it: the page, and part after part. */
+async function wholeText({ get, base }: Visitor): Promise<string> {
+  let text = ""
+  for (let next: string | undefined = PATH; next !== undefined; ) {
+    const answer = await get(next)
+    expect(answer.status).toBe(200)
+    const page = await answer.text()
+    text += page
+    const [, part] = /rel="next"[^>]* data-part="([^"]+)"/.exec(page) ?? []
+    next = part?.replaceAll("&amp;", "&").slice(new URL(base).pathname.length)
+  }
+  return text
+}
+
+function countsOf(text: string, what: RegExp): number[] {
+  const counts = new Map<number, number>()
+  for (const [, number] of text.matchAll(what)) counts.set(Number(number), (counts.get(Number(number)) ?? 0) + 1)
+  return [...counts.values()]
+}
+
+describe("a conversation of 1,600 messages", () => {
+  test.each([
+    ["", []],
+    [", with answers far from their calls", [5, 90, 399]],
+  ])("has each message and each output once%s", async (_, apart) => {
+    const visitor = await visit(await conversationOf(400, apart))
+    const text = await wholeText(visitor)
+    const once = Array.from({ length: 400 }, () => 1)
+    expect(countsOf(text, /<p>Prompt (\d+)\.<\/p>/g)).toEqual(once)
+    expect(countsOf(text, /<p>Answer (\d+)\.<\/p>/g)).toEqual(once)
+    const outputs = countsOf(text, />Output (\d+)\.</g)
+    expect(outputs).toEqual(once.slice(0, apart.includes(399) ? 399 : 400))
+    expect(visitor.log).toEqual([])
+  })
+
+  test("is shown before all of it is read; outline and facts come after", async () => {
+    const { get } = await visit(await conversationOf(400))
+    const early = await (await get(PATH)).text()
+    expect(early).toContain("Prompt 0.")
+    expect(early).toContain("Output 0.")
+    expect(early).toContain(`data-late="`)
+    expect(early).not.toContain("Prompt 399.")
+    const outline = await (await get(`${PATH}/outline?part=1`)).text()
+    expect(outline).toMatch(/^<nav class="outline"/)
+    expect(outline).toContain("Prompt 399.")
+    expect(await (await get(`${PATH}/facts?part=1`)).text()).toMatch(/^<aside class="facts"/)
+    const read = await (await get(PATH)).text()
+    expect(read).not.toContain(`data-late="`)
+    expect(read).toContain("Prompt 399.")
+  })
+})
+
+test("what is kept of a message is as new as what it shows", async () => {
+  const home = tempDir()
+  const told = writer()
+  told.prompt("Run it")
+  for (const id of ["c1", "c2", "c3"]) told.answer(id, [call(id, "Bash", { command: `npm run ${id}` })])
+  const file = putSession(home, told.records)
+  await syncHome(home)
+  const { get } = await visit(home)
+  for (const id of ["c1", "c2", "c3"]) {
+    const before = await (await get(PATH)).text()
+    expect(before).not.toContain(`${id} passed`)
+    const known = told.records.length
+    told.result(id, `${id} passed`)
+    appendFileSync(file, jsonl(told.records.slice(known)))
+    await syncHome(home)
+    const after = await (await get(PATH)).text()
+    expect(after).toContain(`${id} passed`)
+    expect(after.match(/<article/g)).toHaveLength(before.match(/<article/g)!.length)
+  }
+})
