@@ -7,6 +7,7 @@ import { cursor } from "./cursor/agent.ts"
 import { dexChat } from "./dex-chat/agent.ts"
 import { dexNote } from "./dex-note/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
+import { goose } from "./goose/agent.ts"
 import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
 import { pi } from "./pi/agent.ts"
@@ -21,6 +22,7 @@ export const agents: readonly Agent[] = [
   geminiCli,
   pi,
   openclaw,
+  goose,
   vscode,
   copilot,
   dexChat,
