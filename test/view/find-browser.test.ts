@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core"
 import { describe, expect, test } from "vitest"
 import { claudeSession } from "../support/home.ts"
-import { syncedOnce } from "../support/synced.ts"
+import { synced, syncedOnce } from "../support/synced.ts"
 import { chromiumHere, useBrowser } from "./browser.ts"
 import { served } from "./served.ts"
 
@@ -98,6 +98,21 @@ describe.skipIf(chromiumHere === undefined)("finding in a browser", () => {
       await page.setViewportSize({ width, height: 800 })
       expect([width, await page.evaluate(BROKEN)]).toEqual([width, []])
     }
+  })
+
+  test("a listing follows what agents write, and a search stays as it was found", async () => {
+    const own = await synced()
+    const view = await served(own, () => {})
+    const [listed, searched] = [await look(view.enter("find")), await look(view.enter("find?q=sidebar"))]
+    const before = await titles(searched.page).allTextContents()
+    claudeSession(own, {
+      id: "99999999-9999-4999-8999-999999999999",
+      start: "2026-11-10T10:00:00Z",
+      title: "The sidebar was just written",
+      turns: [{ user: "the sidebar again" }],
+    })
+    await titles(listed.page).filter({ hasText: "just written" }).waitFor()
+    expect(await titles(searched.page).allTextContents()).toEqual(before)
   })
 
   test("without JavaScript it searches, narrows and comes back", async () => {

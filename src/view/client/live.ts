@@ -20,12 +20,12 @@ export function followChanges(): void {
 /** A place of a page whose address gives it anew. */
 async function renew(live: HTMLElement): Promise<void> {
   const fresh = (await partOf(live.dataset.live!))?.firstElementChild
-  if (!fresh || fresh.outerHTML === live.outerHTML) return
+  if (!fresh || fresh.innerHTML === live.innerHTML || live.dataset.live === undefined) return
   // Who stands on a row by keyboard stays on it.
   const address = live.querySelector(".row:focus a, .row a:focus")?.getAttribute("href")
-  live.replaceWith(fresh)
+  live.replaceChildren(...fresh.childNodes)
   if (address == null) return
-  const same = [...fresh.querySelectorAll<HTMLElement>(".row")].find(
+  const same = [...live.querySelectorAll<HTMLElement>(".row")].find(
     (row) => row.querySelector("a")?.getAttribute("href") === address,
   )
   same?.focus({ preventScroll: true })

@@ -13,6 +13,7 @@ export function rowsAsTyped(): void {
   input.addEventListener("input", () => {
     asked.abort()
     clearTimeout(pause)
+    delete page.dataset.live
     asked = new AbortController()
     const { signal } = asked
     const query = new URLSearchParams(location.search)

@@ -17,7 +17,9 @@ export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPag
   const found = isQuick ? await quickRows(dex, asked) : await findRows(dex, asked)
   const title = asked.words === "" ? "Find" : asked.words
   if (!found) return { title, isPart: true, body: html`` }
-  const body = html`<div class="finding">${await resultsHtml(dex, asked, found, to)}${await facetsHtml(dex, asked, to)}</div>`
+  // What was searched for stays as it was found; a listing follows what agents write.
+  const isListing = asked.words === "" && asked.offset === 0
+  const body = html`<div class="finding"${isListing && html` data-live="${to.find({ ...asked.narrowed, part: 1 })}"`}>${await resultsHtml(dex, asked, found, to)}${await facetsHtml(dex, asked, to)}</div>`
   return {
     title,
     section: "find",
