@@ -1,13 +1,13 @@
 import { join } from "node:path"
-import type { Machine } from "../kit/connector.ts"
 import { serverStart } from "../kit/start.ts"
 import type { Wiring } from "../kit/wiring.ts"
+import { copilotFolder } from "./roots.ts"
 
 export const copilotWiring: Wiring = {
-  signs: (machine) => ({ paths: [folder(machine)], program: "copilot" }),
+  signs: (machine) => ({ paths: [copilotFolder(machine)], program: "copilot" }),
   wanted: (machine, bin) => [
     {
-      path: join(folder(machine), "mcp-config.json"),
+      path: join(copilotFolder(machine), "mcp-config.json"),
       additions: [
         {
           type: "property",
@@ -18,8 +18,4 @@ export const copilotWiring: Wiring = {
     },
   ],
   note: () => "no sub-agent: untested with this program",
-}
-
-function folder({ home, env }: Machine): string {
-  return env.COPILOT_HOME || join(home, ".copilot")
 }

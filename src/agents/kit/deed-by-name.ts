@@ -1,0 +1,42 @@
+import { array, type RawRecord, records, string } from "../../core/record.ts"
+import { parsePatch, patchIn } from "./apply-patch.ts"
+import { hunkOfNewFile, hunksOfReplacement } from "./effects.ts"
+import type { Deed } from "./finished-call.ts"
+
+/** An agent's tools by what they do. Most name their arguments alike. */
+export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch", readonly string[]>>
+
+/** What a call does, where the tool's name says it. */
+export function deedByName(names: ToolNames, tool: string | undefined, args: RawRecord): Deed {
+  const does = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
+  if (does("command")) {
+    const command = firstText(args, ["command", "cmd", "CommandLine"])
+    return command === undefined ? {} : { command }
+  }
+  if (does("patch")) {
+    const patch = patchIn(firstText(args, ["patch", "input", "patchText"]) ?? "")
+    return patch === undefined ? {} : { hunks: parsePatch(patch).hunks }
+  }
+  const path = firstText(args, ["path", "file_path", "filePath", "target_file"])
+  if (path === undefined) return {}
+  if (does("read")) return { reads: [path] }
+  if (does("write")) {
+    const content = [args.content, args.file_text, args.contents].find((text) => typeof text === "string")
+    return content === undefined ? {} : { hunks: [hunkOfNewFile(path, content as string)] }
+  }
+  if (!does("edit")) return {}
+  const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
+  return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
+}
+
+function oldText(edit: RawRecord): unknown {
+  return edit.old_string ?? edit.oldText ?? edit.old_str
+}
+
+function newText(edit: RawRecord): unknown {
+  return edit.new_string ?? edit.newText ?? edit.new_str
+}
+
+function firstText(args: RawRecord, names: readonly string[]): string | undefined {
+  return names.map((name) => string(args[name])).find((text) => text !== undefined)
+}
