@@ -11,20 +11,22 @@ const MOST_LINES = 20_000
 
 /**
  * What a conversation wrote into the files of its project, the commits it ran, and when it was at work. `below` says where in
- * the project a path is. Pure.
+ * the project a path is. Some agents date a session and not its messages: what those did was done at `startedAt` or later. Pure.
  */
 export function linesIn(
   messages: readonly StoredMessage[],
   belongsTo: string,
   below: (path: string) => string | undefined,
+  startedAt?: number,
 ): LinesWrite {
   const settled = settledCalls(messages)
   const edits: EditWrite[] = []
   const commits: LinesWrite["commits"] = []
   const said = new Map<number, number>()
-  for (const { number, at, parts, effects } of messages) {
+  for (const { number, at: saidAt, parts, effects } of messages) {
+    const at = saidAt ?? startedAt
     if (at === undefined) continue
-    said.set(Math.floor(at / MINUTE), Math.max(at, said.get(Math.floor(at / MINUTE)) ?? 0))
+    if (saidAt !== undefined) said.set(Math.floor(at / MINUTE), Math.max(at, said.get(Math.floor(at / MINUTE)) ?? 0))
     for (const effect of effects)
       if (effect.type === "commit") commits.push({ number, hash: effect.hash, subject: effect.subject, at })
     for (const part of parts)

@@ -103,7 +103,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
     ...(project !== undefined && {
-      lines: linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds])),
+      lines: linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at),
     }),
     ...spentIn(all, row.ended_at ?? row.started_at),
   }

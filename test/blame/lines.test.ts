@@ -119,6 +119,14 @@ describe("lines that are learned", () => {
     ])
   })
 
+  test("of a message that its agent does not date, where the conversation is dated", async () => {
+    const { store, knowledge, put } = open()
+    const { at: _, ...undated } = edited("a1", `${PROJECT}/src/a.ts`, ["+const quokka = 1"])
+    await put("A", [undated], { started_at: 1_760_000_000_000 })
+    await learn(store, knowledge)
+    expect(edits(knowledge)).toMatchObject([{ id: "A", path: "src/a.ts" }])
+  })
+
   test("a worktree that stands elsewhere has the project's files", async () => {
     const { store, knowledge, put } = open()
     await put("A", [edited("a1", "/tmp/tree/src/a.ts", ["+const quokka = 1"])], { cwds: ["/tmp/tree"] })
