@@ -13,6 +13,7 @@ import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
 import { pi } from "./pi/agent.ts"
 import { vscode } from "./vscode/agent.ts"
+import { zed } from "./zed/agent.ts"
 
 /** Every agent that dex knows. A new one is a folder and one more line. */
 export const agents: readonly Agent[] = [
@@ -25,6 +26,7 @@ export const agents: readonly Agent[] = [
   openclaw,
   goose,
   mistralVibe,
+  zed,
   vscode,
   copilot,
   dexChat,

@@ -9,6 +9,8 @@ export type FinishedCall = {
   tool: string | undefined
   call_id: string | undefined
   output: string
+  /** What the command itself printed, where its agent wrote more around it. */
+  printed?: string
   failed: boolean
   exit_status?: number
   deed: Deed
@@ -32,7 +34,7 @@ export function finishedCall(call: FinishedCall): { part: Part; effects: Effect[
   const effects: Effect[] = editEffects(hunks, call_id)
   if (!failed) effects.push(...(deed.reads ?? []).map((path) => fileEffect(path, "read", call_id)))
   if (deed.command !== undefined) {
-    const outcome = { failed, output, ...(call_id !== undefined && { call_id }) }
+    const outcome = { failed, output: call.printed ?? output, ...(call_id !== undefined && { call_id }) }
     effects.push(commandEffect(deed.command, { ...outcome, ...(exit_status !== undefined && { exit_status }) }))
     if (!failed) effects.push(...commitEffects(deed.command, output, call_id))
   }

@@ -2,7 +2,7 @@ import { createReadStream, createWriteStream, mkdirSync, mkdtempSync, rmSync, st
 import { join } from "node:path"
 import { Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
-import { createZstdDecompress } from "node:zlib"
+import { createZstdDecompress, zstdDecompressSync } from "node:zlib"
 import { openFile } from "../../files/read-file.ts"
 
 const MAX_BYTES = 2 ** 31
@@ -58,4 +58,10 @@ export async function decompressZstd(source: string, scratch: string | undefined
 
 function isFull(error: Error): boolean {
   return "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT")
+}
+
+/** The same for bytes that are in memory already. Throws where they are no zstd, or decompress to too much. */
+export function decompressZstdBytes(bytes: Uint8Array): Buffer {
+  const maxOutputLength = Math.min(MAX_BYTES, Math.max(FREE_BYTES, bytes.length * MAX_RATIO))
+  return zstdDecompressSync(bytes, { maxOutputLength })
 }
