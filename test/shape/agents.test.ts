@@ -31,6 +31,7 @@ test("an agent's record names every file that its folder has for a command", asy
 const NOT_TAKEN_UP: Record<string, string> = {
   OpenClaw: "it takes up sessions by a key, under which a newer one may run by now",
   Zed: "threads are opened in its window only",
+  "VS Code": "sessions are opened in its window only",
 }
 
 /** Why a conversation is not handed over to them: nothing opens them with a first prompt. */

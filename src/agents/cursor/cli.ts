@@ -8,8 +8,8 @@ import { isAbsent } from "../../files/look-at.ts"
 import type { Cursor, Reading, Scratch, Skipped, Unit, Unreadable } from "../kit/connector.ts"
 import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
 import { columnsOf, databaseStamp, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
+import { workspaceFolder } from "../kit/vscode-folders.ts"
 import { decodedFolder } from "./folder.ts"
-import { workspaceFolder } from "./ide.ts"
 import { stripTurn } from "./turns.ts"
 
 const MAX_META_BYTES = 1 << 20

@@ -1,6 +1,5 @@
 import { readdirSync, realpathSync } from "node:fs"
-import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 
 const MAX_FOLDERS = 300
 
@@ -32,22 +31,6 @@ export function decodedFolder(
     }
   }
   return found.size === 1 && open.length === 0 ? [...found][0] : undefined
-}
-
-/** The path of a `file:` address; any other address as it is, so that a remote folder is not taken for a local one. */
-function folderOfUri(uri: string): string {
-  if (!uri.startsWith("file:")) return uri
-  try {
-    return fileURLToPath(uri)
-  } catch {
-    return uri // an address of another platform
-  }
-}
-
-/** What workspace.json names: a folder, or a file that lists several. */
-export function folderOfWorkspace(folder: string | undefined, workspace: string | undefined): string | undefined {
-  if (folder !== undefined) return folderOfUri(folder)
-  return workspace === undefined ? undefined : dirname(folderOfUri(workspace))
 }
 
 function plain(name: string): string {

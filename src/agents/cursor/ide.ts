@@ -6,7 +6,7 @@ import type { RawRecord } from "../../core/record.ts"
 import { isDeeperThan, MAX_DEPTH, number, parseObject, record, records, string, time } from "../../core/record.ts"
 import { isAbsent } from "../../files/look-at.ts"
 import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "../kit/connector.ts"
-import { entriesOf, textAt } from "../kit/folder.ts"
+import { entriesOf } from "../kit/folder.ts"
 import {
   columnsOf,
   databaseStamp,
@@ -14,7 +14,7 @@ import {
   withForeignDatabase,
   withFoundDatabase,
 } from "../kit/foreign-sqlite.ts"
-import { folderOfWorkspace } from "./folder.ts"
+import { workspaceFolder } from "../kit/vscode-folders.ts"
 import { stripBubble, stripComposer } from "./ide-strip.ts"
 
 // Cursor's editor: one global database of composers and their bubbles, and one database for each workspace, which names
@@ -109,14 +109,6 @@ function readWorkspace(
 function item(db: ForeignDatabase, key: string): RawRecord | undefined {
   if (!columnsOf(db, "ItemTable").has("value")) return undefined
   return parseObject(decodedText(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
-}
-
-const MAX_WORKSPACE_BYTES = 1 << 20
-
-/** An empty window has none. */
-export function workspaceFolder(dir: string, report: (problem: Unreadable) => void): string | undefined {
-  const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
-  return folderOfWorkspace(string(about?.folder), string(about?.workspace))
 }
 
 export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scratch): Reading {
