@@ -12,6 +12,7 @@ import { mistralVibe } from "./mistral-vibe/agent.ts"
 import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
 import { pi } from "./pi/agent.ts"
+import { qwenCode } from "./qwen-code/agent.ts"
 import { vscode } from "./vscode/agent.ts"
 import { zed } from "./zed/agent.ts"
 
@@ -23,6 +24,7 @@ export const agents: readonly Agent[] = [
   cursor,
   geminiCli,
   pi,
+  qwenCode,
   openclaw,
   goose,
   mistralVibe,
