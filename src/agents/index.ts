@@ -8,6 +8,7 @@ import { dexChat } from "./dex-chat/agent.ts"
 import { dexNote } from "./dex-note/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
 import { goose } from "./goose/agent.ts"
+import { kimiCode } from "./kimi-code/agent.ts"
 import { mistralVibe } from "./mistral-vibe/agent.ts"
 import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
@@ -25,6 +26,7 @@ export const agents: readonly Agent[] = [
   geminiCli,
   pi,
   qwenCode,
+  kimiCode,
   openclaw,
   goose,
   mistralVibe,
