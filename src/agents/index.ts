@@ -9,6 +9,7 @@ import { dexNote } from "./dex-note/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
 import { goose } from "./goose/agent.ts"
 import { kimiCode } from "./kimi-code/agent.ts"
+import { kiro } from "./kiro/agent.ts"
 import { mistralVibe } from "./mistral-vibe/agent.ts"
 import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
@@ -30,6 +31,7 @@ export const agents: readonly Agent[] = [
   openclaw,
   goose,
   mistralVibe,
+  kiro,
   zed,
   vscode,
   copilot,

@@ -65,7 +65,31 @@ for (const connector of (await loadConnectors()).connectors) {
         for (const [n, file] of files.entries()) writeFileSync(file, originals[n]!)
       }
     })
+
+    test("never throws on damaged JSON files", { timeout: TRANSCRIPTS * 200 }, async ({ skip }) => {
+      const units = await wholeFiles(connector)
+      if (units.length === 0) return skip()
+      const random = generator(11)
+      for (let i = 0; i < TRANSCRIPTS; i++) {
+        const { unit, content } = units[i % units.length]!
+        writeFileSync(unit.path, vandalise(content, random))
+        utimesSync(unit.path, 1_700_000_000, 1_700_000_000)
+        const reading = await connector.read(unit)
+        connector.parse([...reading.records], { key: unit.key, path: unit.path })
+        reading.end()
+        writeFileSync(unit.path, content)
+      }
+    })
   })
+}
+
+/** Every transcript of the fixtures that is one JSON file. */
+async function wholeFiles(connector: Connector): Promise<{ unit: Unit; content: string }[]> {
+  const files: { unit: Unit; content: string }[] = []
+  for (const fixture of fixturesOf(connector))
+    for (const unit of await unitsOf(connector, await homeOf(fixture)))
+      if (unit.path.endsWith(".json")) files.push({ unit, content: readFileSync(unit.path, "utf8") })
+  return files
 }
 
 type Source = { unit: Unit; lines: string[]; recordsOf: string[][] }
@@ -164,7 +188,7 @@ async function databaseHomes(connector: Connector): Promise<{ home: string; file
   for (const fixture of fixturesOf(connector)) {
     const home = await homeOf(fixture)
     const files = readdirSync(home, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && /\.(db|vscdb|sqlite)$/.test(entry.name))
+      .filter((entry) => entry.isFile() && /\.(db|vscdb|sqlite3?)$/.test(entry.name))
       .map((entry) => join(entry.parentPath, entry.name))
     if (files.length > 0) homes.push({ home, files })
   }

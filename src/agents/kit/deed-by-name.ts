@@ -4,7 +4,7 @@ import { hunkOfNewFile, hunksOfReplacement } from "./effects.ts"
 import type { Deed } from "./finished-call.ts"
 
 /** An agent's tools by what they do. Most name their arguments alike. */
-export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch", readonly string[]>>
+export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch" | "editor", readonly string[]>>
 
 /** What a call does, where the tool's name says it. */
 export function deedByName(names: ToolNames, tool: string | undefined, args: RawRecord): Deed {
@@ -24,17 +24,39 @@ export function deedByName(names: ToolNames, tool: string | undefined, args: Raw
     const content = [args.content, args.file_text, args.contents].find((text) => typeof text === "string")
     return content === undefined ? {} : { hunks: [hunkOfNewFile(path, content as string)] }
   }
+  if (does("editor")) return editorDeed(path, args)
   if (!does("edit")) return {}
   const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
   return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
 }
 
+/** One tool for all of it, whose argument `command` says what it does. */
+export function editorDeed(path: string, args: RawRecord): Deed {
+  switch (args.command) {
+    case "view":
+      return { reads: [path] }
+    case "create":
+    case "write": {
+      const content = string(args.file_text) ?? string(args.content) ?? string(args.new_str)
+      return content === undefined ? {} : { hunks: [hunkOfNewFile(path, content)] }
+    }
+    case "str_replace":
+    case "strReplace":
+      return { hunks: hunksOfReplacement(path, oldText(args), newText(args)) }
+    case "insert":
+    case "append":
+      return { hunks: hunksOfReplacement(path, undefined, newText(args) ?? args.content) }
+    default:
+      return {}
+  }
+}
+
 function oldText(edit: RawRecord): unknown {
-  return edit.old_string ?? edit.oldText ?? edit.old_str
+  return edit.old_string ?? edit.oldText ?? edit.old_str ?? edit.oldStr
 }
 
 function newText(edit: RawRecord): unknown {
-  return edit.new_string ?? edit.newText ?? edit.new_str
+  return edit.new_string ?? edit.newText ?? edit.new_str ?? edit.newStr
 }
 
 function firstText(args: RawRecord, names: readonly string[]): string | undefined {

@@ -1,0 +1,22 @@
+import { structuredPatch } from "diff"
+import type { Hunk } from "../../core/conversation.ts"
+import { hunkOfNewFile } from "./effects.ts"
+
+/** Two texts that differ in more lines than this are taken as one replaced by the other. */
+const MOST_CHANGES = 2_000
+
+/** What changed between two versions of a file. */
+export function hunksBetween(path: string, before: string, after: string): Hunk[] {
+  if (before === after) return []
+  if (before === "") return [hunkOfNewFile(path, after)]
+  const patch = structuredPatch(path, path, before, after, "", "", { context: 0, maxEditLength: MOST_CHANGES })
+  if (!patch) return [{ ...hunkOfNewFile(path, after), old_start: 1, old_lines: before.split("\n").length }]
+  return patch.hunks.map(({ oldStart, oldLines, newStart, newLines, lines }) => ({
+    path,
+    old_start: oldStart,
+    old_lines: oldLines,
+    new_start: newStart,
+    new_lines: newLines,
+    lines: lines.filter((line) => !line.startsWith("\\")),
+  }))
+}
