@@ -8,6 +8,7 @@ import { dexChat } from "./dex-chat/agent.ts"
 import { dexNote } from "./dex-note/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
 import { goose } from "./goose/agent.ts"
+import { grok } from "./grok/agent.ts"
 import { kimiCode } from "./kimi-code/agent.ts"
 import { kiro } from "./kiro/agent.ts"
 import { mistralVibe } from "./mistral-vibe/agent.ts"
@@ -28,6 +29,7 @@ export const agents: readonly Agent[] = [
   pi,
   qwenCode,
   kimiCode,
+  grok,
   openclaw,
   goose,
   mistralVibe,

@@ -1,0 +1,169 @@
+import type { createCounts } from "../../core/by-name.ts"
+import type { Hunk, Message, Part } from "../../core/conversation.ts"
+import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+import { deedByName, type ToolNames } from "../kit/deed-by-name.ts"
+import { hunkOfNewFile, hunksOfReplacement } from "../kit/effects.ts"
+import { type Deed, finishedCall, toolCallPart } from "../kit/finished-call.ts"
+
+export const GROK_TOOLS: ToolNames = {
+  command: ["run_terminal_command", "run_terminal_cmd"],
+  read: ["read_file"],
+  write: ["write"],
+  edit: ["search_replace"],
+}
+
+export type GrokLog = {
+  messages: Message[]
+  unknown: ReturnType<typeof createCounts>
+  keyFor: (name: string) => string
+  session: string
+  calls: Map<string, { tool: string; args: RawRecord }>
+  isSubagent: boolean
+  model?: string
+  /** The message that pieces are added to, and what they have in common. */
+  open?: { of: string; message: Message }
+}
+
+/** States that say nothing by themselves. */
+const QUIET = [
+  "available_commands_update",
+  "background_tasks",
+  "current_mode_update",
+  "plan",
+  "subagent_finished",
+  "subagent_spawned",
+]
+
+/** One line of what Grok showed: a piece of a message, a call, or what became of one. */
+export function readUpdate(log: GrokLog, update: RawRecord, meta: RawRecord, line: RawRecord): void {
+  const at = time(meta.agentTimestampMs) ?? time(line.timestamp)
+  const piece = { log, meta, ...(at !== undefined && { at }) }
+  switch (update.sessionUpdate) {
+    case "user_message_chunk": {
+      log.model = string(record(update._meta)?.modelId) ?? log.model ?? ""
+      addText(messageFor(piece, "user", `prompt ${number(record(update._meta)?.promptIndex) ?? ""}`), {
+        type: "text",
+        text: chunkText(update),
+        origin: log.isSubagent ? "agent" : "person",
+      })
+      break
+    }
+    case "agent_thought_chunk":
+      addText(answerFor(piece), { type: "thinking", text: chunkText(update), origin: "agent" })
+      break
+    case "agent_message_chunk":
+      addText(answerFor(piece), { type: "text", text: chunkText(update), origin: "agent" })
+      break
+    case "tool_call": {
+      const [tool, id] = [toolName(update), string(update.toolCallId)]
+      if (id !== undefined) log.calls.set(id, { tool, args: record(update.rawInput) ?? {} })
+      answerFor(piece).parts.push(toolCallPart(tool, update.rawInput, id))
+      break
+    }
+    case "tool_call_update":
+      if (update.status === "completed" || update.status === "failed") addResult(piece, update)
+      break
+    case "turn_completed":
+      addUsageOfTurn(log, record(update.usage))
+      break
+    default:
+      if (!QUIET.includes(String(update.sessionUpdate)))
+        log.unknown.add(string(update.sessionUpdate) ?? string(line.type) ?? "(no type)")
+  }
+}
+
+type Piece = { log: GrokLog; meta: RawRecord; at?: number }
+
+/** Pieces of one stream are one message. */
+function answerFor(piece: Piece): Message {
+  const message = messageFor(piece, "assistant", `stream ${String(piece.meta.streamStartMs)}`)
+  if (piece.log.model) message.model = piece.log.model
+  return message
+}
+
+function messageFor({ log, meta, at }: Piece, role: "user" | "assistant", of: string): Message {
+  if (log.open?.of === of) return log.open.message
+  const key = log.keyFor(string(meta.eventId) ?? `${log.session}:${role}`)
+  const message: Message = { key, role, ...(at !== undefined && { at }), parts: [] }
+  log.messages.push(message)
+  log.open = { of, message }
+  return message
+}
+
+function addText(message: Message, part: Part): void {
+  const last = message.parts.at(-1)
+  if (last?.type === part.type) last.text += part.text
+  else message.parts.push(part)
+}
+
+function chunkText(update: RawRecord): string {
+  return string(record(update.content)?.text) ?? ""
+}
+
+function toolName(update: RawRecord): string {
+  return string(record(record(update._meta)?.["x.ai/tool"])?.name) ?? string(update.title) ?? "unknown"
+}
+
+function addResult({ log, meta, at }: Piece, update: RawRecord): void {
+  const call_id = string(update.toolCallId)
+  const call = log.calls.get(call_id ?? "")
+  const raw = record(update.rawOutput) ?? {}
+  const exit_status = number(raw.exit_code)
+  const texts = records(update.content).flatMap(({ content }) => string(record(content)?.text) ?? [])
+  const output = texts.join("\n") || string(raw.output_for_prompt) || string(raw.output) || ""
+  const { part, effects } = finishedCall({
+    tool: call?.tool,
+    call_id,
+    output,
+    failed: update.status === "failed",
+    ...(exit_status !== undefined && { exit_status }),
+    deed: call ? deedOf(call, records(update.content)) : {},
+  })
+  delete log.open
+  const key = log.keyFor(string(meta.eventId) ?? `${log.session}:tool`)
+  const did = effects.length > 0 && { effects }
+  log.messages.push({ key, role: "tool", ...(at !== undefined && { at }), parts: [part], ...did })
+}
+
+/** A result shows what it changed, and where. */
+function deedOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): Deed {
+  const shown = content.filter(({ type }) => type === "diff").flatMap(hunksOfShown)
+  const done = deedByName(GROK_TOOLS, tool, args)
+  return shown.length > 0 ? { ...done, hunks: shown } : done
+}
+
+function hunksOfShown({ path: named, oldText, newText, _meta }: RawRecord): Hunk[] {
+  const path = string(named)
+  if (path === undefined) return []
+  if (!string(oldText)) return typeof newText === "string" ? [hunkOfNewFile(path, newText)] : []
+  const details = records(record(_meta)?.details)
+  if (details.length === 0) return hunksOfReplacement(path, oldText, newText)
+  return details.flatMap(({ old_string, new_string, old_line, new_line }) =>
+    hunksOfReplacement(path, old_string, new_string).map((hunk) => ({
+      ...hunk,
+      old_start: number(old_line) ?? 0,
+      new_start: number(new_line) ?? 0,
+    })),
+  )
+}
+
+/** A turn's sum stands at its last answer. A session's sums include its subagents', whose own are therefore left out. */
+function addUsageOfTurn({ messages, isSubagent }: GrokLog, counted: RawRecord | undefined): void {
+  const last = messages.findLast(({ role }) => role === "assistant")
+  const usage = grokUsage(counted)
+  if (last && usage && !isSubagent && !last.usage) last.usage = usage
+}
+
+/** What came from the cache is part of the input. */
+function grokUsage(counted: RawRecord | undefined): Usage | undefined {
+  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
+  const [cache_read, cache_write, reasoning] = [
+    of("cachedReadTokens"),
+    of("cacheCreationTokens"),
+    of("reasoningTokens"),
+  ]
+  const input = Math.max(0, of("inputTokens") - cache_read - cache_write)
+  if (input + of("outputTokens") + cache_read === 0) return undefined
+  return { input, output: of("outputTokens"), cache_read, cache_write, ...(reasoning > 0 && { reasoning }) }
+}
