@@ -16,6 +16,7 @@ import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
 import { pi } from "./pi/agent.ts"
 import { qwenCode } from "./qwen-code/agent.ts"
+import { rooCode } from "./roo-code/agent.ts"
 import { vscode } from "./vscode/agent.ts"
 import { zed } from "./zed/agent.ts"
 
@@ -35,6 +36,7 @@ export const agents: readonly Agent[] = [
   mistralVibe,
   kiro,
   zed,
+  rooCode,
   vscode,
   copilot,
   dexChat,

@@ -31,12 +31,14 @@ test("an agent's record names every file that its folder has for a command", asy
 const NOT_TAKEN_UP: Record<string, string> = {
   OpenClaw: "it takes up sessions by a key, under which a newer one may run by now",
   Zed: "threads are opened in its window only",
+  "Roo Code": "tasks are opened in its editor's window only",
   "VS Code": "sessions are opened in its window only",
 }
 
 /** Why a conversation is not handed over to them: nothing opens them with a first prompt. */
 const NOT_OPENED: Record<string, string> = {
   Zed: "its address for a prompt wants the prompt encoded inside it",
+  "Roo Code": "nothing outside its editor starts it",
 }
 
 test("what can be read can be taken up and handed over, but for dex's own chats and notes", () => {

@@ -1,0 +1,99 @@
+import { cpSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { rooCodeConnector } from "../../src/agents/roo-code/connector.ts"
+import { writtenCalls } from "../../src/agents/roo-code/tools.ts"
+import type { Conversation } from "../../src/core/conversation.ts"
+import { fixtureProject } from "../support/fixture-project.ts"
+import { sampleAt } from "../support/samples.ts"
+import { tempDir } from "../support/temp.ts"
+import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
+
+const FIXTURES = "test/fixtures/roo_code"
+const NATIVE = join(FIXTURES, "3.52-native-tools-subtask")
+const WRITTEN = join(FIXTURES, "3.20-written-tools")
+testConnector(rooCodeConnector, FIXTURES)
+
+const id = (n: number) => `0e000000-0000-4000-8000-00000000000${n}`
+const TASKS = join(".config", "Code", "User", "globalStorage", "rooveterinaryinc.roo-cline", "tasks")
+const effectsOf = ({ messages }: Conversation) => messages.flatMap(({ effects = [] }) => effects)
+
+test("looks into every editor that may have the extension, and into editors' servers", () => {
+  const at = (platform: NodeJS.Platform, env = {}) => rooCodeConnector.roots({ home: join("/home/dev"), env, platform })
+  expect(at("linux")[0]).toBe(join("/home/dev", TASKS))
+  expect(at("linux").some((root) => root.includes(join(".vscode-server", "data", "User", "globalStorage")))).toBe(true)
+  expect(at("win32", { APPDATA: "/roaming" })[3]).toContain(join("/roaming", "Cursor", "User"))
+})
+
+test("a request's tokens stand at the answer that follows it, without what came from the cache", async () => {
+  const all = await conversationsOf(rooCodeConnector, await homeOf(NATIVE))
+  const usages = all.get(id(1))!.messages.map(({ usage }) => usage)
+  expect(usages.filter((usage) => usage !== undefined)).toEqual([
+    { input: 1000, output: 150, cache_read: 2000, cache_write: 1000, cost: 0.02 },
+    { input: 2000, output: 250, cache_read: 3000, cache_write: 0, cost: 0.03 },
+  ])
+  expect(all.get(id(2))!.messages[1]!.usage).toMatchObject({ input: 300, output: 20 }) // the sum of the history
+  const old = [...(await conversationsOf(rooCodeConnector, await homeOf(WRITTEN))).values()][0]!
+  expect(old.messages[1]!.usage).toMatchObject({ input: 12, cache_read: 4000 }) // which left the cache out
+})
+
+test("a subtask names its parent, and was not asked by a person", async () => {
+  const child = (await conversationsOf(rooCodeConnector, await homeOf(NATIVE))).get(id(2))!
+  expect([child.kind, child.parent?.id, child.messages[0]!.parts[0]!.origin]).toEqual(["subagent", id(1), "agent"])
+})
+
+test("calls that are written into the text are calls, and what they did is known", async () => {
+  const old = [...(await conversationsOf(rooCodeConnector, await homeOf(WRITTEN))).values()][0]!
+  expect(effectsOf(old)).toMatchObject([
+    { type: "file", path: "names.py", action: "read" },
+    { type: "file", path: "names.py", action: "edited", added: 1, removed: 1 },
+    { type: "command", command: "python names.py", exit_status: 2, error: "SyntaxError: invalid syntax" },
+  ])
+  expect(old.messages.at(-1)!.parts).toEqual([
+    { type: "text", text: "Sorted, but Python is too old.", origin: "agent" },
+  ])
+})
+
+test("a text of a million tags that never end takes no time to speak of", () => {
+  expect(writtenCalls("<read_file>".repeat(20_000))).toEqual([])
+  expect(writtenCalls("<".repeat(200_000))).toEqual([])
+})
+
+test("what was denied changed nothing", async () => {
+  const task = (await conversationsOf(rooCodeConnector, await homeOf(NATIVE))).get(id(1))!
+  expect(effectsOf(task).filter((effect) => effect.type === "file" && effect.path.endsWith("NOTES.md"))).toEqual([])
+})
+
+test("signatures and image bytes are not read; a damaged file is counted, and the others of its task are read", async () => {
+  const home = await homeOf(NATIVE)
+  writeFileSync(join(home, TASKS, id(1), "ui_messages.json"), '[{"ts":1')
+  const unit = (await unitsOf(rooCodeConnector, home)).find(({ key }) => key === id(1))!
+  expect(JSON.stringify(await recordsOf(rooCodeConnector, unit))).not.toMatch(/NOT-KEPT|iVBORw0KGgo/)
+  const reading = await rooCodeConnector.read(unit)
+  expect([...reading.records]).toHaveLength(13)
+  expect(reading.end().skipped).toEqual([{ reason: "damaged JSON", where: "ui_messages.json" }])
+})
+
+test("blame finds what Roo Code wrote, and usage counts what its tasks took", async () => {
+  const ask = await fixtureProject(NATIVE, { "src/tax.ts": "export const rate = books ? 0.07 : 0.19\n" })
+  expect(await ask("blame", "src/tax.ts")).toMatchObject({ lines: [{ agent: "Roo Code", level: "proved" }] })
+  expect(await ask("usage")).toMatchObject({ total: { input: 3_300, output: 420, cache_read: 5_000 } })
+})
+
+const sample = sampleAt("roo-code/ctx-roo/storage/tasks")
+test.skipIf(sample === undefined)(
+  "another project's sample: a task with an edit, and one in an older file",
+  async () => {
+    const home = tempDir()
+    mkdirSync(join(home, TASKS), { recursive: true })
+    cpSync(sample!, join(home, TASKS), { recursive: true })
+    const all = await conversationsOf(rooCodeConnector, home)
+    const task = all.get("roo-task-1")!
+    expect(task.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"])
+    expect(task.messages[1]).toMatchObject({ model: "claude-sonnet-4", usage: { input: 90, output: 70 } })
+    expect(effectsOf(task)).toMatchObject([
+      { path: "/workspace/roo-fixture/tests/roo-task-json.txt", action: "edited" },
+    ])
+    expect(all.get("roo-fallback-task")!.messages.map(({ role }) => role)).toEqual(["user", "assistant"])
+  },
+)
