@@ -9,6 +9,7 @@ import { dexNote } from "./dex-note/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
 import { goose } from "./goose/agent.ts"
 import { grok } from "./grok/agent.ts"
+import { hermes } from "./hermes/agent.ts"
 import { kimiCode } from "./kimi-code/agent.ts"
 import { kiro } from "./kiro/agent.ts"
 import { mistralVibe } from "./mistral-vibe/agent.ts"
@@ -35,6 +36,7 @@ export const agents: readonly Agent[] = [
   goose,
   mistralVibe,
   kiro,
+  hermes,
   zed,
   rooCode,
   vscode,

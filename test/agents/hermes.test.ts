@@ -1,0 +1,77 @@
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { hermesConnector } from "../../src/agents/hermes/connector.ts"
+import { hermesRoots } from "../../src/agents/hermes/roots.ts"
+import { fixtureProject } from "../support/fixture-project.ts"
+import { parsedAt, sampleAt } from "../support/samples.ts"
+import { conversationsOf, homeOf, readAll, testConnector } from "./contract.ts"
+
+const FIXTURES = "test/fixtures/hermes"
+const DATABASE = join(FIXTURES, "database")
+testConnector(hermesConnector, FIXTURES)
+
+const MAIN = "20261110_090000_aaaa0001"
+const NEXT = "20261110_093000_aaaa0002"
+const BRANCH = "20261110_094000_aaaa0003"
+
+test("looks in Hermes's own folder, or where HERMES_HOME says", () => {
+  expect(hermesRoots({ home: "/h", env: {}, platform: "linux" })).toEqual([join("/h/.hermes")])
+  expect(hermesRoots({ home: "/h", env: { HERMES_HOME: "/x" }, platform: "linux" })).toEqual(["/x"])
+  expect(hermesRoots({ home: "/h", env: {}, platform: "win32" })).toContain(join("/h/AppData/Local/hermes"))
+})
+
+describe("the database", () => {
+  test("how a session ended says what the one after it is", async () => {
+    const all = await conversationsOf(hermesConnector, await homeOf(DATABASE))
+    expect(all.get(NEXT)).toMatchObject({ kind: "person", resume_of: MAIN })
+    expect(all.get(BRANCH)).toMatchObject({ kind: "person", fork_of: NEXT })
+    expect(all.get("20261110_095000_aaaa0004")).toMatchObject({ kind: "subagent", parent: { id: BRANCH } })
+    expect(all.get("20261110_230000_aaaa0005")!.kind).toBe("automation")
+    expect(all.get("20261111_090000_bbbb0001")!.messages).toHaveLength(2)
+  })
+
+  test("a skill's text is not the person's, and what they took back is abandoned", async () => {
+    const { messages } = (await conversationsOf(hermesConnector, await homeOf(DATABASE))).get(MAIN)!
+    expect(messages[0]!.parts.map(({ text, origin }) => [text.slice(0, 24), origin])).toEqual([
+      ["[SYSTEM: The user has in", "injected"],
+      ["Sort the honeyeater feed", "person"],
+    ])
+    expect(messages.filter(({ abandoned }) => abandoned).map(({ parts }) => parts[0]!.text)).toEqual([
+      "Sort it the other way",
+    ])
+  })
+
+  test("a failed patch changed nothing", async () => {
+    const { messages } = (await conversationsOf(hermesConnector, await homeOf(DATABASE))).get(MAIN)!
+    const paths = messages.flatMap(({ effects = [] }) =>
+      effects.flatMap((one) => (one.type === "file" ? one.path : [])),
+    )
+    expect(paths).toEqual(["src/feed.ts", "src/feed.ts", "docs/feed.md"].map((path) => `/home/dev/proj/${path}`))
+  })
+
+  test("neither the system prompt nor who the person is", async () => {
+    const told = JSON.stringify(await readAll(hermesConnector, await homeOf(DATABASE)))
+    expect(told).not.toContain("MUST-NOT-BE-READ")
+  })
+})
+
+test("blame finds what Hermes wrote, and usage counts a session's tokens once", async () => {
+  const ask = await fixtureProject(DATABASE, { "src/feed.ts": "export const feed = load().sort()\n" })
+  expect(await ask("blame", "src/feed.ts")).toMatchObject({ lines: [{ agent: "Hermes Agent", level: "proved" }] })
+  expect(await ask("usage")).toMatchObject({ total: { input: 3100, output: 520, cache_read: 9000 } })
+})
+
+const sample = sampleAt("hermes/stage0")
+test.skipIf(sample === undefined)("another project's samples: every message, and a tool that failed", async () => {
+  const read = async (name: string) => {
+    const { conversations, unknown } = await parsedAt(hermesConnector, join(sample!, name), `file:${name}`)
+    expect(unknown).toEqual({})
+    return conversations[0]!
+  }
+  expect((await read("small.json")).messages.map(({ role }) => role)).toEqual(["user", "assistant"])
+  const large = await read("large.json")
+  expect(large.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"])
+  expect(large.messages[2]!.effects).toMatchObject([{ type: "command", command: "pwd" }])
+  const drift = await read("schema_drift.json")
+  expect(drift.messages.at(-1)).toMatchObject({ role: "tool", parts: [{ tool: "memory", is_error: true }] })
+})
