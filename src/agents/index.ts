@@ -1,5 +1,6 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Agent } from "./agent.ts"
+import { antigravity } from "./antigravity/agent.ts"
 import { claudeCode } from "./claude-code/agent.ts"
 import { codex } from "./codex/agent.ts"
 import { copilot } from "./copilot/agent.ts"
@@ -37,6 +38,7 @@ export const agents: readonly Agent[] = [
   mistralVibe,
   kiro,
   hermes,
+  antigravity,
   zed,
   rooCode,
   vscode,

@@ -1,0 +1,77 @@
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { antigravityConnector } from "../../src/agents/antigravity/connector.ts"
+import { fixtureProject } from "../support/fixture-project.ts"
+import { parsedAt, sampleAt } from "../support/samples.ts"
+import { conversationsOf, homeOf, testConnector, unitsOf } from "./contract.ts"
+
+const FIXTURES = "test/fixtures/antigravity"
+const TOOLS = join(FIXTURES, "agy-1.1-tools")
+const EDITOR = join(FIXTURES, "editor-plain-arguments")
+testConnector(antigravityConnector, FIXTURES)
+
+const id = (end: string) => `00000000-0000-4000-8000-0000000000${end}`
+const main = async () => (await conversationsOf(antigravityConnector, await homeOf(TOOLS))).get(id("d1"))!
+
+test("of two transcripts of a conversation the one with whole texts is read, and a folder without one is none", async () => {
+  expect((await unitsOf(antigravityConnector, await homeOf(TOOLS))).map(({ path }) => path)).toEqual([
+    expect.stringMatching(/transcript_full\.jsonl$/),
+  ])
+  expect(await unitsOf(antigravityConnector, await homeOf(EDITOR))).toMatchObject([{ key: id("d2") }])
+})
+
+test("results come in the order of their calls", async () => {
+  const results = (await main()).messages.flatMap(({ parts }) => parts.filter(({ type }) => type === "tool_result"))
+  expect(results).toMatchObject([
+    { tool: "run_command", is_error: true },
+    { tool: "view_file", is_error: false },
+    { tool: "replace_file_content", hunks: [{ lines: [expect.any(String), "+export const songs = all().sort()"] }] },
+    { tool: "write_to_file", is_error: false },
+    { tool: "run_command", is_error: false },
+    { tool: "replace_file_content", is_error: true },
+    { tool: "search_web", origin: "web" },
+  ])
+})
+
+test("a person's request is told from what Antigravity adds, which names the model", async () => {
+  const { messages, cwds } = await main()
+  expect(messages[0]!.parts.map(({ origin }) => origin)).toEqual(["person", "injected", "injected"])
+  expect(messages[0]!.parts[0]!.text).toBe("Let the lyrebird sing in order")
+  expect(messages[1]!.model).toBe("Gemini 3.5 Flash (Medium)")
+  expect(cwds).toEqual(["/home/dev/proj"])
+})
+
+test("blame finds what Antigravity wrote", async () => {
+  const ask = await fixtureProject(TOOLS, { "src/song.ts": "export const songs = all().sort()\n" })
+  expect(await ask("blame", "src/song.ts")).toMatchObject({ lines: [{ agent: "Antigravity", level: "proved" }] })
+})
+
+const stage = sampleAt("antigravity/stage0")
+test.skipIf(stage === undefined)("another project's samples: every step but what nobody knows", async () => {
+  const small = await parsedAt(antigravityConnector, join(stage!, "cli_small.jsonl"), "small")
+  expect(small.unknown).toEqual({})
+  expect(small.conversations[0]!.messages).toHaveLength(18) // of 19 steps one says nothing
+  const drift = await parsedAt(antigravityConnector, join(stage!, "cli_schema_drift.jsonl"), "drift")
+  expect(drift.unknown).toEqual({ BROWSER_NAVIGATE: 1 })
+})
+
+const brain = sampleAt("antigravity/ctx-v1/brain")
+test.skipIf(brain === undefined)(
+  "a second project's samples: damaged lines, future types, a file that was written",
+  async () => {
+    const counts = await Promise.all(
+      readdirSync(brain!).map(async (name) => {
+        const path = join(brain!, name, ".system_generated/logs/transcript_full.jsonl")
+        const { conversations, unknown } = await parsedAt(antigravityConnector, path, name)
+        return [name, conversations[0]!.messages.length, unknown]
+      }),
+    )
+    expect(counts.sort()).toEqual([
+      ["agy-future", 1, { FUTURE_EVENT_KIND: 1 }],
+      ["agy-malformed", 3, {}],
+      ["agy-resume", 3, {}],
+      ["agy-success", 4, {}],
+    ])
+  },
+)
