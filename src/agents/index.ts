@@ -2,7 +2,9 @@ import type { SourceId } from "../core/conversation.ts"
 import type { Agent } from "./agent.ts"
 import { antigravity } from "./antigravity/agent.ts"
 import { claudeCode } from "./claude-code/agent.ts"
+import { cline } from "./cline/agent.ts"
 import { codex } from "./codex/agent.ts"
+import { continueDev } from "./continue/agent.ts"
 import { copilot } from "./copilot/agent.ts"
 import { cursor } from "./cursor/agent.ts"
 import { dexChat } from "./dex-chat/agent.ts"
@@ -33,6 +35,8 @@ export const agents: readonly Agent[] = [
   qwenCode,
   kimiCode,
   grok,
+  cline,
+  continueDev,
   openclaw,
   goose,
   mistralVibe,

@@ -119,6 +119,7 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
     failed: update.status === "failed",
     ...(exit_status !== undefined && { exit_status }),
     deed: call ? deedOf(call, records(update.content)) : {},
+    isRemote: call !== undefined && (call.tool === "use_tool" || call.tool.includes("__")),
   })
   delete log.open
   const key = log.keyFor(string(meta.eventId) ?? `${log.session}:tool`)

@@ -1,0 +1,83 @@
+import { join } from "node:path"
+import { isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
+import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
+import { entriesOf, fileAt, textAt } from "../kit/folder.ts"
+import { readJsonFile } from "../kit/json-file.ts"
+import { digestOf, withoutBulk } from "../kit/kept-text.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
+import { parseCline } from "./parse.ts"
+import { clineRoots } from "./roots.ts"
+
+/** Cline since 3: a folder for each session, with a file of messages for it and for each of its subagents. */
+export const clineConnector: Connector = {
+  source: "cline",
+  version: 1,
+  roots: clineRoots,
+  discover,
+  watched,
+  read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
+  parse: parseCline,
+  identify: ({ type, id }) => (type === "message" ? string(id) : string(type)),
+}
+
+const ENDING = ".messages.json"
+const MAX_MANIFEST_BYTES = 16 << 20
+
+function watched(root: string): Watched[] {
+  return [{ folder: root, depth: 1, files: /^[^/]+\/[^/]+\.json$/ }]
+}
+
+function* discover(root: string): Iterable<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  const report = (problem: Unreadable) => void problems.push(problem)
+  for (const folder of entriesOf(root, report)) {
+    if (!folder.isDirectory()) continue
+    const manifest = parseObject(
+      textAt(join(root, folder.name, `${folder.name}.json`), MAX_MANIFEST_BYTES, report) ?? "",
+    )
+    for (const { name } of entriesOf(join(root, folder.name), report)) {
+      if (!name.endsWith(ENDING)) continue
+      const path = join(root, folder.name, name)
+      const stat = fileAt(path, report)
+      const unit = stat && unitOfFile(path, `${folder.name}/${name.slice(0, -ENDING.length)}`, stat)
+      if (unit) yield unitWithFacts(unit, manifest && factsOf(manifest))
+    }
+  }
+  yield* problems
+}
+
+function factsOf(manifest: RawRecord): RawRecord {
+  const metadata = record(manifest.metadata)
+  const kept = {
+    cwd: string(manifest.cwd),
+    title: string(metadata?.title),
+    branch: string(record(metadata?.git)?.branch),
+    started: string(manifest.started_at),
+  }
+  return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
+}
+
+/** What the file is, and then each message. The program's own instructions are left out. */
+function* recordsIn(whole: RawRecord): Iterable<RawRecord> {
+  const { messages, system_prompt: _, ...file } = whole
+  yield withoutBulk({ type: "file", ...file })
+  for (const message of records(messages)) yield withoutBulk({ type: "message", ...stripMessage(message) })
+}
+
+function stripMessage(message: RawRecord): RawRecord {
+  return Array.isArray(message.content) ? { ...message, content: message.content.map(stripBlock) } : message
+}
+
+/** Without signatures and image bytes. */
+function stripBlock(value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const { signature: _, ...block } = value
+  const source = record(block.source)
+  const bytes = string(source?.data) ?? (block.type === "image" ? string(block.data) : undefined)
+  if (block.type === "image" && bytes !== undefined) {
+    const mime = string(source?.media_type) ?? string(block.mediaType)
+    return { type: "image", image: digestOf(Buffer.from(bytes, "base64"), mime) }
+  }
+  return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
+}

@@ -1,0 +1,76 @@
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { clineConnector } from "../../src/agents/cline/connector.ts"
+import type { RawRecord } from "../../src/core/record.ts"
+import { fixtureProject } from "../support/fixture-project.ts"
+import { conversationsOf, homeOf, testConnector } from "./contract.ts"
+
+const FIXTURES = "test/fixtures/cline"
+const EDITS = join(FIXTURES, "3.0.65-edits-commit")
+testConnector(clineConnector, FIXTURES)
+
+const messagesIn = (...messages: RawRecord[]) =>
+  clineConnector.parse(
+    messages.map((message, id) => ({ type: "message", id: `m${id}`, ...message })),
+    { key: "s/s", path: "s.messages.json" },
+  ).conversations[0]!.messages
+
+test("looks where its variables say", () => {
+  const at = (env: Record<string, string>) => clineConnector.roots({ home: "/h", env, platform: "linux" })
+  expect(at({})).toEqual([join("/h", ".cline", "data", "sessions")])
+  expect(at({ CLINE_DIR: "/c" })).toEqual([join("/c", "data", "sessions")])
+  expect(at({ CLINE_DIR: "/c", CLINE_DATA_DIR: "/d" })).toEqual([join("/d", "sessions")])
+})
+
+test("a subagent names its parent, and its prompt is the agent's", async () => {
+  const all = await conversationsOf(clineConnector, await homeOf(join(FIXTURES, "3.0.65-subagent")))
+  const child = [...all.values()].find(({ kind }) => kind === "subagent")!
+  expect(all.get(child.parent!.id)?.kind).toBe("person")
+  expect(child.messages[0]!.parts[0]!.origin).toBe("agent")
+})
+
+test("what Cline adds to a prompt is not the person's", () => {
+  const text = '<user_input mode="act">count wombats</user_input>\n<environment>late</environment>'
+  expect(messagesIn({ role: "user", content: [{ type: "text", text }] })[0]!.parts).toEqual([
+    { type: "text", text: "count wombats", origin: "person" },
+    { type: "text", text: "<environment>late</environment>", origin: "injected" },
+  ])
+})
+
+test("each command of a call has its own outcome", () => {
+  const messages = messagesIn(
+    {
+      role: "assistant",
+      content: [{ type: "tool_use", id: "c", name: "run_commands", input: { commands: ["a", "b"] } }],
+    },
+    {
+      role: "user",
+      content: [
+        {
+          type: "tool_result",
+          tool_use_id: "c",
+          name: "run_commands",
+          content: [
+            { query: "a", result: "fine", success: true },
+            { query: "b", result: "", error: "Command exited with code 3", success: false },
+          ],
+        },
+        { type: "text", text: "and now?" },
+      ],
+    },
+  )
+  expect(messages.map(({ role }) => role)).toEqual(["assistant", "tool", "user"])
+  expect(messages[1]!.effects).toMatchObject([
+    { command: "a", failed: false },
+    { command: "b", failed: true, exit_status: 3 },
+  ])
+})
+
+test("blame finds what Cline wrote, and usage counts what it spent", async () => {
+  const ask = await fixtureProject(EDITS, {
+    "src/wombat.js": "// counts wombats\nexport let wombats = 1 // the first wombat\n",
+  })
+  const line = { agent: "Cline", level: "proved" }
+  expect(await ask("blame", "src/wombat.js")).toMatchObject({ lines: [line, line] })
+  expect(await ask("usage")).toMatchObject({ total: { input: 500, output: 100 } })
+})
