@@ -6,6 +6,7 @@ import { cline } from "./cline/agent.ts"
 import { codex } from "./codex/agent.ts"
 import { continueDev } from "./continue/agent.ts"
 import { copilot } from "./copilot/agent.ts"
+import { crush } from "./crush/agent.ts"
 import { cursor } from "./cursor/agent.ts"
 import { dexChat } from "./dex-chat/agent.ts"
 import { dexNote } from "./dex-note/agent.ts"
@@ -45,6 +46,7 @@ export const agents: readonly Agent[] = [
   antigravity,
   zed,
   rooCode,
+  crush,
   vscode,
   copilot,
   dexChat,

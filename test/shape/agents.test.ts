@@ -39,6 +39,7 @@ const NOT_TAKEN_UP: Record<string, string> = {
 const NOT_OPENED: Record<string, string> = {
   Zed: "its address for a prompt wants the prompt encoded inside it",
   "Roo Code": "nothing outside its editor starts it",
+  Crush: "with a prompt it answers once and ends",
 }
 
 test("what can be read can be taken up and handed over, but for dex's own chats and notes", () => {

@@ -1,0 +1,189 @@
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Effect, Kind, Message, Origin, Part } from "../../core/conversation.ts"
+import { number, parseObject, type RawRecord, record, records, string, time } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+import type { Parsed, UnitName } from "../kit/connector.ts"
+import { deedByName, type ToolNames } from "../kit/deed-by-name.ts"
+import { fileEffect } from "../kit/effects.ts"
+import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
+import { imagePart } from "../kit/kept-text.ts"
+import { spanOf } from "../kit/times.ts"
+
+const TOOLS: ToolNames = { command: ["bash"], read: ["view"], write: ["write"], edit: ["edit", "multiedit"] }
+
+type Call = { tool: string | undefined; input: unknown }
+type Content = { parts: Part[]; effects: Effect[] }
+
+export function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const unknown = createCounts()
+  let session: RawRecord = {}
+  let project: string | undefined
+  const said: RawRecord[] = []
+  for (const row of rows) {
+    if (row.table === "sessions") session = row
+    else if (row.table === "messages") said.push(row)
+    else if (row.table === "project") project = string(row.id)
+    else unknown.add(`table ${String(row.table)}`)
+  }
+  const parent = string(session.parent_session_id)
+  const asked: Origin = parent === undefined ? "person" : "agent"
+  const calls = callsIn(said)
+  const messages = said.flatMap((row) => messageOf(row, asked, calls, (type) => unknown.add(type)))
+  const usage = crushUsage(session)
+  const last = messages.findLast(({ role }) => role === "assistant")
+  if (usage && last) last.usage = usage
+  const conversations = messages.length === 0 ? [] : [conversationOf(session, unit.key, parent, project, messages)]
+  return { conversations, unknown: unknown.all() }
+}
+
+function callsIn(said: RawRecord[]): Map<string, Call> {
+  return new Map(
+    said
+      .flatMap(({ parts }) => records(parts))
+      .flatMap(({ type, data }) => {
+        const call = record(data)
+        const id = type === "tool_call" ? string(call?.id) : undefined
+        return id === undefined ? [] : [[id, { tool: string(call?.name), input: call?.input }] as const]
+      }),
+  )
+}
+
+function messageOf(row: RawRecord, asked: Origin, calls: Map<string, Call>, count: (type: string) => void): Message[] {
+  const key = string(row.id)
+  const content: Content = { parts: [], effects: [] }
+  const isSummary = number(row.is_summary_message) === 1
+  const origin: Origin = row.role === "user" ? asked : row.role === "system" ? "injected" : "agent"
+  for (const { type, data } of records(row.parts)) {
+    if (!addPart(content, String(type), record(data) ?? {}, { origin, isSummary, calls })) count(`part ${String(type)}`)
+  }
+  if (key === undefined || content.parts.length === 0) return []
+  const at = time(row.created_at)
+  const model = string(row.model)
+  const role = roleOf(row.role, content.parts, isSummary)
+  return [
+    {
+      key,
+      role,
+      ...(at !== undefined && { at }),
+      ...(role === "assistant" && model !== undefined && { model }),
+      parts: content.parts,
+      ...(content.effects.length > 0 && { effects: content.effects }),
+    },
+  ]
+}
+
+function roleOf(role: unknown, parts: Part[], isSummary: boolean): Message["role"] {
+  if (isSummary || role === "system") return "system"
+  if (role === "tool" || parts.every(({ type }) => type === "tool_result")) return "tool"
+  return role === "user" ? "user" : "assistant"
+}
+
+/** False for a type that is not known. */
+function addPart(
+  { parts, effects }: Content,
+  type: string,
+  data: RawRecord,
+  { origin, isSummary, calls }: { origin: Origin; isSummary: boolean; calls: Map<string, Call> },
+): boolean {
+  const text = string(data.text)
+  switch (type) {
+    case "text":
+      if (text !== undefined)
+        parts.push(isSummary ? { type: "summary", text, origin: "agent" } : { type, text, origin })
+      return true
+    case "reasoning":
+      if (string(data.thinking)) parts.push({ type: "thinking", text: string(data.thinking)!, origin: "agent" })
+      return true
+    case "image_url":
+    case "binary":
+      parts.push(imagePart(data.image, origin))
+      if (string(data.Path)) effects.push(fileEffect(string(data.Path)!, "mentioned"))
+      return true
+    case "tool_call":
+      parts.push(toolCallPart(string(data.name), data.input, string(data.id)))
+      return true
+    case "tool_result":
+      add(resultOf(data, calls))
+      return true
+    case "shell_command":
+      add(commandOf(data))
+      return true
+    case "finish":
+      if (data.reason === "error" && string(data.message))
+        parts.push({
+          type: "text",
+          text: [data.message, data.details].flatMap((line) => string(line) ?? []).join("\n"),
+          origin: "local_tool",
+        })
+      return true
+    default:
+      return false
+  }
+  function add({ part, effects: done }: { part: Part; effects: Effect[] }): void {
+    parts.push(part)
+    effects.push(...done)
+  }
+}
+
+function resultOf(data: RawRecord, calls: Map<string, Call>) {
+  const id = string(data.tool_call_id)
+  const call = calls.get(id ?? "")
+  const tool = string(data.name) ?? call?.tool
+  const output = string(data.content) ?? ""
+  const code = tool === "bash" ? /^Exit code (\d{1,5})$/m.exec(output)?.[1] : undefined
+  return finishedCall({
+    tool,
+    call_id: id,
+    output,
+    printed: output.replace(/^Exit code \d{1,5}$|^<cwd>.{0,4000}<\/cwd>$/gm, ""),
+    failed: data.is_error === true,
+    ...(code !== undefined && { exit_status: Number(code) }),
+    deed: call ? deedByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
+  })
+}
+
+/** A command that the person ran. */
+function commandOf(data: RawRecord) {
+  const [command, printed] = [string(data.command) ?? "", string(data.output) ?? ""]
+  const exit_status = number(data.exit_code)
+  return finishedCall({
+    tool: "bash",
+    call_id: undefined,
+    output: `$ ${command}\n${printed}`,
+    printed,
+    failed: false,
+    ...(exit_status !== undefined && { exit_status }),
+    deed: { command },
+  })
+}
+
+/** Crush counts by session: the tokens are those of its last request, the money that of all of them. */
+function crushUsage(session: RawRecord): Usage | undefined {
+  const [input, output] = [number(session.prompt_tokens) ?? 0, number(session.completion_tokens) ?? 0]
+  const cost = number(session.cost) ?? 0
+  if (input + output + cost === 0) return undefined
+  return { input, output, cache_read: 0, cache_write: 0, ...(cost > 0 && { cost }) }
+}
+
+function conversationOf(
+  session: RawRecord,
+  id: string,
+  parent: string | undefined,
+  project: string | undefined,
+  messages: Message[],
+): Conversation {
+  const title = string(session.title)
+  const call_id = id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined // <message>$$<call>
+  const kind: Kind = id.startsWith("title-") ? "automation" : parent === undefined ? "person" : "subagent"
+  return {
+    id,
+    kind,
+    ...(title !== undefined &&
+      !/^(New|Untitled)( Agent)? Session$/i.test(title) && { title: { text: title, from: "agent" } }),
+    cwds: project === undefined ? [] : [project],
+    ...(parent !== undefined && { parent: { id: parent, ...(call_id ? { call_id } : {}) } }),
+    ...spanOf([time(session.created_at), ...messages.map(({ at }) => at)]),
+    messages,
+    authority: 1,
+  }
+}
