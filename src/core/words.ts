@@ -13,8 +13,10 @@ export function isStopword(word: string): boolean {
   return STOPWORDS.has(word.toLowerCase())
 }
 
-const IDENTIFIER = /[A-Za-z][A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z][A-Za-z0-9]*/g
 const LONGEST_IDENTIFIER = 64
+/** From the first letter of a name to its end. Looks no further than an identifier is long: a text may be one long word. */
+const IDENTIFIER =
+  /(?<![A-Za-z])[A-Za-z][A-Za-z0-9]{0,62}[a-z0-9][A-Z][A-Za-z0-9]*|(?<![A-Z])[A-Z]{2,64}[a-z][A-Za-z0-9]*/g
 
 /** `readFileSync` is `read File Sync`. Undefined where there is nothing to split. */
 export function splitIdentifier(word: string): string | undefined {

@@ -88,9 +88,17 @@ describe("words that no tokenizer sees", () => {
     expect(splitIdentifier(`a${"Bc".repeat(60)}`)).toBeUndefined()
   })
 
+  test.each(["x", "X", "x9", "xX", "X9", "東"])(
+    "a text that is one long word of %s takes no longer than its length",
+    (word) => {
+      expect(hiddenWords(word.repeat(500_000)).split("\n").length).toBe(1) // by the square of it: hours
+    },
+  )
+
   test("each is listed once", () => {
     expect(hiddenWords("readFile readFile parseJSON x")).toBe("read File\nparse JSON")
     expect(hiddenWords("設定を読む")).toBe("設定 定を を読 読む")
+    expect(hiddenWords("9readFile aBCd XMLHttp v2Beta ab1C aB")).toBe("read File\nB Cd\nXML Http\nv2 Beta\nab1 C")
     expect(pairsOfCharacters("字")).toBe("字")
   })
 })
