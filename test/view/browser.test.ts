@@ -121,7 +121,7 @@ looked("1,000 hostile messages", () => {
       `/find?q=${WORD}`,
       `/c/${encodeURIComponent(HOSTILE_REF)}`,
     ])
-    for (let from = 1; from < 1_600; from += 100) asked.add(`/c/${encodeURIComponent(HOSTILE_REF)}?from=${from}`)
+    for (let from = 1; from < 1_600; from += 50) asked.add(`/c/${encodeURIComponent(HOSTILE_REF)}?from=${from}`)
     for (const address of asked) {
       const answer = await looking.page.goto(`${base}${address}`)
       if (answer?.status() === 404) continue

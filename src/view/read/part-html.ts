@@ -1,7 +1,6 @@
 import { localMinute } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
-import { outcomesOf } from "../../render/fold.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { messageHtml, type PageMessage, type PageOptions } from "../../render/html/message-html.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
@@ -9,7 +8,8 @@ import { messageState } from "../../tools/view.ts"
 import type { Addresses } from "../address.ts"
 import type { ConversationRead } from "./asked.ts"
 import { keptHtml } from "./kept-html.ts"
-import type { PartShape } from "./shape.ts"
+import { type Nearby, readNearby } from "./nearby.ts"
+import type { Versions } from "./shape.ts"
 import { type Subagents, subagentHtml } from "./subagents.ts"
 
 /** How many messages are one part of the page: several screens, and made in a moment. */
@@ -18,7 +18,7 @@ const AT_ONCE = 50
 const MOST_CHARS = 6_000
 
 /** A conversation's messages by number, in parts that are shown together. */
-export function partsOf({ versions }: Pick<PartShape, "versions">): number[][] {
+export function partsOf(versions: Versions): number[][] {
   const numbers = [...versions.keys()]
   const parts: number[][] = []
   for (let i = 0; i < numbers.length; i += AT_ONCE) parts.push(numbers.slice(i, i + AT_ONCE))
@@ -33,23 +33,19 @@ export function partWith(parts: number[][], number: number): number {
 
 export async function partHtml(
   { dex, row, agent }: ConversationRead,
-  shape: PartShape,
+  versions: Versions,
   [parts, index]: [parts: number[][], index: number],
   subagents: Subagents,
   to: Addresses,
 ): Promise<Html> {
   const numbers = parts[index]!
   const store = await dex.store()
-  const wanted = new Set([...numbers, ...answersElsewhere(numbers, shape)])
-  const stored = await store.messages(row.ref, [...wanted])
+  const nearby = await readNearby(store, row.ref, parts.flat(), numbers)
   const name = formatRef(row.ref)
-  const outcomes = outcomesOf(stored)
-  // A call that stands on an earlier part shows its result there.
-  for (const [id, outcome] of outcomes) outcome.madeIn ??= shape.calls.get(id)?.madeIn
   const options: PageOptions = {
     agent,
     root: row.project ?? "",
-    outcomes,
+    outcomes: nearby.outcomes,
     mostChars: MOST_CHARS,
     subagentOf: (id) => {
       const found = subagents.byCall.get(id)
@@ -60,9 +56,8 @@ export async function partHtml(
     beside: (number) =>
       html`<span class="ways"><a href="${to.conversation(name, "raw", { at: number })}" title="The record that this was read from">raw</a><a href="${to.read(name, number)}" title="The address of this message">#${number}</a></span>`,
   }
-  const own = new Set(numbers)
-  const shown = withModels(stored.filter(({ number }) => own.has(number))).map((message) => {
-    const stamp = stampOf(message, shape, options)
+  const shown = withModels(nearby.messages).map((message) => {
+    const stamp = stampOf(message, versions, nearby, options)
     return keptHtml(store, { ref: row.ref, number: message.number, stamp }, () => messageHtml(message, options))
   })
   const link = (at: number, rel: "prev" | "next", says: string) => {
@@ -78,7 +73,8 @@ export async function partHtml(
 /** What the HTML of a message depends on: its version, and those of the messages that answer its calls. */
 function stampOf(
   { number, parts, facts }: PageMessage,
-  { versions, calls }: PartShape,
+  versions: Versions,
+  { calls }: Nearby,
   { subagentOf }: PageOptions,
 ): string {
   const answers = parts.flatMap((part) => {
@@ -87,14 +83,6 @@ function stampOf(
     return [madeIn, answeredIn, versions.get(answeredIn), subagentOf?.(part.call_id)?.html]
   })
   return [versions.get(number), ...facts, ...answers].join("|")
-}
-
-/** The messages that answer calls of these, and stand on a later part. */
-function answersElsewhere(numbers: number[], { calls }: PartShape): number[] {
-  const own = new Set(numbers)
-  return [...calls.values()].flatMap(({ madeIn, answeredIn }) =>
-    madeIn !== undefined && own.has(madeIn) && answeredIn !== undefined && !own.has(answeredIn) ? [answeredIn] : [],
-  )
 }
 
 /** The model is said where it is another one than before. */

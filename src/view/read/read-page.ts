@@ -11,8 +11,9 @@ import { actionForm } from "../actions.ts"
 import type { Addresses } from "../address.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
 import { type ConversationRead, conversationAsked } from "./asked.ts"
+import { readNearby } from "./nearby.ts"
 import { partHtml, partsOf, partWith } from "./part-html.ts"
-import { type ConversationShape, type PartShape, shapeAround, shapeOf, versionsOfUnread } from "./shape.ts"
+import { type ConversationShape, shapeOf, versionsNow, versionsOfUnread } from "./shape.ts"
 import { factsHtml, outlineHtml } from "./sides.ts"
 import { type Subagents, subagentsOf } from "./subagents.ts"
 
@@ -22,15 +23,16 @@ export async function readPage(request: PageRequest): Promise<ViewPage> {
   const read = await conversationAsked(request)
   const { row } = read
   const at = Number(query.get("at") ?? query.get("from") ?? 0)
-  const early = await earlyShape(read, at)
-  const shape: PartShape | ConversationShape = early ?? (await wholeShape(read))
-  const parts = partsOf(shape)
-  const index = indexOf(parts, at)
+  const early = await versionsOfUnread(await dex.store(), row)
+  const shape = early ? undefined : await wholeShape(read)
+  const versions = early ?? shape!.versions
+  const parts = partsOf(versions)
+  const index = at === 0 ? 0 : partWith(parts, at)
   const head = conversationOf(row)
   const subagents = await subagentsOf(dex, row)
-  const messages = await partHtml(read, shape, [parts, index], subagents, to)
+  const messages = await partHtml(read, versions, [parts, index], subagents, to)
   const name = formatRef(row.ref)
-  const [outline, facts] = isWhole(shape)
+  const [outline, facts] = shape
     ? [outlineSide(request, read, shape), factsSide(request, read, shape, subagents)]
     : [
         html`<nav class="outline" aria-label="Outline"${late(to.conversation(name, "outline"), "Outline")}</nav>`,
@@ -48,10 +50,6 @@ ${facts}
   return { title: head.title, body }
 }
 
-function isWhole(shape: PartShape | ConversationShape): shape is ConversationShape {
-  return "spent" in shape
-}
-
 function late(address: string, says: string): Html {
   return html` data-late="${address}?part=1"><a href="${address}">${says}</a>`
 }
@@ -59,12 +57,12 @@ function late(address: string, says: string): Html {
 /** One part of it, for a page that is open. */
 export async function readPart(request: PageRequest): Promise<ViewPage> {
   const read = await conversationAsked(request)
-  const shape = await wholeShape(read)
-  const parts = partsOf(shape)
+  const versions = await versionsNow(await request.dex.store(), read.row.ref)
+  const parts = partsOf(versions)
   const from = request.query.get("from")
   const index = from === "last" ? parts.length - 1 : partWith(parts, Number(from))
   const subagents = await subagentsOf(request.dex, read.row)
-  return { title: "", isPart: true, body: await partHtml(read, shape, [parts, index], subagents, request.to) }
+  return { title: "", isPart: true, body: await partHtml(read, versions, [parts, index], subagents, request.to) }
 }
 
 /** What is at the side of a long conversation comes after it. */
@@ -92,18 +90,6 @@ async function wholeShape({ dex, row }: ConversationRead): Promise<ConversationS
   return shapeOf(await dex.store(), row.ref, paidSettings(dex).book)
 }
 
-/** Enough to show one part of a long conversation before all of it is read. */
-async function earlyShape({ dex, row }: ConversationRead, at: number): Promise<PartShape | undefined> {
-  const store = await dex.store()
-  const versions = await versionsOfUnread(store, row)
-  const parts = versions && partsOf({ versions })
-  return parts && shapeAround(store, row.ref, versions, parts[indexOf(parts, at)]!)
-}
-
-function indexOf(parts: number[][], at: number): number {
-  return at === 0 ? 0 : partWith(parts, at)
-}
-
 function outlineSide({ to }: PageRequest, { row }: ConversationRead, shape: ConversationShape): Html {
   return html`<nav class="outline" aria-label="Outline"><details open><summary>Outline</summary>${outlineHtml(shape, addressesIn(row, shape, to))}</details></nav>`
 }
@@ -118,16 +104,20 @@ function factsSide(
 }
 
 /** A message that is on the page already needs no other page. */
-function addressesIn({ ref }: ConversationRow, shape: PartShape, to: Addresses): (number: number) => string {
+function addressesIn(
+  { ref }: ConversationRow,
+  { versions }: ConversationShape,
+  to: Addresses,
+): (number: number) => string {
   const name = formatRef(ref)
-  const isOnePage = partsOf(shape).length === 1
+  const isOnePage = partsOf(versions).length === 1
   return (number) => (isOnePage ? `#m${number}` : to.read(name, number))
 }
 
-function factLine(dex: Dex, row: ConversationRow, agent: string, shape: PartShape | ConversationShape): Html {
+function factLine(dex: Dex, row: ConversationRow, agent: string, shape: ConversationShape | undefined): Html {
   const { date, message_count, project } = conversationOf(row)
   const home = dex.machine.home
-  const last = isWhole(shape) ? shape.spent.at(-1) : undefined
+  const last = shape?.spent.at(-1)
   return html`<p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span>${row.git_branch && html`<span>${row.git_branch}</span>`}<time datetime="${date}">${when(date)}</time><span>${many(message_count, "message")}</span>${last && last.cost > 0 && html`<span>$${last.cost.toFixed(2)}</span>`}${row.archived && html`<span class="kept">kept by dex only</span>`}${row.started_at !== undefined && row.ended_at !== undefined && html`<span>${duration(row.ended_at - row.started_at)}</span>`}</p>`
 }
 
@@ -165,18 +155,21 @@ export async function wholePart(request: PageRequest): Promise<ViewPage> {
   if (!part) throw new DexError("no_message", "There is no such part of this conversation.")
   const name = formatRef(row.ref)
   const title = `Message ${number} of ${conversationOf(row).title}`
-  const texts = part.type === "tool_call" ? [part.text, ...(await answerTo(dex, row, part.call_id))] : [part.text]
+  const texts =
+    part.type === "tool_call" ? [part.text, ...(await answerTo(dex, row, number, part.call_id))] : [part.text]
   const body = html`<section class="whole"><p><a href="${to.read(name, number)}">Back to message ${number}</a>${message?.at !== undefined && html` · ${isoDate(message.at)}`}</p>${texts.map((text) => html`<pre class="output">${text}</pre>`)}</section>`
   return { title, body }
 }
 
-async function answerTo(dex: Dex, row: ConversationRow, callId: string | undefined): Promise<string[]> {
+async function answerTo(
+  dex: Dex,
+  { ref }: ConversationRow,
+  number: number,
+  callId: string | undefined,
+): Promise<string[]> {
   if (callId === undefined) return []
-  const shape = await shapeOf(await dex.store(), row.ref, paidSettings(dex).book)
-  const answered = shape.calls.get(callId)?.answeredIn
-  if (answered === undefined) return []
-  const messages = await (await dex.store()).messages(row.ref, [answered])
-  return messages.flatMap(({ parts }) =>
-    parts.flatMap((part) => (part.type === "tool_result" && part.call_id === callId ? [part.text] : [])),
-  )
+  const store = await dex.store()
+  const { outcomes } = await readNearby(store, ref, [...(await versionsNow(store, ref)).keys()], [number])
+  const { result } = outcomes.get(callId) ?? {}
+  return result ? [result.text] : []
 }

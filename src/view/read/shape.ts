@@ -12,12 +12,9 @@ export type ChangedFile = { path: string; added: number; removed: number; number
 
 /** What there is in a conversation, without its texts: enough to find one's way, and to show any page of it. */
 export type ConversationShape = {
-  /** The numbers of its messages, in order, and the version of each. */
   versions: Map<number, number>
   prompts: { number: number; text: string; at?: number }[]
   marks: { number: number; mark: Mark; text: string }[]
-  /** In which message a call was made, and in which it was answered. */
-  calls: Map<string, { madeIn?: number; answeredIn?: number }>
   files: Map<string, ChangedFile>
   commands: { number: number; command: string; isTest: boolean; failed?: boolean }[]
   made: { number: number; name: string; subject: string; isCommit: boolean }[]
@@ -27,15 +24,13 @@ export type ConversationShape = {
   roles: Partial<Record<Role, number>>
 }
 
-/** What showing one part of it needs to know of the rest. */
-export type PartShape = Pick<ConversationShape, "versions" | "calls">
+/** The numbers of a conversation's messages, in order, and the version of each. */
+export type Versions = ReadonlyMap<number, number>
 
 const PROMPT_CHARS = 160
 const KEPT = 12
 /** Reading all of a conversation that is longer takes too long to be waited for. */
 const LONG = 1_500
-/** A call is nearly always answered within so many messages. */
-const NEAR = 30
 
 type Known = { shape: ConversationShape; revision: string }
 
@@ -70,6 +65,12 @@ async function readShape(
   return shape
 }
 
+/** The versions as they are now. */
+export async function versionsNow(store: HistoryReader, ref: Ref): Promise<Versions> {
+  const known = readOf.get(store)?.get(formatRef(ref))
+  return known?.revision === (await store.revision()) ? known.shape.versions : versionsOf(store, ref)
+}
+
 async function versionsOf(store: HistoryReader, ref: Ref): Promise<Map<number, number>> {
   return new Map((await store.versions(ref)).map(({ number, version }) => [number, version]))
 }
@@ -78,30 +79,9 @@ async function versionsOf(store: HistoryReader, ref: Ref): Promise<Map<number, n
 export async function versionsOfUnread(
   store: HistoryReader,
   { ref, message_count }: Pick<ConversationRow, "ref" | "message_count">,
-): Promise<Map<number, number> | undefined> {
+): Promise<Versions | undefined> {
   if (message_count <= LONG || readOf.get(store)?.has(formatRef(ref))) return undefined
   return versionsOf(store, ref)
-}
-
-/** What one part needs to know, out of the messages around it. Undefined where only all of the conversation tells. */
-export async function shapeAround(
-  store: HistoryReader,
-  ref: Ref,
-  versions: Map<number, number>,
-  part: readonly number[],
-): Promise<PartShape | undefined> {
-  const all = [...versions.keys()]
-  const first = all.indexOf(part[0]!)
-  const near = all.slice(Math.max(0, first - NEAR), first + part.length + NEAR)
-  const own = new Set(part)
-  const calls: PartShape["calls"] = new Map()
-  for (const message of await store.messages(ref, near)) addCalls({ calls }, message)
-  const [isFromBeginning, isToEnd] = [near[0] === all[0], near.at(-1) === all.at(-1)]
-  for (const { madeIn, answeredIn } of calls.values()) {
-    if (answeredIn === undefined && own.has(madeIn!) && !isToEnd) return undefined
-    if (madeIn === undefined && own.has(answeredIn!) && !isFromBeginning) return undefined
-  }
-  return { versions, calls }
 }
 
 function empty(): ConversationShape {
@@ -109,7 +89,6 @@ function empty(): ConversationShape {
     versions: new Map(),
     prompts: [],
     marks: [],
-    calls: new Map(),
     files: new Map(),
     commands: [],
     made: [],
@@ -134,7 +113,6 @@ function add(
     shape.versions.set(message.number, versions.get(message.number) ?? 0)
     shape.roles[message.role] = (shape.roles[message.role] ?? 0) + 1
     addPrompt(shape, message)
-    addCalls(shape, message)
     addEffects(shape, message)
     addSpent(shape, message, book)
   }
@@ -149,14 +127,6 @@ function addPrompt(shape: ConversationShape, message: StoredMessage): void {
     .slice(0, PROMPT_CHARS * 2)
     .replaceAll(/\s+/g, " ")
   if (text !== "") shape.prompts.push({ number, text: text.slice(0, PROMPT_CHARS), ...(at !== undefined && { at }) })
-}
-
-function addCalls({ calls }: Pick<PartShape, "calls">, { number, parts }: StoredMessage): void {
-  for (const part of parts) {
-    if ((part.type !== "tool_call" && part.type !== "tool_result") || part.call_id === undefined) continue
-    const known = calls.get(part.call_id) ?? {}
-    calls.set(part.call_id, part.type === "tool_call" ? { ...known, madeIn: number } : { ...known, answeredIn: number })
-  }
 }
 
 function addEffects(shape: ConversationShape, { number, effects }: StoredMessage): void {
