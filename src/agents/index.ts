@@ -10,6 +10,7 @@ import { crush } from "./crush/agent.ts"
 import { cursor } from "./cursor/agent.ts"
 import { dexChat } from "./dex-chat/agent.ts"
 import { dexNote } from "./dex-note/agent.ts"
+import { droid } from "./droid/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
 import { goose } from "./goose/agent.ts"
 import { grok } from "./grok/agent.ts"
@@ -47,6 +48,7 @@ export const agents: readonly Agent[] = [
   zed,
   rooCode,
   crush,
+  droid,
   vscode,
   copilot,
   dexChat,
