@@ -1,5 +1,6 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Agent } from "./agent.ts"
+import { amp } from "./amp/agent.ts"
 import { antigravity } from "./antigravity/agent.ts"
 import { claudeCode } from "./claude-code/agent.ts"
 import { cline } from "./cline/agent.ts"
@@ -20,6 +21,7 @@ import { kiro } from "./kiro/agent.ts"
 import { mistralVibe } from "./mistral-vibe/agent.ts"
 import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
+import { openhands } from "./openhands/agent.ts"
 import { pi } from "./pi/agent.ts"
 import { qwenCode } from "./qwen-code/agent.ts"
 import { rooCode } from "./roo-code/agent.ts"
@@ -45,6 +47,8 @@ export const agents: readonly Agent[] = [
   kiro,
   hermes,
   antigravity,
+  openhands,
+  amp,
   zed,
   rooCode,
   crush,

@@ -37,6 +37,7 @@ const NOT_TAKEN_UP: Record<string, string> = {
 
 /** Why a conversation is not handed over to them: nothing opens them with a first prompt. */
 const NOT_OPENED: Record<string, string> = {
+  Amp: "given a prompt, it answers and ends",
   Zed: "its address for a prompt wants the prompt encoded inside it",
   "Roo Code": "nothing outside its editor starts it",
   Crush: "with a prompt it answers once and ends",

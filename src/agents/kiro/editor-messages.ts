@@ -1,6 +1,7 @@
-import type { Hunk, Message, Origin, Part } from "../../core/conversation.ts"
+import type { Message, Origin, Part } from "../../core/conversation.ts"
 import { type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
+import { keptHunks } from "../kit/hunks-between.ts"
 import type { KiroReader } from "./parse.ts"
 
 /** What the editor puts into a person's turn before anything is asked. */
@@ -66,7 +67,7 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     output: string(output.message) ?? "",
     failed: false,
     deed: {
-      hunks: action.hunks as Hunk[], // made when the log was read
+      hunks: keptHunks(action.hunks),
       ...(tool === "readCode" && file !== undefined && { reads: [file] }),
     },
   })

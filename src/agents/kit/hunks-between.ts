@@ -1,5 +1,6 @@
 import { structuredPatch } from "diff"
 import type { Hunk } from "../../core/conversation.ts"
+import { array, number, records, string } from "../../core/record.ts"
 import { hunkOfNewFile } from "./effects.ts"
 
 /** Two texts that differ in more lines than this are taken as one replaced by the other. */
@@ -19,4 +20,23 @@ export function hunksBetween(path: string, before: string, after: string): Hunk[
     new_lines: newLines,
     lines: lines.filter((line) => !line.startsWith("\\")),
   }))
+}
+
+/** Hunks as a record keeps them. */
+export function keptHunks(value: unknown): Hunk[] {
+  return records(value).flatMap(({ path, old_start, old_lines, new_start, new_lines, lines }) => {
+    const file = string(path)
+    if (file === undefined) return []
+    const of = (field: unknown) => number(field) ?? 0
+    return [
+      {
+        path: file,
+        old_start: of(old_start),
+        old_lines: of(old_lines),
+        new_start: of(new_start),
+        new_lines: of(new_lines),
+        lines: array(lines).filter((line) => typeof line === "string"),
+      },
+    ]
+  })
 }
