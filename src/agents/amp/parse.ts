@@ -105,7 +105,7 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
   const { part, effects } = finishedCall({
     tool: call?.tool,
     call_id,
-    output: problem ?? textOf(run.result),
+    output: problem ?? resultText(run.result),
     failed: problem !== undefined || (run.status !== undefined && run.status !== "done"),
     ...(exit !== undefined && { exit_status: exit }),
     deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
@@ -114,7 +114,7 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
 }
 
 /** A command has its output, a file its content, an edit its diff. */
-function textOf(result: unknown): string {
+function resultText(result: unknown): string {
   const told = record(result)
   if (!told) return string(result) ?? (result === undefined || result === null ? "" : JSON.stringify(result))
   return [told.output, told.content, told.diff].map(string).find((text) => text !== undefined) ?? JSON.stringify(told)

@@ -150,13 +150,13 @@ function textParts(content: unknown, origin: Origin): Part[] {
 /** OpenHands counts a conversation's tokens together: the last answer has them all. */
 function addSessionUsage(messages: Message[], about: RawRecord): void {
   const answers = messages.filter(({ role }) => role === "assistant")
-  const [model, usage] = [string(about.model), totalUsage(records(about.usage).map(usageOf))]
+  const [model, usage] = [string(about.model), totalUsage(records(about.usage).map(openhandsUsage))]
   if (model !== undefined) for (const answer of answers) answer.model = model
   if (usage && usage.input + usage.output + usage.cache_read > 0 && answers.length > 0) answers.at(-1)!.usage = usage
 }
 
 /** Its prompts count what came from the cache, and what went there. */
-function usageOf({ accumulated_cost, accumulated_token_usage }: RawRecord): Usage {
+function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord): Usage {
   const counted = record(accumulated_token_usage)
   const of = (field: string) => number(counted?.[field]) ?? 0
   const [cache_read, cache_write, reasoning] = [
