@@ -3,8 +3,10 @@ import type { Agent } from "./agent.ts"
 import { amp } from "./amp/agent.ts"
 import { antigravity } from "./antigravity/agent.ts"
 import { claudeCode } from "./claude-code/agent.ts"
+import { iflow, openClaude, qoder } from "./claude-code/variants.ts"
 import { cline } from "./cline/agent.ts"
 import { codex } from "./codex/agent.ts"
+import { openInterpreter, traeX } from "./codex/variants.ts"
 import { continueDev } from "./continue/agent.ts"
 import { copilot } from "./copilot/agent.ts"
 import { crush } from "./crush/agent.ts"
@@ -13,6 +15,7 @@ import { dexChat } from "./dex-chat/agent.ts"
 import { dexNote } from "./dex-note/agent.ts"
 import { droid } from "./droid/agent.ts"
 import { geminiCli } from "./gemini-cli/agent.ts"
+import { tabnineCli } from "./gemini-cli/variants.ts"
 import { goose } from "./goose/agent.ts"
 import { grok } from "./grok/agent.ts"
 import { hermes } from "./hermes/agent.ts"
@@ -21,8 +24,10 @@ import { kiro } from "./kiro/agent.ts"
 import { mistralVibe } from "./mistral-vibe/agent.ts"
 import { openclaw } from "./openclaw/agent.ts"
 import { opencode } from "./opencode/agent.ts"
+import { kilo, mimocode } from "./opencode/variants.ts"
 import { openhands } from "./openhands/agent.ts"
 import { pi } from "./pi/agent.ts"
+import { omp } from "./pi/variants.ts"
 import { qwenCode } from "./qwen-code/agent.ts"
 import { rooCode } from "./roo-code/agent.ts"
 import { vscode } from "./vscode/agent.ts"
@@ -53,6 +58,15 @@ export const agents: readonly Agent[] = [
   rooCode,
   crush,
   droid,
+  openClaude,
+  iflow,
+  qoder,
+  traeX,
+  openInterpreter,
+  kilo,
+  mimocode,
+  tabnineCli,
+  omp,
   vscode,
   copilot,
   dexChat,

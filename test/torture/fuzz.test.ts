@@ -7,6 +7,7 @@ import { generator } from "../../bench/corpus.ts"
 import { loadConnectors } from "../../src/agents/connectors.ts"
 import type { Connector, Unit } from "../../src/agents/kit/connector.ts"
 import { homeOf, readAll, recordsOf, unitsOf } from "../agents/contract.ts"
+import { variantFixtures } from "../support/variant-fixtures.ts"
 
 /** 1,000 for each connector in CI, 10,000 by `npm run torture`. */
 const TRANSCRIPTS = Number(process.env.DEX_FUZZ ?? 1000)
@@ -86,7 +87,7 @@ for (const connector of (await loadConnectors()).connectors) {
 /** Every transcript of the fixtures that is one JSON file. */
 async function wholeFiles(connector: Connector): Promise<{ unit: Unit; content: string }[]> {
   const files: { unit: Unit; content: string }[] = []
-  for (const fixture of fixturesOf(connector))
+  for (const fixture of await fixturesOf(connector))
     for (const unit of await unitsOf(connector, await homeOf(fixture)))
       if (unit.path.endsWith(".json")) files.push({ unit, content: readFileSync(unit.path, "utf8") })
   return files
@@ -97,7 +98,7 @@ type Source = { unit: Unit; lines: string[]; recordsOf: string[][] }
 /** Every line-based transcript of the fixtures, with the records that each of its lines gives when it stands alone. */
 async function lineSources(connector: Connector): Promise<Source[]> {
   const sources: Source[] = []
-  for (const fixture of fixturesOf(connector)) {
+  for (const fixture of await fixturesOf(connector)) {
     for (const unit of await unitsOf(connector, await homeOf(fixture))) {
       if (!unit.path.endsWith(".jsonl")) continue
       const lines = readFileSync(unit.path, "utf8")
@@ -185,7 +186,7 @@ function vandalise(line: string, random: () => number): string {
 
 async function databaseHomes(connector: Connector): Promise<{ home: string; files: string[] }[]> {
   const homes: { home: string; files: string[] }[] = []
-  for (const fixture of fixturesOf(connector)) {
+  for (const fixture of await fixturesOf(connector)) {
     const home = await homeOf(fixture)
     const files = readdirSync(home, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && /\.(db|vscdb|sqlite3?)$/.test(entry.name))
@@ -232,7 +233,7 @@ function damageRows(file: string, random: () => number): void {
   }
 }
 
-function fixturesOf(connector: Connector): string[] {
-  const folder = join(FIXTURES, connector.source)
+async function fixturesOf(connector: Connector): Promise<string[]> {
+  const folder = (await variantFixtures(connector.source)) ?? join(FIXTURES, connector.source)
   return readdirSync(folder).map((name) => join(folder, name))
 }

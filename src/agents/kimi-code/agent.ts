@@ -9,6 +9,5 @@ export const kimiCode: Agent = {
   basis: "recorded",
   connector: async () => (await import("./connector.ts")).kimiCodeConnector,
   resume: (id) => ["kimi", "-r", id],
-  open: ["kimi", "-p"],
   printedMarks: ["tool.result"],
 }

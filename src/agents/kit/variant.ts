@@ -4,7 +4,7 @@ import type { Connector } from "./connector.ts"
 export type Variant = Pick<Agent, "source" | "name" | "aliases" | "basis" | "resume" | "open"> & {
   roots: NonNullable<Agent["roots"]>
   /** What it does otherwise than the agent whose format it has. */
-  differs?: (parent: Connector) => Partial<Connector>
+  differs?: (parent: Connector) => Promise<Partial<Connector>>
 }
 
 /** An agent that writes what another one writes, in a folder of its own: read by that one's code, under its own name. */
@@ -15,7 +15,7 @@ export function variantOf(parent: Agent, { differs, ...own }: Variant): Agent {
     ...(parent.printedMarks && { printedMarks: parent.printedMarks }),
     connector: async () => {
       const read = await parent.connector!()
-      return { ...read, ...differs?.(read), source: own.source, roots: own.roots }
+      return { ...read, ...(await differs?.(read)), source: own.source, roots: own.roots }
     },
   }
 }

@@ -33,7 +33,7 @@ function watched(root: string): Watched[] {
     return [{ folder: dirname(root), depth: 0, files: new RegExp(`^${name}(-wal)?$`) }]
   }
   return [
-    { folder: root, depth: 0, files: /^opencode.*\.db(-wal)?$/ },
+    { folder: root, depth: 0, files: /^(?:opencode|kilo|mimocode).*\.db(-wal)?$/ },
     { folder: join(root, "storage"), depth: Infinity, skip: ["part"], files: /^(session|message)\// },
     { folder: join(root, "project"), depth: Infinity, skip: ["part"], files: /^[^/]+\/storage\/session\// },
   ]

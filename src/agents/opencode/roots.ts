@@ -1,7 +1,8 @@
 import { basename, dirname, isAbsolute, join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
 
-export const OPENCODE_DATABASE = /^opencode.*\.db$/
+/** Also of those that have its schema: each keeps it in a folder of its own. */
+export const OPENCODE_DATABASE = /^(?:opencode|kilo|mimocode).*\.db$/
 
 export function opencodeRoots({ home, env }: Machine): string[] {
   const xdg = env.XDG_DATA_HOME

@@ -1,0 +1,44 @@
+import { type RawRecord, record, string } from "../../core/record.ts"
+import type { Connector } from "../kit/connector.ts"
+
+/** iFlow's records name a parent as Claude Code's do, but siblings are states of one answer, never branches. */
+export function iflowDifferences(parent: Connector): Partial<Connector> {
+  return { parse: (raw, unit) => parent.parse(inOneLine(raw), unit) }
+}
+
+/** Each record follows the one before it. A call that an earlier state of the answer had is not repeated, and the last state has its cost. */
+function* inOneLine(raw: Iterable<RawRecord>): Generator<RawRecord> {
+  const all = [...raw]
+  const last = new Map(all.flatMap((one) => (one.type === "assistant" ? [[one.parentUuid, one]] : [])))
+  const called = new Set<string>()
+  let before: string | null = null
+  for (const one of all) {
+    const uuid = string(one.uuid)
+    if (uuid === undefined || (one.type !== "user" && one.type !== "assistant")) yield one
+    else {
+      const isLast = one.type !== "assistant" || last.get(one.parentUuid) === one
+      yield { ...withNewCalls(isLast ? one : withoutUsage(one), called), parentUuid: before }
+      before = uuid
+    }
+  }
+}
+
+function withoutUsage(one: RawRecord): RawRecord {
+  const message = record(one.message)
+  if (!message) return one
+  const { usage: _, ...rest } = message
+  return { ...one, message: rest }
+}
+
+function withNewCalls(one: RawRecord, called: Set<string>): RawRecord {
+  const message = record(one.message)
+  if (one.type !== "assistant" || !Array.isArray(message?.content)) return one
+  const content = message.content.filter((block: unknown) => {
+    const { type, id } = record(block) ?? {}
+    if (type !== "tool_use" || !string(id)) return true
+    const isNew = !called.has(string(id)!)
+    called.add(string(id)!)
+    return isNew
+  })
+  return { ...one, message: { ...message, content } }
+}
