@@ -31,7 +31,8 @@ export async function fixtureProject(fixture: string, files: Record<string, stri
   }
 }
 
-function moveProject(home: string, to: string): void {
+/** Moves the project of a fixture's sessions, wherever they name it. */
+export function moveProject(home: string, to: string): void {
   for (const entry of readdirSync(home, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)
     if (!entry.isFile()) continue
