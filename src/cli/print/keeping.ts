@@ -134,7 +134,13 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
     if (source.unreadable.length > 10)
       lines.push(`  … and ${source.unreadable.length - 10} more unreadable (--json lists them)`)
   }
-  return { lines }
+  return { lines: [...lines, ...output.unread.map((store) => unreadLine(store, home))] }
+}
+
+/** What dex knows to be there and leaves alone. */
+function unreadLine({ name, path, files, why }: SourcesOutput["unread"][number], home: string): string {
+  const reason = why === undefined ? "not read yet" : `cannot be read: ${safeLine(why)}`
+  return `found ${safeLine(name)} in ${shortPath(safeLine(path), home)}, ${many(files, "file")}, ${reason}`
 }
 
 function countLines(label: string, counts: Record<string, number>): string[] {

@@ -2,6 +2,7 @@ import type { Basis } from "../../agents/agent.ts"
 import { agents, isOwn } from "../../agents/index.ts"
 import type { Machine } from "../../agents/kit/connector.ts"
 import { everyRoot, type Roots } from "../../agents/kit/every-root.ts"
+import { unreadOn } from "../../agents/unread.ts"
 import type { SourceId } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
 import { lookAt } from "../../files/look-at.ts"
@@ -33,6 +34,7 @@ export async function run(dex: Dex) {
         unreadable: report?.unreadable ?? [],
       }
     }),
+    unread: unreadOn(dex.machine),
   }
 }
 

@@ -31,6 +31,14 @@ export const sources = defineTool({
         unreadable: listOf(object({ path: text(), reason: text() })),
       }),
     ),
+    unread: listOf(
+      object({
+        name: text("As people call the program."),
+        path: text(),
+        files: integer("How many files it has there; 10,000 if there are more."),
+        why: optional(text("Why nobody but the program can read it.")),
+      }),
+    ),
   }),
   cli: { group: "Keep", example: "dex sources" },
   run: async (dex: Dex) => (await import("./run.ts")).run(dex),

@@ -1,0 +1,67 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { expect, test } from "vitest"
+import { agents } from "../../src/agents/index.ts"
+import { unreadOn } from "../../src/agents/unread.ts"
+import { UNREAD_STORES } from "../../src/agents/unread-stores.ts"
+import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
+
+function put(home: string, ...paths: string[]): void {
+  for (const path of paths) {
+    mkdirSync(dirname(join(home, path)), { recursive: true })
+    writeFileSync(join(home, path), "{}")
+  }
+}
+
+const foundIn = (home: string, env: Record<string, string> = {}, otherHomes: string[] = []) =>
+  unreadOn({ home, env, platform: "linux", otherHomes }).map(({ name, path, files }) => [name, path, files])
+
+test("says what is there and not read, with how many files", () => {
+  const home = tempDir()
+  put(home, ".augment/sessions/a.json", ".augment/sessions/b.json", ".rovodev/sessions/x/session_context.json")
+  expect(foundIn(home)).toEqual([
+    ["Auggie", join(home, ".augment/sessions"), 2],
+    ["Rovo Dev", join(home, ".rovodev/sessions"), 1],
+  ])
+})
+
+test("a folder without conversations, an empty one and a link are nothing", () => {
+  const home = tempDir()
+  put(home, ".forge/settings.toml", "elsewhere/a.json")
+  mkdirSync(join(home, ".mux/sessions"), { recursive: true })
+  mkdirSync(join(home, ".junie"))
+  symlinkSync(join(home, "elsewhere"), join(home, ".junie/sessions"))
+  expect(foundIn(home)).toEqual([])
+})
+
+test("looks where a variable says, and in the other homes that the user named", () => {
+  const [home, other, named] = [tempDir(), tempDir(), tempDir()]
+  put(named, "sessions/a/events.jsonl")
+  put(other, ".zencoder/sessions/a.json")
+  expect(foundIn(home, { JUNIE_HOME: named }, [other])).toEqual([
+    ["Junie", join(named, "sessions"), 1],
+    ["Zencoder", join(other, ".zencoder/sessions"), 1],
+  ])
+})
+
+test("dex sources says it, and why what is encrypted cannot be read", async () => {
+  const home = tempDir()
+  put(home, ".augment/sessions/a.json", ".codeium/windsurf/cascade/b.pb")
+  await warmDex(home, ["sync"])
+  const { stdout } = await warmDex(home, ["sources"])
+  expect(stdout).toContain("found Auggie in ~/.augment/sessions, 1 file, not read yet")
+  expect(stdout).toMatch(
+    /found Windsurf's Cascade in ~\/\.codeium\/windsurf\/cascade, 1 file, cannot be read: encrypted/,
+  )
+})
+
+test("every store has a name of its own, none is a read agent's, and docs/sources.md lists it", () => {
+  const sources = UNREAD_STORES.map(({ source }) => source)
+  expect(new Set(sources).size).toBe(sources.length)
+  expect(UNREAD_STORES.map(({ name }) => name).filter((name) => agents.some((agent) => agent.name === name))).toEqual(
+    [],
+  )
+  const page = readFileSync("docs/sources.md", "utf8")
+  expect(UNREAD_STORES.map(({ name }) => name).filter((name) => !page.includes(`| ${name} |`))).toEqual([])
+})

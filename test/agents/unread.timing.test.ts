@@ -1,0 +1,14 @@
+import { performance } from "node:perf_hooks"
+import { expect, test } from "vitest"
+import { unreadOn } from "../../src/agents/unread.ts"
+import { UNREAD_STORES } from "../../src/agents/unread-stores.ts"
+import { tempDir } from "../support/temp.ts"
+
+test("looking for a program that is not installed takes at most a millisecond", () => {
+  const home = tempDir()
+  const look = () => unreadOn({ home, env: {}, platform: "linux" })
+  expect(look()).toEqual([])
+  const started = performance.now()
+  for (let i = 0; i < 10; i++) look()
+  expect((performance.now() - started) / 10 / UNREAD_STORES.length).toBeLessThan(1)
+})
