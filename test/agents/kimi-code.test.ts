@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { kimiCode } from "../../src/agents/kimi-code/agent.ts"
 import { kimiCodeConnector } from "../../src/agents/kimi-code/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { fixtureProject } from "../support/fixture-project.ts"
@@ -28,10 +29,17 @@ test("a subagent names its parent, and only what a person typed is a person's", 
       .get(id)!
       .messages.filter(({ role }) => role === "user")
       .map(({ parts }) => parts[0]!.origin)
-  const main = "session_7587457d-70ef-4a6a-8c62-4d870a433fb7"
+  const main = "7587457d-70ef-4a6a-8c62-4d870a433fb7"
   expect(all.get(`${main}-agent-0`)).toMatchObject({ kind: "subagent", parent: { id: main } })
   expect(origins(`${main}-agent-0`)).toEqual(["agent", "injected", "injected"])
   expect(origins(main).filter((origin) => origin === "person")).toHaveLength(2)
+})
+
+test("it is resumed by its folder's name, which its id is part of", async () => {
+  const home = await homeOf(EDITS)
+  const [unit] = await unitsOf(kimiCodeConnector, home)
+  const [id] = (await conversationsOf(kimiCodeConnector, home)).keys()
+  expect(kimiCode.resume!(id!, unit!.path)).toEqual(["kimi", "-r", `session_${id}`])
 })
 
 test("a title that the person gave is found, and changes are noticed beside the log", async () => {

@@ -3,7 +3,16 @@ import type { Connector } from "../kit/connector.ts"
 
 /** iFlow's records name a parent as Claude Code's do, but siblings are states of one answer, never branches. */
 export function iflowDifferences(parent: Connector): Partial<Connector> {
-  return { parse: (raw, unit) => parent.parse(inOneLine(raw), unit) }
+  return {
+    parse: (raw, unit) => {
+      const { conversations, unknown } = parent.parse(inOneLine(raw), unit)
+      // Every file is called session-<id>: without it, the first letters of an id tell sessions apart.
+      return {
+        conversations: conversations.map((one) => ({ ...one, id: one.id.replace(/^session-(?=.)/, "") })),
+        unknown,
+      }
+    },
+  }
 }
 
 /** Each record follows the one before it. A call that an earlier state of the answer had is not repeated, and the last state has its cost. */

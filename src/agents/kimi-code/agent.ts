@@ -8,6 +8,7 @@ export const kimiCode: Agent = {
   roots: kimiCodeRoots,
   basis: "recorded",
   connector: async () => (await import("./connector.ts")).kimiCodeConnector,
-  resume: (id) => ["kimi", "-r", id],
+  // By the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl
+  resume: (id, path) => ["kimi", "-r", path.split(/[\\/]/).at(-4) ?? id],
   printedMarks: ["tool.result"],
 }

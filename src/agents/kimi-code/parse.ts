@@ -67,7 +67,9 @@ type Log = {
 /** The model's answers come in pieces, each with the step that it belongs to: a step is a message. */
 export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const lines = [...raw]
-  const [session = unit.key, agent = "main"] = unit.key.split("/")
+  const [folder = unit.key, agent = "main"] = unit.key.split("/")
+  // Every folder is called so: without it, the first letters of an id tell sessions apart.
+  const session = folder.replace(/^session_(?=.)/, "")
   const unique = uniqueKeys()
   const log: Log = {
     messages: [],

@@ -105,34 +105,15 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
 type SourcesOutput = OutputOf<typeof sources>
 
 export function printSources(output: SourcesOutput, { terminal, home }: PrintContext): Printed {
-  const lines: string[] = []
-  for (const source of output.sources) {
-    const found = source.found + source.kept > 0
-    const state = found ? "" : source.is_there ? "  nothing read yet" : "  not found"
-    lines.push(`${paint(terminal, found ? "bold" : "dim", source.source)}${paint(terminal, "dim", state)}`)
-    if (source.basis === "description")
-      lines.push(paint(terminal, "dim", `  ${safeLine(source.name)} is read by description, not tried`))
-    if (found) {
-      const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
-      lines.push(
-        `  ${sayConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
-      )
-    }
-    lines.push(
-      ...wrap(
-        `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`,
-        terminal.columns - 2,
-      ).map((line) => `  ${paint(terminal, "dim", line)}`),
-    )
-    lines.push(
-      ...countLines("skipped", source.skipped),
-      ...countLines("unknown types", source.unknown),
-      ...countLines("redacted", source.redactions),
-    )
-    for (const file of source.unreadable.slice(0, 10))
-      lines.push(`  unreadable: ${shortPath(safeLine(file.path), home)} (${safeLine(file.reason)})`)
-    if (source.unreadable.length > 10)
-      lines.push(`  … and ${source.unreadable.length - 10} more unreadable (--json lists them)`)
+  const isFound = (source: SourceFound) =>
+    source.is_there || source.found + source.kept > 0 || source.unreadable.length > 0
+  const lines = output.sources.filter(isFound).flatMap((source) => foundLines(source, terminal, home))
+  const others = output.sources.filter((source) => !isFound(source))
+  if (others.length > 0) lines.push("Not found:")
+  for (const { source, looked_in } of others) {
+    const [first = "", ...rest] = looked_in.map((path) => shortPath(path, home))
+    const more = rest.length > 0 ? `, and ${many(rest.length, "other place")}` : ""
+    lines.push(paint(terminal, "dim", clip(`  ${padEnd(source, 18)}${first}${more}`, terminal.columns)))
   }
   return { lines: [...lines, ...output.unread.map((store) => unreadLine(store, home))] }
 }
@@ -141,6 +122,35 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
 function unreadLine({ name, path, files, why }: SourcesOutput["unread"][number], home: string): string {
   const reason = why === undefined ? "not read yet" : `cannot be read: ${safeLine(why)}`
   return `found ${safeLine(name)} in ${shortPath(safeLine(path), home)}, ${many(files, "file")}, ${reason}`
+}
+
+type SourceFound = SourcesOutput["sources"][number]
+
+function foundLines(source: SourceFound, terminal: PrintContext["terminal"], home: string): string[] {
+  const isRead = source.found + source.kept > 0
+  const lines = [
+    `${paint(terminal, "bold", source.source)}${isRead ? "" : paint(terminal, "dim", "  nothing read yet")}`,
+  ]
+  if (source.basis === "description")
+    lines.push(paint(terminal, "dim", `  ${safeLine(source.name)} is read by description, not tried`))
+  if (isRead) {
+    const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
+    lines.push(
+      `  ${sayConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
+    )
+  }
+  const looked = `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`
+  lines.push(
+    ...wrap(looked, terminal.columns - 2).map((line) => `  ${paint(terminal, "dim", line)}`),
+    ...countLines("skipped", source.skipped),
+    ...countLines("unknown types", source.unknown),
+    ...countLines("redacted", source.redactions),
+  )
+  for (const file of source.unreadable.slice(0, 10))
+    lines.push(`  unreadable: ${shortPath(safeLine(file.path), home)} (${safeLine(file.reason)})`)
+  if (source.unreadable.length > 10)
+    lines.push(`  … and ${source.unreadable.length - 10} more unreadable (--json lists them)`)
+  return lines
 }
 
 function countLines(label: string, counts: Record<string, number>): string[] {
