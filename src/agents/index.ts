@@ -1,5 +1,6 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Agent } from "./agent.ts"
+import { aider } from "./aider/agent.ts"
 import { amp } from "./amp/agent.ts"
 import { antigravity } from "./antigravity/agent.ts"
 import { claudeCode } from "./claude-code/agent.ts"
@@ -67,6 +68,7 @@ export const agents: readonly Agent[] = [
   mimocode,
   tabnineCli,
   omp,
+  aider,
   vscode,
   copilot,
   dexChat,

@@ -108,7 +108,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const outside = outsideNames()
       const store = await openStore()
       // Taken once: from here on it also goes to threads.
-      const looked = { ...machine }
+      const looked = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
       const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.keptSources() })
       return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
     },

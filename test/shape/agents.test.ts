@@ -50,6 +50,7 @@ const NOT_OPENED: Record<string, string> = {
   Zed: "its address for a prompt wants the prompt encoded inside it",
   "Roo Code": "nothing outside its editor starts it",
   Crush: "with a prompt it answers once and ends",
+  Aider: "with a prompt it answers once and ends",
   iFlow: NOBODY_TRIED,
   Qoder: NOBODY_TRIED,
   "Open Interpreter": NOBODY_TRIED,

@@ -67,7 +67,7 @@ for (const connector of (await loadConnectors()).connectors) {
       }
     })
 
-    test("never throws on damaged JSON files", { timeout: TRANSCRIPTS * 200 }, async ({ skip }) => {
+    test("never throws on damaged files that are read whole", { timeout: TRANSCRIPTS * 200 }, async ({ skip }) => {
       const units = await wholeFiles(connector)
       if (units.length === 0) return skip()
       const random = generator(11)
@@ -84,12 +84,12 @@ for (const connector of (await loadConnectors()).connectors) {
   })
 }
 
-/** Every transcript of the fixtures that is one JSON file. */
+/** Every transcript of the fixtures that is one piece of JSON, or of Markdown. */
 async function wholeFiles(connector: Connector): Promise<{ unit: Unit; content: string }[]> {
   const files: { unit: Unit; content: string }[] = []
   for (const fixture of await fixturesOf(connector))
     for (const unit of await unitsOf(connector, await homeOf(fixture)))
-      if (unit.path.endsWith(".json")) files.push({ unit, content: readFileSync(unit.path, "utf8") })
+      if (/\.(json|md)$/.test(unit.path)) files.push({ unit, content: readFileSync(unit.path, "utf8") })
   return files
 }
 

@@ -37,6 +37,8 @@ export type Machine = {
   platform: NodeJS.Platform
   /** Other homes that the user wants to be looked at: containers', other people's, the Windows home that WSL sees. */
   otherHomes?: readonly string[]
+  /** Folders that dex knows conversations of: for agents that keep theirs in the project. */
+  projects?: readonly string[]
 }
 
 /** What is read, stored and marked as read in one piece: a transcript file, or one conversation's rows in a database. */

@@ -1,0 +1,138 @@
+import { createCounts } from "../../core/by-name.ts"
+import type { Conversation, Effect, Hunk, Message, Part } from "../../core/conversation.ts"
+import { number, type RawRecord, string } from "../../core/record.ts"
+import type { Usage } from "../../core/usage.ts"
+import type { Parsed } from "../kit/connector.ts"
+import { editEffects, fileEffect, hunksOfReplacement } from "../kit/effects.ts"
+import { searchReplaceBlocks } from "../kit/search-replace.ts"
+import { spanOf } from "../kit/times.ts"
+import { blocksIn } from "./blocks.ts"
+
+export function parseAider(rows: Iterable<RawRecord>): Parsed {
+  const unknown = createCounts()
+  const conversations: Conversation[] = []
+  for (const row of rows) {
+    const [id, text] = [string(row.id), string(row.text)]
+    if (row.type !== "run") unknown.add(String(row.type))
+    else if (id !== undefined && text !== undefined) {
+      const { messages, version } = messagesOf(text, id, string(row.folder))
+      if (messages.length > 0) conversations.push(conversationOf(row, id, messages, version))
+    }
+  }
+  return { conversations, unknown: unknown.all() }
+}
+
+function messagesOf(text: string, id: string, folder: string | undefined): { messages: Message[]; version?: string } {
+  const messages: Message[] = []
+  let answer: Message | undefined
+  let model: string | undefined
+  let version: string | undefined
+  for (const [index, { by, lines }] of blocksIn(text).entries()) {
+    const said = lines.join("\n").trim()
+    const key = `${id}:${index}`
+    if (by === "person") {
+      answer = undefined
+      if (said !== "") messages.push({ key, role: "user", parts: [{ type: "text", text: said, origin: "person" }] })
+    } else if (by === "model") {
+      answer = {
+        key,
+        role: "assistant",
+        ...(model !== undefined && { model }),
+        parts: [{ type: "text", text: said, origin: "agent" }],
+      }
+      messages.push(answer)
+    } else {
+      model = /^(?:Main model|Model): (\S{1,100})/m.exec(said)?.[1] ?? model
+      version = /^Aider v(\S{1,40})/m.exec(said)?.[1] ?? version
+      const usage = aiderUsage(said)
+      if (answer && usage) answer.usage = usage
+      messages.push(reportOf(said, key, answer, folder))
+    }
+  }
+  return {
+    messages: messages.filter(({ parts }) => parts.every((part) => part.text !== "")),
+    ...(version !== undefined && { version }),
+  }
+}
+
+/** What Aider did with the answer before it. */
+function reportOf(said: string, key: string, answer: Message | undefined, folder: string | undefined): Message {
+  const within = (path: string) => (folder === undefined || /^([/\\]|[a-z]:)/i.test(path) ? path : `${folder}/${path}`)
+  const applied = new Set(
+    Array.from(said.matchAll(/^(?:Applied edit to|Creating empty file) (.{1,4000})$/gm), ([, path]) => path!.trim()),
+  )
+  const hunks = hunksIn(answer?.parts[0]?.text ?? "", applied).map((hunk) => ({ ...hunk, path: within(hunk.path) }))
+  const known = new Set(hunks.map(({ path }) => path))
+  const effects: Effect[] = [
+    ...editEffects(hunks),
+    ...[...applied]
+      .map(within)
+      .filter((path) => !known.has(path))
+      .map((path) => fileEffect(path, "edited")),
+    ...Array.from(
+      said.matchAll(/^Commit ([0-9a-f]{7,40}) (.{1,500})$/gm),
+      ([, hash, subject]): Effect => ({
+        type: "commit",
+        hash: hash!,
+        subject: subject!.trim(),
+      }),
+    ),
+  ]
+  const part: Part = {
+    type: "tool_result",
+    text: said,
+    origin: "local_tool",
+    tool: "aider",
+    is_error: false,
+    ...(hunks.length > 0 && { hunks }),
+  }
+  return { key, role: "tool", parts: [part], ...(effects.length > 0 && { effects }) }
+}
+
+/** The blocks of an answer that were applied. */
+function hunksIn(answer: string, applied: Set<string>): Hunk[] {
+  const lines = answer.split("\n")
+  let path: string | undefined
+  return searchReplaceBlocks(lines).flatMap(({ search, replace, firstLine }) => {
+    path = nameAbove(lines, firstLine) ?? path
+    return path === undefined || !applied.has(path)
+      ? []
+      : hunksOfReplacement(path, search.join("\n"), replace.join("\n"))
+  })
+}
+
+/** A block's file is named above it, or above the fence that it stands in. A block without a name goes on with the last one. */
+function nameAbove(lines: readonly string[], block: number): string | undefined {
+  const at = /^\s*(?:`{3,}|~{3,})/.test(lines[block - 1] ?? "") ? block - 2 : block - 1
+  const name = (lines[at] ?? "").trim().replace(/^[`*#\s]+|[`*:\s]+$/g, "")
+  return name === "" || /^>{5,9} REPLACE$/.test(name) ? undefined : name
+}
+
+/** Rounded by Aider: `12k sent, 1.1k cache write, 3k cache hit, 245 received`. */
+function aiderUsage(said: string): Usage | undefined {
+  const line = /^Tokens: (.{1,300})$/m.exec(said)?.[1]
+  if (line === undefined) return undefined
+  const of = (name: string) => {
+    const [, digits, unit] = new RegExp(`([\\d.,]{1,20})([kM]?) ${name}`).exec(line) ?? []
+    const amount = Number((digits ?? "0").replaceAll(",", "")) * (unit === "k" ? 1e3 : unit === "M" ? 1e6 : 1)
+    return Number.isFinite(amount) ? Math.round(amount) : 0
+  }
+  const [sent, output, cache_write, cache_read] = [of("sent"), of("received"), of("cache write"), of("cache hit")]
+  if (sent + output === 0) return undefined
+  const cost = Number(/Cost: \$([\d.]{1,20}) message/.exec(line)?.[1])
+  const input = Math.max(0, sent - cache_read - cache_write)
+  return { input, output, cache_read, cache_write, ...(cost > 0 && { cost }) }
+}
+
+function conversationOf(row: RawRecord, id: string, messages: Message[], version: string | undefined): Conversation {
+  const folder = string(row.folder)
+  return {
+    id,
+    kind: "person",
+    cwds: folder === undefined ? [] : [folder],
+    ...(version !== undefined && { agent_version: version }),
+    ...spanOf([number(row.started_at)]),
+    messages,
+    authority: 1,
+  }
+}
