@@ -1,10 +1,12 @@
+import { globSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { kiroConnector } from "../../src/agents/kiro/connector.ts"
 import { kiroRoots } from "../../src/agents/kiro/roots.ts"
 import { fixtureProject } from "../support/fixture-project.ts"
+import { hostileCopies } from "../support/hostile.ts"
 import { sampleAt } from "../support/samples.ts"
-import { conversationsOf, homeOf, readAll, testConnector } from "./contract.ts"
+import { conversationsOf, homeOf, readAll, testConnector, unitsOf } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/kiro"
 const DATABASE = join(FIXTURES, "cli-database")
@@ -61,6 +63,19 @@ describe("the editor", () => {
       "About a kilogram.",
     ])
     expect(cwds).toEqual(["/home/dev/proj"])
+  })
+
+  test("with any field of a log replaced or gone, the session is read", async () => {
+    const home = await homeOf(FILES)
+    const unit = (await unitsOf(kiroConnector, home)).find(({ key }) => key.startsWith("ide:"))!
+    const [log] = globSync(join(home, ".config/Kiro/User/globalStorage/kiro.kiroagent/*/414d*/1f2e3d"))
+    const all = [...hostileCopies(JSON.parse(readFileSync(log!, "utf8")))]
+    const hostile = all.filter((_, place) => place % 7 === 0)
+    expect(hostile.length).toBeGreaterThan(50)
+    for (const copy of hostile) {
+      writeFileSync(log!, JSON.stringify(copy))
+      expect(kiroConnector.parse((await kiroConnector.read(unit)).records, unit).conversations).toHaveLength(1)
+    }
   })
 
   test("of two versions of a file only what differs was written", async () => {

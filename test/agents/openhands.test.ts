@@ -1,8 +1,10 @@
-import { readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
+import { globSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { openhandsConnector } from "../../src/agents/openhands/connector.ts"
 import { openhandsRoots } from "../../src/agents/openhands/roots.ts"
+import { stripOpenhandsEvent } from "../../src/agents/openhands/strip.ts"
+import type { RawRecord } from "../../src/core/record.ts"
 import { fixtureProject } from "../support/fixture-project.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { conversationsOf, homeOf, readAll, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -66,7 +68,15 @@ describe("events", () => {
     expect(conversations[0]!.messages[0]!.at).toBe(new Date(2026, 3, 2, 15, 25, 40, 706).getTime())
   })
 
-  test("with any field of theirs replaced or gone, nothing throws", async () => {
+  test("with any field of their files replaced or gone, nothing throws", async () => {
+    const [unit] = await unitsOf(openhandsConnector, await homeOf(TOOLS))
+    const events = globSync(join(unit!.path, "../events/*.json")).map((path) => JSON.parse(readFileSync(path, "utf8")))
+    const hostile = events.flatMap((event) => [...hostileCopies(event)]) as RawRecord[]
+    expect(hostile.length).toBeGreaterThan(1000)
+    for (const event of hostile) openhandsConnector.parse([stripOpenhandsEvent(event)], unit!)
+  })
+
+  test("with any field of what is kept of them replaced or gone, nothing throws", async () => {
     const [unit] = await unitsOf(openhandsConnector, await homeOf(TOOLS))
     const records = await recordsOf(openhandsConnector, unit!)
     const hostile = records.flatMap((record) => [...hostileCopies(record)]) as typeof records
