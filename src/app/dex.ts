@@ -20,6 +20,8 @@ const NONE: Outside = { agents: [], unloaded: [] }
 
 /** Enough for half a million messages; a sync that has nothing left to do ends sooner. */
 const EMBEDS_SECONDS = 6 * 3600
+/** Half of the usual. */
+const SMALL_CACHE_KB = 8_000
 
 async function loadOutside(names: string[], dexDir: string): Promise<Outside> {
   return names.length === 0 ? NONE : (await import("../agents/outside.ts")).loadOutside(names, dexDir)
@@ -63,7 +65,9 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     return found
   }
   const openStore = () =>
-    (store ??= import("../store/history/sqlite-history.ts").then((module) => module.openStore(home.history)))
+    (store ??= import("../store/history/sqlite-history.ts").then((module) =>
+      module.openStore(home.history, options.staysSmall ? { cacheKb: SMALL_CACHE_KB } : {}),
+    ))
   let suggestions: Promise<Suggestions> | undefined
   const openSuggestions = () =>
     (suggestions ??= Promise.all([import("../store/suggestions/suggestions.ts"), import("../redact/redact.ts")]).then(

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { release } from "node:os"
 import { parseArgs } from "node:util"
-import { setFlagsFromString } from "node:v8"
+import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8"
 import { createDex } from "../app/dex.ts"
 import { VERSION } from "../app/version.ts"
 import { dexHome } from "../config/home.ts"
@@ -47,11 +47,17 @@ export async function viewCommand(args: string[]): Promise<number> {
   process.exit(0)
 }
 
+const ROOM = 16 << 20
+
 /**
- * V8 would make up to 134 MB of room for new objects, and collect old ones when they are twice as many: one page of usage
- * fills both, and neither is given back. This costs a page a few milliseconds.
+ * V8 makes up to 134 MB of room for new objects, and collects old ones when they are twice as many: one search in a large
+ * history fills both, and neither is given back. It gets enough room not to be slow, and then no more.
  */
 function staySmall(): void {
+  const room = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? ROOM
+  for (let i = 0, kept: object[] = []; room() < ROOM && i < 50; i++) {
+    kept = [...kept.slice(-200_000), ...Array.from({ length: 20_000 }, () => ({}))] // what is still used makes it grow
+  }
   setFlagsFromString("--semi-space-growth-factor=1")
   setFlagsFromString("--heap-growing-percent=30")
 }

@@ -22,8 +22,6 @@ export const NO_MONEY: Money = {
   recorded: 0,
 }
 
-export const MONEY_KINDS = Object.keys(NO_MONEY) as (keyof Money)[]
-
 export type Priced = {
   money: Money
   price?: Price
@@ -74,8 +72,14 @@ function howFast({ speed, service_tier }: Spending, { fast }: Price): { times: n
   return { times: 1 }
 }
 
-export function totalMoney(money: Money): number {
-  let sum = 0
-  for (const kind of MONEY_KINDS) sum += money[kind]
-  return sum
+export function totalMoney({
+  input,
+  output,
+  cache_read,
+  cache_write_5m,
+  cache_write_1h,
+  web_searches,
+  recorded,
+}: Money): number {
+  return input + output + cache_read + cache_write_5m + cache_write_1h + web_searches + recorded
 }

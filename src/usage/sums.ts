@@ -1,5 +1,5 @@
 import type { Spending } from "../core/usage.ts"
-import { MONEY_KINDS, type Money, moneyFor, NO_MONEY, type Priced } from "./money.ts"
+import { type Money, moneyFor, NO_MONEY, type Priced, totalMoney } from "./money.ts"
 import type { PriceBook } from "./price-of.ts"
 import { SPENT_COUNTS, type SpentCounts, tokensIn } from "./spending.ts"
 
@@ -45,20 +45,42 @@ function nothing(): Sum {
   return { ...counts, tokens: 0, money, cost: 0, unpriced_tokens: 0, subagent_tokens: 0, subagent_cost: 0 }
 }
 
-/** In place: there may be a hundred thousand of them. */
+/** In place and name by name: there may be a hundred thousand of them. */
 function add(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
+  addCounts(sum, payment)
+  const cost = addMoney(sum.money, priced.money)
   const tokens = tokensIn(payment)
-  let cost = 0
-  for (const name of SPENT_COUNTS) sum[name] += payment[name]
-  for (const name of MONEY_KINDS) {
-    sum.money[name] += priced.money[name]
-    cost += priced.money[name]
-  }
   sum.tokens += tokens
   sum.cost += cost
   if (priced.unpriced === "tokens") sum.unpriced_tokens += tokens
   if (!isSubagent) return
   sum.subagent_tokens += tokens
   sum.subagent_cost += cost
+}
+
+function addCounts(sum: SpentCounts, more: SpentCounts): void {
+  sum.answers += more.answers
+  sum.input += more.input
+  sum.output += more.output
+  sum.reasoning += more.reasoning
+  sum.cache_read += more.cache_read
+  sum.cache_write_5m += more.cache_write_5m
+  sum.cache_write_1h += more.cache_write_1h
+  sum.cache_write_other += more.cache_write_other
+  sum.web_searches += more.web_searches
+  sum.web_fetches += more.web_fetches
+  sum.recorded += more.recorded
+}
+
+/** Returns how much it is in all. */
+function addMoney(sum: Money, more: Money): number {
+  sum.input += more.input
+  sum.output += more.output
+  sum.cache_read += more.cache_read
+  sum.cache_write_5m += more.cache_write_5m
+  sum.cache_write_1h += more.cache_write_1h
+  sum.web_searches += more.web_searches
+  sum.recorded += more.recorded
+  return totalMoney(more)
 }

@@ -46,10 +46,11 @@ export async function run(dex: Dex, input: UsageInput) {
   const dated = paid.map(({ at }) => at).filter((at) => at > 0)
   const unknown =
     input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)
+  const sum = total(paid)
   return {
     by: input.by,
     rows: rows.shown,
-    total: shown(total(paid), paid),
+    total: shown(sum, paid),
     ...(dated.length > 0 && { from: isoDate(Math.min(...extremes(dated))), to: isoDate(Math.max(...extremes(dated))) }),
     days: daysOf(paid),
     models: modelsOf(paid),
@@ -60,7 +61,7 @@ export async function run(dex: Dex, input: UsageInput) {
       ...notes,
       ...settings.problems,
       ...(unknown === undefined ? [] : [unknown]),
-      ...notesOn(input.by, paid, total(gone).tokens),
+      ...notesOn(input.by, paid, sum, total(gone).tokens),
     ],
   }
 }
@@ -153,7 +154,7 @@ function daysOf(paid: Paid[]) {
 const rootsOf = (paid: Paid[]) => new Set(paid.map(({ who }) => who.root.id)).size
 
 function modelsOf(paid: Paid[]) {
-  const groups = Map.groupBy(paid, ({ model, priced }) => JSON.stringify([model ?? "", priced.price?.since ?? ""]))
+  const groups = Map.groupBy(paid, ({ model, priced }) => `${model ?? ""}\0${priced.price?.since ?? ""}`)
   const models = [...groups.values()].map((members) => {
     const [
       {
@@ -173,8 +174,7 @@ function modelsOf(paid: Paid[]) {
   return models.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
 }
 
-function notesOn(by: UsageGroup, paid: Paid[], gone: number): string[] {
-  const sum = total(paid)
+function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[] {
   const unpriced = summed(
     paid.filter(({ priced }) => priced.unpriced === "tokens"),
     ({ model }) => model ?? "",

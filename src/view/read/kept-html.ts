@@ -2,8 +2,8 @@ import { formatRef, type Ref } from "../../core/ref.ts"
 import type { Html } from "../../render/html/html.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 
-/** Enough for some thousand messages. The oldest go first. */
-const MOST_CHARS = 8_000_000
+/** Enough for a thousand messages and more. The oldest go first. */
+const MOST_CHARS = 4_000_000
 
 type Kept = { stamp: string; shown: Html | undefined }
 type KeptHtml = { byMessage: Map<string, Kept>; chars: number }
