@@ -30,7 +30,6 @@ function dataFolders(name: string, below = ""): string[] {
 
 /** By name. Facts about places, out of what other programs that read conversations look at. */
 export const UNREAD_STORES: readonly UnreadStore[] = [
-  { source: "aider", name: "Aider", at: [".aider.chat.history.md", ".aider.input.history"] },
   { source: "amp_editor", name: "Amp in an editor", at: inEditors("sourcegraph.amp/threads3") },
   { source: "astrbot", name: "AstrBot", at: [".astrbot/data/data_v4.db", ".astrbot_launcher/instances"] },
   { source: "auggie", name: "Auggie", at: [".augment/sessions"] },

@@ -7,6 +7,7 @@ import { deedByName } from "../kit/deed-by-name.ts"
 import { hunksOfDiff } from "../kit/effects.ts"
 import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
 import { imagePart } from "../kit/kept-text.ts"
+import { addSessionUsage } from "../kit/session-usage.ts"
 import { spanOf } from "../kit/times.ts"
 
 const TOOLS = {
@@ -40,7 +41,7 @@ export function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       messages.push({ key, ...(at !== undefined && { at }), ...said, ...(left && { abandoned: true }) })
     }
   }
-  addSessionUsage(messages, about)
+  addSessionUsage(messages, string(about.model), hermesUsage(about))
   const authority = unit.key.startsWith("db:") ? 2 : 1
   return {
     conversations: messages.length === 0 ? [] : [conversationOf(id, about, messages, authority)],
@@ -144,14 +145,6 @@ function textParts(content: unknown, origin: Origin): Part[] {
     const text = string(piece.text)
     return text === undefined ? [] : [{ type: "text", text, origin }]
   })
-}
-
-/** Hermes counts a session's tokens together: the last answer has them all. */
-function addSessionUsage(messages: Message[], about: RawRecord): void {
-  const answers = messages.filter(({ role }) => role === "assistant")
-  const [model, usage] = [string(about.model), hermesUsage(about)]
-  if (model !== undefined) for (const answer of answers) answer.model = model
-  if (usage && answers.length > 0) answers.at(-1)!.usage = usage
 }
 
 function hermesUsage(about: RawRecord): Usage | undefined {

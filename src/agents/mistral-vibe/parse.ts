@@ -8,6 +8,7 @@ import { hunksOfReplacement } from "../kit/effects.ts"
 import { type Deed, finishedCall, toolCallPart } from "../kit/finished-call.ts"
 import { imagePart } from "../kit/kept-text.ts"
 import { uniqueKeys } from "../kit/message-keys.ts"
+import { addSessionUsage } from "../kit/session-usage.ts"
 import { spanOf } from "../kit/times.ts"
 
 const TOOLS = {
@@ -38,7 +39,7 @@ export function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     else if (said.parts.length > 0)
       messages.push({ key: keyOf(recordKey(entry) ?? `${id}:${said.role}:${messages.length}`), ...said })
   }
-  addSessionUsage(messages, facts)
+  addSessionUsage(messages, string(facts.model), vibeUsage(record(facts.stats)))
   return {
     conversations: messages.length === 0 ? [] : [conversationOf(id, facts, messages, unit)],
     unknown: unknown.all(),
@@ -133,15 +134,6 @@ function blocksIn(text: string): [string, string][] {
 function textParts(content: unknown, origin: Origin): Part[] {
   const texts = typeof content === "string" ? [content] : records(content).map(({ text }) => text)
   return texts.flatMap((text): Part[] => (string(text) ? [{ type: "text", text: string(text)!, origin }] : []))
-}
-
-/** Vibe counts a session's tokens together: the last answer has them all. */
-function addSessionUsage(messages: Message[], facts: RawRecord): void {
-  const last = messages.findLast(({ role }) => role === "assistant")
-  const usage = vibeUsage(record(facts.stats))
-  const model = string(facts.model)
-  if (model !== undefined) for (const message of messages) if (message.role === "assistant") message.model = model
-  if (last && usage) last.usage = usage
 }
 
 function vibeUsage(stats: RawRecord | undefined): Usage | undefined {

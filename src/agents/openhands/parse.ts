@@ -8,6 +8,7 @@ import { type Deed, finishedCall, toolCallPart } from "../kit/finished-call.ts"
 import { keptHunks } from "../kit/hunks-between.ts"
 import { imagePart } from "../kit/kept-text.ts"
 import { uniqueKeys } from "../kit/message-keys.ts"
+import { addSessionUsage } from "../kit/session-usage.ts"
 import { spanOf } from "../kit/times.ts"
 
 const TOOLS = {
@@ -45,7 +46,7 @@ export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed
       messages.push({ key, ...(at !== undefined && { at }), ...said })
     }
   }
-  addSessionUsage(messages, about)
+  addSessionUsage(messages, string(about.model), spentIn(about))
   return {
     conversations: messages.length === 0 ? [] : [conversationOf(id, about, events, messages)],
     unknown: unknown.all(),
@@ -147,12 +148,9 @@ function textParts(content: unknown, origin: Origin): Part[] {
   })
 }
 
-/** OpenHands counts a conversation's tokens together: the last answer has them all. */
-function addSessionUsage(messages: Message[], about: RawRecord): void {
-  const answers = messages.filter(({ role }) => role === "assistant")
-  const [model, usage] = [string(about.model), totalUsage(records(about.usage).map(openhandsUsage))]
-  if (model !== undefined) for (const answer of answers) answer.model = model
-  if (usage && usage.input + usage.output + usage.cache_read > 0 && answers.length > 0) answers.at(-1)!.usage = usage
+function spentIn(about: RawRecord): Usage | undefined {
+  const usage = totalUsage(records(about.usage).map(openhandsUsage))
+  return usage && usage.input + usage.output + usage.cache_read > 0 ? usage : undefined
 }
 
 /** Its prompts count what came from the cache, and what went there. */
