@@ -1,9 +1,11 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { clineConnector } from "../../src/agents/cline/connector.ts"
+import type { Unit } from "../../src/agents/kit/connector.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import { fixtureProject } from "../support/fixture-project.ts"
-import { conversationsOf, homeOf, testConnector } from "./contract.ts"
+import { sampleAt } from "../support/samples.ts"
+import { conversationsOf, homeOf, recordsOf, testConnector } from "./contract.ts"
 
 const FIXTURES = "test/fixtures/cline"
 const EDITS = join(FIXTURES, "3.0.65-edits-commit")
@@ -17,9 +19,13 @@ const messagesIn = (...messages: RawRecord[]) =>
 
 test("looks where its variables say", () => {
   const at = (env: Record<string, string>) => clineConnector.roots({ home: "/h", env, platform: "linux" })
-  expect(at({})).toEqual([join("/h", ".cline", "data", "sessions")])
-  expect(at({ CLINE_DIR: "/c" })).toEqual([join("/c", "data", "sessions")])
-  expect(at({ CLINE_DIR: "/c", CLINE_DATA_DIR: "/d" })).toEqual([join("/d", "sessions")])
+  expect(at({}).slice(0, 3)).toEqual([
+    join("/h", ".cline", "data", "sessions"),
+    join("/h", ".cline", "data", "tasks"),
+    join("/h", ".config", "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "tasks"),
+  ])
+  expect(at({ CLINE_DIR: "/c" })[0]).toBe(join("/c", "data", "sessions"))
+  expect(at({ CLINE_DIR: "/c", CLINE_DATA_DIR: "/d" })[0]).toBe(join("/d", "sessions"))
 })
 
 test("a subagent names its parent, and its prompt is the agent's", async () => {
@@ -73,4 +79,21 @@ test("blame finds what Cline wrote, and usage counts what it spent", async () =>
   const line = { agent: "Cline", level: "proved" }
   expect(await ask("blame", "src/wombat.js")).toMatchObject({ lines: [line, line] })
   expect(await ask("usage")).toMatchObject({ total: { input: 500, output: 100 } })
+})
+
+test("a task of an older version is read, and the list of tasks says where it was", async () => {
+  const all = await conversationsOf(clineConnector, await homeOf(join(FIXTURES, "2.0-task")))
+  const task = all.get("1794300000000")!
+  expect(task.cwds).toEqual(["/home/dev/proj"])
+  expect(task.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"])
+  expect(task.messages.flatMap(({ usage }) => usage?.output ?? [])).toEqual([30])
+})
+
+const sample = sampleAt("cline/ctx-cline/data")
+test.skipIf(sample === undefined)("another project's sample of a task, in place", async () => {
+  const [unit] = clineConnector.discover(join(sample!, "tasks"), () => false)
+  const { conversations, unknown } = clineConnector.parse(await recordsOf(clineConnector, unit as Unit), unit as Unit)
+  expect(unknown).toEqual({})
+  expect(conversations).toMatchObject([{ id: "cline-task-1", cwds: ["/workspace/cline-fixture"] }])
+  expect(conversations[0]!.messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"])
 })

@@ -1,4 +1,4 @@
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Connector, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { factsFirst, type UnitWithFacts, unitWithFacts } from "../kit/facts-first.ts"
@@ -8,27 +8,36 @@ import { digestOf, withoutBulk } from "../kit/kept-text.ts"
 import { unitOfFile } from "../kit/unit-of-file.ts"
 import { parseCline } from "./parse.ts"
 import { clineRoots } from "./roots.ts"
+import { discoverTasks, identifyInTask, isTask, parseTask, readTask, watchedTasks } from "./tasks.ts"
 
-/** Cline since 3: a folder for each session, with a file of messages for it and for each of its subagents. */
+/** Cline: since 3 a folder for each session, with a file of messages for it and for each of its subagents; before, tasks. */
 export const clineConnector: Connector = {
   source: "cline",
   version: 1,
   roots: clineRoots,
-  discover,
-  watched,
-  read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
-  parse: parseCline,
-  identify: ({ type, id }) => (type === "message" ? string(id) : string(type)),
+  discover: (root, seen) => (isOfTasks(root) ? discoverTasks(root, seen) : discoverSessions(root)),
+  watched: (root) => (isOfTasks(root) ? watchedTasks(root) : watchedSessions(root)),
+  read: (unit: UnitWithFacts, after) =>
+    isTask(unit) ? readTask(unit, after) : factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
+  parse: (raw, unit) => (isTask(unit) ? parseTask(raw, unit) : parseCline(raw, unit)),
+  identify: (one) => {
+    if (one.file !== undefined) return identifyInTask(one)
+    return one.type === "message" ? string(one.id) : string(one.type)
+  },
+}
+
+function isOfTasks(root: string): boolean {
+  return basename(root) === "tasks"
 }
 
 const ENDING = ".messages.json"
 const MAX_MANIFEST_BYTES = 16 << 20
 
-function watched(root: string): Watched[] {
+function watchedSessions(root: string): Watched[] {
   return [{ folder: root, depth: 1, files: /^[^/]+\/[^/]+\.json$/ }]
 }
 
-function* discover(root: string): Iterable<Unit | Unreadable> {
+function* discoverSessions(root: string): Iterable<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => void problems.push(problem)
   for (const folder of entriesOf(root, report)) {
