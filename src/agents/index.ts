@@ -3,6 +3,7 @@ import type { Agent } from "./agent.ts"
 import { aider } from "./aider/agent.ts"
 import { amp } from "./amp/agent.ts"
 import { antigravity } from "./antigravity/agent.ts"
+import { auggie } from "./auggie/agent.ts"
 import { claudeCode } from "./claude-code/agent.ts"
 import { iflow, openClaude, qoder } from "./claude-code/variants.ts"
 import { cline } from "./cline/agent.ts"
@@ -69,6 +70,7 @@ export const agents: readonly Agent[] = [
   tabnineCli,
   omp,
   aider,
+  auggie,
   vscode,
   copilot,
   dexChat,

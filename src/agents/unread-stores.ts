@@ -32,7 +32,6 @@ function dataFolders(name: string, below = ""): string[] {
 export const UNREAD_STORES: readonly UnreadStore[] = [
   { source: "amp_editor", name: "Amp in an editor", at: inEditors("sourcegraph.amp/threads3") },
   { source: "astrbot", name: "AstrBot", at: [".astrbot/data/data_v4.db", ".astrbot_launcher/instances"] },
-  { source: "auggie", name: "Auggie", at: [".augment/sessions"] },
   {
     source: "chatgpt",
     name: "ChatGPT for the desktop",

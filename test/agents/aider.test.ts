@@ -1,10 +1,12 @@
-import { mkdirSync, renameSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { blocksIn } from "../../src/agents/aider/blocks.ts"
 import { aiderConnector } from "../../src/agents/aider/connector.ts"
 import { claudeSession } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
+import { sampleAt } from "../support/samples.ts"
+import { tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 import { homeOf, readAll, testConnector } from "./contract.ts"
 
@@ -80,4 +82,17 @@ test("a history in a project that dex knows is found, blame finds its lines, and
   const ask = async (...args: string[]) => JSON.parse((await warmDex(home, [...args, "--json"], {}, project)).stdout)
   expect(await ask("blame", "tax.py")).toMatchObject({ lines: [{ agent: "Aider" }] })
   expect(await ask("usage", "--source", "aider")).toMatchObject({ total: { input: 2_200, output: 245 } })
+})
+
+const sample = sampleAt("aider/aider.chat.history.md")
+test.skipIf(sample === undefined)("another project's sample: two runs, and the files that were edited", async () => {
+  const home = tempDir()
+  cpSync(sample!, join(home, NAME))
+  const runs = await runsOf(home)
+  const edited = runs.map(({ messages }) =>
+    messages.flatMap(({ effects = [] }) =>
+      effects.flatMap((one) => (one.type === "file" ? one.path.replace(`${home}/`, "") : [])),
+    ),
+  )
+  expect(edited).toEqual([["src/webhook.py", "src/retry.py"], ["src/config.py"]])
 })

@@ -40,6 +40,7 @@ const NOT_TAKEN_UP: Record<string, string> = {
   MiMoCode: NOBODY_TRIED,
   "Tabnine CLI": NOBODY_TRIED,
   omp: NOBODY_TRIED,
+  Auggie: NOBODY_TRIED,
   "VS Code": "sessions are opened in its window only",
 }
 
@@ -57,6 +58,7 @@ const NOT_OPENED: Record<string, string> = {
   MiMoCode: NOBODY_TRIED,
   "Tabnine CLI": NOBODY_TRIED,
   omp: NOBODY_TRIED,
+  Auggie: NOBODY_TRIED,
 }
 
 test("what can be read can be taken up and handed over, but for dex's own chats and notes", () => {

@@ -1,0 +1,191 @@
+/** What the files of a new agent are made from. `folder`: where its sessions are below the home. */
+export type NewAgent = { name: string; source: string; folder: string[]; extension: "json" | "jsonl" }
+
+/** The files that every agent has, as text, by their path. They read what most agents have in common, and count the rest. */
+export function agentFiles(agent: NewAgent): Record<string, string> {
+  const folder = `src/agents/${agent.name}`
+  return {
+    [`${folder}/agent.ts`]: record(agent),
+    [`${folder}/roots.ts`]: roots(agent),
+    [`${folder}/connector.ts`]: connector(agent),
+    [`${folder}/parse.ts`]: parser(agent),
+    [`test/agents/${agent.name}.test.ts`]: test(agent),
+  }
+}
+
+function variableOf({ name }: NewAgent): string {
+  return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function typeOf(agent: NewAgent): string {
+  const variable = variableOf(agent)
+  return variable[0]!.toUpperCase() + variable.slice(1)
+}
+
+function record(agent: NewAgent): string {
+  const variable = variableOf(agent)
+  return `import type { Agent } from "../agent.ts"
+import { ${variable}Roots } from "./roots.ts"
+
+export const ${variable}: Agent = {
+  source: "${agent.source}",
+  name: "${typeOf(agent)}",
+  roots: ${variable}Roots,
+  basis: "recorded",
+  connector: async () => (await import("./connector.ts")).${variable}Connector,
+}
+`
+}
+
+function roots(agent: NewAgent): string {
+  const folder = agent.folder.slice(0, 2).map((step) => JSON.stringify(step))
+  return `import { join } from "node:path"
+import type { Machine } from "../kit/connector.ts"
+
+/** Where it keeps its sessions. Other systems, and the variables that move the folder, belong here too. */
+export function ${variableOf(agent)}Roots({ home }: Machine): string[] {
+  return [join(home, ${folder.join(", ")})]
+}
+`
+}
+
+function connector(agent: NewAgent): string {
+  const variable = variableOf(agent)
+  const isJson = agent.extension === "json"
+  const reader = isJson
+    ? "readJsonFile(unit.path, after, recordsOfWhole)"
+    : "readJsonl(unit.path, after, { strip: withoutBulk })"
+  return `import { join } from "node:path"
+${isJson ? 'import { type RawRecord, records } from "../../core/record.ts"\n' : ""}import type { Connector, Unit, Unreadable } from "../kit/connector.ts"
+import { entriesOf, fileAt } from "../kit/folder.ts"
+${isJson ? 'import { readJsonFile } from "../kit/json-file.ts"' : 'import { readJsonl } from "../kit/jsonl.ts"'}
+import { withoutBulk } from "../kit/kept-text.ts"
+import { unitOfFile } from "../kit/unit-of-file.ts"
+import { parse${typeOf(agent)} } from "./parse.ts"
+import { ${variable}Roots } from "./roots.ts"
+
+const SESSION = /\\.${agent.extension}$/
+const MAX_FOLDERS = 4
+
+export const ${variable}Connector: Connector = {
+  source: "${agent.source}",
+  version: 1,
+  roots: ${variable}Roots,
+  discover,
+  watched: (root) => [{ folder: root, depth: MAX_FOLDERS, files: SESSION }],
+  read: (unit, after) => ${reader},
+  parse: parse${typeOf(agent)},
+}
+
+function* discover(root: string): Generator<Unit | Unreadable> {
+  const problems: Unreadable[] = []
+  yield* sessionsBelow(root, "", MAX_FOLDERS, (problem) => void problems.push(problem))
+  yield* problems
+}
+
+function* sessionsBelow(
+  root: string,
+  below: string,
+  depth: number,
+  report: (problem: Unreadable) => void,
+): Generator<Unit> {
+  for (const entry of entriesOf(join(root, below), report)) {
+    const name = below === "" ? entry.name : \`\${below}/\${entry.name}\`
+    if (entry.isDirectory() && depth > 0) yield* sessionsBelow(root, name, depth - 1, report)
+    else if (SESSION.test(name)) {
+      const stat = fileAt(join(root, name), report)
+      if (stat) yield unitOfFile(join(root, name), name, stat)
+    }
+  }
+}
+${
+  isJson
+    ? `
+/** One for the session, and one for each message: so that a message more does not make all of them new. */
+function* recordsOfWhole(whole: RawRecord): Generator<RawRecord> {
+  const lists = Object.keys(whole).filter((key) => records(whole[key]).length > 0)
+  const messages = lists.sort((a, b) => records(whole[b]).length - records(whole[a]).length)[0] ?? ""
+  const { [messages]: said, ...session } = whole
+  yield withoutBulk({ type: "dex-session", ...session })
+  for (const message of records(said)) yield withoutBulk(message)
+}
+`
+    : ""
+}`
+}
+
+function parser(agent: NewAgent): string {
+  return `import { createCounts } from "../../core/by-name.ts"
+import type { Message, Part } from "../../core/conversation.ts"
+import { type RawRecord, record, records, string, time } from "../../core/record.ts"
+import type { Parsed, UnitName } from "../kit/connector.ts"
+import { finishedCall, toolCallPart } from "../kit/finished-call.ts"
+import { uniqueKeys } from "../kit/message-keys.ts"
+import { spanOf } from "../kit/times.ts"
+
+/** What most agents have in common. What it does not know is counted: the golden file says what is still to be read. */
+export function parse${typeOf(agent)}(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
+  const all = [...raw]
+  const unknown = createCounts()
+  const keys = uniqueKeys()
+  const id = unit.key.replace(/^.*\\/|\\.[a-z]+$/g, "")
+  const messages: Message[] = []
+  for (const one of all) {
+    const said = messageOf(one)
+    if (!said) unknown.add(string(one.type) ?? "(no type)")
+    else if (said.parts.length > 0) messages.push({ ...said, key: keys(string(one.id) ?? \`\${id}:\${said.role}\`) })
+  }
+  const cwd = all.map((one) => string(one.cwd)).find((path) => path !== undefined)
+  return {
+    conversations:
+      messages.length === 0
+        ? []
+        : [
+            {
+              id,
+              kind: "person",
+              cwds: cwd === undefined ? [] : [cwd],
+              ...spanOf(messages.map(({ at }) => at)),
+              messages,
+              authority: 1,
+            },
+          ],
+    unknown: unknown.all(),
+  }
+}
+
+/** Undefined for a record that is no message. */
+function messageOf(one: RawRecord): Omit<Message, "key"> | undefined {
+  const message = record(one.message) ?? one
+  const role = string(message.role)
+  if (role !== "user" && role !== "assistant" && role !== "system" && role !== "tool") return undefined
+  const flat = string(message.content) ?? string(message.text)
+  const blocks = flat === undefined ? records(message.content) : [{ type: "text", text: flat }]
+  const at = time(one.timestamp) ?? time(one.ts) ?? time(message.timestamp)
+  return { role, ...(at !== undefined && { at }), parts: blocks.flatMap((block) => partOf(block, role)) }
+}
+
+function partOf(block: RawRecord, role: Message["role"]): Part[] {
+  const text = string(block.text) ?? string(block.thinking)
+  if (block.type === "tool_use") return [toolCallPart(string(block.name), block.input, string(block.id))]
+  if (block.type === "tool_result") {
+    // What a call did (a command, an edit, a file that was read) is its \`deed\`: see kit/deed-by-name.ts.
+    const output = string(block.content) ?? records(block.content).flatMap((piece) => string(piece.text) ?? []).join("\\n")
+    const call_id = string(block.tool_use_id)
+    return [finishedCall({ tool: undefined, call_id, output, failed: block.is_error === true, deed: {} }).part]
+  }
+  if (text === undefined) return []
+  if (block.type === "thinking") return [{ type: "thinking", text, origin: "agent" }]
+  // Not all that is filed as the user's was typed by a person: see kit/injected.ts.
+  return [{ type: "text", text, origin: role === "user" ? "person" : role === "assistant" ? "agent" : "injected" }]
+}
+`
+}
+
+function test(agent: NewAgent): string {
+  return `import { ${variableOf(agent)}Connector } from "../../src/agents/${agent.name}/connector.ts"
+import { testConnector } from "./contract.ts"
+
+testConnector(${variableOf(agent)}Connector, "test/fixtures/${agent.source}")
+`
+}

@@ -1,0 +1,86 @@
+// Begins an agent from one of its sessions: `npm run new-agent -- some-agent ~/.some-agent/sessions/1.jsonl`. Writes its folder,
+// a redacted fixture, its test and its line in the list; then the golden file. docs/new-agent.md says how to go on.
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { homedir } from "node:os"
+import { basename, dirname, join, relative, resolve, sep } from "node:path"
+import { fileURLToPath } from "node:url"
+import { agentFiles } from "./new-agent-files.ts"
+import { redactedSession } from "./redacted.ts"
+
+const [name = "", session = "", root = fileURLToPath(new URL("..", import.meta.url))] = process.argv.slice(2)
+if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name) || session === "") {
+  console.error(
+    "Which agent, and which session of it? For example: npm run new-agent -- some-agent ~/.some-agent/sessions/1.jsonl",
+  )
+  process.exit(2)
+}
+const file = resolve(process.env.INIT_CWD ?? ".", session)
+if (!existsSync(file)) stop(`There is no file ${file}.`)
+if (!/\.jsonl?$/.test(file))
+  stop("Only sessions in JSON and in JSON lines can be begun with. For a database, start from src/agents/crush.")
+if (existsSync(join(root, "src", "agents", name))) stop(`src/agents/${name} is there already.`)
+
+const source = name.replaceAll("-", "_")
+const inHome = placeInHome(file)
+const files = agentFiles({
+  name,
+  source,
+  folder: dirname(inHome).split("/"),
+  extension: file.endsWith(".json") ? "json" : "jsonl",
+})
+const fixture = join("test", "fixtures", source, "0-first-session")
+for (const [path, text] of Object.entries({
+  ...files,
+  [join(fixture, "home", inHome)]: redactedSession(readFileSync(file, "utf8")),
+  [join(fixture, "README.md")]: "Say here which version of the agent wrote this session, and how it was made.\n",
+}))
+  put(path, text)
+addToList()
+console.log(
+  `\nNow read ${fixture} to its end: redaction does not know names, paths or customers. Then go on with docs/new-agent.md.`,
+)
+if (process.argv[4] === undefined) makeGolden()
+
+/** Where it lies below the home, so that the fixture has it there too. */
+function placeInHome(path: string): string {
+  const below = relative(process.env.HOME ?? homedir(), path)
+  return below.startsWith("..") || !below.includes(sep)
+    ? `.${name}/sessions/${basename(path)}`
+    : below.split(sep).join("/")
+}
+
+function put(path: string, text: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true })
+  writeFileSync(join(root, path), text)
+  console.log(`wrote ${path}`)
+}
+
+function addToList(): void {
+  const path = join("src", "agents", "index.ts")
+  const variable = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+  const list = readFileSync(join(root, path), "utf8")
+    .replace(/\n\n/, `\nimport { ${variable} } from "./${name}/agent.ts"\n\n`)
+    .replace("  vscode,\n", `  ${variable},\n  vscode,\n`)
+  put(path, list)
+}
+
+function makeGolden(): void {
+  const run = (command: string[], env = {}) =>
+    spawnSync(process.execPath, command, { cwd: root, stdio: "inherit", env: { ...process.env, ...env } })
+  run([
+    join(root, "node_modules", "@biomejs", "biome", "bin", "biome"),
+    "check",
+    "--write",
+    `src/agents/${name}`,
+    "src/agents/index.ts",
+  ])
+  run([join(root, "node_modules", "vitest", "vitest.mjs"), "run", "--project", "test", `test/agents/${name}.test.ts`], {
+    DEX_ACCEPT_GOLDEN: "1",
+  })
+}
+
+function stop(why: string): never {
+  console.error(why)
+  process.exit(2)
+}

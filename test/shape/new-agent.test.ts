@@ -1,0 +1,82 @@
+import { spawnSync } from "node:child_process"
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { expect, test } from "vitest"
+import type { Connector } from "../../src/agents/kit/connector.ts"
+import { contractOf } from "../../src/testing/contract.ts"
+import { tempDir } from "../support/temp.ts"
+
+const ROOT = join(import.meta.dirname, "../..")
+const SECRET = `ghp_${"a1B2c3D4e5F6".repeat(3)}`
+const MESSAGES = [
+  {
+    type: "message",
+    id: "1",
+    timestamp: "2026-11-15T12:00:00Z",
+    cwd: "/home/dev/proj",
+    role: "user",
+    content: `use ${SECRET}`,
+  },
+  {
+    type: "message",
+    id: "2",
+    timestamp: "2026-11-15T12:00:05Z",
+    role: "assistant",
+    content: [{ type: "text", text: "Done." }],
+  },
+  { type: "telemetry", id: "3" },
+]
+
+/** A copy of what the script writes into, with the script run in it. */
+function begun(name: string, file: string, text: string) {
+  const root = tempDir()
+  const home = join(root, "home")
+  for (const folder of ["agents", "core", "files"])
+    cpSync(join(ROOT, "src", folder), join(root, "src", folder), { recursive: true })
+  mkdirSync(join(home, ".some", "sessions"), { recursive: true })
+  const session = join(home, ".some", "sessions", file)
+  writeFileSync(session, text)
+  const script = join(ROOT, "scripts", "new-agent.ts")
+  const run = spawnSync(process.execPath, [script, name, session, root], {
+    encoding: "utf8",
+    env: { ...process.env, HOME: home },
+  })
+  return { root, ...run }
+}
+
+test.each([
+  ["lines", "1.jsonl", MESSAGES.map((one) => `${JSON.stringify(one)}\n`).join("")],
+  ["one piece of JSON", "1.json", JSON.stringify({ id: "s", version: 1, messages: MESSAGES })],
+])(
+  "an agent that is begun with a session in %s passes the contract, and its fixture has no secrets",
+  async (_, file, text) => {
+    const { root, stderr, status } = begun("some-agent", file, text)
+    expect([stderr, status]).toEqual(["", 0])
+    const fixtures = join(root, "test", "fixtures", "some_agent")
+    const kept = readFileSync(join(fixtures, "0-first-session", "home", ".some", "sessions", file), "utf8")
+    expect(kept).not.toContain(SECRET)
+    expect(readFileSync(join(root, "src", "agents", "index.ts"), "utf8")).toContain('from "./some-agent/agent.ts"')
+    const made = (await import(pathToFileURL(join(root, "src/agents/some-agent/connector.ts")).href)) as {
+      someAgentConnector: Connector
+    }
+    for (const { run } of contractOf(made.someAgentConnector, fixtures)) await run()
+    const golden = JSON.parse(readFileSync(join(fixtures, "0-first-session", "expected.json"), "utf8"))
+    expect(golden[0].conversations[0].messages).toHaveLength(2)
+    expect(golden[0].unknown.telemetry).toBe(1)
+  },
+)
+
+test("an agent that is there, a name that cannot begin a ref, and a database are refused with the reason", () => {
+  expect(begun("pi", "1.jsonl", "{}\n")).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("is there already"),
+  })
+  expect(begun("Some Agent", "1.jsonl", "{}\n")).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("Which agent"),
+  })
+  const database = begun("some-agent", "1.db", "x")
+  expect(database).toMatchObject({ status: 2, stderr: expect.stringContaining("src/agents/crush") })
+  expect(existsSync(join(database.root, "src", "agents", "some-agent"))).toBe(false)
+})
