@@ -55,7 +55,10 @@ test("while another process learns, an answer is what is known so far, and says 
     expect((await dex(home, command)).stderr, command[0]).toContain(LEFT)
   }
   const client = await connect(home)
-  const told = await client.call("context_suggest", { current_file: "src/auth.ts" })
+  // A server does not wait for long: on a busy machine it may say first that it does not know yet.
+  const suggest = () => client.call("context_suggest", { current_file: "src/auth.ts" })
+  let told = await suggest()
+  for (let i = 0; i < 40 && !(told.structuredContent!.notes as string[]).includes(LEFT); i++) told = await suggest()
   expect(told.structuredContent!.notes).toContain(LEFT)
   expect(told.content[0]!.text).toContain(`note: ${LEFT}`)
   expect(learnedFrom(home)).toBe(0)
