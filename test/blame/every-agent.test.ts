@@ -53,8 +53,11 @@ const WROTE: Record<string, { fixture: string; file: string; line: string }> = {
   },
 }
 
-/** Those whose edits are found by tests of their own, and Aider, whose sessions lie in its projects. */
-const ELSEWHERE = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "pi", "dex_chat", "dex_note", "aider"]
+/** Why an agent is not in the table. */
+const TESTED_ELSEWHERE = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "pi"]
+const KEPT_IN_PROJECTS = ["aider"]
+const RECORDS_NO_EDITS = ["auggie", "dex_chat", "dex_note"]
+const ELSEWHERE = [...TESTED_ELSEWHERE, ...KEPT_IN_PROJECTS, ...RECORDS_NO_EDITS]
 
 test("the table names every agent that is read, but for those that have another one's format", () => {
   const own = agents.filter(({ connector, variantOf }) => connector && variantOf === undefined)
