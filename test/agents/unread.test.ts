@@ -19,9 +19,14 @@ const foundIn = (home: string, env: Record<string, string> = {}, otherHomes: str
 
 test("says what is there and not read, with how many files", () => {
   const home = tempDir()
-  put(home, ".augment/sessions/a.json", ".augment/sessions/b.json", ".rovodev/sessions/x/session_context.json")
+  put(
+    home,
+    ".snowflake/cortex/conversations/a.json",
+    ".snowflake/cortex/conversations/b.json",
+    ".rovodev/sessions/x/session_context.json",
+  )
   expect(foundIn(home)).toEqual([
-    ["Auggie", join(home, ".augment/sessions"), 2],
+    ["Cortex Code", join(home, ".snowflake/cortex/conversations"), 2],
     ["Rovo Dev", join(home, ".rovodev/sessions"), 1],
   ])
 })
@@ -47,10 +52,10 @@ test("looks where a variable says, and in the other homes that the user named", 
 
 test("dex sources says it, and why what is encrypted cannot be read", async () => {
   const home = tempDir()
-  put(home, ".augment/sessions/a.json", ".codeium/windsurf/cascade/b.pb")
+  put(home, ".snowflake/cortex/conversations/a.json", ".codeium/windsurf/cascade/b.pb")
   await warmDex(home, ["sync"])
   const { stdout } = await warmDex(home, ["sources"])
-  expect(stdout).toContain("found Auggie in ~/.augment/sessions, 1 file, not read yet")
+  expect(stdout).toContain("found Cortex Code in ~/.snowflake/cortex/conversations, 1 file, not read yet")
   expect(stdout).toMatch(
     /found Windsurf's Cascade in ~\/\.codeium\/windsurf\/cascade, 1 file, cannot be read: encrypted/,
   )
