@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { dex } from "../test/support/dex.ts"
 import { claudeSession } from "../test/support/home.ts"
-import { AGENTS, type Agent } from "./agents.ts"
+import { HOOKED_AGENTS, type HookedAgent } from "./agents.ts"
 import { setUpMachine } from "./machine.ts"
 import type { Asked, Said } from "./model.ts"
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   written = join(machine.root, "written.txt")
   writeFileSync(secret, `${SECRET}\n`)
   mkdirSync(bin)
-  for (const agent of AGENTS) writeProgram(join(bin, programOf(agent)), commandOf(agent))
+  for (const agent of HOOKED_AGENTS) writeProgram(join(bin, programOf(agent)), commandOf(agent))
   claudeSession(machine.home, {
     id: "11111111-1111-4111-8111-111111111111",
     start: "2026-10-03T10:00:00Z",
@@ -40,7 +40,7 @@ beforeAll(async () => {
   })
   for (const path of [".claude/CLAUDE.md", ".config/opencode/AGENTS.md"])
     writeFileSync(join(machine.home, path), "numbatmemory\n")
-  const names = AGENTS.map(({ name }) => name)
+  const names = HOOKED_AGENTS.map(({ name }) => name)
   expect(await machine.dex("install", ...names, "--hooks", "--yes")).toMatchObject({ code: 0 })
   expect(await machine.dex("sync")).toMatchObject({ code: 0 })
   expect(await machine.dex("config", "set", "llm.allowed_agents", names.join(","))).toMatchObject({ code: 0 })
@@ -51,11 +51,11 @@ beforeAll(async () => {
 
 afterAll(() => machine.takeDown())
 
-const programOf = ({ name }: Agent) =>
+const programOf = ({ name }: HookedAgent) =>
   ({ claude_code: "claude", gemini_cli: "gemini", codex: "codex", opencode: "opencode" })[name]
 
 /** Codex is asked without its settings, in which its model stands here. */
-function commandOf({ name, command }: Agent): string {
+function commandOf({ name, command }: HookedAgent): string {
   const program = command.map((word) => `'${word}'`).join(" ")
   const provider = `{name="S",base_url="${machine.model.url}/v1",env_key="SCRIPTED_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`
   const more = name === "codex" ? ` -c model_provider=scripted -c 'model_providers.scripted=${provider}'` : ""
@@ -70,7 +70,7 @@ function writeProgram(path: string, command: string): void {
 const startedThere = () => (existsSync(fired) ? readFileSync(fired, "utf8") : "")
 
 /** dex with this agent as its model, whose own model answers so. */
-async function ask(agent: Agent, args: string[], answer: (asked: Asked, n: number) => Said | number) {
+async function ask(agent: HookedAgent, args: string[], answer: (asked: Asked, n: number) => Said | number) {
   const first = machine.model.asked.length
   let n = 0
   machine.model.answerBy((asked) => answer(asked, n++))
@@ -90,18 +90,21 @@ async function ask(agent: Agent, args: string[], answer: (asked: Asked, n: numbe
 
 const said = (asked: Asked[]) => JSON.stringify(asked.map(({ turns }) => turns))
 
-test.each(AGENTS)("$title, run by a person here, starts what dex has wired: the test could fail", async (agent) => {
-  await machine.play(agent, { prompt: "Say hello", steps: [{ text: "Hello." }] })
-  expect(startedThere()).not.toBe("")
-  writeFileSync(fired, "")
-})
+test.each(HOOKED_AGENTS)(
+  "$title, run by a person here, starts what dex has wired: the test could fail",
+  async (agent) => {
+    await machine.play(agent, { prompt: "Say hello", steps: [{ text: "Hello." }] })
+    expect(startedThere()).not.toBe("")
+    writeFileSync(fired, "")
+  },
+)
 
 test("what the person had done is read", async () => {
   expect(await machine.dex("sync")).toMatchObject({ code: 0 })
   before = (await machine.json("stats")).sources
 })
 
-test.each(AGENTS)("$title answers, has dex search, and starts nothing of what is wired", async (agent) => {
+test.each(HOOKED_AGENTS)("$title answers, has dex search, and starts nothing of what is wired", async (agent) => {
   const { ran, asked } = await ask(agent, ["ask", ...QUESTION], (_, n) =>
     n === 0
       ? { text: '{"tool": "search", "input": {"query": "zeppelin"}}' }
@@ -119,8 +122,8 @@ test.each(AGENTS)("$title answers, has dex search, and starts nothing of what is
 })
 
 /** All the ways to a file that the agents have. */
-function calls(agent: Agent): NonNullable<Said["call"]>[] {
-  const call = ({ tool, input }: ReturnType<Agent["shell"]>, type?: "custom") => ({
+function calls(agent: HookedAgent): NonNullable<Said["call"]>[] {
+  const call = ({ tool, input }: ReturnType<HookedAgent["shell"]>, type?: "custom") => ({
     tool: { name: tool, ...(type && { type }) },
     input,
   })
@@ -135,7 +138,7 @@ function calls(agent: Agent): NonNullable<Said["call"]>[] {
   ]
 }
 
-test.each(AGENTS)("$title runs no tool, whatever its model asks for", async (agent) => {
+test.each(HOOKED_AGENTS)("$title runs no tool, whatever its model asks for", async (agent) => {
   for (const call of calls(agent)) {
     const { ran, asked } = await ask(agent, ["ask", ...QUESTION], (_, n) =>
       n === 0 ? { call } : { text: "NOT FOUND" },
@@ -148,7 +151,7 @@ test.each(AGENTS)("$title runs no tool, whatever its model asks for", async (age
   expect(startedThere()).toBe("")
 })
 
-test.each(AGENTS)(
+test.each(HOOKED_AGENTS)(
   "$title is said to be not logged in where its provider refuses it, and the quotes stand",
   async (agent) => {
     const { ran } = await ask(agent, ["ask", ...QUESTION], () => 401)
@@ -159,12 +162,15 @@ test.each(AGENTS)(
 )
 
 // OpenCode tries again until it is stopped.
-test.each(AGENTS.filter(({ name }) => name !== "opencode"))("$title is said to be asked too often", async (agent) => {
-  const { ran } = await ask(agent, ["ask", ...QUESTION], () => 429)
-  expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining(`${agent.title} is asked too often`) })
-})
+test.each(HOOKED_AGENTS.filter(({ name }) => name !== "opencode"))(
+  "$title is said to be asked too often",
+  async (agent) => {
+    const { ran } = await ask(agent, ["ask", ...QUESTION], () => 429)
+    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining(`${agent.title} is asked too often`) })
+  },
+)
 
-test.each(AGENTS)("$title maps, and what is not JSON is said to be no answer", async (agent) => {
+test.each(HOOKED_AGENTS)("$title maps, and what is not JSON is said to be no answer", async (agent) => {
   const { ran } = await ask(agent, ["map", "what fails"], () => ({ text: "I would rather not." }))
   expect(ran).toMatchObject({ code: 2, stderr: expect.stringMatching(/Nothing was mapped: .*JSON/) })
 })

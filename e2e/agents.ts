@@ -4,7 +4,7 @@ import type { Call } from "./model.ts"
 /** A coding agent as it is installed here: how it is set up, run, and what its tools are called. */
 export type Agent = {
   /** As dex names it, as a source and in `dex install`. */
-  name: "claude_code" | "codex" | "opencode" | "gemini_cli"
+  name: "claude_code" | "codex" | "opencode" | "gemini_cli" | "copilot" | "qwen_code"
   title: string
   /** On npm; package.json pins it. */
   package: string
@@ -19,13 +19,18 @@ export type Agent = {
   write(path: string, content: string): Call
   /** Where its model is told of a server's tools only when it looks for them. */
   findTools?(query: string): Call
+  /** How a tool of a server is called where the model cannot call it by its own name. */
+  callTool?(tool: string, input: Record<string, unknown>): Call
   /** Its built-in way to give work to a sub-agent, where dex has one for it. */
   delegate?(agent: string, prompt: string): Call
 }
 
+/** One that has hooks, and can be asked as a model. */
+export type HookedAgent = Agent & { name: "claude_code" | "codex" | "opencode" | "gemini_cli" }
+
 const bin = (path: string) => join(import.meta.dirname, "node_modules", path)
 
-const claudeCode: Agent = {
+const claudeCode: HookedAgent = {
   name: "claude_code",
   title: "Claude Code",
   package: "@anthropic-ai/claude-code",
@@ -48,7 +53,7 @@ const claudeCode: Agent = {
   }),
 }
 
-const codex: Agent = {
+const codex: HookedAgent = {
   name: "codex",
   title: "Codex",
   package: "@openai/codex",
@@ -85,7 +90,7 @@ enabled = false
   findTools: (query) => ({ tool: "tool_search", input: { query, limit: 20 } }),
 }
 
-const opencode: Agent = {
+const opencode: HookedAgent = {
   name: "opencode",
   title: "OpenCode",
   package: "opencode-ai",
@@ -125,7 +130,7 @@ const opencode: Agent = {
   }),
 }
 
-const geminiCli: Agent = {
+const geminiCli: HookedAgent = {
   name: "gemini_cli",
   title: "Gemini CLI",
   package: "@google/gemini-cli",
@@ -154,4 +159,50 @@ const geminiCli: Agent = {
   write: (path, content) => ({ tool: "write_file", input: { file_path: path, content } }),
 }
 
-export const AGENTS: readonly Agent[] = [claudeCode, codex, opencode, geminiCli]
+const copilot: Agent = {
+  name: "copilot",
+  title: "Copilot CLI",
+  package: "@github/copilot",
+  command: [process.execPath, bin("@github/copilot/npm-loader.js")],
+  args: (prompt) => ["-p", prompt, "--allow-all-tools"],
+  env: (modelUrl) => ({
+    COPILOT_PROVIDER_BASE_URL: `${modelUrl}/v1`,
+    COPILOT_PROVIDER_TYPE: "openai",
+    COPILOT_PROVIDER_API_KEY: "scripted",
+    COPILOT_MODEL: "scripted",
+    COPILOT_OFFLINE: "true",
+  }),
+  settings: () => ({ path: ".copilot/config.json", content: '{\n  "banner": "never"\n}\n' }),
+  shell: (command) => ({ tool: "bash", input: { command, description: "Run it" } }),
+  write: (path, content) => ({ tool: "create", input: { path, file_text: content } }),
+}
+
+const qwenCode: Agent = {
+  name: "qwen_code",
+  title: "Qwen Code",
+  package: "@qwen-code/qwen-code",
+  command: [process.execPath, bin("@qwen-code/qwen-code/cli.js")],
+  args: (prompt) => ["--yolo", "-p", prompt],
+  env: (modelUrl) => ({ OPENAI_API_KEY: "scripted", OPENAI_BASE_URL: `${modelUrl}/v1`, OPENAI_MODEL: "scripted" }),
+  settings: () => ({
+    path: ".qwen/settings.json",
+    content: `${JSON.stringify(
+      {
+        security: { auth: { selectedType: "openai" } },
+        privacy: { usageStatisticsEnabled: false },
+        telemetry: { enabled: false },
+        general: { enableAutoUpdate: false },
+      },
+      null,
+      2,
+    )}\n`,
+  }),
+  shell: (command) => ({ tool: "run_shell_command", input: { command, description: "Run it", is_background: false } }),
+  write: (path, content) => ({ tool: "write_file", input: { file_path: path, content } }),
+  findTools: (query) => ({ tool: "tool_search", input: { query, max_results: 20 } }),
+  callTool: (tool, input) => ({ tool: "tool_call", input: { name: `mcp__dex__${tool}`, arguments: input } }),
+}
+
+export const HOOKED_AGENTS: readonly HookedAgent[] = [claudeCode, codex, opencode, geminiCli]
+/** All of them find what the others did. */
+export const AGENTS: readonly Agent[] = [...HOOKED_AGENTS, copilot, qwenCode]

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { CLAUDE_CODE_HOOKS } from "../src/agents/claude-code/wiring.ts"
 import { CODEX_HOOKS } from "../src/agents/codex/wiring.ts"
 import { GEMINI_CLI_HOOKS } from "../src/agents/gemini-cli/wiring.ts"
-import { AGENTS, type Agent } from "./agents.ts"
+import { HOOKED_AGENTS, type HookedAgent } from "./agents.ts"
 import { setUpMachine } from "./machine.ts"
 import type { Asked, Call, Step } from "./model.ts"
 import { trustCodexHooks } from "./trust-codex.ts"
@@ -13,7 +13,7 @@ import { trustCodexHooks } from "./trust-codex.ts"
 // What dex says through the agents' hooks is looked for where it must arrive: in the requests to the model. The tests run
 // in order.
 
-type Name = Agent["name"]
+type Name = HookedAgent["name"]
 const ERROR = "TypeError: gallowayword is not a function"
 const EVENTS: Record<Name, string[]> = {
   claude_code: CLAUDE_CODE_HOOKS.map(({ event }) => event),
@@ -31,7 +31,7 @@ const program = () => join(machine.home, ".dex", "bin", "dex-hook")
 
 beforeAll(async () => {
   machine = await setUpMachine()
-  for (const agent of AGENTS) writeFileSync(join(machine.projectOf(agent), "a.txt"), "hello\n")
+  for (const agent of HOOKED_AGENTS) writeFileSync(join(machine.projectOf(agent), "a.txt"), "hello\n")
   // As OpenCode leaves its folder once it has installed its plugins' library.
   const opencode = join(machine.home, ".config", "opencode")
   mkdirSync(join(opencode, "node_modules"), { recursive: true })
@@ -46,7 +46,7 @@ afterAll(async () => {
   console.log(report.join("\n"))
 })
 
-test.each(AGENTS)("$title solves an error before there are any hooks", async (agent) => {
+test.each(HOOKED_AGENTS)("$title solves an error before there are any hooks", async (agent) => {
   const fails = agent.shell(`cat fixed 2>/dev/null || { echo '${ERROR}'; exit 3; }`)
   await play(agent, "Make the check pass", [
     { call: fails },
@@ -60,31 +60,34 @@ describe("with the hooks wired", () => {
   beforeAll(async () => {
     expect((await machine.dex("sync")).code).toBe(0)
     expect((await machine.dex("fix", ERROR)).code).toBe(0)
-    const { code, stderr } = await machine.dex("install", ...AGENTS.map(({ name }) => name), "--hooks", "--yes")
+    const { code, stderr } = await machine.dex("install", ...HOOKED_AGENTS.map(({ name }) => name), "--hooks", "--yes")
     expect(code, stderr).toBe(0)
     expect((await machine.dex("config", "set", "proactive.mode", "speak")).code).toBe(0)
-    const codex = AGENTS.find(({ name }) => name === "codex")!
+    const codex = HOOKED_AGENTS.find(({ name }) => name === "codex")!
     const env = { PATH: process.env.PATH ?? "", HOME: machine.home }
     const untrusted = await trustCodexHooks(codex.command, machine.projectOf(codex), env)
     expect(untrusted.sort()).toEqual(EVENTS.codex.map((event) => `${program()} codex ${event}`).sort())
     copyFileSync(program(), `${program()}.kept`)
   })
 
-  test.each(AGENTS)("$title hears after a failed command what fixed it before, once in a session", async (agent) => {
-    const fails = agent.shell(`echo '${ERROR}'; exit 3`)
-    const steps: Step[] = [...Array.from({ length: 8 }, () => ({ call: fails })), { text: "It fails." }]
-    const asked = await play(agent, "Run the check again and again", steps)
-    expect(saidTo(asked, "Solved on")).toBe(1)
-    expect(contextIn(asked)).toContain("fixed")
-  })
+  test.each(HOOKED_AGENTS)(
+    "$title hears after a failed command what fixed it before, once in a session",
+    async (agent) => {
+      const fails = agent.shell(`echo '${ERROR}'; exit 3`)
+      const steps: Step[] = [...Array.from({ length: 8 }, () => ({ call: fails })), { text: "It fails." }]
+      const asked = await play(agent, "Run the check again and again", steps)
+      expect(saidTo(asked, "Solved on")).toBe(1)
+      expect(contextIn(asked)).toContain("fixed")
+    },
+  )
 
-  test.each(AGENTS)("$title hears nothing with DEX_QUIET=1", async (agent) => {
+  test.each(HOOKED_AGENTS)("$title hears nothing with DEX_QUIET=1", async (agent) => {
     const steps = [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "It fails." }]
     const asked = await play(agent, "Run the check quietly", steps, { DEX_QUIET: "1" })
     expect(contextIn(asked)).toBe("")
   })
 
-  test.each(AGENTS)(
+  test.each(HOOKED_AGENTS)(
     "what is said reaches the model of $title at every event, and dex labels it injected",
     async (agent) => {
       await standIn()
@@ -108,7 +111,7 @@ describe("with the hooks wired", () => {
     },
   )
 
-  test.each(AGENTS)("a dex that hangs, or breaks, neither stops $title nor keeps it waiting", async (agent) => {
+  test.each(HOOKED_AGENTS)("a dex that hangs, or breaks, neither stops $title nor keeps it waiting", async (agent) => {
     const steps = [{ call: agent.shell(`echo '${ERROR}'; exit 3`) }, { text: "Went on." }]
     const time = async (prompt: string, script: string) => {
       writeFileSync(program(), script, { mode: 0o755 })
@@ -129,7 +132,7 @@ describe("with the hooks wired", () => {
 })
 
 /** One call for each thing that a hook is wired to. */
-function oneOfEach(agent: Agent): Step[] {
+function oneOfEach(agent: HookedAgent): Step[] {
   const file = join(machine.projectOf(agent), "a.txt")
   const fails = { call: agent.shell(`echo '${ERROR}'; exit 3`) }
   const calls: Record<Name, Call[]> = {
@@ -172,7 +175,7 @@ function restore(): void {
 }
 
 async function play(
-  agent: Agent,
+  agent: HookedAgent,
   prompt: string,
   steps: Step[],
   env: Record<string, string> = PATIENT,

@@ -113,7 +113,9 @@ function sayTo({ turns, offered }: Asked, scripts: Script[]): Said {
     if (!step.call) return { text: step.text ?? "" }
     const lastResult = since.findLast(({ role }) => role === "tool")?.text ?? ""
     const { tool: name, input } = typeof step.call === "function" ? step.call(lastResult) : step.call
-    const tool = offered.find((one) => one.name === name) ?? offered.find((one) => one.name.endsWith(`_${name}`))
+    const tool =
+      offered.find((one) => one.name === name) ??
+      offered.find((one) => /[_-]$/.test(one.name.slice(0, -name.length)) && one.name.endsWith(name))
     if (!tool) return { text: `No tool ${name} is offered, only: ${offered.map((one) => one.name).join(", ")}` }
     return { ...(step.text !== undefined && { text: step.text }), call: { tool, input } }
   }

@@ -1,4 +1,4 @@
-import { isOwn, sourceIds } from "../agents/index.ts"
+import { sourceIds } from "../agents/index.ts"
 import { isoDate, parseDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
 import { flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
@@ -7,8 +7,10 @@ import type { ConversationRow } from "../store/history/store.ts"
 // Fields that several tools share, so that one flag means the same everywhere.
 
 export const projectField = optional(text("Only projects whose path contains this."))
+/** So many are named; there are too many to name all. */
+const NAMED = 3
 /** Not a choice: a user may bring agents of their own. Whoever runs a tool checks it. */
-export const sourceField = optional(text(`Only from this agent: ${sourceIds.filter((id) => !isOwn(id)).join(", ")}.`))
+export const sourceField = optional(text(`Only from this agent: ${sourceIds.slice(0, NAMED).join(", ")}, ….`))
 export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))
 export const toField = optional(text("End date, likewise."))
 

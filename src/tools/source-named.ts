@@ -17,11 +17,13 @@ export async function namedSources(dex: Dex): Promise<NamedSource[]> {
   })
 }
 
-/** The sources that a word can stand for: its own, else those of which it is a part. */
+/** The sources that a word can stand for: its own, else the one that begins with it, else those of which it is a part. */
 export function sourcesMeant(word: string, known: readonly NamedSource[]): SourceId[] {
   const typed = plain(word)
-  const own = known.find(({ words }) => words.includes(typed))
-  const meant = own ? [own] : known.filter(({ words }) => words.some((one) => one.includes(typed)))
+  const having = (is: (one: string) => boolean) => known.filter(({ words }) => words.some(is))
+  const [own] = having((one) => one === typed)
+  const begun = having((one) => one.startsWith(typed))
+  const meant = own ? [own] : begun.length === 1 ? begun : having((one) => one.includes(typed))
   return meant.map(({ source }) => source)
 }
 

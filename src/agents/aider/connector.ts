@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { existsSync } from "node:fs"
 import { basename, dirname } from "node:path"
 import type { RawRecord } from "../../core/record.ts"
 import { readText } from "../../files/read-file.ts"
@@ -16,7 +17,8 @@ export const aiderConnector: Connector = {
   version: 1,
   roots: aiderRoots,
   discover,
-  watched: (root) => [{ folder: dirname(root), depth: 0, files: exactly(basename(root)) }],
+  // The folder is a home or a project: nobody waits there for what may never come.
+  watched: (root) => (existsSync(root) ? [{ folder: dirname(root), depth: 0, files: exactly(basename(root)) }] : []),
   read,
   parse: parseAider,
   identify: (raw) => `${raw.type} ${raw.id}`,
