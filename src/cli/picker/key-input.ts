@@ -8,19 +8,26 @@ const ESCAPE_MS = 100
 export function listenToKeys(input: ReadStream, onKeys: (keys: Key[]) => void): { pause(): void; resume(): void } {
   let rest = ""
   let waiting: NodeJS.Timeout | undefined
+  let last: NodeJS.Immediate | undefined
+  const stopWaiting = () => {
+    clearTimeout(waiting)
+    clearImmediate(last)
+  }
   const take = (read: { keys: Key[]; rest: string }) => {
     rest = read.rest
     onKeys(read.keys)
   }
   const onData = (data: string) => {
-    clearTimeout(waiting)
+    stopWaiting()
     take(readKeys(rest + data))
-    if (rest !== "") waiting = setTimeout(() => take(lastKeys(rest)), ESCAPE_MS)
+    // What arrived while dex was busy is read before the time counts as over.
+    const end = () => (last = setImmediate(() => take(lastKeys(rest))))
+    if (rest !== "") waiting = setTimeout(end, ESCAPE_MS)
   }
   input.setEncoding("utf8")
   return {
     pause: () => {
-      clearTimeout(waiting)
+      stopWaiting()
       rest = ""
       input.off("data", onData)
       input.pause()

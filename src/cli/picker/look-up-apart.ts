@@ -12,14 +12,16 @@ export type LookUpQuestion =
   | { type: "typed"; query: RowQuery; isAgain: boolean }
   | { type: "preview"; row: Pick<PickerRow, "ref" | "message">; columns: number; color: boolean }
   | { type: "resumable"; ref: string }
-  | { type: "about" }
+  | { type: "sources" }
+  | { type: "note" }
 export type LookUpAnswer =
   | { found: FoundRows }
   | { preview: Preview | null }
   /** Empty where the agent can go on with it. */
   | { why_not: string }
   /** The agents that there are conversations of, and what the first screen has to say beside rows. */
-  | { sources: string[]; note: string }
+  | { sources: string[] }
+  | { note: string }
   | { problem: string }
 export type LookUp = { id: number } & LookUpAnswer
 

@@ -42,8 +42,10 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
       const { problem, command } = await resume.run(dex, { id: question.ref })
       return { why_not: problem ?? notInstalled(command[0] ?? "") ?? "" }
     }
-    case "about":
-      return { sources: await sourcesKept(), note: (await weekNote()) || (await deletionNote()) }
+    case "sources":
+      return { sources: await sourcesKept() }
+    case "note":
+      return { note: (await weekNote()) || (await deletionNote()) }
   }
 }
 

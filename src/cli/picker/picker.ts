@@ -15,12 +15,14 @@ import { drawn, hasPreview, type PickerLook, pageOf, previewColumns } from "./sc
 import {
   type PickerRow,
   type PickerState,
+  type PickerStep,
   pressed,
   scrolled,
   selectedRow,
   startingState,
   type Wish,
   withRows,
+  withSources,
 } from "./state.ts"
 import { syncWhilePicking } from "./sync-while-picking.ts"
 import { openTerminal } from "./terminal-mode.ts"
@@ -61,7 +63,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   const typing = startLookUp()
   const terminal = openTerminal(input, output, fail)
   const previews = createPreviews(lookUp, () => draw())
-  let state = startingState(text, { sources: [], openable: openableOn(dex) })
+  let state = startingState(text, openableOn(dex))
 
   const draw = () => {
     const look = lookOf(options)
@@ -86,16 +88,22 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
       onProblem: (note) => change({ rows: [], isFinding: false, note }),
     },
   )
-  const askAbout = () =>
-    lookUp.ask({ type: "about" }, (answer) => {
-      if ("sources" in answer) change({ sources: answer.sources, note: state.note || answer.note })
+  const step = ({ state: next, wish }: PickerStep) => {
+    state = next
+    if (wish) grant(wish)
+  }
+  const askAbout = () => {
+    lookUp.ask({ type: "sources" }, (answer) => {
+      if (!("sources" in answer)) return
+      step(withSources(state, answer.sources))
+      draw()
     })
+    lookUp.ask({ type: "note" }, (answer) => {
+      if ("note" in answer) change({ note: state.note || answer.note })
+    })
+  }
   const keys = listenToKeys(input, (typed) => {
-    for (const key of typed) {
-      const { state: next, wish } = pressed(state, key, pageOf(state, lookOf(options)))
-      state = next
-      if (wish) grant(wish)
-    }
+    for (const key of typed) step(pressed(state, key, pageOf(state, lookOf(options))))
     draw()
   })
 

@@ -25,8 +25,11 @@ export type PickerState = {
   selected: number
   /** The first row on the screen. */
   top: number
-  /** The agents that there are conversations of, and those that a conversation can be handed over to. */
-  sources: readonly string[]
+  /** The agents that there are conversations of, once they are known. */
+  sources?: readonly string[]
+  /** The key for the next agent was pressed before they were. */
+  wantsAgent: boolean
+  /** The agents that a conversation can be handed over to. */
   openable: readonly string[]
   menu?: { type: "actions" } | { type: "hand_over"; at: number } | { type: "problem"; text: string }
   /** The line above the list: what is new, what is incomplete. */
@@ -53,10 +56,7 @@ export type Wish =
 
 export type PickerStep = { state: PickerState; wish?: Wish }
 
-export function startingState(
-  text: string,
-  { sources, openable }: Pick<PickerState, "sources" | "openable">,
-): PickerState {
+export function startingState(text: string, openable: readonly string[]): PickerState {
   return {
     line: lineOf(text),
     filter: { here: false },
@@ -64,7 +64,7 @@ export function startingState(
     hasMore: false,
     selected: 0,
     top: 0,
-    sources,
+    wantsAgent: false,
     openable,
     note: "",
     said: "",
@@ -147,6 +147,12 @@ function commanded(state: PickerState, { name, text }: Key): PickerStep | undefi
   return action && act(state, action.name)
 }
 
+/** The agents are known now; a key that waited for them does what it does. */
+export function withSources(state: PickerState, sources: readonly string[]): PickerStep {
+  const known = { ...state, sources, wantsAgent: false }
+  return state.wantsAgent ? act(known, "agent") : { state: known }
+}
+
 function edited(state: PickerState, key: Key): PickerStep {
   const line = editLine(state.line, key)
   if (line === undefined) return { state }
@@ -165,7 +171,10 @@ function inMenu(state: PickerState, type: "actions" | "problem", { name, text }:
 function act(state: PickerState, name: ActionName): PickerStep {
   const row = selectedRow(state)
   const { filter } = state
-  if (name === "agent") return filtered(state, withSource(filter, next(state.sources, filter.source)))
+  if (name === "agent")
+    return state.sources === undefined
+      ? { state: { ...state, wantsAgent: true } }
+      : filtered(state, withSource(filter, next(state.sources, filter.source)))
   if (name === "project") return filtered(state, { ...filter, here: !filter.here })
   if (name === "time") return filtered(state, withDays(filter, next(DAYS, filter.days)))
   if (!row) return { state }

@@ -30,7 +30,7 @@ const PREVIEW = {
 }
 
 function stateOf(more: Partial<PickerState> = {}, rows = ROWS): PickerState {
-  const state = startingState("", { sources: [], openable: ["codex"] })
+  const state = startingState("", ["codex"])
   return { ...withRows(state, { rows, hasMore: false, isNew: true }, 5), ...more }
 }
 

@@ -8,6 +8,7 @@ import {
   startingState,
   type Wish,
   withRows,
+  withSources,
 } from "../../../src/cli/picker/state.ts"
 
 const PAGE = 5
@@ -25,7 +26,7 @@ function rowsNamed(...names: string[]): PickerRow[] {
 const TEN = rowsNamed("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
 
 function startWith(rows = TEN, text = ""): PickerState {
-  const state = startingState(text, { sources: ["claude_code", "codex"], openable: ["codex", "pi"] })
+  const state = withSources(startingState(text, ["codex", "pi"]), ["claude_code", "codex"]).state
   return withRows(state, { rows, hasMore: false, isNew: true }, PAGE)
 }
 
@@ -146,4 +147,13 @@ test("a selected row that is gone leaves the cursor where it was; other words be
   expect([selectedRow(fewer)?.title, fewer.top]).toEqual(["d", 0])
   expect(selectedRow(withRows(state, { rows: TEN, hasMore: false, isNew: true }, PAGE))?.title).toBe("a")
   expect(selectedRow(withRows(state, { rows: [], hasMore: false, isNew: false }, PAGE))).toBeUndefined()
+})
+
+test("the key for the next agent, pressed before the agents are known, does its work once they are", () => {
+  const { state, wishes } = after("\x1ba", startingState("", []))
+  expect(wishes).toEqual([])
+  expect(state.filter).toEqual({ here: false })
+  const known = withSources(state, ["claude_code", "codex"])
+  expect(known).toMatchObject({ state: { filter: { source: "claude_code" } }, wish: { type: "find" } })
+  expect(withSources(known.state, ["claude_code"]).wish).toBeUndefined()
 })
