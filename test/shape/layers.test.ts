@@ -23,7 +23,7 @@ const LAYERS = [
     "trace",
     "usage",
   ],
-  ["ingest", "search", "headless", "blame"],
+  ["ingest", "search", "headless", "blame", "hub"],
   ["suggest", "deliver"],
   ["tools"],
   ["answers"],
