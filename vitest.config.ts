@@ -25,7 +25,7 @@ export default defineConfig({
         test: {
           ...common,
           name: "test",
-          include: ["test/**/*.test.ts"],
+          include: ["{test,hub/test}/**/*.test.ts"],
           exclude: [...TIMING, TORTURE],
           // A process takes one file after another: no file leaves anything behind that another would meet.
           isolate: false,

@@ -102,10 +102,10 @@ export function unpackChunk(data: Uint8Array): { hash: string; messages: WireMes
   return { hash: sha256(plain), messages: lines.map((line) => JSON.parse(line) as WireMessage) }
 }
 
-export function digestOf(head: WireHead, visibility: string, chunks: readonly string[]): string {
+export function pushDigest(head: WireHead, visibility: string, chunks: readonly string[]): string {
   return sha256(JSON.stringify([head, visibility, chunks]))
 }
 
-export function sha256(bytes: string | Uint8Array): string {
+function sha256(bytes: string | Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex")
 }

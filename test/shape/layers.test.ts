@@ -130,6 +130,26 @@ test("no SQL is built from values: only constants in capitals may stand in it", 
   expect(wrong).toEqual([])
 })
 
+/** The hub is a package of its own above all of src/, and has its SQL in one folder too. */
+const HUB = join(SRC, "../hub/src")
+const hubFiles = readdirSync(HUB, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
+const readHub = (file: string) => readFileSync(join(HUB, file), "utf8")
+
+test("nothing on a laptop imports the hub, whose SQL is in store/ and built from no value", () => {
+  expect(files.filter((file) => /from "(?:\.\.\/)+hub\/src\//.test(read(file)))).toEqual([])
+  const withSql = hubFiles.filter((file) => stringsOf(readHub(file)).some((text) => SQL.test(text)))
+  expect(withSql.length).toBeGreaterThan(3)
+  expect(withSql.filter((file) => !file.startsWith(`store${sep}`))).toEqual([])
+  const values = withSql.flatMap((file) =>
+    stringsOf(readHub(file))
+      .filter((text) => SQL.test(text))
+      .flatMap((text) => [...text.matchAll(/\$\{([^}]*)\}/g)].map(([, inside]) => `${file}: ${inside}`)),
+  )
+  expect(values.filter((value) => !/: [A-Z][A-Z_]*(?:\.replace(?:All)?\("\w+\.?", "[\w.]+"\))?$/.test(value))).toEqual(
+    [],
+  )
+})
+
 /** An operator that joins expressions, or the star behind a quoted one. */
 const FTS5 = /^.\s*(OR|AND|NOT)\s*.$|["})]\s+(OR|AND|NOT|NEAR)\s+["$({]|\}"\s*\*/
 

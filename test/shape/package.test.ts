@@ -11,8 +11,8 @@ const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as
   dependencies: Record<string, string>
   version: string
 }
-/** As npm writes it: our own package in packages/, and the link to it. */
-const OWN = ["node_modules/dexctx-embed-local", "packages/embed-local"]
+/** As npm writes it: our own packages, and the links to them. */
+const OWN = ["node_modules/dexctx-embed-local", "packages/embed-local", "node_modules/dex-hub", "hub"]
 const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
   packages: Record<
     string,
@@ -23,19 +23,23 @@ const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) a
       hasInstallScript?: boolean
       optional?: boolean
       cpu?: string[]
+      dependencies?: Record<string, string>
     }
   >
 }
 
 test("what npm installs for a user stays within 15 packages direct and 60 in all", () => {
-  const installed = Object.entries(lock.packages).filter(([path, entry]) => path !== "" && !entry.dev)
+  const installed = new Set(Object.keys(manifest.dependencies))
+  for (const name of installed)
+    for (const more of Object.keys(lock.packages[`node_modules/${name}`]!.dependencies ?? {})) installed.add(more)
   expect(Object.keys(manifest.dependencies).length).toBeLessThanOrEqual(15)
-  expect(installed.length).toBeLessThanOrEqual(60)
+  expect(installed.size).toBeLessThanOrEqual(60)
+  expect([...installed]).not.toContain("pg")
 })
 
 test("the lockfile holds no download address", () => {
   const named = Object.entries(lock.packages).filter(([, entry]) => entry.resolved !== undefined)
-  expect(named.map(([, { resolved }]) => resolved)).toEqual(["packages/embed-local"])
+  expect(named.map(([, { resolved }]) => resolved)).toEqual(["hub", "packages/embed-local"])
 })
 
 test("our own packages bring no others, and install nothing", () => {

@@ -1,0 +1,96 @@
+import { createHash } from "node:crypto"
+import pg from "pg"
+import { type Keyring, openKeyring } from "./keyring.ts"
+
+/** Who asks. Every statement runs as one: there is no other way to the tables. */
+export type Viewer = { tenant: number; member: number; role: MemberRole; name: string }
+export type MemberRole = "member" | "auditor" | "admin" | "service"
+
+export type Query = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>
+
+/**
+ * PostgreSQL as the hub's two roles see it: `app` for who asks and pushes, behind both walls, and `index` for the search
+ * shards, which read all of one tenant and write nothing.
+ */
+export type Database = {
+  /** One transaction in this viewer's name. */
+  as<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
+  /** One transaction that reads all of a tenant. */
+  asIndex<T>(tenant: number, work: (query: Query) => Promise<T>): Promise<T>
+  /** One transaction in nobody's name, with these settings: it sees what they name, and nothing else. */
+  asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
+  keys: Keyring
+  close(): Promise<void>
+}
+
+export type DatabaseOptions = {
+  /** The addresses of the roles `dex_hub_app` and `dex_hub_index`. */
+  app: string
+  index: string
+  masterKey: Buffer
+  /** Connections of each role. */
+  connections?: number
+}
+
+/** Numbers beyond 2^53 do not occur: ids and milliseconds. */
+const BIGINT = 20
+
+export function openDatabase({ app, index, masterKey, connections = 8 }: DatabaseOptions): Database {
+  const types = { getTypeParser: parserOf }
+  const open = (connectionString: string) => {
+    const pool = new pg.Pool({ connectionString, max: connections, types, application_name: "dex-hub" })
+    // A connection that breaks while nobody uses it is replaced; who uses one is told by the query.
+    pool.on("error", () => {})
+    return pool
+  }
+  const pools = { app: open(app), index: open(index) }
+  const keys = openKeyring(masterKey)
+  return {
+    as: ({ tenant, member, role }, work) =>
+      inTransaction(pools.app, { "hub.tenant": String(tenant), "hub.member": String(member), "hub.role": role }, work),
+    asIndex: (tenant, work) => inTransaction(pools.index, { "hub.tenant": String(tenant) }, work),
+    asNobody: (settings, work) => inTransaction(pools.app, settings, work),
+    keys,
+    close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
+  }
+}
+
+function parserOf(oid: number, format?: "text" | "binary") {
+  return oid === BIGINT ? Number : pg.types.getTypeParser(oid, format as "text")
+}
+
+const names = new Map<string, string>()
+
+/** A statement that has a name is planned once for each connection: the walls make that most of what a short one costs. */
+function statementName(text: string): string {
+  const name = names.get(text) ?? `hub_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`
+  names.set(text, name)
+  return name
+}
+
+const SET = "select set_config(name, value, true) from unnest($1::text[], $2::text[]) as setting (name, value)"
+
+/** The settings end with the transaction, so that a pooler between us may give the connection to anybody next. */
+async function inTransaction<T>(
+  pool: pg.Pool,
+  settings: Record<string, string>,
+  work: (query: Query) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect()
+  let broken: unknown
+  try {
+    await client.query("begin")
+    const query: Query = async (text, values) => (await client.query({ name: statementName(text), text, values })).rows
+    await query(SET, [Object.keys(settings), Object.values(settings)])
+    const result = await work(query)
+    await client.query("commit")
+    return result
+  } catch (error) {
+    await client.query("rollback").catch((failed: unknown) => {
+      broken = failed
+    })
+    throw error
+  } finally {
+    client.release(broken !== undefined)
+  }
+}

@@ -1,0 +1,43 @@
+import { KEY_BYTES, newKey, seal, sealedName, unseal } from "./keys.ts"
+
+/** Opens and closes what is kept with keys that only the hub's process has. */
+export type Keyring = {
+  newTenantKey(slug: string): Buffer
+  /** The tenant's key out of what PostgreSQL keeps of it. */
+  tenantKey(tenant: { slug: string; wrapped_key: Buffer }): TenantKey
+}
+
+export type TenantKey = {
+  newConversationKey(): { key: Buffer; wrapped: Buffer }
+  conversationKey(wrapped: Buffer): Buffer
+  /** How something is known in the tenant after it was forgotten. */
+  name(of: string): Buffer
+}
+
+const CONVERSATION = "conversation key"
+
+export function openKeyring(masterKey: Buffer): Keyring {
+  if (masterKey.length !== KEY_BYTES) throw new Error(`The master key has ${masterKey.length} bytes; it needs 32.`)
+  const opened = new Map<string, TenantKey>()
+  return {
+    newTenantKey: (slug) => seal(masterKey, newKey(), `tenant ${slug}`),
+    tenantKey: ({ slug, wrapped_key }) => {
+      const known = opened.get(slug)
+      if (known) return known
+      const tenant = withTenantKey(unseal(masterKey, wrapped_key, `tenant ${slug}`))
+      opened.set(slug, tenant)
+      return tenant
+    },
+  }
+}
+
+function withTenantKey(tenant: Buffer): TenantKey {
+  return {
+    newConversationKey: () => {
+      const key = newKey()
+      return { key, wrapped: seal(tenant, key, CONVERSATION) }
+    },
+    conversationKey: (wrapped) => unseal(tenant, wrapped, CONVERSATION),
+    name: (of) => sealedName(tenant, of),
+  }
+}

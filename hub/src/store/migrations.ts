@@ -1,0 +1,272 @@
+// The hub's tables, step by step. A step that was released is never changed: another one follows it. Each adds first
+// (a column, a table), so that the version that runs goes on; what is no longer used is dropped a release later.
+
+/** Who asks, as the transaction says. In a subquery, so that it is worked out once and not for every row. */
+const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
+const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
+const ROLE = "(select current_setting('hub.role', true))"
+
+/** What a member may read: their own, and what is shared with a project that they were granted or with everybody. */
+const READABLE = `tenant = ${TENANT} and rev > 0 and (
+  author = ${MEMBER}
+  or (visibility <> 'private' and quarantined_at is null and (
+    visibility = 'org'
+    or project in (select id from hub.project where visibility = 'org')
+    or project in (select project from hub.project_grant where member = ${MEMBER})))
+  or id in (select conversation from hub.break_glass where member = ${MEMBER} and until > now()))`
+
+const OWN = `tenant = ${TENANT} and author = ${MEMBER}`
+/** What belongs to a conversation is read by who may read that. */
+const OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = of.tenant and c.id = of.conversation)`
+
+const MAY_GRANT = `(${ROLE} = 'admin' or exists (select from hub.project_grant own
+  where own.project = GRANTED and own.member = ${MEMBER} and own.level = 'own'))`
+
+export const MIGRATIONS: string[] = [
+  `
+create table hub.tenant (
+  id int primary key generated always as identity,
+  slug text not null unique check (slug ~ '^[a-z0-9][a-z0-9-]{0,62}$'),
+  /** Names its history: a shard that was built from another one is of no use. */
+  history uuid not null default gen_random_uuid(),
+  wrapped_key bytea not null,
+  settings jsonb not null default '{}',
+  created_at timestamptz not null default now()
+);
+create table hub.member (
+  tenant int not null references hub.tenant on delete cascade,
+  id int not null generated always as identity,
+  /** As the identity provider knows them. */
+  subject text,
+  email text,
+  /** As refs say it: alice/claude_code:1f3c. */
+  name text not null check (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+  display text,
+  role text not null check (role in ('member', 'auditor', 'admin', 'service')),
+  created_at timestamptz not null default now(),
+  disabled_at timestamptz,
+  primary key (tenant, id),
+  unique (tenant, name),
+  unique (tenant, subject)
+);
+create table hub.token (
+  hash bytea primary key,
+  tenant int not null,
+  member int not null,
+  kind text not null check (kind in ('personal', 'device', 'service')),
+  scopes text[] not null,
+  name text not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  last_used_at timestamptz,
+  revoked_at timestamptz,
+  foreign key (tenant, member) references hub.member on delete cascade
+);
+create table hub.project (
+  tenant int not null references hub.tenant on delete cascade,
+  id int not null generated always as identity,
+  key text not null,
+  title text,
+  visibility text not null default 'project' check (visibility in ('project', 'org')),
+  retention_days int,
+  primary key (tenant, id),
+  unique (tenant, key)
+);
+create table hub.project_grant (
+  tenant int not null,
+  project int not null,
+  member int not null,
+  level text not null check (level in ('read', 'write', 'own')),
+  primary key (tenant, project, member),
+  foreign key (tenant, project) references hub.project on delete cascade,
+  foreign key (tenant, member) references hub.member on delete cascade
+);
+create table hub.consent (
+  tenant int not null,
+  member int not null,
+  project int not null,
+  since timestamptz not null default now(),
+  until timestamptz,
+  what text[] not null,
+  primary key (tenant, member, project, since),
+  foreign key (tenant, project) references hub.project on delete cascade,
+  foreign key (tenant, member) references hub.member on delete cascade
+);
+create table hub.conversation (
+  tenant int not null references hub.tenant,
+  id bigint not null generated always as identity,
+  author int not null,
+  source text not null,
+  native_id text not null,
+  project int not null,
+  visibility text not null check (visibility in ('private', 'project', 'org')),
+  /** 0 while its first chunks arrive: nobody reads it yet. */
+  rev bigint not null default 0,
+  digest bytea,
+  seq bigint,
+  kind text not null,
+  parent_id text,
+  models text[] not null default '{}',
+  message_count int not null default 0,
+  copied_count int not null default 0,
+  commit_count int not null default 0,
+  superseded bool not null default false,
+  estimated_tokens bigint not null default 0,
+  text_bytes bigint not null default 0,
+  /** As the agent says, in milliseconds; then as its messages say. */
+  started_at bigint,
+  ended_at bigint,
+  first_at bigint,
+  last_at bigint,
+  redaction_version int not null,
+  quarantined_at timestamptz,
+  received_at timestamptz not null default now(),
+  /** All that is not needed to find it, sealed with its own key. */
+  head bytea,
+  primary key (tenant, id),
+  unique (tenant, author, source, native_id)
+);
+create index on hub.conversation (tenant, project, ended_at);
+create index on hub.conversation (tenant, source, native_id text_pattern_ops);
+create index on hub.conversation (tenant, source, parent_id) where parent_id is not null;
+create table hub.chunk (
+  tenant int not null,
+  conversation bigint not null,
+  /** Of its plain bytes, with the conversation's key: it says nothing elsewhere. */
+  hash bytea not null,
+  bytes int not null,
+  data bytea not null,
+  facts bytea not null,
+  stored_at timestamptz not null default now(),
+  primary key (tenant, conversation, hash)
+);
+alter table hub.chunk alter column data set storage external, alter column facts set storage external;
+alter table hub.conversation alter column head set storage external;
+create table hub_key.conversation_key (
+  tenant int not null,
+  conversation bigint not null,
+  wrapped bytea not null,
+  primary key (tenant, conversation)
+);
+/** A counter for each tenant, taken last in a transaction: whoever follows it misses nothing. */
+create table hub.feed (
+  tenant int primary key references hub.tenant on delete cascade,
+  seq bigint not null default 0
+);
+create table hub.change (
+  tenant int not null,
+  seq bigint not null,
+  conversation bigint not null,
+  deleted bool not null,
+  primary key (tenant, seq)
+);
+create index on hub.change (tenant, conversation, seq);
+create table hub.tombstone (
+  tenant int not null references hub.tenant on delete cascade,
+  hash bytea not null,
+  at timestamptz not null default now(),
+  member int not null,
+  primary key (tenant, hash)
+);
+create table hub.audit (
+  tenant int not null references hub.tenant on delete cascade,
+  id bigint not null generated always as identity,
+  at timestamptz not null default now(),
+  member int not null,
+  action text not null,
+  target text,
+  detail jsonb,
+  primary key (tenant, at, id)
+);
+create table hub.break_glass (
+  tenant int not null,
+  conversation bigint not null,
+  member int not null,
+  reason text not null,
+  at timestamptz not null default now(),
+  until timestamptz not null,
+  primary key (tenant, conversation, member, at)
+);
+
+do $$ declare name text; begin
+  for name in select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname in ('hub', 'hub_key') and c.relkind = 'r' and c.relname <> 'migration'
+  loop
+    execute format('alter table %s enable row level security', name);
+    execute format('alter table %s force row level security', name);
+    execute format('create policy owner on %s to current_user using (true) with check (true)', name);
+  end loop;
+end $$;
+
+grant usage on schema hub, hub_key to dex_hub_app, dex_hub_index;
+
+grant select on hub.tenant, hub.member, hub.project, hub.conversation, hub.chunk, hub_key.conversation_key, hub.feed, hub.change, hub.tombstone to dex_hub_index;
+create policy index on hub.tenant for select to dex_hub_index using (id = ${TENANT});
+create policy index on hub.member for select to dex_hub_index using (tenant = ${TENANT});
+create policy index on hub.project for select to dex_hub_index using (tenant = ${TENANT});
+create policy index on hub.conversation for select to dex_hub_index using (tenant = ${TENANT} and rev > 0);
+create policy index on hub.chunk for select to dex_hub_index using (tenant = ${TENANT});
+create policy index on hub_key.conversation_key for select to dex_hub_index using (tenant = ${TENANT});
+create policy index on hub.feed for select to dex_hub_index using (tenant = ${TENANT});
+create policy index on hub.change for select to dex_hub_index using (tenant = ${TENANT});
+create policy index on hub.tombstone for select to dex_hub_index using (tenant = ${TENANT});
+
+grant select, update (last_used_at) on hub.token to dex_hub_app;
+create policy holder on hub.token to dex_hub_app
+  using (hash = (select decode(nullif(current_setting('hub.token', true), ''), 'hex')));
+grant select on hub.tenant, hub.member to dex_hub_app;
+grant select, insert, update on hub.project, hub.project_grant to dex_hub_app;
+grant delete on hub.project_grant to dex_hub_app;
+create policy member on hub.tenant for select to dex_hub_app
+  using (id = ${TENANT} or id in (select tenant from hub.token));
+create policy member on hub.member for select to dex_hub_app
+  using (tenant = ${TENANT} or (tenant, id) in (select tenant, member from hub.token));
+create policy member on hub.project for select to dex_hub_app using (tenant = ${TENANT});
+create policy new on hub.project for insert to dex_hub_app with check (tenant = ${TENANT} and ${ROLE} in ('member', 'admin'));
+create policy own on hub.project for update to dex_hub_app using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "project.id")});
+create policy member on hub.project_grant for select to dex_hub_app using (tenant = ${TENANT});
+create policy new on hub.project_grant for insert to dex_hub_app with check (tenant = ${TENANT} and (
+  ${MAY_GRANT.replace("GRANTED", "project_grant.project")}
+  or (member = ${MEMBER} and not exists (select from hub.project_grant other where other.project = project_grant.project))));
+create policy own on hub.project_grant for update to dex_hub_app
+  using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "project_grant.project")});
+create policy gone on hub.project_grant for delete to dex_hub_app
+  using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "project_grant.project")});
+
+grant select, insert, update, delete on hub.consent to dex_hub_app;
+create policy own on hub.consent to dex_hub_app
+  using (tenant = ${TENANT} and member = ${MEMBER}) with check (tenant = ${TENANT} and member = ${MEMBER});
+
+grant select, insert, update, delete on hub.conversation to dex_hub_app;
+create policy readable on hub.conversation for select to dex_hub_app using (${READABLE});
+create policy own on hub.conversation to dex_hub_app using (${OWN}) with check (${OWN}
+  and project in (select project from hub.project_grant where member = ${MEMBER} and level in ('write', 'own')));
+grant select, insert, delete on hub.chunk to dex_hub_app;
+create policy of_readable on hub.chunk as permissive for select to dex_hub_app using (${OF_READABLE.replaceAll("of.", "chunk.")});
+create policy of_own on hub.chunk to dex_hub_app
+  using (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = chunk.tenant and c.id = chunk.conversation and c.author = ${MEMBER}))
+  with check (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = chunk.tenant and c.id = chunk.conversation and c.author = ${MEMBER}));
+grant select, insert, delete on hub_key.conversation_key to dex_hub_app;
+create policy of_readable on hub_key.conversation_key for select to dex_hub_app using (${OF_READABLE.replaceAll("of.", "conversation_key.")});
+create policy of_own on hub_key.conversation_key to dex_hub_app
+  using (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = conversation_key.tenant and c.id = conversation_key.conversation and c.author = ${MEMBER}))
+  with check (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = conversation_key.tenant and c.id = conversation_key.conversation and c.author = ${MEMBER}));
+
+grant select, insert, update on hub.feed to dex_hub_app;
+create policy member on hub.feed to dex_hub_app using (tenant = ${TENANT}) with check (tenant = ${TENANT});
+grant select, insert on hub.change to dex_hub_app;
+create policy member on hub.change for insert to dex_hub_app with check (tenant = ${TENANT});
+create policy of_readable on hub.change for select to dex_hub_app
+  using (tenant = ${TENANT} and (deleted or exists (select from hub.conversation c where c.tenant = change.tenant and c.id = change.conversation)));
+grant select, insert on hub.tombstone to dex_hub_app;
+create policy member on hub.tombstone to dex_hub_app
+  using (tenant = ${TENANT}) with check (tenant = ${TENANT} and member = ${MEMBER});
+grant insert, select on hub.audit to dex_hub_app;
+create policy own on hub.audit for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER});
+create policy read on hub.audit for select to dex_hub_app using (tenant = ${TENANT} and ${ROLE} in ('auditor', 'admin'));
+grant select, insert on hub.break_glass to dex_hub_app;
+create policy own on hub.break_glass for select to dex_hub_app using (tenant = ${TENANT} and (member = ${MEMBER} or ${ROLE} in ('auditor', 'admin')));
+create policy admin on hub.break_glass for insert to dex_hub_app
+  with check (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} = 'admin');
+`,
+]

@@ -1,0 +1,258 @@
+import { createHmac } from "node:crypto"
+import { sourceWithOwner } from "../../../src/core/ref.ts"
+import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest, WireMessage } from "../../../src/hub/wire.ts"
+import type { Database, Query, Viewer } from "./connection.ts"
+import type { TenantKey } from "./keyring.ts"
+import { seal, sealedName } from "./keys.ts"
+import { HubProblem } from "./problem.ts"
+import { ABOUT, factsOf, type MessageFacts, sealedHead, sealJson, unsealJson } from "./sealed.ts"
+import { tenantKeyOf } from "./tenant.ts"
+
+// How a conversation comes in: a plan says what is missing, the chunks follow, a commit makes it readable. Each can be sent
+// again at any time and does nothing the second time.
+
+type Kept = { id: number; source: string; native_id: string; rev: number; digest: Buffer | null; wrapped: Buffer }
+
+export async function planPush(db: Database, viewer: Viewer, request: PlanRequest): Promise<PlanAnswer[]> {
+  return db.as(viewer, async (query) => {
+    const project = await projectToWrite(query, viewer, request.project)
+    if ("why" in project) return request.conversations.map(() => ({ state: "refused", why: project.why }))
+    const tenant = await tenantKeyOf(db, query)
+    const gone = await goneAmong(query, tenant, viewer, request.conversations)
+    const live = request.conversations.filter((_, i) => !gone[i])
+    await reserve(query, tenant, viewer, project.id, live)
+    const kept = new Map((await keptOf(query, viewer, live)).map((one) => [nameOf(one.source, one.native_id), one]))
+    const keys = new Map([...kept.values()].map((one) => [one.id, tenant.conversationKey(one.wrapped)]))
+    const stored = await storedChunks(query, [...keys.keys()])
+    return request.conversations.map(({ source, id, digest, chunks }, i): PlanAnswer => {
+      if (gone[i]) return { state: "gone" }
+      const one = kept.get(nameOf(source, id))!
+      const key = keys.get(one.id)!
+      if (one.digest?.equals(sealedName(key, digest))) return { state: "have", rev: one.rev }
+      const missing = chunks.filter((hash) => !stored.has(`${one.id} ${sealedName(key, hash).toString("hex")}`))
+      return { state: "send", rev: one.rev, chunks: [...new Set(missing)] }
+    })
+  })
+}
+
+/** `messages` are what the chunk holds: unpacked, checked and scanned by the caller. */
+export async function keepChunk(
+  db: Database,
+  viewer: Viewer,
+  of: { source: string; id: string },
+  chunk: { hash: string; data: Buffer; messages: WireMessage[] },
+): Promise<void> {
+  await db.as(viewer, async (query) => {
+    const tenant = await tenantKeyOf(db, query)
+    const [one] = await keptOf(query, viewer, [of])
+    if (!one) throw new HubProblem(409, "conflict", `${of.source}:${of.id} is not planned. Plan the push again.`)
+    const key = tenant.conversationKey(one.wrapped)
+    await query(
+      `insert into hub.chunk (tenant, conversation, hash, bytes, data, facts) values ($1, $2, $3, $4, $5, $6)
+       on conflict do nothing`,
+      [
+        ...[viewer.tenant, one.id, sealedName(key, chunk.hash), chunk.data.length],
+        seal(key, chunk.data, `${ABOUT.chunk} ${one.id}`),
+        sealJson(key, factsOf(chunk.messages), `${ABOUT.facts} ${one.id}`),
+      ],
+    )
+  })
+}
+
+export async function commitPush(db: Database, viewer: Viewer, request: CommitRequest): Promise<CommitResponse> {
+  const { head } = request
+  return db.as(viewer, async (query) => {
+    const project = await projectToWrite(query, viewer, request.project)
+    if ("why" in project) throw new HubProblem(403, "refused", project.why)
+    const tenant = await tenantKeyOf(db, query)
+    const [isGone] = await goneAmong(query, tenant, viewer, [head])
+    if (isGone)
+      throw new HubProblem(410, "gone", `${head.source}:${head.id} was forgotten here and is not taken again.`)
+    await query(LOCK_CONVERSATION, [viewer.tenant, viewer.member, head.source, head.id])
+    const [one] = await keptOf(query, viewer, [head])
+    if (!one) throw new HubProblem(409, "conflict", `${head.source}:${head.id} is not planned. Plan the push again.`)
+    const key = tenant.conversationKey(one.wrapped)
+    const digest = sealedName(key, request.digest)
+    const receipt = (rev: number, seq: number) => ({
+      ...{ rev, seq },
+      receipt: createHmac("sha256", key).update(`${one.id} ${rev} ${seq} ${request.digest}`).digest("base64url"),
+    })
+    if (one.digest?.equals(digest)) {
+      const [{ seq }] = (await query<{ seq: number }>("select seq from hub.conversation where id = $1", [one.id])) as [
+        { seq: number },
+      ]
+      return receipt(one.rev, seq)
+    }
+    if (one.rev !== request.parent_rev)
+      throw new HubProblem(409, "conflict", `${head.source}:${head.id} has revision ${one.rev} by now. Plan it again.`)
+    const chunks = await chunkFacts(query, one.id, key, request.chunks)
+    const facts = chunks.flatMap((chunk) => chunk.facts)
+    const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
+    const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
+    await query("delete from hub.chunk where conversation = $1 and hash <> all ($2)", [
+      one.id,
+      chunks.map(({ hash }) => hash),
+    ])
+    const seq = await nextSeq(query, viewer.tenant)
+    await query(COMMIT, [
+      ...[one.id, project.id, request.visibility, one.rev + 1, digest, seq, head.kind, head.parent?.id ?? null],
+      ...[head.models, head.message_count, head.copied_count, commitsIn(facts), head.superseded],
+      ...[head.estimated_tokens, head.text_bytes, head.started_at ?? null, head.ended_at ?? null],
+      ...[times[0] ?? null, times.at(-1) ?? null, head.redaction_version, sealed],
+    ])
+    await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, false)", [
+      viewer.tenant,
+      seq,
+      one.id,
+    ])
+    return receipt(one.rev + 1, seq)
+  })
+}
+
+/** Forgets them for good: without its key, what backups have of one is unreadable too. Says how many there were. */
+export async function forgetPushed(
+  db: Database,
+  viewer: Viewer,
+  conversations: { source: string; id: string }[],
+): Promise<number> {
+  return db.as(viewer, async (query) => {
+    const tenant = await tenantKeyOf(db, query)
+    const kept = await keptOf(query, viewer, conversations)
+    const ids = kept.map(({ id }) => id)
+    await query("delete from hub_key.conversation_key where conversation = any ($1)", [ids])
+    await query("delete from hub.chunk where conversation = any ($1)", [ids])
+    await query("delete from hub.conversation where id = any ($1)", [ids])
+    await query(
+      "insert into hub.tombstone (tenant, hash, member) select $1, unnest($2::bytea[]), $3 on conflict do nothing",
+      [viewer.tenant, conversations.map((one) => tombstoneOf(tenant, viewer, one)), viewer.member],
+    )
+    for (const { id, rev } of kept)
+      if (rev > 0)
+        await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
+          viewer.tenant,
+          await nextSeq(query, viewer.tenant),
+          id,
+        ])
+    return kept.filter(({ rev }) => rev > 0).length
+  })
+}
+
+const LOCK_CONVERSATION =
+  "select from hub.conversation where tenant = $1 and author = $2 and source = $3 and native_id = $4 for update"
+
+const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev = $4, digest = $5, seq = $6, kind = $7,
+  parent_id = $8, models = $9, message_count = $10, copied_count = $11, commit_count = $12, superseded = $13,
+  estimated_tokens = $14, text_bytes = $15, started_at = $16, ended_at = $17, first_at = $18, last_at = $19,
+  redaction_version = $20, head = $21, received_at = now() where id = $1`
+
+/** Taken last, so that two that commit at once wait for each other as shortly as they can. */
+async function nextSeq(query: Query, tenant: number): Promise<number> {
+  const [row] = await query<{ seq: number }>(
+    "insert into hub.feed (tenant, seq) values ($1, 1) on conflict (tenant) do update set seq = feed.seq + 1 returning seq",
+    [tenant],
+  )
+  return row!.seq
+}
+
+/** Where the member may push to: they were granted it, and they said that they want to share it. */
+async function projectToWrite(query: Query, viewer: Viewer, key: string): Promise<{ id: number } | { why: string }> {
+  const [row] = await query<{ id: number; may_write: boolean; consents: boolean }>(
+    `select p.id,
+       exists (select from hub.project_grant g where g.project = p.id and g.member = $2 and g.level in ('write', 'own')) as may_write,
+       exists (select from hub.consent c where c.project = p.id and c.member = $2 and c.until is null) as consents
+     from hub.project p where p.key = $1`,
+    [key, viewer.member],
+  )
+  if (!row) return { why: `The hub has no project ${key}.` }
+  if (!row.may_write) return { why: `You may read ${key} on the hub, and not push to it.` }
+  if (!row.consents) return { why: `You do not share ${key} with the hub. \`dex hub share\` does.` }
+  return { id: row.id }
+}
+
+function nameOf(source: string, id: string): string {
+  return `${source}:${id}`
+}
+
+function tombstoneOf(tenant: TenantKey, viewer: Viewer, { source, id }: { source: string; id: string }): Buffer {
+  return tenant.name(`${sourceWithOwner({ owner: String(viewer.member), source })}:${id}`)
+}
+
+async function goneAmong(
+  query: Query,
+  tenant: TenantKey,
+  viewer: Viewer,
+  conversations: { source: string; id: string }[],
+): Promise<boolean[]> {
+  const names = conversations.map((one) => tombstoneOf(tenant, viewer, one))
+  const rows = await query<{ hash: Buffer }>("select hash from hub.tombstone where hash = any ($1)", [names])
+  const gone = new Set(rows.map(({ hash }) => hash.toString("hex")))
+  return names.map((name) => gone.has(name.toString("hex")))
+}
+
+/** Gives those that are new a row that nobody reads yet, and a key. */
+async function reserve(
+  query: Query,
+  tenant: TenantKey,
+  viewer: Viewer,
+  project: number,
+  conversations: { source: string; id: string }[],
+): Promise<void> {
+  const sources = conversations.map(({ source }) => source)
+  const ids = conversations.map(({ id }) => id)
+  const made = await query<{ id: number }>(
+    `insert into hub.conversation (tenant, author, source, native_id, project, visibility, kind, redaction_version)
+     select $1, $2, source, native_id, $3, 'private', 'person', 0
+     from unnest($4::text[], $5::text[]) as one (source, native_id)
+     on conflict do nothing returning id`,
+    [viewer.tenant, viewer.member, project, sources, ids],
+  )
+  if (made.length === 0) return
+  await query(
+    "insert into hub_key.conversation_key (tenant, conversation, wrapped) select $1, unnest($2::bigint[]), unnest($3::bytea[])",
+    [viewer.tenant, made.map(({ id }) => id), made.map(() => tenant.newConversationKey().wrapped)],
+  )
+}
+
+async function keptOf(query: Query, viewer: Viewer, conversations: { source: string; id: string }[]): Promise<Kept[]> {
+  return query<Kept>(
+    `select c.id, c.source, c.native_id, c.rev, c.digest, k.wrapped
+     from unnest($3::text[], $4::text[]) as one (source, native_id)
+     join hub.conversation c on c.tenant = $1 and c.author = $2 and c.source = one.source and c.native_id = one.native_id
+     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`,
+    [
+      ...[viewer.tenant, viewer.member],
+      ...[conversations.map(({ source }) => source), conversations.map(({ id }) => id)],
+    ],
+  )
+}
+
+async function storedChunks(query: Query, ids: number[]): Promise<Set<string>> {
+  const rows = await query<{ conversation: number; hash: Buffer }>(
+    "select conversation, hash from hub.chunk where conversation = any ($1)",
+    [ids],
+  )
+  return new Set(rows.map(({ conversation, hash }) => `${conversation} ${hash.toString("hex")}`))
+}
+
+async function chunkFacts(
+  query: Query,
+  id: number,
+  key: Buffer,
+  hashes: string[],
+): Promise<{ hash: Buffer; facts: MessageFacts[] }[]> {
+  const names = hashes.map((hash) => sealedName(key, hash))
+  const rows = await query<{ hash: Buffer; facts: Buffer }>(
+    "select hash, facts from hub.chunk where conversation = $1 and hash = any ($2)",
+    [id, names],
+  )
+  const known = new Map(rows.map(({ hash, facts }) => [hash.toString("hex"), facts]))
+  return names.map((hash) => {
+    const facts = known.get(hash.toString("hex"))
+    if (!facts) throw new HubProblem(409, "conflict", "Some of its chunks are not here. Plan the push again.")
+    return { hash, facts: unsealJson<MessageFacts[]>(key, facts, `${ABOUT.facts} ${id}`) }
+  })
+}
+
+function commitsIn(facts: MessageFacts[]): number {
+  return facts.filter(({ effects = [] }) => effects.some(({ type }) => type === "commit")).length
+}

@@ -1,0 +1,531 @@
+import { isAbsolute } from "node:path"
+import type { Effect, Kind } from "../../../src/core/conversation.ts"
+import type { Ref, RefQuery } from "../../../src/core/ref.ts"
+import { unpackChunk, type WireMessage } from "../../../src/hub/wire.ts"
+import type {
+  CommitRow,
+  ConversationRow,
+  HistoryReader,
+  ListFilter,
+  MadeRow,
+  StoredMessage,
+  Work,
+} from "../../../src/store/history/store.ts"
+import type { Query } from "./connection.ts"
+import type { TenantKey } from "./keyring.ts"
+import { unseal } from "./keys.ts"
+import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
+
+/** One transaction as somebody: what their walls hide is not there. */
+export type Reading = <T>(work: (query: Query, tenant: TenantKey) => Promise<T>) => Promise<T>
+
+export type ReaderOptions = {
+  /** Whose conversations are named without an owner. */
+  self?: string
+}
+
+/** A tenant's conversations as one person may read them, or, for its shards, as they are. */
+export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): HistoryReader {
+  const refOf = ({ owner, source, native_id }: Named): Ref =>
+    owner === self ? { source, id: native_id } : { owner, source, id: native_id }
+  const rowOf = (row: Row, tenant: TenantKey): ConversationRow => toRow(row, refOf(row), headOf(row, tenant))
+  const find = async (query: Query, ref: Ref): Promise<Row | undefined> => (await named(query, [ref], self))[0]
+  /** The facts of one conversation's messages, in order. */
+  const factsIn = async (query: Query, tenant: TenantKey, ref: Ref): Promise<MessageFacts[]> => {
+    const row = await find(query, ref)
+    return row ? ((await factsOf(query, tenant, [row])).get(row.id) ?? []) : []
+  }
+  const effectsIn = (ref: Ref) =>
+    reading(async (query, tenant) =>
+      (await factsIn(query, tenant, ref)).flatMap(({ n, effects = [] }) =>
+        effects.map((effect) => ({ number: n, effect })),
+      ),
+    )
+
+  return {
+    id: () => reading(historyId),
+    revision: () => reading(async (query) => `${await historyId(query)}@${await seqOf(query)}`),
+    changes: (after, limit) =>
+      reading(async (query) => {
+        const id = await historyId(query)
+        const [of, from] = after?.split("@") ?? [id, "0"]
+        if (of !== id || Number(from) > (await seqOf(query)))
+          return { changes: [], token: `${id}@0`, more: true, rebuild: true }
+        const rows = await query<Partial<Named> & { conversation: number; seq: number; deleted: boolean }>(CHANGES, [
+          Number(from),
+          limit,
+        ])
+        return {
+          changes: rows.map(({ conversation, owner, source, native_id }) => ({
+            conversation: String(conversation),
+            deleted: owner === undefined || owner === null,
+            ...(owner && { ref: refOf({ owner, source: source!, native_id: native_id! }) }),
+          })),
+          token: `${id}@${rows.at(-1)?.seq ?? from}`,
+          more: rows.length === limit,
+          rebuild: false,
+        }
+      }),
+
+    resolve: (wanted) =>
+      reading(async (query, tenant) => {
+        const rows = await resolved(query, wanted, self)
+        const exact = rows.filter(({ native_id }) => native_id === wanted.prefix)
+        return (exact.length > 0 ? exact : rows).map((row) => rowOf(row, tenant))
+      }),
+    conversation: (ref) =>
+      reading(async (query, tenant) => {
+        const row = await find(query, ref)
+        return row && rowOf(row, tenant)
+      }),
+    titles: (refs) =>
+      reading(async (query, tenant) => {
+        const rows = await named(query, refs, self)
+        const titles = new Map(rows.map((row) => [row.place, headOf(row, tenant).title?.text]))
+        return refs.map((_, i) => titles.get(i + 1) ?? "")
+      }),
+    list: (filter) =>
+      reading(async (query, tenant) => {
+        const values = listValues(filter, self)
+        const counts = await query<{ kind: Kind; count: number }>(COUNT_LISTED, values)
+        const isShown = ({ kind }: { kind: Kind }) => filter.kinds?.includes(kind) ?? true
+        const rows = await query<Row>(LISTED, [...values, filter.kinds ?? null, filter.limit, filter.offset])
+        return {
+          rows: rows.map((row) => rowOf(row, tenant)),
+          total: sum(counts.filter(isShown).map(({ count }) => count)),
+          left_out: Object.fromEntries(counts.filter((one) => !isShown(one)).map(({ kind, count }) => [kind, count])),
+        }
+      }),
+    spans: ({ kinds, ...filter }) =>
+      reading(async (query) => {
+        const values = listValues({ ...filter, limit: 0, offset: 0 }, self)
+        const rows = await query<Row>(SPANS, [...values, kinds ?? null])
+        return rows.map(({ source, project, started_at, ended_at }) =>
+          known({ source, project, started_at: started_at ?? undefined, ended_at: ended_at ?? undefined }),
+        )
+      }),
+    messages: (ref, numbers) =>
+      reading(async (query, tenant) => {
+        const row = await find(query, ref)
+        return row ? messagesOf(query, tenant, row, numbers) : []
+      }),
+    versions: (ref) =>
+      reading(async (query, tenant) => {
+        const row = await find(query, ref)
+        if (!row) return []
+        return headOf(row, tenant)
+          .messages.map(([number, version, copied]) => ({ number, version, copied: copied === 1 }))
+          .sort((a, b) => a.number - b.number)
+      }),
+
+    touching: (file) =>
+      reading(async (query, tenant) => {
+        const wanted = file.replaceAll("\\", "/")
+        const rows = await query<Row>(ALL)
+        const facts = await factsOf(query, tenant, rows)
+        const holds = (row: Row, path: string) => (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
+        return rows.filter((row) => touched(facts.get(row.id)).some(({ path }) => holds(row, path))).map(refOf)
+      }),
+    usingModel: (model) =>
+      reading(async (query) => (await query<Row>(USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
+    filesOf: (ref) =>
+      reading(async (query, tenant) => {
+        const all = touched(await factsIn(query, tenant, ref))
+        const edited = all.filter(({ action }) => action === "edited")
+        return [...new Set([...edited, ...all].map(({ path }) => path))]
+      }),
+    editedFiles: (ref, limit) =>
+      reading(async (query, tenant) => {
+        const times = new Map<string, number>()
+        for (const { path, action } of touched(await factsIn(query, tenant, ref)))
+          if (action === "edited") times.set(path, (times.get(path) ?? 0) + 1)
+        return [...times]
+          .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
+          .slice(0, limit)
+          .map(([path]) => path)
+      }),
+    commandsOf: async (ref) =>
+      (await effectsIn(ref)).flatMap(({ number, effect }) => {
+        if (effect.type !== "command") return []
+        const { command, exit_status, failed, error } = effect
+        return [known({ number, command, exit_status, failed, error })]
+      }),
+    madeIn: async (ref) =>
+      (await effectsIn(ref)).flatMap(({ number, effect }): MadeRow[] => {
+        if (effect.type === "pull_request") return [{ number, kind: effect.type, name: effect.url }]
+        if (effect.type !== "commit") return []
+        const { hash: name, subject, branch } = effect
+        return [known({ number, kind: effect.type, name, subject, branch })]
+      }),
+    commits: ({ limit, inside }) =>
+      reading(async (query, tenant) => {
+        const rows = await query<Row>(COMMITTING, [inside ?? null])
+        const facts = await factsOf(query, tenant, rows)
+        return rows
+          .flatMap((row) => commitsIn(refOf(row), facts.get(row.id)))
+          .sort((a, b) => (b.at ?? 0) - (a.at ?? 0))
+          .slice(0, limit)
+      }),
+    work: (refs) =>
+      reading(async (query, tenant) => {
+        const rows = await named(query, refs, self)
+        const facts = await factsOf(query, tenant, rows)
+        const places = new Map(rows.map((row) => [row.place, row.id]))
+        return refs.map((_, i) => workIn(facts.get(places.get(i + 1) ?? -1)))
+      }),
+    around: ({ number, ...ref }, before, after) =>
+      reading(async (query, tenant) => {
+        const own = await find(query, ref)
+        if (!own) return []
+        const at = (await factsOf(query, tenant, [own])).get(own.id)?.find(({ n }) => n === number)
+        if (!at) return []
+        if (at.at === undefined || at.copied || at.superseded) return [{ ...ref, number }]
+        const mates = await query<Row>(AROUND, [own.project_id, at.at, before, after, own.id])
+        const facts = await factsOf(query, tenant, mates)
+        const said = mates
+          .flatMap((row) => counted(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
+          .filter(({ time }) => time !== undefined)
+          .sort((a, b) => a.time! - b.time! || a.row.id - b.row.id || a.n - b.n)
+        const place = said.findIndex(({ row, n }) => row.id === own.id && n === number)
+        return said
+          .slice(Math.max(0, place - before), place + after + 1)
+          .map(({ row, n }) => ({ ...refOf(row), number: n }))
+      }),
+
+    stats: () =>
+      reading(async (query) => {
+        const [all] = await query<StatsRow>(STATS)
+        const { conversations, messages, estimated_tokens, text_bytes, earliest, latest, sources, kinds } = all!
+        return known({
+          ...{ conversations, messages, estimated_tokens, text_bytes },
+          earliest: earliest ?? undefined,
+          latest: latest ?? undefined,
+          sources: sources ?? {},
+          kinds: kinds ?? {},
+        })
+      }),
+    keptSources: () => reading(async (query) => (await query<{ source: string }>(SOURCES)).map(({ source }) => source)),
+    sourceReport: () =>
+      reading(async (query) =>
+        (await query<SourceRow>(SOURCE_REPORT)).map(({ last_at, ...row }) => ({
+          ...row,
+          ...(last_at !== null && { last_at }),
+          units: row.conversations,
+          archived: 0,
+          skipped: {},
+          unknown: {},
+          redactions: {},
+          unreadable: [],
+        })),
+      ),
+    // Documents stay on the laptop: the project has them.
+    collections: async () => [],
+    documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
+    projects: () =>
+      reading(async (query) =>
+        (await query<{ key: string }>(PROJECTS)).map(({ key }) => ({ path: key, private: false })),
+      ),
+    busiestProjects: (limit) =>
+      reading(async (query) =>
+        (await query<{ key: string }>(BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
+      ),
+
+    withSubagents: (refs) => reading((query) => growing(query, refs, self, refOf, childrenOf)),
+    family: (refs) =>
+      reading((query, tenant) =>
+        growing(query, refs, self, refOf, async (of, row) => [
+          ...(await childrenOf(of, row)),
+          ...(await forksOf(of, row, tenant)),
+        ]),
+      ),
+    forgotten: () =>
+      reading(
+        async (query) => (await query<{ count: number }>("select count(*) as count from hub.tombstone"))[0]!.count,
+      ),
+    // A sync is a laptop's.
+    progress: async () => undefined,
+    close: () => {},
+  }
+}
+
+type Named = { owner: string; source: string; native_id: string }
+type Row = Named & {
+  id: number
+  place?: number
+  project: string
+  project_id: number
+  visibility: string
+  kind: Kind
+  models: string[]
+  message_count: number
+  copied_count: number
+  superseded: boolean
+  estimated_tokens: number
+  text_bytes: number
+  started_at: number | null
+  ended_at: number | null
+  first_at: number | null
+  last_at: number | null
+  head: Buffer
+  wrapped: Buffer
+}
+type StatsRow = {
+  conversations: number
+  messages: number
+  estimated_tokens: number
+  text_bytes: number
+  earliest: number | null
+  latest: number | null
+  sources: Record<string, number> | null
+  kinds: Record<string, number> | null
+}
+type SourceRow = {
+  source: string
+  conversations: number
+  messages: number
+  kinds: Record<string, number>
+  last_at: number | null
+}
+
+const COLUMNS = `c.id, m.name as owner, c.source, c.native_id, p.key as project, c.project as project_id, c.visibility, c.kind,
+  c.models, c.message_count, c.copied_count, c.superseded, c.estimated_tokens, c.text_bytes, c.started_at, c.ended_at,
+  c.first_at, c.last_at, c.head, k.wrapped`
+const FROM = `hub.conversation c
+  join hub.member m on m.tenant = c.tenant and m.id = c.author
+  join hub.project p on p.tenant = c.tenant and p.id = c.project
+  join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
+const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
+/** $1 owners, $2 sources, $3 ids: in their order, `place` says which. */
+const NAMED = `select ${COLUMNS}, one.place from unnest($1::text[], $2::text[], $3::text[])
+  with ordinality as one (owner, source, native_id, place)
+  join ${FROM} on m.name = one.owner and c.source = one.source and c.native_id = one.native_id where c.rev > 0`
+const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
+  and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
+const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from hub.change ch
+  left join (select c.id, m.name as owner, c.source, c.native_id from hub.conversation c
+    join hub.member m on m.tenant = c.tenant and m.id = c.author where c.rev > 0) c on c.id = ch.conversation
+  where ch.seq > $1 and not exists (select from hub.change later
+    where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
+  order by ch.seq limit $2`
+/** A private one is listed only to who asks from inside its project, as on a laptop. */
+const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and (c.visibility <> 'private' or p.key = $1)
+  and ($2::text is null or position(lower($2) in lower(p.key)) > 0)
+  and ($3::text is null or c.source = $3)
+  and ($4::bigint is null or c.ended_at >= $4)
+  and ($5::bigint is null or c.started_at <= $5)
+  and ($6::text is null or p.key = $6)
+  and ($7::text is null or (m.name = $7 and c.source = $8 and (c.native_id = $9 or c.parent_id = $9)))
+  and ($10::text[] is null or (m.name, c.source, c.native_id) in (select * from unnest($10::text[], $11::text[], $12::text[])))`
+const LISTED = `select ${COLUMNS} from ${FROM} where ${IS_LISTED} and ($13::text[] is null or c.kind = any ($13))
+  order by coalesce(c.ended_at, 0) desc, c.native_id collate "C" limit $14 offset $15`
+const COUNT_LISTED = `select c.kind, count(*) as count from ${FROM} where ${IS_LISTED} group by c.kind`
+const SPANS = `select ${COLUMNS} from ${FROM} where ${IS_LISTED} and ($13::text[] is null or c.kind = any ($13)) order by c.id`
+const USING_MODEL = `select ${COLUMNS} from ${FROM} where c.rev > 0
+  and exists (select from unnest(c.models) as model where position($1 in lower(model)) > 0) order by c.id`
+const COMMITTING = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.commit_count > 0
+  and (c.visibility <> 'private' or p.key = $1) order by c.id`
+/** Those that were going on then, and as many before and after as there can be messages. */
+const AROUND = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.project = $1 and c.last_at is not null and (
+  (c.first_at <= $2 and c.last_at >= $2) or c.id = $5
+  or c.id in (select id from hub.conversation where rev > 0 and project = $1 and last_at < $2 order by last_at desc limit $3 + 100)
+  or c.id in (select id from hub.conversation where rev > 0 and project = $1 and first_at > $2 order by first_at limit $4 + 100))`
+const COUNTED = "sum((case when superseded then 0 else message_count end) - copied_count)::bigint"
+const STATS = `with all_of as (select * from hub.conversation where rev > 0 and kind <> 'document')
+  select count(*) as conversations, coalesce(${COUNTED}, 0) as messages, coalesce(sum(estimated_tokens), 0)::bigint as estimated_tokens,
+    coalesce(sum(text_bytes), 0)::bigint as text_bytes, min(least(started_at, ended_at)) as earliest,
+    max(greatest(started_at, ended_at)) as latest,
+    (select jsonb_object_agg(source, n) from (select source, count(*) as n from all_of group by source) x) as sources,
+    (select jsonb_object_agg(kind, n) from (select kind, count(*) as n from all_of group by kind) x) as kinds
+  from all_of`
+const SOURCES = "select distinct source from hub.conversation where rev > 0 order by source"
+const SOURCE_REPORT = `select source, sum(n)::bigint as conversations, sum(messages)::bigint as messages,
+    jsonb_object_agg(kind, n) as kinds, max(last_at) as last_at
+  from (select source, kind, count(*) as n, ${COUNTED} as messages, max(ended_at) as last_at
+    from hub.conversation where rev > 0 group by source, kind) x group by source order by source`
+const PROJECTS = `select key from hub.project p where exists (select from hub.conversation c where c.project = p.id and c.rev > 0) order by key`
+const BUSIEST = `select p.key from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
+  where c.rev > 0 and c.kind not in ('subagent', 'document') group by p.key order by count(*) desc, p.key limit $1`
+const CHILDREN = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2 and c.parent_id = $3`
+const BESIDE = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2`
+const FACTS = "select conversation, hash, facts from hub.chunk where conversation = any ($1)"
+
+async function historyId(query: Query): Promise<string> {
+  return (await query<{ history: string }>("select history from hub.tenant"))[0]!.history
+}
+
+async function seqOf(query: Query): Promise<number> {
+  return (await query<{ seq: number }>("select seq from hub.feed"))[0]?.seq ?? 0
+}
+
+async function named(query: Query, refs: Ref[], self: string | undefined): Promise<Row[]> {
+  const known = refs.map(({ owner = self ?? "", source, id }) => ({ owner, source, id }))
+  return query<Row>(NAMED, [
+    known.map(({ owner }) => owner),
+    known.map(({ source }) => source),
+    known.map(({ id }) => id),
+  ])
+}
+
+async function resolved(query: Query, { prefix, source, owner }: RefQuery, self: string | undefined): Promise<Row[]> {
+  const rows = await query<Row>(RESOLVED, [prefix, source ?? null, owner ?? null])
+  // Without an owner, one's own comes first: only where there is none is it somebody else's.
+  const own = owner === undefined ? rows.filter((row) => row.owner === self && row.native_id === prefix) : []
+  return own.length > 0 ? own : rows
+}
+
+function listValues(filter: ListFilter, self: string | undefined): unknown[] {
+  const { conversation, among } = filter
+  return [
+    ...[filter.inside ?? null, filter.project ?? null, filter.source ?? null],
+    ...[filter.from ?? null, filter.to ?? null, filter.in_project ?? null],
+    ...(conversation ? [conversation.owner ?? self ?? "", conversation.source, conversation.id] : [null, null, null]),
+    ...(among
+      ? [among.map(({ owner }) => owner ?? self ?? ""), among.map(({ source }) => source), among.map(({ id }) => id)]
+      : [null, null, null]),
+  ]
+}
+
+function headOf({ id, head, wrapped }: Row, tenant: TenantKey): SealedHead {
+  return unsealJson<SealedHead>(tenant.conversationKey(wrapped), head, `${ABOUT.head} ${id}`)
+}
+
+function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, fork_of, usage }: SealedHead) {
+  return known<ConversationRow>({
+    ref,
+    kind: row.kind,
+    title,
+    project: row.project,
+    private: row.visibility === "private",
+    cwds: [row.project],
+    git_branch,
+    agent_version,
+    parent,
+    fork_of,
+    started_at: row.started_at ?? undefined,
+    ended_at: row.ended_at ?? undefined,
+    models: row.models,
+    usage,
+    message_count: row.message_count,
+    superseded: row.superseded,
+    copied_count: row.copied_count,
+    estimated_tokens: row.estimated_tokens,
+    text_bytes: row.text_bytes,
+    path: "",
+    archived: false,
+  })
+}
+
+/** Only the chunks that hold what is wanted are read. */
+async function messagesOf(query: Query, tenant: TenantKey, row: Row, numbers: number[] | undefined) {
+  const head = headOf(row, tenant)
+  const wanted = numbers && new Set(numbers)
+  const isWanted = (number: number) => wanted?.has(number) ?? true
+  const chunks = [
+    ...new Set(head.messages.filter(([number]) => isWanted(number)).map(([, , , chunk]) => head.chunks[chunk]!)),
+  ]
+  const stored = await query<{ hash: Buffer; data: Buffer }>(
+    "select hash, data from hub.chunk where conversation = $1 and hash = any ($2)",
+    [row.id, chunks.map((hash) => Buffer.from(hash, "hex"))],
+  )
+  const key = tenant.conversationKey(row.wrapped)
+  const data = new Map(stored.map((chunk) => [chunk.hash.toString("hex"), chunk.data]))
+  return chunks
+    .flatMap((hash) => {
+      const sealed = data.get(hash)
+      return sealed ? unpackChunk(unseal(key, sealed, `${ABOUT.chunk} ${row.id}`)).messages : []
+    })
+    .filter(({ number }) => isWanted(number))
+    .map(({ version: _, ...message }: WireMessage): StoredMessage => message)
+}
+
+/** What the messages of these conversations did, in order. */
+async function factsOf(query: Query, tenant: TenantKey, rows: Row[]): Promise<Map<number, MessageFacts[]>> {
+  const stored = await query<{ conversation: number; hash: Buffer; facts: Buffer }>(FACTS, [rows.map(({ id }) => id)])
+  const chunks = new Map(stored.map((chunk) => [`${chunk.conversation} ${chunk.hash.toString("hex")}`, chunk.facts]))
+  return new Map(
+    rows.map((row) => {
+      const key = tenant.conversationKey(row.wrapped)
+      const facts = headOf(row, tenant).chunks.flatMap((hash) => {
+        const sealed = chunks.get(`${row.id} ${hash}`)
+        return sealed ? unsealJson<MessageFacts[]>(key, sealed, `${ABOUT.facts} ${row.id}`) : []
+      })
+      return [row.id, facts]
+    }),
+  )
+}
+
+type FileEffect = Extract<Effect, { type: "file" }>
+
+function touched(facts: MessageFacts[] = []): FileEffect[] {
+  return facts.flatMap(({ effects = [] }) => effects.filter((effect) => effect.type === "file"))
+}
+
+/** Neither a fork's copies nor what was superseded. */
+function counted(facts: MessageFacts[] = []): MessageFacts[] {
+  return facts.filter(({ copied, superseded }) => !copied && !superseded)
+}
+
+function commitsIn(ref: Ref, facts: MessageFacts[] | undefined): CommitRow[] {
+  return counted(facts).flatMap(({ n, at, effects = [] }) =>
+    effects.flatMap((effect) =>
+      effect.type === "commit"
+        ? [known({ ref: { ...ref, number: n }, hash: effect.hash, subject: effect.subject, at })]
+        : [],
+    ),
+  )
+}
+
+function workIn(facts: MessageFacts[] | undefined): Work {
+  const effects = counted(facts).flatMap(({ effects: all = [] }) => all)
+  const edits = effects.filter((effect) => effect.type === "file").filter(({ action }) => action === "edited")
+  return {
+    lines_added: sum(edits.map(({ added = 0 }) => added)),
+    lines_removed: sum(edits.map(({ removed = 0 }) => removed)),
+    files: new Set(edits.map(({ path }) => path)).size,
+    commits: new Set(effects.flatMap((effect) => (effect.type === "commit" ? [effect.hash] : []))).size,
+  }
+}
+
+/** These and all that belongs to them, step by step. */
+async function growing(
+  query: Query,
+  refs: Ref[],
+  self: string | undefined,
+  refOf: (row: Named) => Ref,
+  relatives: (query: Query, row: Row) => Promise<Row[]>,
+): Promise<Ref[]> {
+  const found = [...refs]
+  const seen = new Set<number>()
+  let next = await named(query, refs, self)
+  for (const { id } of next) seen.add(id)
+  while (next.length > 0) {
+    const related: Row[] = []
+    for (const row of next) related.push(...(await relatives(query, row)))
+    next = related.filter(({ id }) => !seen.has(id) && seen.add(id))
+    found.push(...next.map(refOf))
+  }
+  return found
+}
+
+function childrenOf(query: Query, { owner, source, native_id }: Row): Promise<Row[]> {
+  return query<Row>(CHILDREN, [owner, source, native_id])
+}
+
+/** Either way, where they hold copies of the same messages. */
+async function forksOf(query: Query, row: Row, tenant: TenantKey): Promise<Row[]> {
+  const beside = await query<Row>(BESIDE, [row.owner, row.source])
+  const origin = row.copied_count > 0 ? headOf(row, tenant).fork_of : undefined
+  return beside.filter(
+    (other) =>
+      other.native_id === origin || (other.copied_count > 0 && headOf(other, tenant).fork_of === row.native_id),
+  )
+}
+
+function sum(values: number[]): number {
+  return values.reduce((all, value) => all + value, 0)
+}
+
+/** Without what is not known. */
+function known<T extends object>(object: T): T {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T
+}

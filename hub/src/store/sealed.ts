@@ -1,0 +1,62 @@
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib"
+import type { Effect, Title } from "../../../src/core/conversation.ts"
+import type { Usage } from "../../../src/core/usage.ts"
+import type { WireHead, WireMessage } from "../../../src/hub/wire.ts"
+import { seal, unseal } from "./keys.ts"
+
+// What is kept of a conversation that nobody may read without its key.
+
+/** What the messages of one chunk did, so that it is known without reading them. */
+export type MessageFacts = {
+  n: number
+  v: number
+  at?: number
+  copied?: true
+  superseded?: true
+  effects?: Effect[]
+}
+
+/** `messages`: each message's number, version, whether it is a copy, and in which chunk it is. */
+export type SealedHead = {
+  title?: Title
+  git_branch?: string
+  agent_version?: string
+  parent?: { id: string; call_id?: string }
+  fork_of?: string
+  usage?: Usage
+  chunks: string[]
+  messages: [number: number, version: number, copied: 0 | 1, chunk: number][]
+}
+
+export function factsOf(messages: WireMessage[]): MessageFacts[] {
+  return messages.map(({ number, version, at, copied, superseded, effects }) => ({
+    n: number,
+    v: version,
+    ...(at !== undefined && { at }),
+    ...(copied && { copied }),
+    ...(superseded && { superseded }),
+    ...(effects.length > 0 && { effects }),
+  }))
+}
+
+export function sealedHead(head: WireHead, chunks: { hash: Buffer; facts: MessageFacts[] }[]): SealedHead {
+  const { title, git_branch, agent_version, parent, fork_of, usage } = head
+  return {
+    ...{ title, git_branch, agent_version, parent, fork_of, usage },
+    chunks: chunks.map(({ hash }) => hash.toString("hex")),
+    messages: chunks.flatMap(({ facts }, chunk) =>
+      facts.map(({ n, v, copied }): SealedHead["messages"][number] => [n, v, copied ? 1 : 0, chunk]),
+    ),
+  }
+}
+
+export function sealJson(key: Buffer, value: unknown, about: string): Buffer {
+  return seal(key, zstdCompressSync(JSON.stringify(value)), about)
+}
+
+export function unsealJson<T>(key: Buffer, sealed: Uint8Array, about: string): T {
+  return JSON.parse(zstdDecompressSync(unseal(key, sealed, about)).toString("utf8")) as T
+}
+
+/** What each sealed piece belongs to. */
+export const ABOUT = { head: "head", facts: "facts", chunk: "chunk" } as const

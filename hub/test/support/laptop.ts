@@ -1,0 +1,58 @@
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import type { Ref } from "../../../src/core/ref.ts"
+import { chunksOf, pushDigest, unpackChunk, type WireHead, type WireMessage } from "../../../src/hub/wire.ts"
+import { openStore } from "../../../src/store/history/sqlite-history.ts"
+import type { ConversationRow, HistoryReader, HistoryWriter } from "../../../src/store/history/store.ts"
+import { tempDir } from "../../../test/support/temp.ts"
+import type { Viewer } from "../../src/store/connection.ts"
+import { commitPush, keepChunk, planPush } from "../../src/store/push.ts"
+import type { Team } from "./team.ts"
+
+/** A laptop's history whose conversations are taken to a hub as they are: nothing masked, nothing left out. */
+export function newLaptop(): HistoryWriter {
+  const store = openStore(join(tempDir(), "history.db"))
+  onTestFinished(() => store.close())
+  return store
+}
+
+export function headOf(row: ConversationRow): WireHead {
+  const { ref, private: _, project: __, cwds: ___, path: ____, archived: _____, ...head } = row
+  return { source: ref.source, id: ref.id, ...head, redaction_version: 1 }
+}
+
+export async function wireMessages(store: HistoryReader, ref: Ref): Promise<WireMessage[]> {
+  const versions = new Map((await store.versions(ref)).map(({ number, version }) => [number, version]))
+  const { project = "/" } = (await store.conversation(ref))!
+  return (await store.messages(ref)).map((message) => ({
+    ...message,
+    version: versions.get(message.number)!,
+    effects: message.effects.map((effect) =>
+      effect.type === "file" && effect.path.startsWith(`${project}/`)
+        ? { ...effect, path: effect.path.slice(project.length + 1) }
+        : effect,
+    ),
+  }))
+}
+
+/** Plans, sends what is missing, and commits, without the network between. */
+export async function pushOne(
+  team: Team,
+  viewer: Viewer,
+  pushed: { project: string; head: WireHead; messages: WireMessage[]; visibility?: "private" | "project" | "org" },
+): Promise<{ sent: number; seq?: number; rev?: number }> {
+  const { project, head, messages, visibility = "project" } = pushed
+  const chunks = [...chunksOf(messages)]
+  const hashes = chunks.map(({ hash }) => hash)
+  const digest = pushDigest(head, visibility, hashes)
+  const [plan] = await planPush(team.db, viewer, {
+    project,
+    conversations: [{ source: head.source, id: head.id, digest, chunks: hashes }],
+  })
+  if (plan!.state !== "send") return { sent: 0 }
+  for (const { hash, data } of chunks)
+    if (plan!.chunks.includes(hash))
+      await keepChunk(team.db, viewer, head, { hash, data, messages: unpackChunk(data).messages })
+  const commit = { project, digest, chunks: hashes, parent_rev: plan!.rev, visibility, head }
+  return { sent: plan!.chunks.length, ...(await commitPush(team.db, viewer, commit)) }
+}

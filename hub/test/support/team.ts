@@ -1,0 +1,58 @@
+import { randomUUID } from "node:crypto"
+import pg from "pg"
+import { onTestFinished } from "vitest"
+import type { Database, MemberRole, Query, Viewer } from "../../src/store/connection.ts"
+import { addMember, addTenant } from "../../src/store/people.ts"
+import { newDatabase, openTest, type TestDatabase } from "./postgres.ts"
+
+/** A hub with its owner's hand: for setting up what a test needs. */
+export type Team = TestDatabase & { db: Database; asOwner: Query }
+
+export async function newTeam(): Promise<Team> {
+  const database = await newDatabase()
+  const db = openTest(database)
+  const client = new pg.Client({ connectionString: database.owner })
+  await client.connect()
+  onTestFinished(() => client.end())
+  const asOwner: Query = async (text, values) => (await client.query(text, values)).rows
+  return { ...database, db, asOwner }
+}
+
+export async function newTenant(team: Team, slug = `t${randomUUID().slice(0, 8)}`): Promise<number> {
+  return addTenant(team.asOwner, team.db.keys, slug)
+}
+
+export async function newMember(
+  team: Team,
+  tenant: number,
+  name: string,
+  role: MemberRole = "member",
+): Promise<Viewer> {
+  return { tenant, member: await addMember(team.asOwner, { tenant, name, role }), role, name }
+}
+
+/** A project that these may push to, and say that they do. */
+export async function newProject(
+  team: Team,
+  tenant: number,
+  key: string,
+  grants: Partial<Record<"read" | "write" | "own", Viewer[]>>,
+): Promise<number> {
+  const [project] = await team.asOwner<{ id: number }>(
+    "insert into hub.project (tenant, key) values ($1, $2) returning id",
+    [tenant, key],
+  )
+  const { id } = project!
+  for (const [level, members] of Object.entries(grants))
+    for (const { member } of members) {
+      await team.asOwner("insert into hub.project_grant (tenant, project, member, level) values ($1, $2, $3, $4)", [
+        ...[tenant, id, member, level],
+      ])
+      if (level !== "read")
+        await team.asOwner(
+          "insert into hub.consent (tenant, member, project, what) values ($1, $2, $3, '{said,called,returned}')",
+          [tenant, member, id],
+        )
+    }
+  return id
+}

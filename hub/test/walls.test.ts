@@ -1,0 +1,217 @@
+import { describe, expect, test } from "vitest"
+import type { HistoryReader } from "../../src/store/history/store.ts"
+import { conversation, said, unit } from "../../test/support/conversations.ts"
+import type { Viewer } from "../src/store/connection.ts"
+import { openTenantHistory, openViewerHistory } from "../src/store/history.ts"
+import { forgetPushed, planPush } from "../src/store/push.ts"
+import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
+import { hasPostgres, run } from "./support/postgres.ts"
+import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
+
+// Who may read what. Every text carries a canary of its tenant, its author and who may read it.
+
+const VISIBILITIES = ["private", "project", "org"] as const
+const KEYS = ["git.test/acme/api", "git.test/acme/web"]
+
+type World = { team: Team; viewers: Viewer[]; canaries: { text: string; mayRead: (viewer: Viewer) => boolean }[] }
+
+/** 3 tenants × 6 members (one of them an admin, one an auditor) × 2 projects × 3 visibilities. */
+async function world(): Promise<World> {
+  const team = await newTeam()
+  const viewers: Viewer[] = []
+  const canaries: World["canaries"] = []
+  for (const slug of ["acme", "bolt", "core"]) {
+    const tenant = await newTenant(team, slug)
+    const names = ["ann", "bob", "cid", "dan"]
+    const members = await Promise.all(names.map((name) => newMember(team, tenant, name)))
+    const others = [await newMember(team, tenant, "eve", "admin"), await newMember(team, tenant, "fay", "auditor")]
+    viewers.push(...members, ...others)
+    const granted = [members.slice(0, 3), members.slice(2)]
+    for (const [i, key] of KEYS.entries()) {
+      const [owner, ...rest] = granted[i]!
+      await newProject(team, tenant, key, { own: [owner!], write: rest })
+      for (const author of granted[i]!)
+        for (const visibility of VISIBILITIES) {
+          const text = `canary-${slug}-${author.name}-${i}-${visibility}`
+          await push(team, author, key, text, visibility)
+          canaries.push({
+            text,
+            mayRead: (viewer) =>
+              viewer.tenant === tenant &&
+              (viewer.member === author.member ||
+                visibility === "org" ||
+                (visibility === "project" && granted[i]!.some(({ member }) => member === viewer.member))),
+          })
+        }
+    }
+  }
+  return { team, viewers, canaries }
+}
+
+async function push(
+  team: Team,
+  author: Viewer,
+  project: string,
+  text: string,
+  visibility: "private" | "project" | "org",
+) {
+  const laptop = newLaptop()
+  const title = { text: `title ${text}`, from: "person" as const }
+  const effects = [
+    { type: "file" as const, path: `/code/${text}.ts`, action: "edited" as const },
+    { type: "command" as const, command: `echo ${text}` },
+    { type: "commit" as const, hash: "1a2b3c4", subject: `subject ${text}` },
+  ]
+  const messages = [said("k1", text, { model: "opus", effects })]
+  await laptop.writeUnit(unit(text, [conversation(text, messages, { title, git_branch: `branch-${text}` })]))
+  const ref = { source: "claude_code", id: text }
+  const head = headOf((await laptop.conversation(ref))!)
+  return pushOne(team, author, { project, head, messages: await wireMessages(laptop, ref), visibility })
+}
+
+/** All that a history can be asked, as one text: also for refs and names that the one who asks should not know. */
+async function everything(history: HistoryReader, texts: string[], owners: string[]): Promise<string> {
+  const refs = texts.flatMap((id) => owners.map((owner) => ({ owner, source: "claude_code", id })))
+  const each = <T>(ask: (ref: (typeof refs)[number]) => Promise<T>) => Promise.all(refs.map(ask))
+  return JSON.stringify([
+    await history.list({ limit: 1000, offset: 0 }),
+    ...(await Promise.all(KEYS.map((inside) => history.list({ limit: 1000, offset: 0, inside })))),
+    await history.list({ limit: 1000, offset: 0, among: refs, inside: KEYS[0] }),
+    await history.changes(undefined, 1000),
+    await Promise.all(texts.map((prefix) => history.resolve({ prefix }))),
+    await each((ref) => history.conversation(ref)),
+    await each((ref) => history.messages(ref)),
+    await each((ref) => history.versions(ref)),
+    await each((ref) => history.filesOf(ref)),
+    await each((ref) => history.commandsOf(ref)),
+    await each((ref) => history.madeIn(ref)),
+    await each((ref) => history.around({ ...ref, number: 1 }, 50, 50)),
+    await history.titles(refs),
+    await history.touching("/code/"),
+    await history.usingModel("opus"),
+    await history.commits({ limit: 1000, inside: KEYS[0] }),
+    await history.spans({}),
+    await history.stats(),
+    await history.projects(),
+  ])
+}
+
+describe.skipIf(!hasPostgres)("walls", () => {
+  test("everybody reads all that they may, and not a byte of anything else", async () => {
+    const { team, viewers, canaries } = await world()
+    // The refs are asked for by those of their own tenant too: the same names exist in each.
+    const texts = canaries.map(({ text }) => text)
+    for (const viewer of viewers) {
+      const mine = texts.filter((text) => canaries.find((one) => one.text === text)!.mayRead(viewer))
+      const seen = await everything(
+        openViewerHistory(team.db, viewer),
+        texts.filter((text) => text.includes(viewer.name) || text.includes("-ann-")),
+        ["ann", viewer.name],
+      )
+      const found = texts.filter((text) => seen.includes(text))
+      expect(found.filter((text) => !mine.includes(text))).toEqual([])
+      expect(found).toEqual(mine)
+    }
+  })
+
+  test("without a tenant or a member nothing is there, and nobody may name another in a query", async () => {
+    const { team, viewers } = await world()
+    const tables = ["conversation", "chunk", "member", "project", "change", "tombstone", "consent", "audit", "token"]
+    for (const table of tables) {
+      const count = `select count(*) as n from hub.${table}`
+      expect(await team.db.asNobody({}, (query) => query(count))).toEqual([{ n: 0 }])
+      expect(await team.db.asNobody({ "hub.member": "1" }, (query) => query(count))).toEqual([{ n: 0 }])
+    }
+    const [ann] = viewers as [Viewer]
+    const others = "select count(*) as n from hub.conversation where tenant <> $1"
+    expect(await team.db.as(ann, (query) => query(others, [ann.tenant]))).toEqual([{ n: 0 }])
+    await expect(
+      team.db.as(ann, (query) =>
+        query("update hub.conversation set visibility = 'org' where author <> $1 returning id", [ann.member]),
+      ),
+    ).resolves.toEqual([])
+    await expect(
+      team.db.as(ann, (query) =>
+        query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, 999999, 1, true)", [
+          ann.tenant + 1,
+        ]),
+      ),
+    ).rejects.toThrow(/row-level security/)
+  })
+
+  test("every table is behind row-level security, also for its owner, and neither role may go around it", async () => {
+    const { owner } = await newTeam()
+    const open = await run(
+      owner,
+      `select relname from pg_class c join pg_namespace n on n.oid = relnamespace
+       where nspname in ('hub', 'hub_key') and relkind = 'r' and relname <> 'migration'
+         and not (relrowsecurity and relforcerowsecurity)`,
+    )
+    expect(open).toEqual([])
+    const roles = "select rolname from pg_roles where rolname like 'dex_hub_%' and (rolsuper or rolbypassrls)"
+    expect(await run(owner, roles)).toEqual([])
+  })
+
+  test("the shards read all of their tenant and nothing of another, and change nothing", async () => {
+    const { team, viewers, canaries } = await world()
+    const [ann] = viewers as [Viewer]
+    const rows = (await openTenantHistory(team.db, ann.tenant).changes(undefined, 1000)).changes
+    const own = canaries.filter(({ text }) => text.startsWith("canary-acme-"))
+    expect(rows.map(({ ref }) => ref!.id).sort()).toEqual(own.map(({ text }) => text).sort())
+    const change = team.db.asIndex(ann.tenant, (query) => query("delete from hub.conversation"))
+    await expect(change).rejects.toThrow(/denied/)
+  })
+
+  test("who may only read a project, or shares nothing, cannot push to it", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
+    await newProject(team, tenant, KEYS[0]!, { own: [ann], read: [bob] })
+    const planned = { source: "claude_code", id: "x", digest: "d", chunks: [] }
+    const plan = async (viewer: Viewer, project: string) =>
+      (await planPush(team.db, viewer, { project, conversations: [planned] }))[0]
+    expect(await plan(ann, KEYS[0]!)).toMatchObject({ state: "send" })
+    expect(await plan(bob, KEYS[0]!)).toMatchObject({ state: "refused", why: expect.stringContaining("not push") })
+    expect(await plan(ann, KEYS[1]!)).toMatchObject({ state: "refused", why: expect.stringContaining("no project") })
+    await team.asOwner("update hub.consent set until = now()")
+    expect(await plan(ann, KEYS[0]!)).toMatchObject({ state: "refused", why: expect.stringContaining("do not share") })
+  })
+})
+
+describe.skipIf(!hasPostgres)("what is kept", () => {
+  test("is unreadable without its key, and gone once it is forgotten; it is not taken again", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    await newProject(team, tenant, KEYS[0]!, { own: [ann] })
+    await push(team, ann, KEYS[0]!, "quokka", "project")
+    const dump = await run(
+      team.owner,
+      "select c::text from hub.conversation c union all select c::text from hub.chunk c union all select c::text from hub.change c",
+    )
+    // Its id is the agent's and tells nothing; here it is the word itself.
+    const text = JSON.stringify(dump).replaceAll(",quokka,", "")
+    expect(text).not.toContain("quokka")
+    expect(text).not.toContain(Buffer.from("quokka").toString("hex"))
+    const history = openViewerHistory(team.db, ann)
+    const ref = { owner: "ann", source: "claude_code", id: "quokka" }
+    expect(JSON.stringify(await history.messages(ref))).toContain("quokka")
+    expect(await forgetPushed(team.db, ann, [ref])).toBe(1)
+    expect(await history.messages(ref)).toEqual([])
+    const left = "select (select count(*) from hub.chunk) + (select count(*) from hub_key.conversation_key) as n"
+    expect(await run(team.owner, left)).toEqual([{ n: "0" }])
+    expect(await push(team, ann, KEYS[0]!, "quokka", "project")).toEqual({ sent: 0 })
+    expect(await history.forgotten()).toBe(1)
+  })
+
+  test("a revision that was sent twice counts once, and an older one changes nothing", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    await newProject(team, tenant, KEYS[0]!, { own: [ann] })
+    expect(await push(team, ann, KEYS[0]!, "quokka", "project")).toMatchObject({ sent: 1, rev: 1, seq: 1 })
+    expect(await push(team, ann, KEYS[0]!, "quokka", "project")).toEqual({ sent: 0 })
+    expect(await push(team, ann, KEYS[0]!, "quokka", "org")).toMatchObject({ sent: 0, rev: 2, seq: 2 })
+    expect(await team.asOwner("select seq from hub.change order by seq")).toEqual([{ seq: "1" }, { seq: "2" }])
+  })
+})
