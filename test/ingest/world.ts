@@ -282,8 +282,7 @@ export class World {
 
   /** The same sources read at once into an empty history. */
   async rebuilt(dir: string): Promise<{ store: HistoryWriter; index: SearchIndex }> {
-    const store = openStore(join(dir, "history.db"))
-    const index = openIndex(join(dir, INDEX_FILE))
+    const { store, index } = openEmpty(dir)
     await syncHistory({
       ...this.#deps(store, index, this.home),
       home: { dir, history: join(dir, "history.db"), lock: join(dir, "lock") },
