@@ -19,15 +19,15 @@ import {
   shop,
   TWO,
 } from "../support/blame-shop.ts"
-import { DEX, dex } from "../support/dex.ts"
 import { makeRepository } from "../support/repository.ts"
 import { sharedTempDir, tempDir, treeHash } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 describe("dex blame", () => {
   const home = sharedTempDir()
   const repository = makeRepository(join(home, "shop"))
   const ask = asker(home, repository)
-  const run = (...args: string[]) => dex(home, ["blame", ...args], {}, DEX, "", repository.folder)
+  const run = (...args: string[]) => warmDex(home, ["blame", ...args], {}, repository.folder)
   beforeAll(() => fill(home, repository))
 
   test("names the conversation of each line, and nobody for what a person wrote; the repository stays as it is", async () => {
@@ -92,10 +92,10 @@ describe("dex blame", () => {
 
   test("says nothing of a private project to whoever asks from elsewhere", async () => {
     const { repository, home } = await shop()
-    expect(await dex(home, ["private", repository.folder], {}, DEX, "", repository.folder)).toMatchObject({ code: 0 })
+    expect(await warmDex(home, ["private", repository.folder], {}, repository.folder)).toMatchObject({ code: 0 })
     const inside = await asker(home, repository)("src/zoo.ts")
     expect(owners(inside)).toEqual(EXPECTED)
-    const { stdout } = await dex(home, ["blame", join(repository.folder, "src/zoo.ts"), "--json"])
+    const { stdout } = await warmDex(home, ["blame", join(repository.folder, "src/zoo.ts"), "--json"])
     const outside = JSON.parse(stdout) as Answer
     expect(outside).toMatchObject({ proved: 0, likely: 0 })
     expect(outside.notes.join(" ")).toContain("private")
@@ -104,7 +104,7 @@ describe("dex blame", () => {
   test("knows nobody once the conversation is forgotten", async () => {
     const { home, ask } = await shop()
     expect(owners(await ask("src/zoo.ts"))).toContain(refTo(ONE))
-    expect(await dex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
+    expect(await warmDex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
     expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)))
   })
 })
@@ -171,7 +171,7 @@ describe("lines keep their conversation", () => {
     const fresh = codeOf("numbat")
     const id = "33333333-2222-4333-8444-555555555555"
     session(home, repository.folder, id, "And numbats", "src/new.ts", fresh, 13)
-    await dex(home, ["sync"])
+    await warmDex(home, ["sync"])
     const path = join(repository.folder, "src/zoo.ts")
     writeFileSync(path, readFileSync(path, "utf8"))
     appendFileSync(path, `${OWN.join("\n")}\n`)
@@ -253,9 +253,9 @@ test("nothing in a file, a title or a commit reaches the terminal as a control",
   session(home, repository.folder, ONE, "Add \x1b]0;owned\x07 the \u202equokka table", "src/zoo.ts", lines)
   put(repository, "src/zoo.ts", lines)
   commit(repository, "10:05", "zoo \x1b[2J")
-  await dex(home, ["sync"])
+  await warmDex(home, ["sync"])
   for (const args of [["src/zoo.ts"], ["src/zoo.ts", "--porcelain"], ["HEAD"], ["."]]) {
-    const { stdout, stderr } = await dex(home, ["blame", ...args], {}, DEX, "", repository.folder)
+    const { stdout, stderr } = await warmDex(home, ["blame", ...args], {}, repository.folder)
     expect(stdout).not.toBe("")
     expect(stdout + stderr).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f\u202e]/)
   }
@@ -266,8 +266,11 @@ test("without a history, and outside a repository, it says what to do", async ()
   const repository = makeRepository(join(home, "shop"))
   put(repository, "a.txt", ["one line of text"])
   commit(repository, "10:00", "start")
-  const { code, stderr } = await dex(home, ["blame", "a.txt"], {}, DEX, "", repository.folder)
+  const { code, stderr } = await warmDex(home, ["blame", "a.txt"], {}, repository.folder)
   expect([code, stderr]).toEqual([1, expect.stringContaining("dex sync")])
   writeFileSync(join(home, "loose.txt"), "x\n")
-  expect(await dex(home, ["blame", "loose.txt"])).toMatchObject({ code: 2, stderr: expect.stringContaining("no git") })
+  expect(await warmDex(home, ["blame", "loose.txt"])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("no git"),
+  })
 })

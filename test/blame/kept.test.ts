@@ -16,10 +16,10 @@ import {
   session,
   shop,
 } from "../support/blame-shop.ts"
-import { dex } from "../support/dex.ts"
 import { inside } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const LATER = "33333333-2222-4333-8444-555555555555"
 const fileIn = (home: string) => join(home, ".dex", KNOWLEDGE_FILE)
@@ -53,10 +53,10 @@ describe("what was found about a commit", () => {
     await ask("src/zoo.ts")
     mark(home)
     session(home, repository.folder, LATER, "Later work", "src/later.ts", SECOND, 15)
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
     expect(await ask("src/zoo.ts")).toMatchObject({ proved: 0, likely: 24 })
     session(home, repository.folder, "44444444-2222-4333-8444-555555555555", "Between", "src/b.ts", FIRST, 11)
-    expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+    expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
     expect(await ask("src/zoo.ts")).toMatchObject({ proved: 12, likely: 12 })
   })
 
@@ -66,12 +66,12 @@ describe("what was found about a commit", () => {
     session(home, repository.folder, LATER, "Something else", "src/other.ts", SECOND, 9)
     put(repository, "src/zoo.ts", FIRST)
     commit(repository, "10:05", "zoo: quokkas")
-    await dex(home, ["sync"])
+    await warmDex(home, ["sync"])
     const ask = asker(home, repository)
     expect(owners(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => ""))
     expect(rowsIn(home)).toHaveLength(1)
     session(home, repository.folder, ONE, "Add the quokka table", "src/zoo.ts", FIRST, 10)
-    await dex(home, ["sync"])
+    await warmDex(home, ["sync"])
     expect(owners(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => refTo(ONE)))
   })
 
@@ -79,7 +79,7 @@ describe("what was found about a commit", () => {
     const { home, ask } = await shop()
     await ask("src/zoo.ts")
     expect(readFileSync(fileIn(home)).includes(ONE) || rowsIn(home).some(({ found }) => found.includes(ONE))).toBe(true)
-    expect(await dex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
+    expect(await warmDex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
     expect(rowsIn(home)).toEqual([])
     expect(readFileSync(fileIn(home)).includes(ONE)).toBe(false)
     expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)))

@@ -21,9 +21,9 @@ describe("dex sync", () => {
   test("reads everything once, and then nothing", async () => {
     const home = tempDir()
     smallHome(home)
-    const first = await dex(home, ["sync"])
+    const first = await warmDex(home, ["sync"])
     expect(first.stdout).toMatch(/^Read 3 transcripts of 3: 14 new messages in /)
-    const second = await dex(home, ["sync"])
+    const second = await warmDex(home, ["sync"])
     expect(second.stdout).toMatch(/^Nothing new in 3 transcripts/)
   })
 
@@ -37,21 +37,21 @@ describe("dex sync", () => {
       path,
       `${JSON.stringify({ ...JSON.parse(line), uuid: "later-1", message: { role: "user", content: "and one more thing" } })}\n`,
     )
-    expect((await dex(home, ["sync"])).stdout).toMatch(/^Read 1 transcript of 3: 1 new message /)
+    expect((await warmDex(home, ["sync"])).stdout).toMatch(/^Read 1 transcript of 3: 1 new message /)
   })
 
   test("leaves the agents' files as they were, byte for byte", async () => {
     const home = tempDir()
     smallHome(home)
     const before = treeHash(join(home, ".claude"))
-    await dex(home, ["sync"])
+    await warmDex(home, ["sync"])
     expect(treeHash(join(home, ".claude"))).toEqual(before)
   })
 
   test("tells its progress as events in JSON, the report last", async () => {
     const home = tempDir()
     smallHome(home)
-    const lines = (await dex(home, ["sync", "--json"])).stdout
+    const lines = (await warmDex(home, ["sync", "--json"])).stdout
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line))
@@ -62,7 +62,7 @@ describe("dex sync", () => {
   test("keeps a conversation whose file the agent has deleted, and says so", async () => {
     const home = await synced()
     rmSync(join(home, ".claude", "projects", "-code-web"), { recursive: true })
-    expect((await dex(home, ["sync"])).stderr).toMatch(/1 transcript deleted from the agents' folders; kept here/)
+    expect((await warmDex(home, ["sync"])).stderr).toMatch(/1 transcript deleted from the agents' folders; kept here/)
     const [shown] = (await json(home, ["show", SIDEBAR])).conversations
     expect(shown).toMatchObject({ archived: true, messages: [{ index: 1 }, { index: 2 }] })
     expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })
@@ -76,7 +76,7 @@ describe("dex sync", () => {
         start: "2026-11-01T00:00:00Z",
         turns: [{ user: `question ${i}` }],
       })
-    await dex(home, ["sync"])
+    await warmDex(home, ["sync"])
     expect((await json(home, ["stats"])).total_conversations).toBe(40)
   })
 })
@@ -458,19 +458,24 @@ describe("the command line", () => {
   test("prints its version and its help", async () => {
     const home = tempDir()
     expect((await dex(home, ["--version"])).stdout).toMatch(/^dex \d+\.\d+\.\d+\n$/)
-    expect((await dex(home, ["--help"])).stdout).toMatch(/search +Find past conversations/)
-    expect((await dex(home, ["search", "--help"])).stdout).toMatch(/-n, --limit N/)
+    expect((await warmDex(home, ["--help"])).stdout).toMatch(/search +Find past conversations/)
+    expect((await warmDex(home, ["search", "--help"])).stdout).toMatch(/-n, --limit N/)
     expect(readdirSync(home)).toEqual([])
   })
 
   test("says what is wrong with a command, an option or a value, and what there is", async () => {
     const home = tempDir()
-    expect(await dex(home, ["serach"])).toMatchObject({ code: 2, stderr: expect.stringMatching(/no command "serach"/) })
-    expect((await dex(home, ["list", "--colour"])).stderr).toMatch(/has no option --colour. See: dex list --help/)
-    expect((await dex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
-    expect((await dex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
-    expect((await dex(home, ["list", "-s", "vim"])).stderr).toMatch(/No agent is called ".*"\. There are: claude_code/)
-    expect((await dex(home, ["search"])).stderr).toMatch(
+    expect(await warmDex(home, ["serach"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/no command "serach"/),
+    })
+    expect((await warmDex(home, ["list", "--colour"])).stderr).toMatch(/has no option --colour. See: dex list --help/)
+    expect((await warmDex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
+    expect((await warmDex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
+    expect((await warmDex(home, ["list", "-s", "vim"])).stderr).toMatch(
+      /No agent is called ".*"\. There are: claude_code/,
+    )
+    expect((await warmDex(home, ["search"])).stderr).toMatch(
       /A search needs words, or at least a file.*For example: dex search "refresh/,
     )
   })
@@ -478,11 +483,11 @@ describe("the command line", () => {
   test("a first run finds the agents, reads them and says what to try", async () => {
     const home = tempDir()
     smallHome(home)
-    const run = await dex(home, [])
+    const run = await warmDex(home, [])
     expect(run.code).toBe(0)
     expect(run.stdout).toMatch(/claude_code +2 conversations \(and 1 automated\), 14 messages/)
     expect(run.stdout).toMatch(/Newest\n {2}1 .*The sidebar[\s\S]*Try\n {2}dex show \S+\n {2}dex search sidebar\n/)
-    const empty = await dex(tempDir(), [])
+    const empty = await warmDex(tempDir(), [])
     expect(empty).toMatchObject({ code: 1, stdout: expect.stringMatching(/No conversations were found yet/) })
   })
 
@@ -512,7 +517,7 @@ describe("the command line", () => {
       ["search", "zebra", "--json"],
       ["show", "66666666", "--json"],
     ]) {
-      const run = await dex(home, args)
+      const run = await warmDex(home, args)
       expect(run.stdout).toContain("zebra")
       expect([args, /[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/.test(run.stdout)]).toEqual([
         args,
@@ -522,7 +527,7 @@ describe("the command line", () => {
   })
 
   test.each(["bash", "zsh", "fish"])("writes completions for %s", async (shell) => {
-    const run = await dex(tempDir(), ["completions", shell])
+    const run = await warmDex(tempDir(), ["completions", shell])
     expect(run.code).toBe(0)
     expect(run.stdout).toContain("max-tokens")
   })

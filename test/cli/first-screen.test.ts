@@ -8,6 +8,7 @@ import { dex, startDex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const SESSIONS = 30
 /** So long that a first reading of all of it is worth a pause. */
@@ -24,7 +25,7 @@ function manySessions(home: string): void {
     })
 }
 
-const total = async (home: string) => JSON.parse((await dex(home, ["list", "--json"])).stdout).total as number
+const total = async (home: string) => JSON.parse((await warmDex(home, ["list", "--json"])).stdout).total as number
 
 /** Whoever was started in this home and still runs. */
 function running(home: string): string[] {
@@ -55,7 +56,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     expect(first.stdout).not.toContain("`dex sync`")
     await expect.poll(() => running(home), { timeout: 90_000, interval: 200 }).toEqual([])
     expect(await total(home)).toBe(SESSIONS)
-    const found = await dex(home, ["search", "wombat29word"])
+    const found = await warmDex(home, ["search", "wombat29word"])
     expect(found.stdout).toContain("Session number 29")
     expect(found.stderr).not.toContain("so far")
   })
@@ -111,14 +112,16 @@ test("while a sync is at it, every answer says so, and doctor since when and how
   store.close()
   const asked = [["list"], ["search", "token"], ["sources"], ["decisions", "--all"], ["fix", "token already used"]]
   for (const words of asked)
-    expect((await dex(home, words)).stderr).toContain("3 of 9 transcripts read so far. `dex sync` reads the rest.")
+    expect((await warmDex(home, words)).stderr).toContain("3 of 9 transcripts read so far. `dex sync` reads the rest.")
   const other = tryLock(join(home, ".dex", "sync.lock"))!
   for (const words of asked)
-    expect((await dex(home, words)).stderr).toContain("3 of 9 transcripts read so far. A sync is reading the rest.")
-  expect((await dex(home, ["doctor"])).stdout).toContain(
+    expect((await warmDex(home, words)).stderr).toContain("3 of 9 transcripts read so far. A sync is reading the rest.")
+  expect((await warmDex(home, ["doctor"])).stdout).toContain(
     "A sync has been running since 2026-11-15 08:30 UTC: 3 of 9 transcripts read.",
   )
-  expect((await dex(home, [])).stdout).toContain("Another dex is reading right now. 3 of 9 transcripts read so far.")
+  expect((await warmDex(home, [])).stdout).toContain(
+    "Another dex is reading right now. 3 of 9 transcripts read so far.",
+  )
   other.release()
 })
 
@@ -127,10 +130,10 @@ test("an index that a sync is writing to is not called damaged", { timeout: 60_0
   const index = join(home, ".dex", readdirSync(join(home, ".dex")).find((name) => /^index-\d+\.db$/.test(name))!)
   const writer = openSqlite(index)
   writer.exec("begin immediate")
-  const { stdout } = await dex(home, ["doctor"])
+  const { stdout } = await warmDex(home, ["doctor"])
   writer.exec("rollback")
   writer.close()
   expect(stdout).toContain("index: A sync is writing to it, so it was not checked.")
   expect(readdirSync(join(home, ".dex")).filter((name) => name.endsWith(".damaged"))).toEqual([])
-  expect((await dex(home, ["doctor"])).stdout).toContain("index: healthy and up to date")
+  expect((await warmDex(home, ["doctor"])).stdout).toContain("index: healthy and up to date")
 })

@@ -5,13 +5,16 @@ import { describe, expect, test } from "vitest"
 import { readAs } from "../../src/core/schema.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { handover } from "../../src/tools/handover/handover.ts"
-import { DEX, dex } from "../support/dex.ts"
+import { DEX } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { synced } from "../support/synced.ts"
+import { synced, syncedOnce } from "../support/synced.ts"
+import { warmDex } from "../support/warm.ts"
 
+/** No test changes it. */
+const SMALL = syncedOnce()
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 
-const json = async (home: string, args: string[]) => JSON.parse((await dex(home, [...args, "--json"])).stdout)
+const json = async (home: string, args: string[]) => JSON.parse((await warmDex(home, [...args, "--json"])).stdout)
 
 /** A conversation in a folder that is there, whose words try to pass for something else. */
 const HERE = "55555555-5555-4555-8555-555555555555"
@@ -28,7 +31,7 @@ function inFolder(home: string): void {
 
 describe("dex handover", () => {
   test("prints a brief: goal, state, commits and what failed, each with its message", async () => {
-    const run = await dex(await synced(), ["handover", "11111111"])
+    const run = await warmDex(SMALL, ["handover", "11111111"])
     expect(run.code).toBe(0)
     expect(run.stdout).toMatch(
       /^Handover of an earlier Claude Code conversation, 2026-11-03T10:00Z to 2026-11-03T10:09Z/,
@@ -52,14 +55,13 @@ describe("dex handover", () => {
   test("prints what docs/handover.md shows", async () => {
     const page = readFileSync(new URL("../../docs/handover.md", import.meta.url), "utf8")
     const shown = /^```text\n([\s\S]*?)^```$/m.exec(page)?.[1]
-    expect((await dex(await synced(), ["handover", "11111111"])).stdout).toBe(shown)
+    expect((await warmDex(SMALL, ["handover", "11111111"])).stdout).toBe(shown)
   })
 
   test("gives the same as JSON, as it is declared, with a ref on every item", async () => {
-    const home = await synced()
-    const told = await json(home, ["handover", AUTH])
+    const told = await json(SMALL, ["handover", AUTH])
     expect(readAs(handover.output, told)).toEqual({ ok: told })
-    expect((await dex(home, ["handover", AUTH])).stdout.trimEnd()).toBe(told.brief)
+    expect((await warmDex(SMALL, ["handover", AUTH])).stdout.trimEnd()).toBe(told.brief)
     expect(told).toMatchObject({
       id: AUTH,
       goal: [
@@ -75,11 +77,10 @@ describe("dex handover", () => {
   })
 
   test("stays within the budget and says what it left out, or how much it needs", async () => {
-    const home = await synced()
-    const told = await json(home, ["handover", AUTH, "--max-tokens", "330"])
+    const told = await json(SMALL, ["handover", AUTH, "--max-tokens", "330"])
     expect(told.estimated_tokens).toBeLessThanOrEqual(330)
     expect(told.brief).toMatch(/Left out to stay within 330 tokens: /)
-    expect(await dex(home, ["handover", AUTH, "--max-tokens", "20"])).toMatchObject({
+    expect(await warmDex(SMALL, ["handover", AUTH, "--max-tokens", "20"])).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringMatching(/20 tokens are too few: the smallest brief takes about \d+. Try --max-tokens \d+/),
@@ -87,17 +88,16 @@ describe("dex handover", () => {
   })
 
   test("tells of a conversation as it was at a message", async () => {
-    const home = await synced()
-    const { brief, commits } = await json(home, ["handover", `${AUTH}#7`])
+    const { brief, commits } = await json(SMALL, ["handover", `${AUTH}#7`])
     expect(brief).toContain("up to message 7 of 10")
     expect(commits).toEqual([])
-    expect(await dex(home, ["handover", `${AUTH}#99`])).toMatchObject({ code: 2, stdout: "" })
+    expect(await warmDex(SMALL, ["handover", `${AUTH}#99`])).toMatchObject({ code: 2, stdout: "" })
   })
 
   test("answers for a private project only from inside it", async () => {
     const home = await synced(inFolder)
-    await dex(home, ["private", join(home, "my code")])
-    const outside = await dex(home, ["handover", HERE, "--json"])
+    await warmDex(home, ["private", join(home, "my code")])
+    const outside = await warmDex(home, ["handover", HERE, "--json"])
     expect(outside).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(/private project/) })
     const options = {
       cwd: join(home, "my code"),
@@ -111,12 +111,14 @@ describe("dex handover", () => {
     const home = await synced(inFolder)
     const told = await json(home, ["handover", HERE, "--to", "gemini_cli"])
     expect(told).toMatchObject({ command: ["gemini", "--prompt-interactive"], folder: join(home, "my code") })
-    expect((await dex(home, ["handover", HERE, "--to", "gemini_cli"])).stdout.trimEnd()).toBe(told.brief)
-    const gone = await dex(home, ["handover", AUTH, "--to", "codex"])
+    expect((await warmDex(home, ["handover", HERE, "--to", "gemini_cli"])).stdout.trimEnd()).toBe(told.brief)
+    const gone = await warmDex(home, ["handover", AUTH, "--to", "codex"])
     expect(gone.stdout).toContain("Refresh token race")
     expect(gone.stderr).toMatch(/Its folder is gone \(\/code\/api\)\. .* --here/)
     expect(await json(home, ["handover", AUTH, "--to", "codex", "--here"])).toMatchObject({ folder: home })
-    expect((await dex(home, ["handover", AUTH, "--to", "emacs"])).stderr).toMatch(/must be one of: claude_code, codex/)
+    expect((await warmDex(home, ["handover", AUTH, "--to", "emacs"])).stderr).toMatch(
+      /must be one of: claude_code, codex/,
+    )
   })
 
   test("does not open an agent with what its system could not pass on as an argument", async () => {

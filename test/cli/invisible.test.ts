@@ -151,7 +151,6 @@ test("no sign that nobody sees leaves any command, as JSON or as text", async ()
   const silent: string[] = []
   for (const [name, forms] of Object.entries(CASES)) {
     for (const form of forms) {
-      // Both ways to run a command are looked at.
       const run = await warmDex(home, [name, ...form, "--json"], env, project)
       const last = run.stdout.trimEnd().split("\n").at(-1)!
       if (run.code === 2 && run.stdout === "") silent.push(`${name} ${run.stderr}`)
@@ -161,7 +160,9 @@ test("no sign that nobody sees leaves any command, as JSON or as text", async ()
           : [...hidden(JSON.stringify(textsIn(JSON.parse(last)))), ...hidden(run.stdout.replaceAll("\n", ""))],
       )
       if (found.size > 0) leaks.push([name, form, [...found].join(" ")])
-      const text = await inside([name, ...form], env)
+      // Both ways to run a command are looked at; test/support/warm.test.ts holds that they say the same.
+      const text =
+        name === "search" ? await inside([name, ...form], env) : await warmDex(home, [name, ...form], env, project)
       const shown = new Set(hidden(text.stdout + text.stderr))
       if (shown.size > 0) leaks.push([`${name} as text`, form, [...shown].join(" ")])
     }

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { DEX, dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const AGENTS_SHELL = { CLAUDE_CODE_SESSION_ID: "7b0d1a52-0000-4000-8000-000000000000" }
 
@@ -14,7 +14,7 @@ function project(): { home: string; at: string } {
 }
 
 const inside = ({ home, at }: { home: string; at: string }, args: string[], env: Record<string, string> = {}) =>
-  dex(home, args, env, DEX, "", at)
+  warmDex(home, args, env, at)
 
 async function noteOf(place: { home: string; at: string }, args: string[], env: Record<string, string> = {}) {
   const { code, stdout, stderr } = await inside(place, ["note", ...args, "--json"], env)

@@ -1,8 +1,8 @@
 import { appendFileSync, cpSync, globSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const FIXTURE = "test/fixtures/pi/0.87-tree/home"
 
@@ -20,8 +20,8 @@ const sourceIn = (stdout: string, wanted: string) =>
 test("what agents wrote in other homes is read, and sources and doctor say where it was found", async () => {
   const other = tempDir()
   const home = homeNaming(`${other},~/nowhere`, other)
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
-  const listed = await dex(home, ["sources", "--json"])
+  expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
+  const listed = await warmDex(home, ["sources", "--json"])
   expect(sourceIn(listed.stdout, "pi")).toMatchObject({
     name: "Pi",
     basis: "recorded",
@@ -30,12 +30,12 @@ test("what agents wrote in other homes is read, and sources and doctor say where
     kept: 1,
   })
   expect(sourceIn(listed.stdout, "codex")).toMatchObject({ is_there: false, looked_in: [join(home, ".codex")] })
-  const { stdout } = await dex(home, ["doctor"])
+  const { stdout } = await warmDex(home, ["doctor"])
   expect(stdout).toContain(`other home: ${other}: Pi`)
   expect(stdout).toContain(`other home: ${join(home, "nowhere")}: no agent was found in it`)
   rmSync(other, { recursive: true })
-  await dex(home, ["sync"])
-  expect(sourceIn((await dex(home, ["sources", "--json"])).stdout, "pi")).toMatchObject({ kept: 1, archived: 1 })
+  await warmDex(home, ["sync"])
+  expect(sourceIn((await warmDex(home, ["sources", "--json"])).stdout, "pi")).toMatchObject({ kept: 1, archived: 1 })
 })
 
 test("doctor names the agent and the record types that a newer version of it brings", async () => {
@@ -43,8 +43,8 @@ test("doctor names the agent and the record types that a newer version of it bri
   cpSync(FIXTURE, home, { recursive: true })
   const [session] = globSync(join(home, ".pi/**/*.jsonl"))
   appendFileSync(session!, `${'{"type":"mind_map","id":"x"}\n'.repeat(3)}{"type":"mood","id":"y"}\n`)
-  await dex(home, ["sync"])
-  const { checks } = JSON.parse((await dex(home, ["doctor", "--json"])).stdout)
+  await warmDex(home, ["sync"])
+  const { checks } = JSON.parse((await warmDex(home, ["doctor", "--json"])).stdout)
   expect(checks.find(({ name }: { name: string }) => name === "pi")).toMatchObject({
     status: "note",
     message: expect.stringContaining(

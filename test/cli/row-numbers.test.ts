@@ -2,11 +2,11 @@ import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { shellOnTerminal } from "../integrations/terminal.ts"
-import { DEX, dex } from "../support/dex.ts"
+import { DEX } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
-import { syncHome } from "../support/warm.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 
 // Numbers stand for rows of the last listing in a terminal. An agent's shell and a script have none.
 
@@ -39,7 +39,7 @@ test("without a terminal a listing says how to read one by its ref, and that wor
       })
   })
   for (const args of [["list"], ["search", "mutex"], ["decisions", "--all"], ["fix", "quokka is not a function"]]) {
-    const { code, stderr } = await dex(home, args)
+    const { code, stderr } = await warmDex(home, args)
     expect([args, code]).toEqual([args, 0])
     const [, command, ref] = /(dex show (\S+))/.exec(stderr) ?? []
     expect([args, stderr, command]).toEqual([
@@ -47,7 +47,7 @@ test("without a terminal a listing says how to read one by its ref, and that wor
       stderr,
       expect.stringMatching(/^dex show claude_code:[0-9a-f-]{36}(#\d+)?$/),
     ])
-    expect(await dex(home, ["show", ref!])).toMatchObject({ code: 0 })
+    expect(await warmDex(home, ["show", ref!])).toMatchObject({ code: 0 })
   }
 })
 
@@ -73,11 +73,11 @@ async function threeSynced(): Promise<string> {
 describe("a number", () => {
   test("is never the beginning of an id where nothing was listed", async () => {
     const home = await threeSynced()
-    expect((await dex(home, ["list"])).stdout).toContain("quagga")
+    expect((await warmDex(home, ["list"])).stdout).toContain("quagga")
     for (const command of ["show", "read", "resume", "forget", "handover"])
       for (const number of ["1", "2", "13", "999"]) {
         const args = command === "read" ? [command, number, "1"] : [command, number]
-        expect([args, await dex(home, args)]).toEqual([
+        expect([args, await warmDex(home, args)]).toEqual([
           args,
           {
             code: 2,
@@ -86,7 +86,7 @@ describe("a number", () => {
           },
         ])
       }
-    expect((await dex(home, ["show", IDS[1]!.slice(0, 4)])).stdout).toContain("number 1")
+    expect((await warmDex(home, ["show", IDS[1]!.slice(0, 4)])).stdout).toContain("number 1")
   })
 
   test("opens what the screen showed, through a pipe too, and whatever program starts dex", async () => {
@@ -144,14 +144,14 @@ describe("a number", () => {
     const { screen } = run
     expect(screen).toMatch(/Newest\s+1 .*number 2[\s\S]*2 .*number 1[\s\S]*3 .*number 0[\s\S]*Try\s+dex show 1/)
     const tried = /dex search (\w+)/.exec(screen)![1]!
-    expect((await dex(home, ["search", tried])).stdout).toContain("quagga")
+    expect((await warmDex(home, ["search", tried])).stdout).toContain("quagga")
     expect(screen.slice(screen.indexOf("Try"))).toContain(`claude_code:${IDS[2]}`)
   })
 })
 
 test("what would be deleted is shown by title, agent, project, date and size", async () => {
   const home = await threeSynced()
-  const asked = await dex(home, ["forget", IDS[0]!])
+  const asked = await warmDex(home, ["forget", IDS[0]!])
   expect(asked.stdout).toBe(
     `  Why is the quagga of number 0 striped?\n    claude_code · api · 2026-11-01 10:01 · 2 messages · claude_code:${IDS[0]}\n`,
   )
@@ -160,5 +160,5 @@ test("what would be deleted is shown by title, agent, project, date and size", a
   if (!run) return
   expect(run.screen).toMatch(/quagga of number 1 striped\?\s+claude_code · api · 2026-11-02 10:01 · 2 messages/)
   expect(run.screen).toContain("Nothing was deleted.")
-  expect((await dex(home, ["list"])).stdout).toContain("number 1")
+  expect((await warmDex(home, ["list"])).stdout).toContain("number 1")
 })

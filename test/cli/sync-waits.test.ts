@@ -6,9 +6,10 @@ import { syncHistory } from "../../src/ingest/sync.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
-import { dex, startDex } from "../support/dex.ts"
+import { startDex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const LATER = "7e7e7e7e-1111-4111-8111-111111111111"
 
@@ -16,7 +17,7 @@ const LATER = "7e7e7e7e-1111-4111-8111-111111111111"
 async function besideAnother() {
   const home = tempDir()
   smallHome(home)
-  expect((await dex(home, ["sync"])).code).toBe(0)
+  expect((await warmDex(home, ["sync"])).code).toBe(0)
   const other = tryLock(join(home, ".dex", "sync.lock"))!
   const turns = [{ user: "Where is the walrusword kept?", assistant: "In the cellar." }]
   claudeSession(home, { id: LATER, start: "2026-10-05T10:00:00Z", turns })
@@ -39,13 +40,13 @@ test("a sync beside another one waits for its end and reads what that one did no
   other.release()
   expect(await ended).toBe(0)
   expect(told).toMatch(/Read 1 transcript of 4/)
-  expect((await dex(home, ["search", "walrusword"])).stdout).toContain(LATER)
+  expect((await warmDex(home, ["search", "walrusword"])).stdout).toContain(LATER)
 })
 
 test("one that has no time for that leaves, and says so", async () => {
   const { home, other } = await besideAnother()
   for (const args of [["--no-wait"], ["--max-seconds", "1"]]) {
-    const { code, stdout, stderr } = await dex(home, ["sync", ...args])
+    const { code, stdout, stderr } = await warmDex(home, ["sync", ...args])
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" })
     expect(stderr).toMatch(/Another dex is syncing right now/)
   }
@@ -80,11 +81,11 @@ test("transcripts that were read before do not count as unread while they are re
       turns: [{ user: "What of it?", assistant: "Nothing." }],
     })
   const paths = [1, 2, 3].map(session)
-  expect((await dex(home, ["sync"])).code).toBe(0)
+  expect((await warmDex(home, ["sync"])).code).toBe(0)
   for (const path of paths) utimesSync(path, 1_700_000_000, 1_700_000_000)
   expect(await readSoFar(home)).toMatchObject({ done: 3, total: 3 })
-  expect((await dex(home, ["list"])).stderr).not.toContain("read so far")
+  expect((await warmDex(home, ["list"])).stderr).not.toContain("read so far")
   for (const n of [4, 5]) session(n)
   expect(await readSoFar(home)).toMatchObject({ done: 4, total: 5 })
-  expect((await dex(home, ["list"])).stderr).toContain("4 of 5 transcripts read so far")
+  expect((await warmDex(home, ["list"])).stderr).toContain("4 of 5 transcripts read so far")
 })

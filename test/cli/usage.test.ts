@@ -12,6 +12,7 @@ import { call, text, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
 import { hasTmux, openScreen } from "../support/tmux.ts"
+import { warmDex } from "../support/warm.ts"
 
 const OPUS = "claude-opus-4-5-20251101"
 const id = (n: number) => `${String(n).repeat(8)}-0000-4000-8000-000000000000`
@@ -47,7 +48,7 @@ function write(home: string, path: string, records: readonly unknown[]): void {
 }
 
 async function usage(home: string, args: string[] = [], env: Record<string, string> = {}) {
-  const run = await dex(home, ["usage", ...args, "--json"], env)
+  const run = await warmDex(home, ["usage", ...args, "--json"], env)
   expect(run.code, run.stderr).toBe(0)
   return JSON.parse(run.stdout)
 }
@@ -70,7 +71,7 @@ async function shop(): Promise<string> {
       cache_creation: { ephemeral_5m_input_tokens: MILLION, ephemeral_1h_input_tokens: MILLION },
     },
   ])
-  expect((await dex(home, ["sync"])).code).toBe(0)
+  expect((await warmDex(home, ["sync"])).code).toBe(0)
   return home
 }
 
@@ -143,7 +144,7 @@ describe("dex usage", () => {
       { model: "own-model", tokens: 7, cost: 0 },
     ])
     expect(notes).toEqual([expect.stringMatching(/^No price is known for own-model: 7 tokens, in no sum of money\./)])
-    const { stdout } = await dex(home, ["usage"])
+    const { stdout } = await warmDex(home, ["usage"])
     expect(stdout).toContain("$46.75+")
   })
 
@@ -151,25 +152,25 @@ describe("dex usage", () => {
     const home = await shop()
     const file = join(home, "prices.json")
     writeFileSync(file, JSON.stringify({ "own-model": { input: MILLION, output: 0 } }))
-    expect((await dex(home, ["config", "set", "usage.prices_file", file])).code).toBe(0)
-    expect((await dex(home, ["config", "set", "usage.plan", "Max 20x"])).code).toBe(0)
+    expect((await warmDex(home, ["config", "set", "usage.prices_file", file])).code).toBe(0)
+    expect((await warmDex(home, ["config", "set", "usage.plan", "Max 20x"])).code).toBe(0)
     const { total, plan, models } = await usage(home)
     expect([total.unpriced_tokens, total.cost, plan]).toEqual([0, 53.75, "Max 20x"])
     expect(models.at(-1)).toMatchObject({ model: "own-model", from: file })
-    const run = await dex(home, ["usage"])
+    const run = await warmDex(home, ["usage"])
     expect(run.stdout).toContain("$53.75 list price")
     expect(run.stderr).toContain("covered by your plan (Max 20x)")
     const project = join(home, "shop")
     mkdirSync(project)
     writeFileSync(join(project, ".dex.json"), JSON.stringify({ "usage.plan": "Free", "usage.prices_file": "/x" }))
-    const inside = await dex(home, ["usage", "--json"], {}, undefined, "", project)
+    const inside = await warmDex(home, ["usage", "--json"], {}, project)
     expect(JSON.parse(inside.stdout).plan).toBe("Max 20x")
   })
 
   test("its group is a word or a flag, and an unknown one is an error that names the others", async () => {
     const home = await shop()
     expect(await usage(home, ["--by", "month"])).toEqual(await usage(home, ["month"]))
-    const { code, stderr } = await dex(home, ["usage", "year"])
+    const { code, stderr } = await warmDex(home, ["usage", "year"])
     expect([code, stderr]).toEqual([2, expect.stringMatching(/day, week, month, block, .*pull_request/)])
   })
 
@@ -191,27 +192,27 @@ describe("dex usage", () => {
     expect(await tokens("--from", "2026-11-03", "--to", "2026-11-03")).toBe(7)
     expect(await tokens("--project", "SHOP")).toBe(5 * MILLION)
     expect(await tokens("--source", "claude", "--model", "own")).toBe(7)
-    const none = await dex(home, ["usage", "--project", "nowhere"])
+    const none = await warmDex(home, ["usage", "--project", "nowhere"])
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('No project\'s path contains "nowhere"')])
   })
 
   test("what a private project used counts, and only inside it has it a name", async () => {
     const home = await shop()
-    expect((await dex(home, ["private", "/code/shop"])).code).toBe(0)
+    expect((await warmDex(home, ["private", "/code/shop"])).code).toBe(0)
     for (const by of ["project", "branch", "conversation", "commit"]) {
       const { rows, total } = await usage(home, [by])
       expect([by, total.tokens]).toEqual([by, 5 * MILLION + 7])
       expect([by, JSON.stringify(rows)]).toEqual([by, expect.not.stringMatching(/shop|aaaaaaa|Task [29]|2222|9999/)])
       expect(rows).toContainEqual(expect.objectContaining({ key: "(private projects)", tokens: 5 * MILLION }))
     }
-    expect((await dex(home, ["usage", "--project", "shop"])).code).toBe(1)
+    expect((await warmDex(home, ["usage", "--project", "shop"])).code).toBe(1)
   })
 
   test("a month whose files the agent has deleted is still there, to the token", async () => {
     const home = await shop()
     const before = await usage(home, ["month"])
     rmSync(join(home, ".claude"), { recursive: true })
-    expect((await dex(home, ["sync"])).code).toBe(0)
+    expect((await warmDex(home, ["sync"])).code).toBe(0)
     expect(await usage(home, ["month"])).toEqual(before)
     rmSync(join(home, ".dex", KNOWLEDGE_FILE))
     expect(await usage(home, ["month"])).toEqual(before)
@@ -220,7 +221,7 @@ describe("dex usage", () => {
   test("what an agent took out of its file is not counted, and how much that is is said", async () => {
     const home = await shop()
     session(home, 2, [{ input_tokens: MILLION }])
-    expect((await dex(home, ["sync"])).code).toBe(0)
+    expect((await warmDex(home, ["sync"])).code).toBe(0)
     const { total, notes } = await usage(home, ["--project", "shop"])
     expect([total.tokens, notes]).toEqual([
       3 * MILLION,
@@ -231,7 +232,7 @@ describe("dex usage", () => {
 
   test("what is forgotten is in no sum", async () => {
     const home = await shop()
-    expect((await dex(home, ["forget", `claude_code:${id(2)}`, "--yes"])).code).toBe(0)
+    expect((await warmDex(home, ["forget", `claude_code:${id(2)}`, "--yes"])).code).toBe(0)
     expect(existsSync(join(home, ".dex", "usage-line.json"))).toBe(false)
     expect((await usage(home)).total.tokens).toBe(2 * MILLION + 7)
   })
@@ -249,14 +250,14 @@ describe("the status line", () => {
     const message = { id: "m", type: "message", role: "assistant", model: OPUS, content: [text("yes")], usage: used }
     told.add({ type: "assistant", message, timestamp: now })
     write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
-    await dex(home, ["sync"])
-    await dex(home, ["usage"])
+    await warmDex(home, ["sync"])
+    await warmDex(home, ["usage"])
     const line = /^today \$5\.00 · 1\.00 M tokens · block \$5\.00 until \d\d:\d\d · 0 min old\n$/
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(line)
     const again = { ...message, id: "m2", usage: { input_tokens: MILLION, output_tokens: 0 } }
     told.add({ type: "assistant", message: again, timestamp: now })
     write(home, ".claude/projects/-home-dev-proj/11111111-2222-4333-8444-555555555555.jsonl", told.records)
-    await dex(home, ["sync"])
+    await warmDex(home, ["sync"])
     for (const name of ["history.db", KNOWLEDGE_FILE]) rmSync(join(home, ".dex", name))
     expect((await dex(home, ["usage", "--line"])).stdout).toMatch(/^today \$10\.00 · 2\.00 M tokens/)
     expect(readFileSync(join(home, ".dex", "usage-line.json"), "utf8")).not.toContain("proj")
@@ -344,7 +345,7 @@ describe("how it looks", () => {
         if (columns >= 60) expect(lines.join("\n")).toContain("█")
       }
     }
-    const { stdout } = await dex(home, ["usage"], { NO_COLOR: "", FORCE_COLOR: "0" })
+    const { stdout } = await warmDex(home, ["usage"], { NO_COLOR: "", FORCE_COLOR: "0" })
     expect(stdout).not.toMatch(/[█▁\x1b]/)
     expect(stdout).toMatch(/^2026-11-02 to 2026-11-09 · \$46\.75\+ · 5\.00 M tokens · 3 conversations\n/)
   })

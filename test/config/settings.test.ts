@@ -9,6 +9,7 @@ import { readTextValue, SETTING_NAMES, SETTINGS, variableOf } from "../../src/co
 import { writeKey, writeSetting } from "../../src/config/write.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 type Files = { config?: unknown; project?: unknown; env?: LoadOptions["env"]; flags?: LoadOptions["flags"] }
 
@@ -317,25 +318,30 @@ describe("a model", () => {
 describe("dex config", () => {
   test("sets, shows where a value comes from, and unsets", async () => {
     const home = tempDir()
-    expect(await dex(home, ["config", "set", "embed.provider", "ollama"])).toMatchObject({
+    expect(await warmDex(home, ["config", "set", "embed.provider", "ollama"])).toMatchObject({
       code: 0,
       stdout: "embed.provider is ollama.\n",
       stderr: expect.stringMatching(/no model is chosen: dex config set embed\.model/),
     })
-    await dex(home, ["config", "set", "embed.model", "nomic-embed-text"])
+    await warmDex(home, ["config", "set", "embed.model", "nomic-embed-text"])
     const env = { DEX_EMBED_MODEL: "other" }
-    const listed = JSON.parse((await dex(home, ["config", "list", "--json"], env)).stdout)
+    const listed = JSON.parse((await warmDex(home, ["config", "list", "--json"], env)).stdout)
     const origin = (name: string) => listed.settings.find((one: { name: string }) => one.name === name)
     expect(origin("embed.provider")).toMatchObject({ value: "ollama", origin: "config", default: "none" })
     expect(origin("embed.model")).toMatchObject({ value: "other", origin: "environment", variable: "DEX_EMBED_MODEL" })
     expect(origin("embed.timeout_ms")).toMatchObject({ value: "150", origin: "default" })
-    expect((await dex(home, ["config", "unset", "embed.provider"])).stdout).toBe("embed.provider is none (default).\n")
-    expect(await dex(home, ["config", "get", "embed.model"])).toMatchObject({ code: 0, stdout: "nomic-embed-text\n" })
-    expect(await dex(home, ["config", "get", "embed.url"])).toMatchObject({ code: 1, stdout: "" })
+    expect((await warmDex(home, ["config", "unset", "embed.provider"])).stdout).toBe(
+      "embed.provider is none (default).\n",
+    )
+    expect(await warmDex(home, ["config", "get", "embed.model"])).toMatchObject({
+      code: 0,
+      stdout: "nomic-embed-text\n",
+    })
+    expect(await warmDex(home, ["config", "get", "embed.url"])).toMatchObject({ code: 1, stdout: "" })
   })
 
   test("says so when the environment counts for more than what was set", async () => {
-    const run = await dex(tempDir(), ["config", "set", "embed.model", "a"], { DEX_EMBED_MODEL: "b" })
+    const run = await warmDex(tempDir(), ["config", "set", "embed.model", "a"], { DEX_EMBED_MODEL: "b" })
     expect(run).toMatchObject({
       stdout: "embed.model is b.\n",
       stderr: expect.stringMatching(/\$DEX_EMBED_MODEL is set/),
@@ -345,7 +351,7 @@ describe("dex config", () => {
   test("says where text is sent when it leaves the machine, and nothing when it does not", async () => {
     const sends = async (provider: string, url?: string) => {
       const env = { DEX_EMBED_PROVIDER: provider, ...(url && { DEX_EMBED_URL: url }) }
-      return JSON.parse((await dex(tempDir(), ["config", "--json"], env)).stdout).sends_text_to
+      return JSON.parse((await warmDex(tempDir(), ["config", "--json"], env)).stdout).sends_text_to
     }
     expect(await sends("openai")).toBe("api.openai.com")
     expect(await sends("ollama", "http://gpu.local:11434")).toBe("gpu.local:11434")
@@ -355,7 +361,7 @@ describe("dex config", () => {
 
   test("says where ask, chat and map would send text, when that is not this machine", async () => {
     const server = async (env: Record<string, string>) =>
-      JSON.parse((await dex(tempDir(), ["config", "--json"], env)).stdout).model_server
+      JSON.parse((await warmDex(tempDir(), ["config", "--json"], env)).stdout).model_server
     expect(await server({})).toBeUndefined()
     expect(await server({ DEX_LLM_API_KEY: "sk-x" })).toBe("api.openai.com")
     expect(await server({ DEX_LLM_PROVIDER: "http://gpu.local:8000/v1" })).toBe("gpu.local:8000")
@@ -368,7 +374,7 @@ describe("dex config", () => {
     expect(run).toMatchObject({ code: 0, stdout: "The key is stored in ~/.dex/llm.key, which only you can read.\n" })
     expect(statSync(join(home, ".dex", "llm.key")).mode & 0o777).toBe(0o600)
     expect(readFileSync(join(home, ".dex", "llm.key"), "utf8")).toBe("sk-from-a-pipe\n")
-    const listed = await dex(home, ["config"], {})
+    const listed = await warmDex(home, ["config"], {})
     expect(listed.stderr).toMatch(/The key for llm is taken from ~\/\.dex\/llm\.key/)
     expect(JSON.stringify([run, listed])).not.toContain("sk-from")
     const none = await dex(home, ["config", "set", "llm.api_key"], {}, undefined, "\n")
@@ -382,10 +388,10 @@ describe("dex config", () => {
     mkdirSync(join(home, ".dex"))
     writeFileSync(join(home, ".dex", "embed.key"), "sk-in-the-file", { mode: 0o600 })
     const env = { DEX_RERANK_API_KEY: "sk-in-the-env" }
-    await dex(home, ["config", "set", "embed.api_key_file", "~/.dex/embed.key"], env)
-    const plain = await dex(home, ["config"], env)
-    const json = await dex(home, ["config", "--json"], env)
-    const typed = await dex(home, ["config", "set", "embed.api_key", "sk-typed"], env)
+    await warmDex(home, ["config", "set", "embed.api_key_file", "~/.dex/embed.key"], env)
+    const plain = await warmDex(home, ["config"], env)
+    const json = await warmDex(home, ["config", "--json"], env)
+    const typed = await warmDex(home, ["config", "set", "embed.api_key", "sk-typed"], env)
     expect(plain.stderr).toMatch(/The key for embed is taken from ~\/\.dex\/embed\.key/)
     expect(plain.stderr).toMatch(/The key for rerank is taken from \$DEX_RERANK_API_KEY/)
     expect(typed).toMatchObject({ code: 2, stderr: expect.stringMatching(/never read from the command line/) })
@@ -402,7 +408,7 @@ describe("dex config", () => {
     [["get"], /dex config list \| get NAME/],
   ])("dex config %j says what to type", async (words, message) => {
     const home = tempDir()
-    const run = await dex(home, ["config", ...words])
+    const run = await warmDex(home, ["config", ...words])
     expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringMatching(message) })
   })
 })

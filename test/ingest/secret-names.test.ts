@@ -13,6 +13,7 @@ import { dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 // A secret can be a name as well: of a file, a branch, a function, a path in an old commit.
 
@@ -55,7 +56,7 @@ beforeAll(async () => {
     ["search", `store file:src/${IN.file}.ts`],
     ["sync"],
   ]) {
-    const { code, stderr } = await dex(home, args, {}, undefined, "", project)
+    const { code, stderr } = await warmDex(home, args, {}, project)
     expect([0, 1], `${args.join(" ")}: ${stderr}`).toContain(code)
   }
   for (const event of ["PreToolUse", "SessionStart", "PostToolUseFailure"]) await hook(event)
@@ -76,7 +77,7 @@ describe("a secret that is a name", () => {
 
   test("is shown redacted, and what is known of the file is found by its real name", async () => {
     const args = ["suggest", "--file", `src/${IN.file}.ts`, "--json"]
-    const { stdout } = await dex(home, args, {}, undefined, "", project)
+    const { stdout } = await warmDex(home, args, {}, project)
     const { suggestions } = JSON.parse(stdout) as { suggestions: { kind: string; title: string; file?: string }[] }
     expect(suggestions.map(({ kind }) => kind)).toEqual(
       expect.arrayContaining(["conversation", "change", "related_code"]),
@@ -103,7 +104,7 @@ describe("a secret that is a name", () => {
     }
     const before = read()
     expect(before.length).toBeGreaterThan(2)
-    await dex(home, ["suggest"], {}, undefined, "", project)
+    await warmDex(home, ["suggest"], {}, project)
     expect(read()).toEqual(before)
   })
 })
@@ -111,7 +112,7 @@ describe("a secret that is a name", () => {
 test("what an older version kept of names goes with --redact-again, from every file", async () => {
   const old = tempDir()
   smallHome(old)
-  expect(await dex(old, ["sync"])).toMatchObject({ code: 0 })
+  expect(await warmDex(old, ["sync"])).toMatchObject({ code: 0 })
   const folder = join(old, ".dex")
   keepUnredacted(folder)
   const leaks = () =>
@@ -119,7 +120,7 @@ test("what an older version kept of names goes with --redact-again, from every f
   expect(new Set(leaks().map(({ where }) => where.split(/[ .]/)[0]))).toEqual(
     new Set([KNOWLEDGE_FILE.replace(".db", ""), "suggest", "000001", "answer"]),
   )
-  expect(await dex(old, ["sync", "--redact-again"])).toMatchObject({ code: 0 })
+  expect(await warmDex(old, ["sync", "--redact-again"])).toMatchObject({ code: 0 })
   expect(leaks().map(({ where }) => where)).toEqual([])
   const suggestions = openSuggestions(join(folder, "suggest.db"))
   expect(suggestions.list({ limit: 9 })).toMatchObject([

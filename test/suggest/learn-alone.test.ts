@@ -11,13 +11,13 @@ import { learnedOf } from "../../src/tools/learned.ts"
 import { listeners } from "../../src/watch/listeners.ts"
 import { carryOutOrder } from "../../src/watch/orders.ts"
 import { connect } from "../mcp/client.ts"
-import { DEX, dex, startDex } from "../support/dex.ts"
+import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { inside } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
-import { syncHome } from "../support/warm.ts"
+import { syncHome, warmDex } from "../support/warm.ts"
 
 const LEFT = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
@@ -50,9 +50,9 @@ test("while another process learns, an answer is what is known so far, and says 
   const release = holdLock(home)
   const commands = [["suggest", "--file", "src/auth.ts"], ["fix", "token already used"], ["decisions"], ["tests"]]
   for (const command of commands) {
-    const { stdout } = await dex(home, [...command, "--json"])
+    const { stdout } = await warmDex(home, [...command, "--json"])
     expect((JSON.parse(stdout) as { notes: string[] }).notes, command[0]).toContain(LEFT)
-    expect((await dex(home, command)).stderr, command[0]).toContain(LEFT)
+    expect((await warmDex(home, command)).stderr, command[0]).toContain(LEFT)
   }
   const client = await connect(home)
   // A server does not wait for long: on a busy machine it may say first that it does not know yet.
@@ -63,7 +63,7 @@ test("while another process learns, an answer is what is known so far, and says 
   expect(told.content[0]!.text).toContain(`note: ${LEFT}`)
   expect(learnedFrom(home)).toBe(0)
   release()
-  const { stdout } = await dex(home, ["decisions", "--json"])
+  const { stdout } = await warmDex(home, ["decisions", "--json"])
   expect((JSON.parse(stdout) as { notes: string[] }).notes).toEqual([])
   expect(learnedFrom(home)).toBe(3)
 })
@@ -81,7 +81,7 @@ test("one that is killed while it learns leaves no lock, and the next one finish
   child.kill("SIGKILL")
   expect(await exited).toBe("SIGKILL")
   expect(learnedFrom(home)).toBeLessThan(conversations)
-  const { stdout } = await dex(home, ["decisions", "--json"])
+  const { stdout } = await warmDex(home, ["decisions", "--json"])
   expect((JSON.parse(stdout) as { notes: string[] }).notes).toEqual([])
   expect(learnedFrom(home)).toBe(conversations)
 })
@@ -117,7 +117,7 @@ test("what came while one was learning, and was left to it, is learned before it
 
 test("forgetting takes the facts out, though another process is learning", async () => {
   const home = await synced()
-  await dex(home, ["fix", "token already used"])
+  await warmDex(home, ["fix", "token already used"])
   const bytes = () => {
     const dir = join(home, ".dex")
     const files = readdirSync(dir).filter((name) => name.startsWith(KNOWLEDGE_FILE))
@@ -125,7 +125,7 @@ test("forgetting takes the facts out, though another process is learning", async
   }
   expect(bytes()).toContain("Refresh token race")
   holdLock(home)
-  expect(await dex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
+  expect(await warmDex(home, ["forget", AUTH, "--yes"])).toMatchObject({ code: 0 })
   expect(bytes()).not.toContain("Refresh token race")
 })
 

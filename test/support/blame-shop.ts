@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect } from "vitest"
 import { call, putSession, writer } from "./claude-code.ts"
-import { DEX, dex } from "./dex.ts"
 import { makeRepository, type Repository } from "./repository.ts"
 import { tempDir } from "./temp.ts"
+import { warmDex } from "./warm.ts"
 
 export const ONE = "11111111-2222-4333-8444-555555555555"
 export const TWO = "22222222-2222-4333-8444-555555555555"
@@ -101,13 +101,13 @@ export async function fill(home: string, repository: Repository): Promise<void> 
   put(repository, "src/zoo.ts", [...OWN, ...FIRST, ...SECOND])
   repository.git("add", "-A")
   repository.gitAt("2026-01-20T12:00:00Z", "commit", "-q", "-m", "by hand")
-  expect(await dex(home, ["sync"])).toMatchObject({ code: 0 })
+  expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
 }
 
 export const asker =
   (home: string, { folder }: Repository) =>
   async (...args: string[]): Promise<Answer> => {
-    const { stdout, stderr } = await dex(home, ["blame", ...args, "--json"], {}, DEX, "", folder)
+    const { stdout, stderr } = await warmDex(home, ["blame", ...args, "--json"], {}, folder)
     if (stdout === "") throw new Error(stderr)
     return JSON.parse(stdout) as Answer
   }

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { call, text, writer } from "../support/claude-code.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 // Of every agent a session, what continues or copies it, and its subagents. Each answer has a number of tokens that is a power
 // of two: a sum says which answers are in it, and how often.
@@ -21,9 +21,9 @@ function put(home: string, path: string, content: unknown): void {
 }
 
 async function sums(home: string): Promise<{ rolled: object; apart: object; total: number; subagents: number }> {
-  expect((await dex(home, ["sync"])).code).toBe(0)
+  expect((await warmDex(home, ["sync"])).code).toBe(0)
   const rows = async (...more: string[]) => {
-    const run = await dex(home, ["usage", "conversation", "--json", ...more])
+    const run = await warmDex(home, ["usage", "conversation", "--json", ...more])
     expect(run.code, run.stderr).toBe(0)
     return JSON.parse(run.stdout)
   }

@@ -10,8 +10,8 @@ import { learn } from "../../src/suggest/learn.ts"
 import { attributed } from "../../src/usage/attribute.ts"
 import { daysBetween, fiveHourBlocks, localWeek } from "../../src/usage/periods.ts"
 import { SPENT_COUNTS, type SpentCounts, spentIn, sumOf, tokensIn } from "../../src/usage/spending.ts"
-import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 
 const FIXTURES = join(import.meta.dirname, "../fixtures")
 const SOURCES = ["claude_code", "codex", "opencode", "gemini_cli", "pi", "cursor"]
@@ -32,7 +32,7 @@ async function homesOf(source: string): Promise<string[]> {
 
 /** By conversation: what the history says it spent, and what was learned of it. */
 async function bothCounts(home: string) {
-  expect((await dex(home, ["sync"])).code).toBe(0)
+  expect((await warmDex(home, ["sync"])).code).toBe(0)
   const store = openStore(join(home, ".dex", "history.db"))
   const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
   try {

@@ -8,6 +8,7 @@ import { DEX, dex } from "../support/dex.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { childrenOf, isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
+import { warmDex } from "../support/warm.ts"
 import { line, SESSION, session } from "./growing-session.ts"
 import { startWatch } from "./watching.ts"
 
@@ -26,7 +27,7 @@ test("a message is found by another process soon after it was written", async ()
   expect(watch.all("looked")[0]!.messages).toBeGreaterThan(5)
   appendFileSync(file, line("a quokka on the roof"))
   expect(await watch.next("looked")).toMatchObject({ source: "claude_code", messages: 1, conversations: 1 })
-  const found = await dex(home, ["search", "quokka", "--json"])
+  const found = await warmDex(home, ["search", "quokka", "--json"])
   expect(JSON.parse(found.stdout).total).toBe(1)
 })
 
@@ -52,8 +53,8 @@ test("its own files never wake it, though they lie in a project that is watched"
   const file = session(home)
   const watch = await startWatch(home, { cwd: project, env })
   await watch.next("project")
-  await dex(home, ["search", "message"], env)
-  await dex(home, ["list"], env)
+  await warmDex(home, ["search", "message"], env)
+  await warmDex(home, ["list"], env)
   expect(existsSync(join(project, "memory", "traces"))).toBe(true)
   appendFileSync(file, line("one more"))
   await watch.next("looked", ({ messages }) => messages === 1)
@@ -153,7 +154,7 @@ test("a second one says that one runs, ends with 0, and its project is watched b
   await watch.next("project", ({ project }) => project === second)
   writeFileSync(join(second, "file"), "")
   await watch.next("project", ({ project }) => project === second)
-  const removed = await dex(home, ["watch", "--remove"], {}, DEX, "", second)
+  const removed = await warmDex(home, ["watch", "--remove"], {}, second)
   expect(removed).toMatchObject({ code: 0, stdout: "~/code/second is no longer watched.\n" })
   expect((await watch.next("watching")).projects).toEqual([first])
 })
@@ -161,18 +162,18 @@ test("a second one says that one runs, ends with 0, and its project is watched b
 test("status says whether one runs, and what it read", async () => {
   const home = tempDir()
   session(home)
-  expect(await dex(home, ["watch", "--status"])).toMatchObject({ code: 1, stdout: "" })
+  expect(await warmDex(home, ["watch", "--status"])).toMatchObject({ code: 1, stdout: "" })
   const watch = await startWatch(home)
-  const status = JSON.parse((await dex(home, ["watch", "--status", "--json"])).stdout)
+  const status = JSON.parse((await warmDex(home, ["watch", "--status", "--json"])).stdout)
   expect(status).toMatchObject({
     running: true,
     state: { pid: watch.child.pid, messages: 1, polled: [], projects: [] },
   })
   expect(Date.parse(status.state.last_look)).toBeGreaterThan(Date.parse(status.state.since))
-  expect((await dex(home, ["watch", "--status"])).stdout).toMatch(/^running since .*\n1 new message, the last at/)
+  expect((await warmDex(home, ["watch", "--status"])).stdout).toMatch(/^running since .*\n1 new message, the last at/)
   watch.child.kill("SIGTERM")
   await watch.exited
-  expect(JSON.parse((await dex(home, ["watch", "--status", "--json"])).stdout)).toEqual({ running: false })
+  expect(JSON.parse((await warmDex(home, ["watch", "--status", "--json"])).stdout)).toEqual({ running: false })
 })
 
 test("kill -9 leaves no lock and no process", async () => {
