@@ -20,6 +20,8 @@ export type Database = {
   /** One transaction in nobody's name, with these settings: it sees what they name, and nothing else. */
   asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
   keys: Keyring
+  /** Throws where PostgreSQL does not answer. */
+  ping(): Promise<void>
   close(): Promise<void>
 }
 
@@ -51,6 +53,7 @@ export function openDatabase({ app, index, masterKey, connections = 8 }: Databas
     asIndex: (tenant, work) => inTransaction(pools.index, { "hub.tenant": String(tenant) }, work),
     asNobody: (settings, work) => inTransaction(pools.app, settings, work),
     keys,
+    ping: () => inTransaction(pools.app, {}, async (query) => void (await query("select 1"))),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
   }
 }

@@ -19,8 +19,7 @@ const OWN = `tenant = ${TENANT} and author = ${MEMBER}`
 /** What belongs to a conversation is read by who may read that. */
 const OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = of.tenant and c.id = of.conversation)`
 
-const MAY_GRANT = `(${ROLE} = 'admin' or exists (select from hub.project_grant own
-  where own.project = GRANTED and own.member = ${MEMBER} and own.level = 'own'))`
+const MAY_GRANT = `(${ROLE} = 'admin' or hub.level_in(GRANTED) = 'own')`
 
 export const MIGRATIONS: string[] = [
   `
@@ -198,6 +197,12 @@ do $$ declare name text; begin
   end loop;
 end $$;
 
+/** What a policy on project_grant itself has to know: it cannot ask the table, whose policy would ask again. */
+create function hub.level_in(of_project int) returns text language sql stable security definer set search_path = '' as
+  $$ select level from hub.project_grant where tenant = ${TENANT} and project = of_project and member = ${MEMBER} $$;
+create function hub.is_granted(of_project int) returns bool language sql stable security definer set search_path = '' as
+  $$ select exists (select from hub.project_grant where tenant = ${TENANT} and project = of_project) $$;
+
 grant usage on schema hub, hub_key to dex_hub_app, dex_hub_index;
 
 grant select on hub.tenant, hub.member, hub.project, hub.conversation, hub.chunk, hub_key.conversation_key, hub.feed, hub.change, hub.tombstone to dex_hub_index;
@@ -227,7 +232,7 @@ create policy own on hub.project for update to dex_hub_app using (tenant = ${TEN
 create policy member on hub.project_grant for select to dex_hub_app using (tenant = ${TENANT});
 create policy new on hub.project_grant for insert to dex_hub_app with check (tenant = ${TENANT} and (
   ${MAY_GRANT.replace("GRANTED", "project_grant.project")}
-  or (member = ${MEMBER} and not exists (select from hub.project_grant other where other.project = project_grant.project))));
+  or (member = ${MEMBER} and not hub.is_granted(project))));
 create policy own on hub.project_grant for update to dex_hub_app
   using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "project_grant.project")});
 create policy gone on hub.project_grant for delete to dex_hub_app

@@ -43,3 +43,29 @@ export async function addToken(
 export function tokenHash(token: string): Buffer {
   return createHash("sha256").update(token).digest()
 }
+
+export async function tenantNamed(query: Query, slug: string): Promise<number> {
+  const [row] = await query<{ id: number }>("select id from hub.tenant where slug = $1", [slug])
+  if (!row) throw new Error(`There is no tenant ${JSON.stringify(slug)}. \`dex-hub tenant add\` adds one.`)
+  return row.id
+}
+
+export async function memberNamed(query: Query, tenant: number, name: string): Promise<number> {
+  const [row] = await query<{ id: number }>("select id from hub.member where tenant = $1 and name = $2", [tenant, name])
+  if (!row) throw new Error(`There is no member ${JSON.stringify(name)}. \`dex-hub member add\` adds one.`)
+  return row.id
+}
+
+/** Makes the project where there is none of this key. */
+export async function grantProject(
+  query: Query,
+  { tenant, member, key, level }: { tenant: number; member: number; key: string; level: string },
+): Promise<void> {
+  await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [tenant, key])
+  await query(
+    `insert into hub.project_grant (tenant, project, member, level)
+     select $1, id, $2, $3 from hub.project where tenant = $1 and key = $4
+     on conflict (tenant, project, member) do update set level = excluded.level`,
+    [tenant, member, level, key],
+  )
+}

@@ -14,7 +14,13 @@ export async function newTeam(): Promise<Team> {
   const client = new pg.Client({ connectionString: database.owner })
   await client.connect()
   onTestFinished(() => client.end())
-  const asOwner: Query = async (text, values) => (await client.query(text, values)).rows
+  // One after the other: a connection has one statement at a time.
+  let last: Promise<unknown> = Promise.resolve()
+  const asOwner: Query = async (text, values) => {
+    const done = last.then(() => client.query(text, values))
+    last = done.catch(() => {})
+    return (await done).rows
+  }
   return { ...database, db, asOwner }
 }
 

@@ -1,0 +1,130 @@
+import { type Context, Hono } from "hono"
+import { bodyLimit } from "hono/body-limit"
+import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
+import { checkName, commitOf, messagesIn, planOf } from "../push/incoming.ts"
+import type { Database } from "../store/connection.ts"
+import { type Identity, identify } from "../store/identity.ts"
+import type { Scope } from "../store/people.ts"
+import { HubProblem } from "../store/problem.ts"
+import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
+import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
+
+export type HubParts = {
+  db: Database
+  log(event: Record<string, unknown>): void
+}
+
+type Env = { Variables: { identity: Identity } }
+
+/** No plan and no commit needs more. */
+const LONGEST_JSON = 8 << 20
+
+/** The hub's routes. Who asks is known before any of them but the first runs. */
+export function createHubApp({ db, log }: HubParts) {
+  const app = new Hono<Env>()
+  app.get("/healthz", (c) => c.text("ok\n"))
+  app.get("/readyz", async (c) => {
+    await db.ping()
+    return c.text("ready\n")
+  })
+
+  app.use("/v1/*", async (c, next) => {
+    const [, token] = /^Bearer (\S{1,200})$/i.exec(c.req.header("authorization") ?? "") ?? []
+    const identity = token === undefined ? undefined : await identify(db, token)
+    if (!identity)
+      return problem(c, new HubProblem(401, "unauthorized", "Send a token of this hub. `dex hub login` asks for one."))
+    c.set("identity", identity)
+    return next()
+  })
+  const may = (scope: Scope) => async (c: Context<Env>, next: () => Promise<void>) => {
+    if (c.get("identity").scopes.includes(scope)) return next()
+    return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
+  }
+  const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
+  const chunk = bodyLimit({ maxSize: MAX_CHUNK_BYTES, onError: tooLarge })
+
+  app.get("/v1/me", async (c) => {
+    const { viewer, tenant, scopes } = c.get("identity")
+    const { name, role } = viewer
+    return c.json({ tenant, member: { name, role }, scopes, projects: await projectsOf(db, viewer) })
+  })
+  app.put("/v1/consents/:key", may("push"), json, async (c) => {
+    const { what = [] } = await jsonOf<{ what?: unknown[] }>(c)
+    await consentTo(db, viewerOf(c), named(c, "key"), what.map(String))
+    return c.body(null, 204)
+  })
+  app.delete("/v1/consents/:key", may("push"), async (c) => {
+    await withdrawConsent(db, viewerOf(c), named(c, "key"))
+    return c.body(null, 204)
+  })
+  app.post("/v1/push/plan", may("push"), json, async (c) =>
+    c.json({ conversations: await planPush(db, viewerOf(c), planOf(await jsonOf(c))) }),
+  )
+  app.put("/v1/conversations/:source/:id/chunks/:hash", may("push"), chunk, async (c) => {
+    const [of, hash] = [conversationIn(c), named(c, "hash")]
+    const data = Buffer.from(await c.req.arrayBuffer())
+    await keepChunk(db, viewerOf(c), of, { hash, data, messages: messagesIn(hash, data) })
+    return c.body(null, 204)
+  })
+  app.post("/v1/push/commit", may("push"), json, async (c) =>
+    c.json(await commitPush(db, viewerOf(c), commitOf(await jsonOf(c)))),
+  )
+  app.delete("/v1/conversations/:source/:id", may("push"), async (c) => {
+    return c.json({ forgotten: await forgetPushed(db, viewerOf(c), [conversationIn(c)]) })
+  })
+
+  app.notFound((c) => problem(c, new HubProblem(404, "not_found", "There is nothing here.")))
+  app.onError((error, c) => {
+    if (error instanceof HubProblem) return problem(c, error)
+    // The message of a database error may quote what was sent.
+    log({
+      level: "error",
+      route: c.req.routePath,
+      error: error.name,
+      code: (error as { code?: string }).code,
+      at: stackOf(error),
+    })
+    return problem(c, new HubProblem(500, "failed", "An error that should not happen. The hub's log says more."))
+  })
+  return app
+}
+
+function viewerOf(c: Context<Env>) {
+  return c.get("identity").viewer
+}
+
+function named(c: Context, part: string): string {
+  return c.req.param(part) ?? ""
+}
+
+function conversationIn(c: Context): { source: string; id: string } {
+  const of = { source: named(c, "source"), id: named(c, "id") }
+  checkName(of.source, of.id)
+  return of
+}
+
+async function jsonOf<T>(c: Context): Promise<T> {
+  try {
+    return await c.req.json<T>()
+  } catch {
+    throw new HubProblem(400, "invalid", "The body is not JSON.") // which character it was does not matter
+  }
+}
+
+function problem(c: Context, { status, code, message, rules }: HubProblem) {
+  const body: WireProblem = { error: { code, message, ...(rules && { rules }) } }
+  return c.json(body, status as 400)
+}
+
+function tooLarge(c: Context) {
+  return problem(c, new HubProblem(413, "too_large", "The request has too many bytes."))
+}
+
+/** Where it was thrown, without its message. */
+function stackOf(error: Error): string {
+  return (error.stack ?? "")
+    .split("\n")
+    .filter((line) => /^\s+at /.test(line))
+    .slice(0, 5)
+    .join("; ")
+}

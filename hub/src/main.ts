@@ -1,0 +1,125 @@
+import { parseArgs } from "node:util"
+import { createHubApp } from "./http/app.ts"
+import { serveApp } from "./http/serve.ts"
+import { masterKeyFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
+import { openDatabase } from "./store/connection.ts"
+import { openKeyring } from "./store/keyring.ts"
+import { migrate } from "./store/migrate.ts"
+import { asOwner } from "./store/owner.ts"
+import {
+  addMember,
+  addTenant,
+  addToken,
+  grantProject,
+  memberNamed,
+  SCOPES,
+  type Scope,
+  tenantNamed,
+} from "./store/people.ts"
+
+const HELP = `dex-hub: a team's memory on PostgreSQL
+
+  dex-hub migrate                         makes or updates the tables
+  dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
+  dex-hub tenant add NAME                 adds a company or team
+  dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
+                                          adds a person, and prints a token for them, once
+  dex-hub token add MEMBER --tenant T [--scopes push,read] [--days N]
+  dex-hub grant MEMBER KEY --tenant T [--level read|write|own]
+                                          lets a member read, or push to, a project
+
+Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL,
+DEX_HUB_MASTER_KEY_FILE, DEX_HUB_HOST, DEX_HUB_PORT. See docs/hub.md.
+`
+
+type Flags = { tenant?: string; role?: string; email?: string; scopes?: string; days?: string; level?: string }
+
+const COMMANDS: Record<string, (words: string[], flags: Flags) => Promise<void>> = {
+  migrate: async () => {
+    const { from, to } = await migrate({
+      owner: ownerFrom(process.env),
+      ...(process.env.DEX_HUB_APP_PASSWORD &&
+        process.env.DEX_HUB_INDEX_PASSWORD && {
+          passwords: { app: process.env.DEX_HUB_APP_PASSWORD, index: process.env.DEX_HUB_INDEX_PASSWORD },
+        }),
+    })
+    say(from === to ? `The tables have version ${to} already.` : `The tables have version ${to} now (it was ${from}).`)
+  },
+  serve,
+  "tenant add": async ([name = ""]) => {
+    await asOwner(ownerFrom(process.env), (query) => addTenant(query, openKeyring(masterKeyFrom(process.env)), name))
+    say(`Added ${name}.`)
+  },
+  "member add": async ([name = ""], { tenant, role = "member", email, scopes, days }) => {
+    const token = await asOwner(ownerFrom(process.env), async (query) => {
+      const id = await tenantNamed(query, tenant ?? "")
+      const member = await addMember(query, { tenant: id, name, role, ...(email && { email }) })
+      return addToken(query, { ...tokenFor(scopes, days), tenant: id, member, kind: "personal", name: "first" })
+    })
+    say(`Added ${name}. Their token, which is shown only now:\n${token}`)
+  },
+  "token add": async ([name = ""], { tenant, scopes, days }) => {
+    const token = await asOwner(ownerFrom(process.env), async (query) => {
+      const id = await tenantNamed(query, tenant ?? "")
+      const member = await memberNamed(query, id, name)
+      return addToken(query, { ...tokenFor(scopes, days), tenant: id, member, kind: "personal", name: "added" })
+    })
+    say(token)
+  },
+  grant: async ([name = "", key = ""], { tenant, level = "write" }) => {
+    await asOwner(ownerFrom(process.env), async (query) => {
+      const id = await tenantNamed(query, tenant ?? "")
+      await grantProject(query, { tenant: id, member: await memberNamed(query, id, name), key, level })
+    })
+    say(`${name} has ${key} (${level}).`)
+  },
+}
+
+async function serve(): Promise<void> {
+  const settings = settingsFrom(process.env)
+  const db = openDatabase(settings)
+  const log = (event: Record<string, unknown>) =>
+    process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
+  const serving = await serveApp(createHubApp({ db, log }), settings)
+  log({ level: "info", event: "listening", host: settings.host, port: serving.port })
+  const stop = async (signal: string) => {
+    log({ level: "info", event: "stopping", signal })
+    await serving.close()
+    await db.close()
+  }
+  for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => void stop(signal))
+}
+
+function tokenFor(scopes = "push,read", days?: string): { scopes: Scope[]; expires_at?: Date } {
+  const chosen = scopes.split(",") as Scope[]
+  const unknown = chosen.filter((scope) => !SCOPES.includes(scope))
+  if (unknown.length > 0) throw new SettingsProblem(`There is no scope ${unknown.join(", ")}: ${SCOPES.join(", ")}.`)
+  return { scopes: chosen, ...(days && { expires_at: new Date(Date.now() + Number(days) * 86_400_000) }) }
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+async function main(args: string[]): Promise<void> {
+  const text = { type: "string" as const }
+  const options = {
+    tenant: text,
+    role: text,
+    email: text,
+    scopes: text,
+    days: text,
+    level: text,
+    help: { type: "boolean" as const },
+  }
+  const { positionals, values } = parseArgs({ args, options, allowPositionals: true })
+  const name = [positionals.slice(0, 2).join(" "), positionals[0] ?? ""].find((one) => COMMANDS[one])
+  if (values.help || name === undefined) return say(HELP)
+  await COMMANDS[name]!(positionals.slice(name.split(" ").length), values)
+}
+
+main(process.argv.slice(2)).catch((error: unknown) => {
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`${message}\n`)
+  process.exitCode = error instanceof SettingsProblem ? 2 : 1
+})

@@ -1,0 +1,149 @@
+import { ROLES } from "../../../src/core/conversation.ts"
+import { isRecord, type RawRecord } from "../../../src/core/record.ts"
+import { choice, flag, integer, listOf, object, optional, readAs, type Schema, text } from "../../../src/core/schema.ts"
+import {
+  type CommitRequest,
+  MAX_CHUNK_BYTES,
+  MAX_PLANNED,
+  type PlanRequest,
+  unpackChunk,
+  type WireMessage,
+} from "../../../src/hub/wire.ts"
+import { redactRecord } from "../../../src/redact/redact.ts"
+import { HubProblem } from "../store/problem.ts"
+
+// What clients send is untrusted: nothing goes further before its shape was looked at.
+
+const SOURCE = /^[a-z][a-z0-9_]{0,40}$/
+const HASH = /^[0-9a-f]{64}$/
+
+const PLAN = object({
+  project: text(),
+  conversations: listOf(object({ source: text(), id: text(), digest: text(), chunks: listOf(text()) })),
+})
+
+/** Counts, and how the provider charged: as the laptop has them. */
+const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
+
+const HEAD = object({
+  source: text(),
+  id: text(),
+  kind: choice(["person", "subagent", "automation", "dex"]),
+  title: optional(object({ text: text(), from: text() })),
+  git_branch: optional(text()),
+  agent_version: optional(text()),
+  parent: optional(object({ id: text(), call_id: optional(text()) })),
+  fork_of: optional(text()),
+  started_at: optional(integer()),
+  ended_at: optional(integer()),
+  models: listOf(text()),
+  usage: optional(USAGE),
+  message_count: integer(),
+  superseded: flag(),
+  copied_count: integer(),
+  estimated_tokens: integer(),
+  text_bytes: integer(),
+  redaction_version: integer(),
+})
+
+const COMMIT = object({
+  project: text(),
+  digest: text(),
+  chunks: listOf(text()),
+  parent_rev: integer(undefined, { minimum: 0 }),
+  visibility: choice(["private", "project", "org"]),
+  head: HEAD,
+})
+
+export function planOf(body: unknown): PlanRequest {
+  const plan = shaped<PlanRequest>(PLAN, body)
+  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan names ${MAX_PLANNED} conversations at the most.`)
+  for (const { source, id, digest, chunks } of plan.conversations) {
+    checkName(source, id)
+    checkHashes([digest, ...chunks])
+  }
+  return plan
+}
+
+export function commitOf(body: unknown): CommitRequest {
+  const commit = shaped<CommitRequest>(COMMIT, body)
+  const { head } = commit
+  checkName(head.source, head.id)
+  checkHashes([commit.digest, ...commit.chunks])
+  // The title is text like any other; the rest are names that no person wrote.
+  const { redactions } = redactRecord(structuredClone(head) as unknown as RawRecord)
+  refuseSecrets(redactions)
+  return commit
+}
+
+export function checkName(source: string, id: string): void {
+  // PostgreSQL's text has no NUL.
+  if (!SOURCE.test(source) || id === "" || id.length > 1000 || id.includes("\0"))
+    throw invalid(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} cannot name a conversation.`)
+}
+
+/** A chunk's messages, once its hash, its shape and its text were looked at. */
+export function messagesIn(hash: string, data: Uint8Array): WireMessage[] {
+  checkHashes([hash])
+  if (data.length > MAX_CHUNK_BYTES)
+    throw new HubProblem(413, "too_large", `A chunk has ${MAX_CHUNK_BYTES} bytes at most.`)
+  const chunk = unpacked(data)
+  if (chunk.hash !== hash) throw invalid("The chunk is not what its name says.")
+  const wrong = chunk.messages.findIndex((message) => !isMessage(message))
+  if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
+  const found: Record<string, number> = {}
+  for (const message of chunk.messages) {
+    const { redactions } = redactRecord(structuredClone(message) as unknown as RawRecord)
+    for (const [rule, count] of Object.entries(redactions)) found[rule] = (found[rule] ?? 0) + count
+  }
+  refuseSecrets(found)
+  return chunk.messages
+}
+
+function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
+  try {
+    return unpackChunk(data)
+  } catch {
+    throw invalid("The chunk cannot be unpacked.") // how exactly it is damaged does not matter
+  }
+}
+
+function isMessage(message: unknown): boolean {
+  if (!isRecord(message)) return false
+  const { number, version, role, at, parts, effects } = message
+  return (
+    isCount(number) &&
+    isCount(version) &&
+    (ROLES as readonly unknown[]).includes(role) &&
+    (at === undefined || Number.isSafeInteger(at)) &&
+    Array.isArray(parts) &&
+    parts.every((part) => isRecord(part) && typeof part.type === "string" && typeof part.text === "string") &&
+    Array.isArray(effects) &&
+    effects.every((effect) => isRecord(effect) && typeof effect.type === "string")
+  )
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function refuseSecrets(found: Record<string, number>): void {
+  const rules = Object.keys(found)
+  if (rules.length === 0) return
+  const names = rules.join(", ")
+  throw new HubProblem(422, "secret", `It holds what looks like a secret (${names}), so it was not kept.`, rules)
+}
+
+function checkHashes(hashes: string[]): void {
+  if (!hashes.every((hash) => HASH.test(hash))) throw invalid("A digest is 64 hexadecimal digits.")
+}
+
+function shaped<T>(schema: Schema, body: unknown): T {
+  const read = readAs(schema, body)
+  if ("wrong" in read) throw invalid(read.wrong)
+  return read.ok as T
+}
+
+function invalid(message: string): HubProblem {
+  return new HubProblem(400, "invalid", message)
+}

@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs"
+import { KEY_BYTES } from "./store/keys.ts"
+
+/** What an operator sets, all of it in the environment: nothing secret is in a command line or a file of ours. */
+export type Settings = { app: string; index: string; masterKey: Buffer; host: string; port: number }
+
+type Environment = Record<string, string | undefined>
+
+export class SettingsProblem extends Error {}
+
+export function settingsFrom(env: Environment): Settings {
+  return {
+    app: needed(env, "DEX_HUB_DATABASE_URL", "the address of PostgreSQL for the role dex_hub_app"),
+    index: needed(env, "DEX_HUB_INDEX_URL", "the same for the role dex_hub_index"),
+    masterKey: masterKeyFrom(env),
+    host: env.DEX_HUB_HOST ?? "127.0.0.1",
+    port: Number(env.DEX_HUB_PORT ?? 8787),
+  }
+}
+
+export function ownerFrom(env: Environment): string {
+  return needed(env, "DEX_HUB_OWNER_URL", "the address of PostgreSQL for the role that owns the tables")
+}
+
+/** A file with 32 bytes as 64 hexadecimal digits: `openssl rand -hex 32` makes one. */
+export function masterKeyFrom(env: Environment): Buffer {
+  const file = needed(env, "DEX_HUB_MASTER_KEY_FILE", "a file with the master key: `openssl rand -hex 32` makes one")
+  const text = readFileSync(file, "utf8").trim()
+  if (!/^[0-9a-f]+$/i.test(text) || text.length !== KEY_BYTES * 2)
+    throw new SettingsProblem(
+      `${file} does not hold 64 hexadecimal digits. \`openssl rand -hex 32\` makes a master key.`,
+    )
+  return Buffer.from(text, "hex")
+}
+
+function needed(env: Environment, name: string, what: string): string {
+  const value = env[name]
+  if (!value) throw new SettingsProblem(`${name} is not set. It names ${what}.`)
+  return value
+}

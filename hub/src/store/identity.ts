@@ -1,0 +1,31 @@
+import type { Database, MemberRole, Viewer } from "./connection.ts"
+import { type Scope, tokenHash } from "./people.ts"
+
+export type Identity = { viewer: Viewer; tenant: string; scopes: Scope[] }
+
+const HOLDER = `select t.tenant, t.member, t.scopes, m.role, m.name, tenant.slug
+  from hub.token t join hub.member m on m.tenant = t.tenant and m.id = t.member join hub.tenant on tenant.id = t.tenant
+  where t.hash = $1 and t.revoked_at is null and (t.expires_at is null or t.expires_at > now()) and m.disabled_at is null`
+
+/** Who holds this token now. Undefined where nobody does: it is unknown, ended, revoked, or its member has left. */
+export async function identify(db: Database, token: string): Promise<Identity | undefined> {
+  const hash = tokenHash(token)
+  return db.asNobody({ "hub.token": hash.toString("hex") }, async (query) => {
+    const [row] = await query<{
+      tenant: number
+      member: number
+      scopes: Scope[]
+      role: MemberRole
+      name: string
+      slug: string
+    }>(HOLDER, [hash])
+    if (!row) return undefined
+    await query(USED, [hash])
+    const { tenant, member, role, name, scopes, slug } = row
+    return { viewer: { tenant, member, role, name }, tenant: slug, scopes }
+  })
+}
+
+/** Written once a day at the most: asking is not to cost a write each time. */
+const USED = `update hub.token set last_used_at = now()
+  where hash = $1 and (last_used_at is null or last_used_at < now() - interval '1 day')`

@@ -1,0 +1,16 @@
+import pg from "pg"
+import type { Query } from "./connection.ts"
+
+/** One transaction as the tables' owner: for what an operator does. */
+export async function asOwner<T>(owner: string, work: (query: Query) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: owner, application_name: "dex-hub" })
+  await client.connect()
+  try {
+    await client.query("begin")
+    const result = await work(async (text, values) => (await client.query(text, values)).rows)
+    await client.query("commit")
+    return result
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,77 @@
+import type { Database, Query, Viewer } from "./connection.ts"
+import { HubProblem } from "./problem.ts"
+
+export type ProjectOnHub = {
+  key: string
+  title: string | null
+  level: "read" | "write" | "own" | null
+  shared: boolean
+}
+
+/** The projects that the member can read something of, and those that they share. */
+export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectOnHub[]> {
+  return db.as(viewer, (query) =>
+    query<ProjectOnHub>(
+      `select p.key, p.title, g.level,
+         exists (select from hub.consent c where c.project = p.id and c.member = $1 and c.until is null) as shared
+       from hub.project p left join hub.project_grant g on g.project = p.id and g.member = $1
+       where g.level is not null or p.visibility = 'org' order by p.key`,
+      [viewer.member],
+    ),
+  )
+}
+
+/** A key is a repository's address without what differs between machines, or a name that the team gave. */
+const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
+
+/** The member shares this project from now on. Where there is none of this key yet, it is theirs. */
+export async function consentTo(db: Database, viewer: Viewer, key: string, what: string[]): Promise<void> {
+  if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} cannot be the key of a project.`)
+  await db.as(viewer, async (query) => {
+    const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key))
+    const [grant] = await query<{ level: string }>(
+      "select level from hub.project_grant where project = $1 and member = $2 and level in ('write', 'own')",
+      [id, viewer.member],
+    )
+    if (!grant)
+      throw new HubProblem(
+        403,
+        "refused",
+        `You may not push to ${key}. Somebody who owns it there can grant it to you.`,
+      )
+    await endConsent(query, viewer, id)
+    await query("insert into hub.consent (tenant, member, project, what) values ($1, $2, $3, $4)", [
+      ...[viewer.tenant, viewer.member, id, what],
+    ])
+  })
+}
+
+/** What was pushed stays; nothing more is taken. */
+export async function withdrawConsent(db: Database, viewer: Viewer, key: string): Promise<void> {
+  await db.as(viewer, async (query) => {
+    const id = await projectId(query, key)
+    if (id !== undefined) await endConsent(query, viewer, id)
+  })
+}
+
+async function endConsent(query: Query, viewer: Viewer, project: number): Promise<void> {
+  await query("update hub.consent set until = now() where member = $1 and project = $2 and until is null", [
+    viewer.member,
+    project,
+  ])
+}
+
+async function projectId(query: Query, key: string): Promise<number | undefined> {
+  return (await query<{ id: number }>("select id from hub.project where key = $1", [key]))[0]?.id
+}
+
+async function newProject(query: Query, viewer: Viewer, key: string): Promise<number> {
+  await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [viewer.tenant, key])
+  const id = (await projectId(query, key))!
+  await query(
+    `insert into hub.project_grant (tenant, project, member, level) select $1, $2, $3, 'own'
+     where not exists (select from hub.project_grant where project = $2)`,
+    [viewer.tenant, id, viewer.member],
+  )
+  return id
+}

@@ -1,0 +1,234 @@
+import { randomInt } from "node:crypto"
+import { describe, expect, test } from "vitest"
+import {
+  type CommitResponse,
+  chunksOf,
+  type PlanResponse,
+  pushDigest,
+  type WireHead,
+  type WireMessage,
+} from "../../src/hub/wire.ts"
+import { openTenantHistory } from "../src/store/history.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
+import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
+
+const KEY = "git.test/acme/api"
+const TORTURE = process.env.DEX_TORTURE === "1"
+
+function headNamed(id: string, messages: WireMessage[], more: Partial<WireHead> = {}): WireHead {
+  return {
+    source: "claude_code",
+    id,
+    kind: "person",
+    models: [],
+    message_count: messages.length,
+    superseded: false,
+    copied_count: 0,
+    estimated_tokens: 1,
+    text_bytes: 1,
+    redaction_version: 2,
+    ...more,
+  }
+}
+
+function saying(number: number, text: string, more: Partial<WireMessage> = {}): WireMessage {
+  const parts = [{ type: "text" as const, text, origin: "person" as const }]
+  const flags = { abandoned: false, superseded: false, copied: false }
+  return { number, version: 1, role: "user", parts, effects: [], ...flags, ...more }
+}
+
+type Sender = { url: () => string; token: string; signal?: () => AbortSignal | undefined }
+
+/** As a laptop does it, from the beginning each time: nothing is remembered between two tries. */
+async function push(
+  { url, token, signal }: Sender,
+  head: WireHead,
+  messages: WireMessage[],
+): Promise<number | undefined> {
+  const send = async <T>(method: string, path: string, body: unknown): Promise<T> => {
+    const answer = await request(url(), token, method, path, body, signal?.())
+    if (answer.status >= 400) throw new Error(JSON.stringify(answer.body))
+    return answer.body as T
+  }
+  const chunks = [...chunksOf(messages)]
+  const hashes = chunks.map(({ hash }) => hash)
+  const digest = pushDigest(head, "project", hashes)
+  const { source, id } = head
+  const { conversations } = await send<PlanResponse>("POST", "/v1/push/plan", {
+    project: KEY,
+    conversations: [{ source, id, digest, chunks: hashes }],
+  })
+  const [plan] = conversations
+  if (plan!.state === "have") return plan!.rev
+  if (plan!.state !== "send") throw new Error(JSON.stringify(plan))
+  for (const { hash, data } of chunks)
+    if (plan!.chunks.includes(hash)) await send("PUT", `/v1/conversations/${source}/${id}/chunks/${hash}`, data)
+  const commit = { project: KEY, digest, chunks: hashes, parent_rev: plan!.rev, visibility: "project", head }
+  return (await send<CommitResponse>("POST", "/v1/push/commit", commit)).rev
+}
+
+describe.skipIf(!hasPostgres)("pushing", () => {
+  async function hub() {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    await newProject(team, tenant, KEY, { own: [ann] })
+    const { url, log } = await startHub(hubEnv(team))
+    const token = await tokenFor(team, ann)
+    return { team, tenant, ann, url, token, log, sender: { url: () => url, token } }
+  }
+
+  test("a conversation that grows sends only what is new, and is read back as it was sent", async () => {
+    const { team, tenant, sender } = await hub()
+    const long = (number: number) => saying(number, `${number} ${"word ".repeat(2000)}`)
+    const first = Array.from({ length: 40 }, (_, i) => long(i + 1))
+    expect(await push(sender, headNamed("a", first), first)).toBe(1)
+    const more = [...first, saying(41, "and one more")]
+    expect(await push(sender, headNamed("a", more), more)).toBe(2)
+    expect(await push(sender, headNamed("a", more), more)).toBe(2)
+    const history = openTenantHistory(team.db, tenant)
+    const read = await history.messages({ owner: "ann", source: "claude_code", id: "a" })
+    expect(read).toEqual(more.map(({ version: _, ...message }) => message))
+    const [{ n }] = (await team.asOwner<{ n: string }>("select count(*) as n from hub.chunk")) as [{ n: string }]
+    expect(Number(n)).toBe([...chunksOf(more)].length)
+  })
+
+  test("who has no token, or one that may not push, is refused; a member who left is refused at once", async () => {
+    const { team, ann, url, token } = await hub()
+    const plan = { project: KEY, conversations: [] }
+    const status = async (used: string | undefined) => (await request(url, used, "POST", "/v1/push/plan", plan)).status
+    expect(await status(token)).toBe(200)
+    expect(await status(undefined)).toBe(401)
+    expect(await status(`${token}x`)).toBe(401)
+    expect(await status(await tokenFor(team, ann, ["read"]))).toBe(403)
+    await team.asOwner("update hub.token set revoked_at = now() where scopes = '{read}'")
+    await team.asOwner("update hub.member set disabled_at = now()")
+    expect(await status(token)).toBe(401)
+  })
+
+  test("what looks like a secret is not kept, and the rule is named; no log has it", async () => {
+    const { team, sender, log } = await hub()
+    const secret = `ghp_${"A1b2C3d4E5f6G7h8I9".repeat(2)}`
+    const messages = [saying(1, `use ${secret} for it`)]
+    await expect(push(sender, headNamed("a", messages), messages)).rejects.toThrow(/"code":"secret".*github/)
+    const title = headNamed("b", [], { title: { text: `token ${secret}`, from: "person" } })
+    await expect(push(sender, title, [])).rejects.toThrow(/"code":"secret"/)
+    expect(await team.asOwner("select count(*) as n from hub.chunk")).toEqual([{ n: "0" }])
+    expect(log.join("\n")).not.toContain("ghp_")
+  })
+
+  test("what is not as it should be is refused with the reason, and the hub goes on", async () => {
+    const { url, token, sender } = await hub()
+    const status = async (method: string, path: string, body: unknown) => {
+      const { status, body: answer } = await request(url, token, method, path, body)
+      return [status, (answer as { error: { code: string } }).error.code]
+    }
+    const [chunk] = [...chunksOf([saying(1, "x")])] as [{ hash: string; data: Buffer }]
+    const path = (hash: string) => `/v1/conversations/claude_code/a/chunks/${hash}`
+    expect(await status("PUT", path(chunk.hash), Buffer.from("not zstd"))).toEqual([400, "invalid"])
+    expect(await status("PUT", path("0".repeat(64)), chunk.data)).toEqual([400, "invalid"])
+    expect(await status("PUT", path("zz"), chunk.data)).toEqual([400, "invalid"])
+    expect(await status("PUT", path(chunk.hash), Buffer.alloc(9 << 20))).toEqual([413, "too_large"])
+    expect(await status("PUT", path(chunk.hash), chunk.data)).toEqual([409, "conflict"])
+    const nul = { source: "claude_code", id: "a\0b", digest: "0".repeat(64), chunks: [] }
+    expect(await status("POST", "/v1/push/plan", { project: KEY, conversations: [nul] })).toEqual([400, "invalid"])
+    expect(await status("POST", "/v1/push/plan", { project: 5 })).toEqual([400, "invalid"])
+    expect(await status("POST", "/v1/push/plan", "{")).toEqual([400, "invalid"])
+    expect(await status("GET", "/v1/nothing", undefined)).toEqual([404, "not_found"])
+    const [bad] = [...chunksOf([{ number: 1, version: 1 } as WireMessage])] as [{ hash: string; data: Buffer }]
+    expect(await status("PUT", path(bad.hash), bad.data)).toEqual([400, "invalid"])
+    expect(await push(sender, headNamed("a", []), [])).toBe(1)
+  })
+
+  test("what is forgotten is gone for whoever reads, and is not taken again", async () => {
+    const { team, tenant, url, token, sender } = await hub()
+    const messages = [saying(1, "quokka")]
+    await push(sender, headNamed("a", messages), messages)
+    const { body } = await request(url, token, "DELETE", "/v1/conversations/claude_code/a")
+    expect(body).toEqual({ forgotten: 1 })
+    await expect(push(sender, headNamed("a", messages), messages)).rejects.toThrow(/gone/)
+    const history = openTenantHistory(team.db, tenant)
+    expect((await history.changes(undefined, 10)).changes.map(({ deleted }) => deleted)).toEqual([true])
+  })
+
+  test("a member shares a project and stops: what they pushed stays, and no more is taken", async () => {
+    const { team, tenant, url } = await hub()
+    const bob = await newMember(team, tenant, "bob")
+    const token = await tokenFor(team, bob)
+    const plan = async (project: string) => {
+      const conversations = [{ source: "codex", id: "x", digest: "0".repeat(64), chunks: [] }]
+      const { body } = await request(url, token, "POST", "/v1/push/plan", { project, conversations })
+      return (body as PlanResponse).conversations[0]!.state
+    }
+    const key = "git.test/bob/own"
+    const consent = (method: string, to: string) =>
+      request(url, token, method, `/v1/consents/${encodeURIComponent(to)}`, { what: ["said"] })
+    expect((await consent("PUT", key)).status).toBe(204)
+    expect(await plan(key)).toBe("send")
+    // Ann's: bob was granted nothing.
+    expect((await consent("PUT", KEY)).status).toBe(403)
+    expect((await consent("DELETE", key)).status).toBe(204)
+    expect(await plan(key)).toBe("refused")
+    const me = await request(url, token, "GET", "/v1/me")
+    expect(me.body).toMatchObject({ member: { name: "bob" }, projects: [{ key, level: "own", shared: false }] })
+  })
+
+  test("20 push at once while the hub is killed and answers are lost: nothing is lost, nothing counts twice", async () => {
+    const [kills, rounds] = TORTURE ? [200, 60] : [8, 4]
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const members = await Promise.all(Array.from({ length: 20 }, (_, i) => newMember(team, tenant, `m${i}`)))
+    await newProject(team, tenant, KEY, { own: members })
+    let hub = await startHub(hubEnv(team))
+    const env = hubEnv(team, { DEX_HUB_PORT: new URL(hub.url).port })
+    let isPushing = true
+    let killed = 0
+    let aborted = 0
+    const killing = (async () => {
+      while (isPushing && killed < kills) {
+        await new Promise((resolve) => setTimeout(resolve, randomInt(100, 600)))
+        await hub.kill()
+        killed++
+        hub = await startHub(env)
+      }
+    })()
+    const textOf = (name: string, conversation: number, round: number) => `${name} ${conversation} in round ${round}`
+    const pusher = async (member: (typeof members)[number]) => {
+      const token = await tokenFor(team, member)
+      for (let round = 1; round <= rounds; round++)
+        for (let one = 0; one < 3; one++) {
+          const messages = Array.from({ length: round }, (_, i) => saying(i + 1, textOf(member.name, one, i + 1)))
+          for (let isKept = false; !isKept; ) {
+            // A laptop that is closed in the middle, or an answer that never comes.
+            const signal = () => (randomInt(10) === 0 ? AbortSignal.timeout(randomInt(1, 30)) : undefined)
+            try {
+              const rev = await push({ url: () => hub.url, token, signal }, headNamed(`c${one}`, messages), messages)
+              expect(rev).toBe(round)
+              isKept = true
+            } catch (error) {
+              if (error instanceof Error && error.name === "AssertionError") throw error
+              aborted++
+            }
+          }
+        }
+    }
+    await Promise.all(members.map(pusher))
+    isPushing = false
+    await killing
+    const history = openTenantHistory(team.db, tenant)
+    const { changes } = await history.changes(undefined, 1000)
+    expect(changes).toHaveLength(60)
+    for (const { name } of members)
+      for (let one = 0; one < 3; one++) {
+        const read = await history.messages({ owner: name, source: "claude_code", id: `c${one}` })
+        const texts = read.map(({ parts }) => parts[0]!.text)
+        expect(texts).toEqual(Array.from({ length: rounds }, (_, i) => textOf(name, one, i + 1)))
+      }
+    // Each revision was taken once: the feed has one place for each, and no gap.
+    const seqs = await team.asOwner<{ seq: string }>("select seq from hub.change order by seq")
+    expect(seqs.map(({ seq }) => Number(seq))).toEqual(Array.from({ length: 60 * rounds }, (_, i) => i + 1))
+    expect(await team.asOwner("select seq from hub.feed")).toEqual([{ seq: String(60 * rounds) }])
+    if (TORTURE) console.log(`${killed} kills, ${aborted} tries failed, ${60 * rounds} revisions`)
+  })
+})

@@ -1,0 +1,79 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { onTestFinished } from "vitest"
+import { tempDir } from "../../../test/support/temp.ts"
+import type { Viewer } from "../../src/store/connection.ts"
+import { addToken, type Scope } from "../../src/store/people.ts"
+import type { Team } from "./team.ts"
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts")
+
+export type TestHub = { url: string; child: ChildProcess; log: string[]; kill(): Promise<void> }
+
+/** The settings of a hub over this team's database, as an operator gives them. */
+export function hubEnv(team: Team, more: Record<string, string> = {}): Record<string, string> {
+  const key = join(tempDir(), "master.key")
+  writeFileSync(key, team.masterKey.toString("hex"), { mode: 0o600 })
+  return {
+    PATH: process.env.PATH ?? "",
+    DEX_HUB_DATABASE_URL: team.app,
+    DEX_HUB_INDEX_URL: team.index,
+    DEX_HUB_OWNER_URL: team.owner,
+    DEX_HUB_MASTER_KEY_FILE: key,
+    DEX_HUB_DATA: tempDir(),
+    DEX_HUB_PORT: "0",
+    ...more,
+  }
+}
+
+/** `dex-hub serve` as a process of its own; ended with the test. */
+export async function startHub(env: Record<string, string>): Promise<TestHub> {
+  const child = spawn(process.execPath, [MAIN, "serve"], { env, stdio: ["ignore", "pipe", "inherit"] })
+  onTestFinished(() => void child.kill("SIGKILL"))
+  const log: string[] = []
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once("exit", (code) => reject(new Error(`dex-hub ended with ${code}: ${log.join("\n")}`)))
+    createInterface({ input: child.stdout! }).on("line", (line) => {
+      log.push(line)
+      const { event, port } = JSON.parse(line) as { event?: string; port?: number }
+      if (event === "listening") resolve(`http://127.0.0.1:${port}`)
+    })
+  })
+  const kill = async () => {
+    const ended = once(child, "exit")
+    child.kill("SIGKILL")
+    await ended
+  }
+  return { url, child, log, kill }
+}
+
+export async function tokenFor(team: Team, { tenant, member }: Viewer, scopes: Scope[] = ["push", "read"]) {
+  return addToken(team.asOwner, { tenant, member, kind: "personal", scopes, name: "test" })
+}
+
+/** One request, with what came back. */
+export async function request(
+  url: string,
+  token: string | undefined,
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<{ status: number; body: unknown; headers: Headers }> {
+  const isBytes = body instanceof Uint8Array
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && !isBytes && { "content-type": "application/json" }),
+    },
+    ...(body !== undefined && { body: isBytes ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body) }),
+    ...(signal && { signal }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get("content-type")?.includes("json")
+  return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
+}
