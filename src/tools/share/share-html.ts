@@ -1,10 +1,11 @@
 import { localMinute } from "../../core/dates.ts"
+import type { TakenOut } from "../../hub/for-others.ts"
 import { outcomesOf } from "../../render/fold.ts"
 import { html, trustedHtml } from "../../render/html/html.ts"
 import { messageHtml } from "../../render/html/message-html.ts"
 import { pageStyle } from "../../render/html/page-style.ts"
 import { many } from "../../render/words.ts"
-import type { SharedMessage, TakenOut } from "./redacted-again.ts"
+import type { SharedMessage } from "./redacted-again.ts"
 
 export type Shared = {
   title: string

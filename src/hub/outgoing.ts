@@ -1,0 +1,205 @@
+import type { Effect, Part } from "../core/conversation.ts"
+import { messageText } from "../core/format.ts"
+import { estimateTokens } from "../core/tokens.ts"
+import { REDACTION_VERSION } from "../redact/version.ts"
+import type { ConversationRow, MessageVersion, StoredMessage } from "../store/history/store.ts"
+import { fingerprint } from "./fingerprint.ts"
+import { forOthers, type TakenOut } from "./for-others.ts"
+import { maskedPlaces, type Places } from "./mask-places.ts"
+import { pathInProject } from "./path-in-project.ts"
+import type { WireHead, WireMessage } from "./wire.ts"
+
+/** What of a conversation can be shared: what people and agents said, what tools were asked, what they answered, … */
+export const SHAREABLE = ["said", "called", "returned", "thinking", "images"] as const
+export type Shareable = (typeof SHAREABLE)[number]
+export const SHARED_BY_DEFAULT: readonly Shareable[] = ["said", "called", "returned"]
+
+/** Raised whenever the same message would leave otherwise than before. */
+export const OUTGOING_VERSION = 1
+
+export type OutgoingRules = {
+  what: readonly Shareable[]
+  /** Where the project is and was. */
+  folders: readonly string[]
+  home: string
+  platform: NodeJS.Platform
+  places: Places
+}
+
+export type Outgoing = {
+  head: WireHead
+  messages: WireMessage[]
+  taken_out: TakenOut[]
+  /** Parts and effects that stay here, by what they are. */
+  left_out: Record<string, number>
+}
+
+/** Exactly what a hub is given of a conversation. Pure: the same input gives the same bytes. */
+export function outgoingOf(
+  row: ConversationRow,
+  stored: readonly StoredMessage[],
+  versions: readonly MessageVersion[],
+  rules: OutgoingRules,
+): Outgoing {
+  const left: Record<string, number> = {}
+  const leave = (what: string) => {
+    left[what] = (left[what] ?? 0) + 1
+  }
+  const chosen = stored.map((message) => chosenOf(message, rules, leave))
+  const paths = chosen.map(pathsOf)
+  const said = {
+    ...(row.title && rules.what.includes("said") && { title: row.title }),
+    ...(row.git_branch !== undefined && { git_branch: row.git_branch }),
+    ...(row.agent_version !== undefined && { agent_version: row.agent_version }),
+    models: row.models,
+    messages: chosen,
+  }
+  const { value, taken_out } = forOthers(said, rules.places)
+  // They are the project's own by now, and the same for everybody: a folder in it may be called like the user.
+  for (const [i, message] of value.messages.entries()) putPaths(message, paths[i]!)
+  const versionOf = new Map(versions.map(({ number, version }) => [number, version]))
+  const messages = value.messages.map((message) => ({
+    ...message,
+    version: versionFor(versionOf.get(message.number) ?? 0, message),
+  }))
+  const { messages: _, ...head } = value
+  return { head: headOf(row, head, messages, rules.places), messages, taken_out, left_out: left }
+}
+
+/**
+ * Greater where the message changed here, and another one where only what leaves of it did: other rules, another choice.
+ * So what is said as before keeps its version, and its chunk is not sent again.
+ */
+function versionFor(local: number, message: StoredMessage): number {
+  return local * CONTENTS + Number.parseInt(fingerprint(JSON.stringify(message)).slice(0, 4), 16)
+}
+const CONTENTS = 1 << 16
+
+/** What a conversation is called on a hub: an id that names a place on this machine is not told. */
+export function sharedId(id: string, places: Places): string {
+  return maskedPlaces(id, places).text === id ? id : `dex-${fingerprint(id).slice(0, 32)}`
+}
+
+function headOf(
+  row: ConversationRow,
+  said: Pick<WireHead, "title" | "git_branch" | "agent_version" | "models">,
+  messages: WireMessage[],
+  places: Places,
+): WireHead {
+  const current = messages.filter(({ superseded }) => !superseded)
+  const shown = current.length > 0 ? current : messages
+  const { parent } = row
+  return {
+    source: row.ref.source,
+    id: sharedId(row.ref.id, places),
+    kind: row.kind,
+    ...said,
+    ...(parent && { parent: { ...parent, id: sharedId(parent.id, places) } }),
+    ...(row.fork_of !== undefined && { fork_of: sharedId(row.fork_of, places) }),
+    ...(row.started_at !== undefined && { started_at: row.started_at }),
+    ...(row.ended_at !== undefined && { ended_at: row.ended_at }),
+    ...(row.usage && { usage: row.usage }),
+    message_count: row.message_count,
+    superseded: row.superseded,
+    copied_count: row.copied_count,
+    estimated_tokens: shown.reduce((sum, message) => sum + estimateTokens(messageText(message, "stripped")), 0),
+    text_bytes: messages.reduce((sum, message) => sum + textBytes(message), 0),
+    redaction_version: REDACTION_VERSION,
+  }
+}
+
+function textBytes({ parts }: WireMessage): number {
+  return parts.reduce((sum, part) => sum + Buffer.byteLength(part.text), 0)
+}
+
+/** Only what was chosen, and of paths only what is inside the project. */
+function chosenOf(message: StoredMessage, rules: OutgoingRules, leave: (what: string) => void): StoredMessage {
+  const parts = message.parts.flatMap((part) => {
+    const kind = part.origin === "injected" ? undefined : kindOf(part)
+    if (kind !== undefined && rules.what.includes(kind)) return [withHunksBelow(part, rules, leave)]
+    leave(kind ?? "injected")
+    return []
+  })
+  const effects = message.effects.flatMap((effect) => {
+    const kept = effectFor(effect, rules)
+    if (!kept) leave(effect.type === "file" ? "files elsewhere" : "effects")
+    return kept ? [kept] : []
+  })
+  return { ...message, parts, effects }
+}
+
+function kindOf(part: Part): Shareable | undefined {
+  switch (part.type) {
+    case "text":
+    case "summary":
+      return "said"
+    case "tool_call":
+      return "called"
+    case "tool_result":
+      return "returned"
+    case "thinking":
+      return "thinking"
+    case "image":
+      return "images"
+    default:
+      return undefined // of a newer dex: what it is, nobody has agreed to
+  }
+}
+
+function withHunksBelow(part: Part, rules: OutgoingRules, leave: (what: string) => void): Part {
+  if (part.type !== "tool_result" || !part.hunks) return part
+  const hunks = part.hunks.flatMap((hunk) => {
+    const path = pathInProject(hunk.path, rules.folders, rules)
+    if (path === undefined) leave("changes elsewhere")
+    return path === undefined ? [] : [{ ...hunk, path }]
+  })
+  const { hunks: _, ...rest } = part
+  return hunks.length === 0 ? rest : { ...rest, hunks }
+}
+
+function effectFor(effect: Effect, rules: OutgoingRules): Effect | undefined {
+  const { what, folders } = rules
+  switch (effect.type) {
+    case "file": {
+      const path = what.includes("called") ? pathInProject(effect.path, folders, rules) : undefined
+      return path === undefined ? undefined : { ...effect, path }
+    }
+    case "command": {
+      if (!what.includes("called")) return undefined
+      const { error, ...rest } = effect
+      return error !== undefined && what.includes("returned") ? effect : rest
+    }
+    case "commit":
+    case "pull_request":
+      return effect
+    default:
+      return undefined // of a newer dex
+  }
+}
+
+type Paths = { effects: (string | undefined)[]; hunks: (string[] | undefined)[] }
+
+function pathsOf({ parts, effects }: StoredMessage): Paths {
+  return {
+    effects: effects.map((effect) => (effect.type === "file" ? effect.path : undefined)),
+    hunks: parts.map((part) => (part.type === "tool_result" ? part.hunks?.map(({ path }) => path) : undefined)),
+  }
+}
+
+function putPaths({ parts, effects }: StoredMessage, paths: Paths): void {
+  for (const [i, effect] of effects.entries()) {
+    const path = paths.effects[i]
+    if (effect.type === "file" && path !== undefined && !wasRedacted(effect.path)) effect.path = path
+  }
+  for (const [i, part] of parts.entries())
+    if (part.type === "tool_result")
+      for (const [j, hunk] of (part.hunks ?? []).entries()) {
+        const path = paths.hunks[i]?.[j]
+        if (path !== undefined && !wasRedacted(hunk.path)) hunk.path = path
+      }
+}
+
+/** What redaction took out of a path stays out. */
+function wasRedacted(path: string): boolean {
+  return path.includes("[REDACTED:")
+}
