@@ -28,6 +28,8 @@ export type Face<I, O> = {
   stops?: { keeps: string; signals?: readonly NodeJS.Signals[] }
   /** Its answer comes from all that is read: where something is not read yet, that is said below it. */
   asksAll?: true
+  /** What is started when all is done and closed, and goes on by itself. */
+  behind?: (dex: Dex) => Promise<unknown>
   /** With --json it tells its progress too, one event a line. */
   streams?: boolean
 }

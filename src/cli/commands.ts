@@ -7,6 +7,7 @@ import { why } from "../answers/why.ts"
 import { backup, importHistory, restore } from "../tools/backup/backup.ts"
 import { blame } from "../tools/blame/blame.ts"
 import { config } from "../tools/config/config.ts"
+import type { Dex } from "../tools/context.ts"
 import { decisions } from "../tools/decisions/decisions.ts"
 import { docs } from "../tools/docs/docs.ts"
 import { doctor } from "../tools/doctor/doctor.ts"
@@ -16,6 +17,7 @@ import { forget, makePrivate } from "../tools/forget/forget.ts"
 import { gc } from "../tools/gc/gc.ts"
 import { guide } from "../tools/guide/guide.ts"
 import { handover } from "../tools/handover/handover.ts"
+import { hub } from "../tools/hub/hub.ts"
 import { list } from "../tools/list/list.ts"
 import { mute } from "../tools/mute/mute.ts"
 import { notes } from "../tools/note/note.ts"
@@ -49,6 +51,9 @@ const agreed = async <I extends object>(input: I): Promise<I> => {
   return input
 }
 const WHAT_WAS_ANSWERED = { keeps: "What was answered is kept; " }
+
+/** What is shared follows what was read and what was deleted. */
+const pushBehind = async (dex: Dex) => (await import("../tools/hub/push-behind.ts")).pushBehind(dex)
 
 /** Every command that is a tool, in the order in which help shows it below its group, with how a terminal shows what it answers. */
 export const commands: readonly Command[] = [
@@ -90,6 +95,7 @@ export const commands: readonly Command[] = [
     view: async () => (await keeping()).printSync,
     stops: { keeps: "What was read is kept; " },
     streams: true,
+    behind: pushBehind,
   }),
   command(sources, { view: async () => (await keeping()).printSources, asksAll: true }),
   command(doctor, { view: async () => (await keeping()).printDoctor }),
@@ -97,6 +103,7 @@ export const commands: readonly Command[] = [
     view: async () => (await keeping()).printForget,
     confirm: async (output) =>
       output.asked === true && (await import("./confirm-forgetting.ts")).confirmForgetting(output),
+    behind: pushBehind,
   }),
   command(makePrivate, { view: async () => (await keeping()).printPrivate }),
   command(mute, { view: async () => (await keeping()).printMute }),
@@ -105,6 +112,13 @@ export const commands: readonly Command[] = [
   command(backup, { view: async () => (await import("./print/backup.ts")).printBackup }),
   command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
   command(share, { view: async () => (await import("./print/share.ts")).printShare }),
+  command(hub, {
+    instead: async ({ words: [what, ...rest], token_stdin }, json) =>
+      what === "login" ? (await import("./hub-login.ts")).hubLogin(rest, token_stdin === true, json) : undefined,
+    confirm: async (output) => output.asked === true && (await import("./confirm-sharing.ts")).confirmSharing(output),
+    view: async () => (await import("./print/hub.ts")).printHub,
+    stops: { keeps: "What was sent is kept; the next push continues. " },
+  }),
   command(importHistory, { view: async () => (await import("./print/backup.ts")).printImport }),
   command(evaluate, {
     view: async () => (await import("./print/eval.ts")).printEval,

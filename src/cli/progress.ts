@@ -75,6 +75,7 @@ function payloadOf(progress: SyncProgress, elapsedMs: number): Record<string, st
       embedding: "Embedding",
       mapping: "Mapping",
       learning: "Learning",
+      sending: "Sending",
     }[progress.phase],
     done: grouped(progress.done),
     total_units: grouped(progress.total),
@@ -101,6 +102,7 @@ function lines(stream: NodeJS.WriteStream): ProgressView {
         embedding: "messages",
         mapping: "batches",
         learning: "conversations",
+        sending: "conversations",
       }[progress.phase]
       stream.write(
         `${progress.phase} ${grouped(progress.done)} of ${grouped(progress.total)} ${units}${spentOf(progress)}\n`,

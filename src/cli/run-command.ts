@@ -69,6 +69,7 @@ export async function runCommand(
     await answer.record()
     if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
     code = problem !== undefined ? 2 : found ? 0 : 1
+    await face.behind?.(dex)
   } finally {
     progress.stop()
     release()

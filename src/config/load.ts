@@ -99,7 +99,7 @@ function misspelt(env: LoadOptions["env"]): string[] {
     "DEX_LLM_API_KEY",
   ])
   return Object.keys(env)
-    .filter((name) => /^DEX_(DELIVER|EMBED|SEARCH|RERANK|LLM|PROACTIVE|SOURCES)_/.test(name) && !known.has(name))
+    .filter((name) => /^DEX_(DELIVER|EMBED|HUB|SEARCH|RERANK|LLM|PROACTIVE|SOURCES)_/.test(name) && !known.has(name))
     .map((name) => `${printable(name)}: there is no such setting. \`dex config list\` names them all.`)
 }
 

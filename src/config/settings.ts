@@ -151,6 +151,12 @@ export const SETTINGS = {
     text("A JSON file with your own prices, in dollars per million tokens, which count before those that dex knows."),
     { check: wholePath },
   ),
+  "hub.share": setting(
+    flag(
+      "Send what you shared with `dex hub share`. Shares nothing by itself; false in a project's file keeps it here.",
+    ),
+    { default: true, narrowest: false },
+  ),
   agents: setting(
     text(
       "Your own agents, separated by commas: full paths of modules, or names of packages in ~/.dex/node_modules. They run inside dex.",

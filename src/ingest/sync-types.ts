@@ -35,7 +35,7 @@ export type SyncOptions = {
 }
 
 export type SyncProgress = {
-  phase: "waiting" | "reading" | "indexing" | "asking" | "embedding" | "mapping" | "learning"
+  phase: "waiting" | "reading" | "indexing" | "asking" | "embedding" | "mapping" | "learning" | "sending"
   done: number
   total: number
   bytes: number

@@ -16,7 +16,7 @@ export type Listeners = {
  * The one place where others hang on to `dex watch`: project facts, subscriptions. Called in the process that reads, never in
  * the one that waits. Import what you need inside the function.
  */
-export const listeners: Listeners = { messages: [learn, tellOfMessages], project: [readFacts, tellOfFiles] }
+export const listeners: Listeners = { messages: [learn, tellOfMessages, sendShared], project: [readFacts, tellOfFiles] }
 
 /** What conversations know, where somebody has asked for it before. */
 async function learn(dex: Dex): Promise<void> {
@@ -65,4 +65,18 @@ async function tellOfMessages(dex: Dex, refs: Ref[]): Promise<void> {
   if (!dex.hasSuggestions()) return
   const { tellOfMessages } = await import("../tools/subscriptions/tell-subscribers.ts")
   await tellOfMessages(dex, refs)
+}
+
+/** Other work waits for as long at the most; what is left is sent with the next change, or by the next sync. */
+const SENDS_MS = 10_000
+
+/** What the user shares with a hub. Where the hub cannot be reached, `dex hub status` says so, and nothing else does. */
+async function sendShared(dex: Dex): Promise<void> {
+  const { isSharing } = await import("../tools/hub/sharing.ts")
+  if (!isSharing(dex)) return
+  const { pushNow } = await import("../tools/hub/push-now.ts")
+  const { isHubError } = await import("../hub/client.ts")
+  await pushNow(dex, { byItself: true, maxMs: SENDS_MS }).catch((error: unknown) => {
+    if (!isHubError(error)) throw error
+  })
 }

@@ -64,7 +64,7 @@ describe("dex --help", () => {
   test("every command has a group, and a summary that begins with a verb", () => {
     expect(everything.filter(({ group }) => !COMMAND_GROUPS.includes(group)).map(({ name }) => name)).toEqual([])
     const verbs =
-      "Add Answer Ask Check Connect Continue Delete Draft Explain Find Free Get Hide Keep List Measure Merge Open Outline Print Read Rebuild Remove Replace Report Run Say Serve Show Suggest Turn Write"
+      "Add Answer Ask Check Connect Continue Delete Draft Explain Find Free Get Hide Keep List Measure Merge Open Outline Print Read Rebuild Remove Replace Report Run Say Serve Share Show Suggest Turn Write"
     const odd = everything.filter(({ summary }) => !verbs.split(" ").includes(summary.split(" ")[0]!))
     expect(odd.map(({ name, summary }) => `${name}: ${summary}`)).toEqual([])
   })

@@ -14,6 +14,7 @@ const LAYERS = [
     "store/index",
     "store/knowledge",
     "store/suggestions",
+    "store/hub",
     "embed",
     "llm",
     "git",

@@ -9,6 +9,7 @@ const WAYS_OUT: Record<string, string> = {
   deliver: "a webhook (",
   embed: "embeddings (`embed.provider`)",
   http: "HTTP (`dex serve --port`)",
+  hub: "a hub (`dex hub share`)",
   llm: "a model (`llm.provider`)",
   view: "pages (`dex view`)",
 }
@@ -20,7 +21,7 @@ const CONNECTS = [
   /(?<![.\w])(?:fetch|WebSocket|EventSource)\((?!request: Request\))/,
 ]
 
-test("only five folders open connections, and SECURITY.md says what each of them sends or answers", () => {
+test("only six folders open connections, and SECURITY.md says what each of them sends or answers", () => {
   const connecting = sources().filter(({ text }) => CONNECTS.some((pattern) => pattern.test(text)))
   expect([...new Set(connecting.map(({ file }) => file.split("/")[0]))].sort()).toEqual(Object.keys(WAYS_OUT))
   const page = readFileSync(join(ROOT, "SECURITY.md"), "utf8")

@@ -23,3 +23,10 @@ export function addProjectPath(db: Db, path: string, project: string): void {
   const id = projectIdOf(db, project, undefined)
   db.prepare("insert or replace into project_path (path, project_id) values (?, ?)").run(path, id)
 }
+
+/** Every folder of the project that is kept under one of these spellings, and the spellings themselves. */
+export function projectFolders(db: Db, spellings: readonly string[]): string[] {
+  const idOf = db.prepare("select id from project where path = ?").pluck()
+  const ids = spellings.flatMap((path) => (idOf.get(path) as number | undefined) ?? [])
+  return [...new Set([...spellings, ...ids.flatMap((id) => projectPathsOf(db, id))])]
+}

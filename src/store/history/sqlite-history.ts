@@ -152,6 +152,10 @@ export function openStore(
     projects: () => ask(() => projects(db, onDamage)),
     busiestProjects: (limit) => ask(() => busiestProjects(db, limit, onDamage)),
     projectIdentities: () => ask(() => projectIdentities(db, onDamage)),
+    projectFolders: async (project) => {
+      const { projectFolders } = await import("./project-paths.ts")
+      return ask(() => projectFolders(db, spellingsOf(db, project, platform)))
+    },
     saveProjectIdentity: (path, { git_remote, root_commit }) =>
       ask(() => {
         const sql =

@@ -93,6 +93,8 @@ export type HistoryWriter = HistoryReader & {
   /** Files that could not be read at all, as the last sync found them. */
   unreadable(source: SourceId): Promise<UnreadableFile[]>
   projectIdentities(): Promise<ProjectIdentity[]>
+  /** Everywhere that a project is or was, in every spelling: on this machine, on another one, before it moved. */
+  projectFolders(path: string): Promise<string[]>
   /** Which of these conversations were forgotten. */
   forgottenAmong(source: SourceId, ids: Set<string>): Promise<Set<string>>
 

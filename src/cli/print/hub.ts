@@ -1,0 +1,166 @@
+import { grouped } from "../../core/format.ts"
+import type { OutputOf } from "../../core/tool.ts"
+import { clip, paint, safe, safeLine } from "../../render/terminal.ts"
+import { many, megabytes, shortPath, when } from "../../render/words.ts"
+import type { hub } from "../../tools/hub/hub.ts"
+import type { PrintContext, Printed } from "./printer.ts"
+
+type Output = OutputOf<typeof hub>
+
+const MOST_LISTED = 20
+
+export function printHub(output: Output, context: PrintContext): Printed {
+  if (output.preview) return printPreview(output.preview)
+  if (output.shared) return printStatus(output, context)
+  if (output.logged_out !== undefined) return printLoggedOut(output)
+  if (output.held) return printHeld(output)
+  if (output.unshared !== undefined) return printUnshared(output, context)
+  const { summary } = output
+  const head = summary
+    ? [`${shortPath(safeLine(summary.project), context.home)} is shared as ${safeLine(summary.key)}.`]
+    : []
+  return withOutcome(head, output)
+}
+
+/** Before the question: what leaves, to whom, and what does not. */
+export function sharingLines(summary: NonNullable<Output["summary"]>, address: string, columns: number): string[] {
+  const { key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
+  const never = ["thinking", "images"].filter((name) => !what.includes(name))
+  const readers = {
+    private: "only you can read it there",
+    project: "members of the project can read it",
+    org: "everyone in the organisation can read it",
+  }
+  const stay = Object.entries(staying).map(([why, count]) => `${many(count, "conversation")} (${why})`)
+  return [
+    `To ${safeLine(address)}, as ${safeLine(key)}: ${readers[visibility as keyof typeof readers]}.`,
+    `  ${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(text_bytes)} of text${since ? `, since ${since.slice(0, 10)}` : ""}`,
+    `  what: ${what.join(", ")}${never.length > 0 ? ` (not ${never.join(" or ")})` : ""}`,
+    ...(stay.length > 0 ? [`  not sent: ${stay.join(", ")}`] : []),
+    "  redacted again by the newest rules; paths relative to the project; your home folder and name masked",
+    "To see exactly what would be sent: dex hub share --preview",
+  ].map((line) => clip(line, columns))
+}
+
+function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): Printed {
+  const lines = conversations.flatMap((one) => {
+    const left = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
+    return [
+      `${safeLine(one.id)}  ${safeLine(one.title)}`,
+      `  ${many(one.messages, "message")}, ${grouped(one.bytes)} bytes in ${many(one.chunks, "chunk")}`,
+      ...(one.taken_out.length > 0 ? [`  taken out: ${takenOut(one.taken_out).join(", ")}`] : []),
+      ...(left.length > 0 ? [`  left out: ${left.join(", ")}`] : []),
+      ...(one.head === undefined ? [] : [safe(one.head), ...safe(one.lines ?? "").split("\n")]),
+      "",
+    ]
+  })
+  return {
+    lines,
+    notes: [
+      `${many(conversations.length, "conversation")}, ${megabytes(bytes)} as they would be sent. Nothing was sent.`,
+      ...(taken_out.length === 0 ? [] : [`Taken out: ${takenOut(taken_out).join(", ")}.`]),
+      ...(truncated === undefined ? [] : [truncated]),
+      "Read it before you share it: dex finds many secrets, not all.",
+    ],
+  }
+}
+
+function takenOut(list: NonNullable<Output["preview"]>["taken_out"]): string[] {
+  return list.map(({ what, count, earlier }) => `${safeLine(what)} ${count} ×${earlier ? " when it was read" : ""}`)
+}
+
+function printStatus(output: Output, { terminal, home }: PrintContext): Printed {
+  if (output.address === undefined)
+    return {
+      lines: ["No hub is set up, and nothing leaves this machine."],
+      notes: ["Log in to one: dex hub login ADDRESS"],
+    }
+  const who = output.logged_in ? `as ${safeLine(output.member ?? "")} (${safeLine(output.tenant ?? "")})` : "logged out"
+  const shared = (output.shared ?? []).flatMap((one) => [
+    `${paint(terminal, "cyan", shortPath(safeLine(one.project), home))}  as ${safeLine(one.key)}, ${one.visibility}: ${one.what.join(", ")}${one.since ? `, since ${one.since.slice(0, 10)}` : ""}`,
+    `  ${many(one.sent, "conversation")} sent${one.refused > 0 ? `, ${one.refused} refused` : ""}${one.deleted > 0 ? `, ${one.deleted} deleted there` : ""}`,
+    ...(one.paused === undefined ? [] : [`  paused: ${one.paused}`]),
+  ])
+  const refused = (output.refused ?? [])
+    .slice(0, MOST_LISTED)
+    .map(({ id, why }) => clip(`  ${safeLine(id)}  ${safeLine(why)}`, terminal.columns))
+  const waits = [
+    ...(output.waiting ? [`${many(output.waiting, "conversation")} waiting to be sent`] : []),
+    ...(output.leaving ? [`${many(output.leaving, "conversation")} waiting to be deleted there`] : []),
+    ...(output.held?.length ? [`${many(output.held.length, "conversation")} held back`] : []),
+  ]
+  return {
+    lines: [
+      `${safeLine(output.address)}  ${who}`,
+      ...(shared.length === 0 ? ["Nothing is shared."] : shared),
+      ...(waits.length === 0 ? [] : [`${waits.join(", ")}.`]),
+      ...(refused.length === 0 ? [] : ["Not taken by the hub:", ...refused]),
+      ...(output.pushed_at === undefined ? [] : [`Everything was sent last ${when(output.pushed_at)}.`]),
+    ],
+    notes: [
+      ...(output.problem === undefined ? [] : [safeLine(output.problem)]),
+      ...(output.next_try_at === undefined ? [] : ["dex tries again by itself in a while; now: dex hub push"]),
+      ...(shared.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
+    ],
+  }
+}
+
+function printHeld({ held = [], on_hub, ...output }: Output): Printed {
+  if (on_hub === undefined)
+    return {
+      lines: held.map(safeLine),
+      notes: [
+        held.length === 0
+          ? "No conversation is held back."
+          : `${many(held.length, "conversation")} held back. Send one after all: dex hub hold REF --off`,
+      ],
+    }
+  const head = [`Held back: ${held.map(safeLine).join(", ")}`]
+  if (output.pushed || output.problem !== undefined) return withOutcome(head, output)
+  return {
+    lines: head,
+    notes:
+      on_hub > 0 ? ["It was sent before and is still on the hub. To delete it there: dex hub hold REF --forget"] : [],
+  }
+}
+
+function printUnshared(output: Output, { home }: PrintContext): Printed {
+  const head = [`${shortPath(safeLine(output.unshared ?? ""), home)} is no longer shared.`]
+  const told = withOutcome(head, output)
+  const stays = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
+  const left = stays > 0 && output.problem === undefined
+  return left
+    ? {
+        ...told,
+        notes: [
+          ...(told.notes ?? []),
+          `${many(stays, "conversation")} of it stay on the hub. \`dex hub unshare --forget\` deletes them.`,
+        ],
+      }
+    : told
+}
+
+function printLoggedOut({ logged_out, address }: Output): Printed {
+  if (!logged_out) return { lines: ["You were not logged in."] }
+  return {
+    lines: [`Logged out of ${safeLine(address ?? "the hub")}. The token is deleted here; nothing more is sent.`],
+    notes: [
+      "What you share is remembered for when you log in again. Revoke the token on the hub if somebody else may have it.",
+    ],
+  }
+}
+
+function withOutcome(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): Printed {
+  if (!pushed) return { lines: head, ...(problem !== undefined && { problem: safeLine(problem) }) }
+  const { busy, sent, removed, refused, bytes, complete } = pushed
+  if (busy) return { lines: head, notes: ["Another dex is sending at this moment."] }
+  const done = [
+    sent > 0 ? `${many(sent, "conversation")} sent (${megabytes(bytes)})` : "Nothing new to send",
+    ...(removed > 0 ? [`${many(removed, "conversation")} deleted on the hub`] : []),
+    ...(refused > 0 ? [`${many(refused, "conversation")} refused: dex hub status says why`] : []),
+  ]
+  return {
+    lines: [...head, `${done.join(", ")}.`],
+    notes: complete ? [] : ["Not everything was sent. The next push continues: dex hub push"],
+  }
+}

@@ -1,0 +1,123 @@
+import { closeSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { DexError, messageOf } from "../core/error.ts"
+import { isSamePath } from "../core/path-key.ts"
+import { isAbsent } from "../files/look-at.ts"
+import { openFile, readOpened } from "../files/read-file.ts"
+import type { Home } from "./home.ts"
+import { isKey } from "./secret.ts"
+import { replaceFile } from "./write.ts"
+
+export const VISIBILITIES = ["private", "project", "org"] as const
+export type Visibility = (typeof VISIBILITIES)[number]
+
+/** What the user agreed to share of one project. */
+export type Consent = {
+  /** The project's folder on this machine. */
+  project: string
+  /** What the hub calls it. */
+  key: string
+  what: string[]
+  visibility: Visibility
+  /** Only conversations that began then or later, in milliseconds since 1970. */
+  since?: number
+  at: number
+}
+
+/** `hub.json`: which hub, as whom, and what may go there. Only the user's own commands write it. */
+export type HubChoices = {
+  address?: string
+  token?: string
+  tenant?: string
+  member?: string
+  consents: Consent[]
+}
+
+const MOST_BYTES = 4 << 20
+
+export function hubFile({ dir }: Pick<Home, "dir">): string {
+  return join(dir, "hub.json")
+}
+
+/** Nothing is shared where the file cannot be read, or where others can write it. Throws a DexError that says so. */
+export function readHub(home: Pick<Home, "dir">): HubChoices {
+  const path = hubFile(home)
+  const value = parsedFile(path)
+  const { address, token, tenant, member, consents } = value
+  return {
+    ...(typeof address === "string" && { address }),
+    ...(typeof token === "string" && isKey(token) && { token }),
+    ...(typeof tenant === "string" && { tenant }),
+    ...(typeof member === "string" && { member }),
+    consents: Array.isArray(consents) ? consents.filter(isConsent) : [],
+  }
+}
+
+export function writeHub(home: Pick<Home, "dir">, choices: HubChoices): void {
+  replaceFile(hubFile(home), `${JSON.stringify(choices, undefined, 2)}\n`)
+}
+
+export function removeHub(home: Pick<Home, "dir">): void {
+  rmSync(hubFile(home), { force: true })
+}
+
+export function consentFor(
+  choices: Pick<HubChoices, "consents">,
+  project: string | undefined,
+  platform: NodeJS.Platform,
+): Consent | undefined {
+  return project === undefined ? undefined : choices.consents.find((one) => isSamePath(one.project, project, platform))
+}
+
+/** The consents without the project's, and with this one in its place. */
+export function withConsent(
+  choices: HubChoices,
+  project: string,
+  consent: Consent | undefined,
+  platform: NodeJS.Platform,
+): HubChoices {
+  const others = choices.consents.filter((one) => !isSamePath(one.project, project, platform))
+  return { ...choices, consents: consent ? [...others, consent] : others }
+}
+
+function parsedFile(path: string): Record<string, unknown> {
+  const refuse = (why: string, cause?: unknown) =>
+    new DexError("hub_file", `${path} ${why}, so nothing is shared. Fix it, or remove it and log in again.`, { cause })
+  let text: string
+  try {
+    const file = openFile(path)
+    try {
+      if (process.platform !== "win32" && file.stat.mode & 0o077)
+        throw refuse("can be read or written by others (chmod 600 it)")
+      text = readOpened(file, MOST_BYTES).toString("utf8")
+    } finally {
+      closeSync(file.fd)
+    }
+  } catch (error) {
+    if (error instanceof DexError) throw error
+    if (isAbsent(error)) return {}
+    throw refuse(`cannot be read (${messageOf(error)})`, error)
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {
+    // said below, as for JSON that is no object
+  }
+  throw refuse("is not a JSON object")
+}
+
+function isConsent(value: unknown): value is Consent {
+  const one = value as Consent | null
+  return (
+    typeof one === "object" &&
+    one !== null &&
+    typeof one.project === "string" &&
+    typeof one.key === "string" &&
+    Array.isArray(one.what) &&
+    one.what.every((name) => typeof name === "string") &&
+    VISIBILITIES.includes(one.visibility) &&
+    (one.since === undefined || typeof one.since === "number") &&
+    typeof one.at === "number"
+  )
+}

@@ -1,0 +1,278 @@
+import type { IncomingMessage } from "node:http"
+import { Agent as PlainAgent, request as plainRequest } from "node:http"
+import { Agent as TlsAgent, request as tlsRequest } from "node:https"
+import { DexError, isDexError } from "../core/error.ts"
+import { isThisMachine } from "../embed/post.ts"
+import type {
+  CommitRequest,
+  CommitResponse,
+  PlanAnswer,
+  PlanRequest,
+  PlanResponse,
+  WireChunk,
+  WireProblem,
+} from "./wire.ts"
+
+/** Why a hub did not do what it was asked. `offline`, `busy` and `failed` may be otherwise the next time. */
+export type HubTrouble =
+  | "offline"
+  | "busy"
+  | "failed"
+  | "token"
+  | "denied"
+  | "conflict"
+  | "secret"
+  | "refused"
+  | "stopped"
+
+export class HubError extends DexError {
+  readonly trouble: HubTrouble
+  readonly rules: string[]
+  /** Not to be asked before so many milliseconds have passed. */
+  readonly retryAfterMs: number | undefined
+  readonly status: number | undefined
+
+  constructor(
+    trouble: HubTrouble,
+    message: string,
+    more: { rules?: string[]; retryAfterMs?: number; status?: number; cause?: unknown } = {},
+  ) {
+    super(`hub_${trouble}`, message, { cause: more.cause })
+    this.trouble = trouble
+    this.rules = more.rules ?? []
+    this.retryAfterMs = more.retryAfterMs
+    this.status = more.status
+  }
+}
+
+/** By what it has: the bundle may hold this class in more than one file. */
+export function isHubError(error: unknown): error is HubError {
+  return isDexError(error) && "trouble" in error
+}
+
+export type HubMember = {
+  tenant: string
+  member: { name: string; role: string }
+  projects: { key: string; title?: string; level: string }[]
+}
+
+export type HubClient = {
+  address: string
+  me(): Promise<HubMember>
+  consent(project: string, what: readonly string[]): Promise<void>
+  withdraw(project: string): Promise<void>
+  plan(request: PlanRequest): Promise<PlanAnswer[]>
+  sendChunk(project: string, ref: SharedRef, chunk: WireChunk): Promise<void>
+  commit(request: CommitRequest): Promise<CommitResponse>
+  /** Also where the hub has no such conversation. */
+  remove(ref: SharedRef): Promise<void>
+  close(): void
+}
+
+export type SharedRef = { source: string; id: string }
+
+export type ClientOptions = {
+  address: string
+  token: string
+  signal?: AbortSignal
+  timeoutMs?: number
+  /** How often a hub that is busy is asked again, each time when it says. */
+  patience?: number
+}
+
+const TIMEOUT_MS = 30_000
+const PATIENCE = 4
+const LONGEST_WAIT_MS = 20_000
+const USUAL_WAIT_MS = 1_000
+const MOST_BYTES = 16 << 20
+
+/** The address as it is kept: where a hub's calls begin. Throws a DexError where a token must not travel there. */
+export function hubAddress(typed: string): string {
+  let url: URL
+  try {
+    url = new URL(/^[a-z]+:\/\//i.test(typed) ? typed : `https://${typed}`)
+  } catch (error) {
+    throw new DexError("usage", `"${typed}" is not an address. For example: dex hub login https://hub.example.com`, {
+      cause: error,
+    })
+  }
+  if (url.username !== "" || url.password !== "")
+    throw new DexError("usage", "The address contains a name or password. Leave them out; dex asks for the token.")
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isThisMachine(url.hostname)))
+    throw new DexError(
+      "usage",
+      `Your token and conversations would travel to ${url.hostname} for everyone on the way to read. Use an https address.`,
+    )
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`
+}
+
+/** Talks to one hub as one member. Redirects are not followed: another address was not agreed to. */
+export function openHub({
+  address,
+  token,
+  signal,
+  timeoutMs = TIMEOUT_MS,
+  patience = PATIENCE,
+}: ClientOptions): HubClient {
+  const isTls = address.startsWith("https:")
+  const agent = isTls ? new TlsAgent({ keepAlive: true }) : new PlainAgent({ keepAlive: true })
+  const host = new URL(address).host
+
+  const once = (method: string, path: string, body: Buffer | undefined, type: string): Promise<Reply> =>
+    new Promise((resolve, reject) => {
+      const headers = {
+        accept: "application/json",
+        authorization: `Bearer ${token}`,
+        ...(body && { "content-type": type, "content-length": body.length }),
+      }
+      const limit = AbortSignal.timeout(timeoutMs)
+      const either = signal ? AbortSignal.any([signal, limit]) : limit
+      const sent = (isTls ? tlsRequest : plainRequest)(
+        `${address}${path}`,
+        { method, headers, agent, signal: either },
+        (answer) => readReply(answer).then(resolve, reject),
+      )
+      sent.on("error", (error) => reject(Object.assign(error, { reused: sent.reusedSocket })))
+      sent.end(body)
+    })
+
+  const reach = async (method: string, path: string, body?: Buffer, type = "application/json"): Promise<Reply> => {
+    try {
+      return await once(method, path, body, type).catch((error: { code?: unknown; reused?: boolean }) => {
+        // The server closed an idle connection at the moment it was used again. Every call may be repeated.
+        if (error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE"))
+          return once(method, path, body, type)
+        throw error
+      })
+    } catch (error) {
+      if (signal?.aborted) throw new HubError("stopped", "Stopped before the hub answered.", { cause: error })
+      const code = (error as { code?: unknown; name?: unknown }).code
+      const why =
+        (error as Error).name === "TimeoutError"
+          ? "no answer in time"
+          : typeof code === "string"
+            ? code
+            : "no connection"
+      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). What is waiting is sent later.`, {
+        cause: error,
+      })
+    }
+  }
+
+  const call = async <T>(method: string, path: string, body?: object | Buffer): Promise<T> => {
+    const content = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))
+    const type = Buffer.isBuffer(body) ? "application/zstd" : "application/json"
+    for (let tries = 1; ; tries++) {
+      const reply = await reach(method, path, content, type)
+      if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
+      const problem = problemOf(reply, host, token)
+      if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
+      const waitMs = problem.retryAfterMs ?? USUAL_WAIT_MS * tries
+      if (waitMs > LONGEST_WAIT_MS) throw problem
+      await pause(waitMs, signal)
+    }
+  }
+
+  const conversation = ({ source, id }: SharedRef) =>
+    `/v1/conversations/${encodeURIComponent(source)}/${encodeURIComponent(id)}`
+  return {
+    address,
+    me: () => call("GET", "/v1/me"),
+    consent: (project, what) => call("PUT", `/v1/consents/${encodeURIComponent(project)}`, { what }),
+    withdraw: (project) => absentIsFine(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),
+    plan: async (request) => {
+      const { conversations } = await call<Partial<PlanResponse>>("POST", "/v1/push/plan", request)
+      if (conversations?.length === request.conversations.length) return conversations
+      throw new HubError("refused", `${host} did not answer as a hub does. Is the address right?`)
+    },
+    sendChunk: (project, ref, { hash, data }) =>
+      call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
+    commit: (request) => call("POST", "/v1/push/commit", request),
+    remove: (ref) => absentIsFine(call("DELETE", conversation(ref))),
+    close: () => agent.destroy(),
+  }
+}
+
+type Reply = { status: number; text: string; retryAfter: string | undefined }
+
+async function readReply(answer: IncomingMessage): Promise<Reply> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    bytes += piece.length
+    if (bytes > MOST_BYTES) throw Object.assign(new Error("too long an answer"), { code: "too long an answer" })
+    pieces.push(piece)
+  }
+  return {
+    status: answer.statusCode ?? 0,
+    text: Buffer.concat(pieces).toString("utf8"),
+    retryAfter: answer.headers["retry-after"],
+  }
+}
+
+function jsonOf({ text }: Reply, host: string): unknown {
+  if (text.trim() === "") return {}
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new HubError("refused", `${host} did not answer as a hub does. Is the address right?`, { cause: error })
+  }
+}
+
+function problemOf({ status, text, retryAfter }: Reply, host: string, token: string): HubError {
+  const { code, message, rules } = saidIn(text)
+  const words = message === undefined ? "" : `: ${message.replaceAll(token, "[token]").slice(0, 300)}`
+  const seconds = Number(retryAfter ?? Number.NaN)
+  const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : undefined
+  if (status === 401)
+    return new HubError("token", `The hub at ${host} does not accept your token. Log in again: dex hub login ${host}`)
+  if (status === 403) return new HubError("denied", `The hub at ${host} does not allow this${words}`)
+  if (status === 409) return new HubError("conflict", `The hub at ${host} has another version by now${words}`)
+  if (status === 422 && code === "secret")
+    return new HubError("secret", `The hub found what looks like a secret (${rules.join(", ") || "no rule named"}).`, {
+      rules,
+    })
+  if (status === 429 || status === 503 || status === 502 || status === 504)
+    return new HubError("busy", `The hub at ${host} is busy (${status}${words}). What is waiting is sent later.`, {
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+    })
+  if (status >= 500)
+    return new HubError("failed", `The hub at ${host} failed (${status}${words}). What is waiting is sent later.`)
+  return new HubError("refused", `The hub at ${host} refused (${status}${words}).`, { status })
+}
+
+function saidIn(text: string): { code?: string; message?: string; rules: string[] } {
+  try {
+    const { error } = JSON.parse(text) as Partial<WireProblem>
+    return {
+      ...(typeof error?.code === "string" && { code: error.code }),
+      ...(typeof error?.message === "string" && { message: error.message }),
+      rules: (error?.rules ?? []).filter((rule) => typeof rule === "string"),
+    }
+  } catch {
+    return { rules: [] } // a proxy's page: the status says enough
+  }
+}
+
+async function absentIsFine(asked: Promise<unknown>): Promise<void> {
+  try {
+    await asked
+  } catch (error) {
+    if (!(isHubError(error) && (error.status === 404 || error.status === 410))) throw error
+  }
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer)
+      reject(new HubError("stopped", "Stopped before the hub answered."))
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop)
+      resolve()
+    }, ms)
+    if (signal?.aborted) stop()
+    else signal?.addEventListener("abort", stop, { once: true })
+  })
+}

@@ -1,0 +1,430 @@
+import { type Consent, consentFor, type HubChoices } from "../config/hub.ts"
+import { besideOf, isSameConversation, type Ref } from "../core/ref.ts"
+import { REDACTION_VERSION } from "../redact/version.ts"
+import type { ConversationRow, HistoryWriter, MessageVersion } from "../store/history/store.ts"
+import type { Pushed, PushedRow } from "../store/hub/pushed.ts"
+import { type HubClient, type HubError, isHubError } from "./client.ts"
+import { fingerprint } from "./fingerprint.ts"
+import { OUTGOING_VERSION, type Outgoing, type OutgoingRules, outgoingOf } from "./outgoing.ts"
+import { chunksOf, MAX_CHUNK_BYTES, MAX_PLANNED, type PlanAnswer, pushDigest, type WireChunk } from "./wire.ts"
+
+export type PushParts = {
+  store: HistoryWriter
+  pushed: Pushed
+  hub: HubClient
+  /** Names the hub and the member: what another one acknowledged is worth nothing. */
+  as: string
+  /** What is agreed to at this moment. */
+  choices(): HubChoices
+  platform: NodeJS.Platform
+  now(): number
+  /** How a conversation of this project leaves. */
+  rulesFor(row: ConversationRow, consent: Consent): Promise<OutgoingRules>
+  /** False where the project's own file says that it is not shared. */
+  allows(project: string): boolean
+  signal?: AbortSignal
+  /** Stop here; the next push goes on. */
+  deadline?: number
+  /** A person asked: what was refused is tried again. */
+  again?: boolean
+  onProgress?: (done: number, total: number) => void
+}
+
+/** What it takes to say whether a conversation is shared. */
+export type Sharing = Pick<PushParts, "store" | "pushed" | "choices" | "platform" | "allows">
+
+export type PushReport = {
+  /** Conversations that the hub took. */
+  sent: number
+  /** Conversations that were deleted on the hub. */
+  removed: number
+  /** Conversations that the hub did not take. */
+  refused: number
+  chunks: number
+  bytes: number
+  /** False where the deadline came first. */
+  complete: boolean
+}
+
+const CHANGES_AT_ONCE = 100
+const BATCH_BYTES = 32 << 20
+const AT_ONCE = 4
+const MOST_CONFLICTS = 5
+const LEAVING_AT_ONCE = 100
+/** A grant may have been given meanwhile. */
+const REFUSED_AGAIN_MS = 3_600_000
+/** What decides how everything leaves: where it is newer, everything is looked at again. */
+const RULES = `${REDACTION_VERSION}.${OUTGOING_VERSION}`
+
+/**
+ * Brings a hub up to date with what the user shares. Whatever ends it, and whenever: what was acknowledged is kept, and
+ * the rest is found again by the history's own feed. Throws a HubError where the hub cannot be asked.
+ */
+export async function pushAll(parts: PushParts): Promise<PushReport> {
+  const { pushed, hub } = parts
+  const report: PushReport = { sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
+  pushed.begin(parts.as)
+  for (const project of pushed.withdrawn()) {
+    await hub.withdraw(project)
+    pushed.endWithdrawal(project)
+  }
+  await removeLeaving(parts, report)
+  await tryRefused(parts, report)
+  await followFeed(parts, report)
+  await removeLeaving(parts, report)
+  return report
+}
+
+/** Where the feed goes on. From the beginning, where more or other things are shared than by then, or by other rules. */
+export async function feedToken(parts: Sharing): Promise<string | undefined> {
+  const [rules, token] = parts.pushed.token()?.split(" ") ?? []
+  return rules === (await rulesNow(parts)) ? token : undefined
+}
+
+/** All that decides what is shared, beside the conversations themselves. */
+async function rulesNow({ store, pushed, choices, allows }: Sharing): Promise<string> {
+  const hidden = (await store.projects()).filter((project) => project.private).map(({ path }) => path)
+  const shared = choices().consents.map(({ at: _, ...consent }) => [consent, allows(consent.project)])
+  return fingerprint(JSON.stringify([RULES, shared, hidden.sort(), pushed.held()])).slice(0, 16)
+}
+
+async function followFeed(parts: PushParts, report: PushReport): Promise<void> {
+  const { store, pushed } = parts
+  const rules = await rulesNow(parts)
+  let token = await feedToken(parts)
+  let done = 0
+  const total = parts.onProgress ? await countChanges(store, token) : 0
+  while (report.complete) {
+    const page = await store.changes(token, CHANGES_AT_ONCE)
+    if (page.rebuild) pushed.forgetNames()
+    const batches = new Batches(parts, report)
+    for (const { conversation, deleted, ref } of page.changes) {
+      if (isOver(parts)) report.complete = false
+      if (!report.complete) break
+      parts.onProgress?.(done++, total)
+      if (deleted || !ref) await leaveIfGone(parts, conversation)
+      else await consider(parts, ref, batches, report, conversation)
+    }
+    await batches.flush()
+    // Only now: what of this page was not acknowledged is in it again.
+    if (report.complete) {
+      token = page.token
+      pushed.saveToken(`${rules} ${token}`)
+    }
+    if (!page.more) break
+  }
+  parts.onProgress?.(done, Math.max(done, total))
+}
+
+async function countChanges(store: HistoryWriter, from: string | undefined): Promise<number> {
+  let count = 0
+  for (let token = from; ; ) {
+    const page = await store.changes(token, 10_000)
+    count += page.changes.length
+    token = page.token
+    if (!page.more) return count
+  }
+}
+
+function isOver({ deadline, signal, now }: PushParts): boolean {
+  return signal?.aborted === true || (deadline !== undefined && now() >= deadline)
+}
+
+/** What was forgotten here is forgotten there. The feed tells only the number that it had. */
+async function leaveIfGone({ store, pushed, now }: PushParts, conversation: string): Promise<void> {
+  const known = pushed.named(conversation)
+  if (!known || known.state === "gone" || (await store.conversation(known.ref))) return
+  if (known.rev === undefined) pushed.remove(known.ref)
+  else pushed.put({ ...known, state: "leaving", at: now() })
+}
+
+async function removeLeaving(parts: PushParts, report: PushReport): Promise<void> {
+  const { store, pushed, hub } = parts
+  for (let page = pushed.in("leaving", LEAVING_AT_ONCE); page.length > 0; page = pushed.in("leaving", LEAVING_AT_ONCE))
+    for (const row of page) {
+      if (isOver(parts)) {
+        report.complete = false
+        return
+      }
+      await hub.remove({ source: row.ref.source, id: row.shared_id })
+      // Of what was forgotten here, nothing stays here either.
+      if (await store.conversation(row.ref)) pushed.put({ ...row, state: "gone", at: parts.now() })
+      else pushed.remove(row.ref)
+      report.removed++
+    }
+}
+
+const MOST_REFUSED = 1_000
+
+async function tryRefused(parts: PushParts, report: PushReport): Promise<void> {
+  const { pushed, now, again } = parts
+  const batches = new Batches(parts, report)
+  for (const row of pushed.in("refused", MOST_REFUSED)) {
+    if (isOver(parts)) break
+    const isSecret = row.rules !== undefined
+    const isDue = isSecret ? row.rules! < REDACTION_VERSION : again === true || now() - row.at > REFUSED_AGAIN_MS
+    if (isDue) await consider(parts, row.ref, batches, report, row.conversation)
+  }
+  await batches.flush()
+}
+
+export type StaysBecause = "kind" | "not shared" | "private" | "project" | "older" | "held"
+
+/** The consent that a conversation leaves by, or why it stays here. */
+export async function sharedBy(
+  { store, pushed, choices, platform, allows }: Sharing,
+  row: ConversationRow,
+): Promise<Consent | StaysBecause> {
+  if (row.kind === "document" || row.kind === "dex" || row.ref.owner !== undefined) return "kind"
+  const consent = consentFor(choices(), row.project, platform)
+  if (!consent) return "not shared"
+  if (row.private) return "private"
+  if (!allows(consent.project)) return "project"
+  const began = row.started_at ?? row.ended_at
+  if (consent.since !== undefined && (began === undefined || began < consent.since)) return "older"
+  return (await isHeldBack(store, pushed, row)) ? "held" : consent
+}
+
+const MOST_ANCESTORS = 32
+
+/** Itself, what it is a part of, or what it was forked from: that holds the same messages. */
+async function isHeldBack(
+  store: Pick<HistoryWriter, "conversation">,
+  pushed: Pick<Pushed, "isHeld">,
+  row: ConversationRow,
+): Promise<boolean> {
+  let line: ConversationRow[] = [row]
+  const seen: Ref[] = []
+  for (let step = 0; step < MOST_ANCESTORS && line.length > 0; step++) {
+    const above: ConversationRow[] = []
+    for (const one of line) {
+      if (pushed.isHeld(one.ref)) return true
+      for (const id of [one.parent?.id, one.fork_of]) {
+        const ref = id === undefined ? undefined : besideOf(one.ref, id)
+        if (!ref || seen.some((other) => isSameConversation(other, ref))) continue
+        if (pushed.isHeld(ref)) return true
+        seen.push(ref)
+        const next = await store.conversation(ref)
+        if (next) above.push(next)
+      }
+    }
+    line = above
+  }
+  return false
+}
+
+type Prepared = {
+  row: ConversationRow
+  consent: Consent
+  conversation?: string
+  mark: string
+  digest: string
+  outgoing: Outgoing
+  chunks: WireChunk[]
+}
+
+async function consider(
+  parts: PushParts,
+  ref: Ref,
+  batches: Batches,
+  report: PushReport,
+  conversation: string | undefined,
+): Promise<void> {
+  const { store, pushed, now } = parts
+  const row = await store.conversation(ref)
+  if (!row) return
+  const consent = await sharedBy(parts, row)
+  if (typeof consent === "string") return
+  const known = pushed.get(ref)
+  if (known?.state === "gone" || known?.state === "leaving") return
+  if (known?.state === "refused" && known.rules !== undefined && known.rules >= REDACTION_VERSION) return
+  const versions = await store.versions(ref)
+  const mark = markOf(row, versions, consent)
+  if (known?.state === "sent" && known.mark === mark) {
+    if (conversation !== undefined && known.conversation !== conversation) pushed.put({ ...known, conversation })
+    return
+  }
+  const messages = await store.messages(ref)
+  const outgoing = outgoingOf(row, messages, versions, await parts.rulesFor(row, consent))
+  const chunks = [...chunksOf(outgoing.messages)]
+  const hashes = chunks.map(({ hash }) => hash)
+  const prepared: Prepared = {
+    row,
+    consent,
+    mark,
+    outgoing,
+    chunks,
+    digest: pushDigest(outgoing.head, consent.visibility, hashes),
+    ...(conversation !== undefined && { conversation }),
+  }
+  const why =
+    messages.length < versions.length
+      ? "Some of its messages are damaged on this machine: see dex doctor."
+      : chunks.some(({ data }) => data.length > MAX_CHUNK_BYTES)
+        ? "It has a message that is too large for a hub."
+        : undefined
+  if (why !== undefined) {
+    report.refused++
+    return pushed.put({ ...rowOf(prepared, known, now()), state: "refused", why })
+  }
+  if (known?.state === "sent" && known.digest === prepared.digest && known.project === consent.key)
+    return pushed.put({ ...rowOf(prepared, known, now()), state: "sent" })
+  await batches.add(prepared)
+}
+
+/** Everything that decides what would be sent, without reading a message. */
+function markOf(row: ConversationRow, versions: readonly MessageVersion[], { key, what, visibility }: Consent): string {
+  const { path: _, archived: __, ...head } = row
+  return fingerprint(JSON.stringify([RULES, head, versions, key, what, visibility]))
+}
+
+function rowOf(
+  { row, consent, conversation, mark, outgoing, digest }: Prepared,
+  known: PushedRow | undefined,
+  at: number,
+): Omit<PushedRow, "state"> {
+  const name = conversation ?? known?.conversation
+  return {
+    ref: row.ref,
+    ...(name !== undefined && { conversation: name }),
+    shared_id: outgoing.head.id,
+    project: consent.key,
+    mark,
+    digest,
+    ...(known?.rev !== undefined && { rev: known.rev }),
+    at,
+  }
+}
+
+/** What is sent together: planned in one call, and never more of it in memory than a limit. */
+class Batches {
+  private waiting: Prepared[] = []
+  private bytes = 0
+  private readonly parts: PushParts
+  private readonly report: PushReport
+
+  constructor(parts: PushParts, report: PushReport) {
+    this.parts = parts
+    this.report = report
+  }
+
+  async add(prepared: Prepared): Promise<void> {
+    const other = this.waiting[0]
+    if (other && other.consent.key !== prepared.consent.key) await this.flush()
+    this.waiting.push(prepared)
+    this.bytes += prepared.chunks.reduce((sum, { data }) => sum + data.length, 0)
+    if (this.waiting.length >= MAX_PLANNED || this.bytes >= BATCH_BYTES) await this.flush()
+  }
+
+  async flush(): Promise<void> {
+    const batch = this.waiting
+    this.waiting = []
+    this.bytes = 0
+    if (batch.length > 0) await sendBatch(this.parts, batch, this.report)
+  }
+}
+
+async function sendBatch(parts: PushParts, batch: Prepared[], report: PushReport): Promise<void> {
+  let answers: PlanAnswer[]
+  try {
+    answers = await plan(parts, batch)
+  } catch (error) {
+    if (!isOfConversation(error)) throw error
+    for (const one of batch) refuse(parts, one, error, report)
+    return
+  }
+  const queue = batch.map((one, i) => ({ one, answer: answers[i]! }))
+  // The first that cannot reach the hub ends all; what the others are at is finished before.
+  let ended: { error: unknown } | undefined
+  const work = async () => {
+    for (let next = queue.shift(); next && !ended; next = queue.shift()) {
+      try {
+        await settle(parts, next.one, next.answer, report)
+      } catch (error) {
+        // One that the hub fails at, each time it is sent, must not stop all others for good.
+        if (isOfConversation(error) || (isHubError(error) && error.trouble === "failed"))
+          refuse(parts, next.one, error, report)
+        else ended ??= { error }
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  if (ended) throw ended.error
+}
+
+function plan({ hub }: PushParts, batch: Prepared[]): Promise<PlanAnswer[]> {
+  return hub.plan({
+    project: batch[0]!.consent.key,
+    conversations: batch.map(({ row, outgoing, digest, chunks }) => ({
+      source: row.ref.source,
+      id: outgoing.head.id,
+      digest,
+      chunks: chunks.map(({ hash }) => hash),
+    })),
+  })
+}
+
+/** Sends what the hub lacks of one conversation, and commits it; where another device was faster, planned again. */
+async function settle(parts: PushParts, one: Prepared, planned: PlanAnswer, report: PushReport): Promise<void> {
+  const { pushed, hub, now } = parts
+  const known = pushed.get(one.row.ref)
+  let answer = planned
+  for (let conflicts = 0; ; conflicts++) {
+    if (typeof (await sharedBy(parts, one.row)) === "string") return
+    if (answer.state === "gone")
+      return pushed.put({ ...rowOf(one, known, now()), state: "gone", why: "It was deleted on the hub." })
+    if (answer.state === "refused") {
+      report.refused++
+      return pushed.put({ ...rowOf(one, known, now()), state: "refused", why: answer.why })
+    }
+    if (answer.state === "have") return pushed.put({ ...rowOf(one, known, now()), state: "sent", rev: answer.rev })
+    try {
+      const { rev } = await send(parts, one, answer, report)
+      pushed.put({ ...rowOf(one, known, now()), state: "sent", rev })
+      report.sent++
+      return
+    } catch (error) {
+      if (!isHubError(error) || error.trouble !== "conflict" || conflicts >= MOST_CONFLICTS) throw error
+    }
+    answer = (await plan({ ...parts, hub }, [one]))[0]!
+  }
+}
+
+async function send(
+  { hub }: PushParts,
+  { row, consent, outgoing, chunks, digest }: Prepared,
+  { chunks: missing, rev }: Extract<PlanAnswer, { state: "send" }>,
+  report: PushReport,
+): Promise<{ rev: number }> {
+  const wanted = new Set(missing)
+  for (const chunk of chunks)
+    if (wanted.delete(chunk.hash)) {
+      await hub.sendChunk(consent.key, { source: row.ref.source, id: outgoing.head.id }, chunk)
+      report.chunks++
+      report.bytes += chunk.data.length
+    }
+  return hub.commit({
+    project: consent.key,
+    digest,
+    chunks: chunks.map(({ hash }) => hash),
+    parent_rev: rev,
+    visibility: consent.visibility,
+    head: outgoing.head,
+  })
+}
+
+/** Trouble with one conversation hinders no other; trouble with the hub ends the push. */
+function isOfConversation(error: unknown): error is HubError {
+  return isHubError(error) && ["secret", "refused", "denied", "conflict"].includes(error.trouble)
+}
+
+function refuse({ pushed, now }: PushParts, one: Prepared, error: HubError, report: PushReport): void {
+  report.refused++
+  const known = pushed.get(one.row.ref)
+  pushed.put({
+    ...rowOf(one, known, now()),
+    state: "refused",
+    why: error.message,
+    ...(error.trouble === "secret" && { rules: REDACTION_VERSION }),
+  })
+}

@@ -1,0 +1,181 @@
+import type { Ref } from "../../core/ref.ts"
+import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { HUB_MIGRATIONS } from "./migrations.ts"
+
+export type PushState = "sent" | "leaving" | "gone" | "refused"
+
+export type PushedRow = {
+  ref: Ref
+  conversation?: string
+  shared_id: string
+  /** The hub's key of the project. */
+  project: string
+  state: PushState
+  mark: string
+  digest?: string
+  rev?: number
+  why?: string
+  /** Set where a secret was found: the redaction's version that had left it. */
+  rules?: number
+  at: number
+}
+
+/** How pushing went. Times in milliseconds since 1970. */
+export type PushHealth = {
+  tried_at?: number
+  succeeded_at?: number
+  problem?: string
+  retry_at?: number
+  failures?: number
+}
+
+/**
+ * What a hub has acknowledged, and up to where the history's feed was read: the feed is the queue of what is still to be
+ * sent. A small file of its own; nothing is opened before the first use.
+ */
+export type Pushed = {
+  /** Where the feed goes on. Undefined: from the beginning. */
+  token(): string | undefined
+  saveToken(token: string | undefined): void
+  /** Forgets what another hub, or another member, has acknowledged. What is held stays held. True where it was another. */
+  begin(hub: string): boolean
+  /** The history was replaced: what its feed calls conversations is no longer known. */
+  forgetNames(): void
+  health(): PushHealth
+  saveHealth(health: PushHealth): void
+
+  get(ref: Ref): PushedRow | undefined
+  /** The conversation that the feed calls so. */
+  named(conversation: string): PushedRow | undefined
+  put(row: PushedRow): void
+  remove(ref: Ref): void
+  in(state: PushState, limit: number): PushedRow[]
+  ofProject(project: string): PushedRow[]
+  /** How many are in each state, by project. */
+  counts(): { project: string; state: PushState; count: number }[]
+
+  hold(refs: readonly Ref[], now: number): void
+  /** True where it was held. */
+  release(refs: readonly Ref[]): boolean
+  isHeld(ref: Ref): boolean
+  held(): Ref[]
+
+  withdraw(project: string, now: number): void
+  withdrawn(): string[]
+  endWithdrawal(project: string): void
+  close(): void
+}
+
+const CACHE_KB = 1_000
+
+export function openPushed(path: string): Pushed {
+  let opened: Db | undefined
+  const use = <T>(work: (db: Db) => T): T => {
+    try {
+      opened ??= openDatabase(path, HUB_MIGRATIONS, CACHE_KB)
+      return work(opened)
+    } catch (error) {
+      throw explained(error, path)
+    }
+  }
+  const write = <T>(work: (db: Db) => T): T => use((db) => inTransaction(db, () => work(db)))
+  return {
+    token: () => use((db) => meta(db, "token")),
+    saveToken: (token) => write((db) => setMeta(db, "token", token)),
+    begin: (hub) => (use((db) => meta(db, "hub")) === hub ? false : write((db) => begin(db, hub))),
+    forgetNames: () => write((db) => void db.prepare("update pushed set conversation = null").run()),
+    health: () => use((db) => JSON.parse(meta(db, "health") ?? "{}") as PushHealth),
+    saveHealth: (health) => write((db) => setMeta(db, "health", JSON.stringify(health))),
+    get: ({ source, id }) =>
+      use((db) => row(db.prepare("select * from pushed where source = ? and id = ?").get(source, id))),
+    named: (conversation) =>
+      use((db) => row(db.prepare("select * from pushed where conversation = ?").get(conversation))),
+    put: (one) => write((db) => put(db, one)),
+    remove: ({ source, id }) => {
+      write((db) => void db.prepare("delete from pushed where source = ? and id = ?").run(source, id))
+      use((db) => void emptyLog(db))
+    },
+    in: (state, limit) =>
+      use((db) =>
+        rows(db.prepare("select * from pushed where state = ? order by at, source, id limit ?").all(state, limit)),
+      ),
+    ofProject: (project) => use((db) => rows(db.prepare("select * from pushed where project = ?").all(project))),
+    counts: () =>
+      use(
+        (db) =>
+          db
+            .prepare(
+              "select project, state, count(*) as count from pushed group by project, state order by project, state",
+            )
+            .all() as ReturnType<Pushed["counts"]>,
+      ),
+    hold: (refs, now) =>
+      write((db) => {
+        const insert = db.prepare("insert or ignore into held (source, id, at) values (?, ?, ?)")
+        for (const { source, id } of refs) insert.run(source, id, now)
+      }),
+    release: (refs) =>
+      write((db) => {
+        const remove = db.prepare("delete from held where source = ? and id = ?")
+        return refs.map(({ source, id }) => remove.run(source, id).changes).some((changes) => changes > 0)
+      }),
+    isHeld: ({ source, id }) =>
+      use((db) => db.prepare("select 1 from held where source = ? and id = ?").get(source, id) !== undefined),
+    held: () => use((db) => db.prepare("select source, id from held order by at, source, id").all() as Ref[]),
+    withdraw: (project, now) =>
+      write((db) => void db.prepare("insert or replace into withdrawn (project, at) values (?, ?)").run(project, now)),
+    withdrawn: () =>
+      use((db) => db.prepare("select project from withdrawn order by project").pluck().all() as string[]),
+    endWithdrawal: (project) => write((db) => void db.prepare("delete from withdrawn where project = ?").run(project)),
+    close: () => opened?.close(),
+  }
+}
+
+function begin(db: Db, hub: string): true {
+  db.prepare("delete from pushed").run()
+  db.prepare("delete from withdrawn").run()
+  db.prepare("delete from meta").run()
+  setMeta(db, "hub", hub)
+  return true
+}
+
+function meta(db: Db, key: string): string | undefined {
+  return db.prepare("select value from meta where key = ?").pluck().get(key) as string | undefined
+}
+
+function setMeta(db: Db, key: string, value: string | undefined): void {
+  if (value === undefined) db.prepare("delete from meta where key = ?").run(key)
+  else db.prepare("insert or replace into meta (key, value) values (?, ?)").run(key, value)
+}
+
+function put(db: Db, one: PushedRow): void {
+  const { ref, conversation, shared_id, project, state, mark, digest, rev, why, rules, at } = one
+  db.prepare(
+    `insert or replace into pushed (source, id, conversation, shared_id, project, state, mark, digest, rev, why, rules, at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(
+    ref.source,
+    ref.id,
+    conversation ?? null,
+    shared_id,
+    project,
+    state,
+    mark,
+    digest ?? null,
+    rev ?? null,
+    why ?? null,
+    rules ?? null,
+    at,
+  )
+}
+
+function rows(found: unknown[]): PushedRow[] {
+  return found.map((one) => row(one)!)
+}
+
+function row(found: unknown): PushedRow | undefined {
+  if (found === undefined) return undefined
+  const { source, id, ...rest } = found as Record<string, unknown>
+  const set = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null))
+  return { ref: { source, id }, ...set } as PushedRow
+}

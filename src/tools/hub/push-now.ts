@@ -1,0 +1,103 @@
+import { join } from "node:path"
+import { readHub } from "../../config/hub.ts"
+import { DexError, isDexError } from "../../core/error.ts"
+import { isHubError, openHub } from "../../hub/client.ts"
+import { type PushReport, pushAll } from "../../hub/push.ts"
+import type { PushHealth } from "../../store/hub/pushed.ts"
+import { tryLock } from "../../store/sqlite/lock.ts"
+import type { Dex } from "../context.ts"
+import { pushedOf, sharingOf } from "./sharing.ts"
+
+const FIRST_RETRY_MS = 30_000
+const LONGEST_RETRY_MS = 15 * 60_000
+
+export type PushOutcome = PushReport & { busy: boolean }
+
+const NOTHING: PushOutcome = { busy: false, sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
+
+/**
+ * Sends what is shared and was not acknowledged. `byItself`: nobody asked, so a hub that could not be reached is left
+ * alone until the next attempt is due, and is not waited for. Throws a DexError where it could not be done.
+ */
+export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: number } = {}): Promise<PushOutcome> {
+  const choices = readHub(dex.home)
+  const { address, token } = choices
+  if (address === undefined) throw new DexError("no_hub", "No hub is set up. Log in first: dex hub login ADDRESS")
+  if (token === undefined) throw new DexError("no_hub", `You are logged out. Log in again: dex hub login ${address}`)
+  // Asked anew all the time: what is unshared meanwhile stays here.
+  const agreedNow = () => {
+    const now = readHub(dex.home)
+    return now.address === address && now.token === token ? now : { ...now, consents: [] }
+  }
+  const lock = tryLock(join(dex.home.dir, "hub.lock"))
+  if (!lock) return { ...NOTHING, busy: true, complete: false }
+  const pushed = pushedOf(dex)
+  try {
+    const health = pushed.health()
+    if (how.byItself && health.retry_at !== undefined && health.retry_at > dex.now())
+      return { ...NOTHING, complete: false }
+    const hub = openHub({
+      address,
+      token,
+      ...(dex.signal && { signal: dex.signal }),
+      ...(how.byItself && { timeoutMs: 10_000, patience: 1 }),
+    })
+    try {
+      const report = await pushAll({
+        ...(await sharingOf(dex, agreedNow, pushed)),
+        hub,
+        as: [address, choices.tenant, choices.member].join("\n"),
+        ...(how.maxMs !== undefined && { deadline: dex.now() + how.maxMs }),
+        ...(!how.byItself && { again: true }),
+        ...(dex.onProgress && {
+          onProgress: (done, total) =>
+            dex.onProgress!({ phase: "sending", done, total, bytes: done, bytesTotal: total }),
+        }),
+      })
+      const now = dex.now()
+      pushed.saveHealth({ tried_at: now, ...(report.complete ? { succeeded_at: now } : lastSuccess(health)) })
+      return { ...report, busy: false }
+    } catch (error) {
+      if (isHubError(error) && error.trouble !== "stopped") {
+        const failures = (health.failures ?? 0) + 1
+        const waitMs = Math.max(
+          error.retryAfterMs ?? 0,
+          Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1)),
+        )
+        const now = dex.now()
+        pushed.saveHealth({
+          ...lastSuccess(health),
+          tried_at: now,
+          problem: error.message,
+          failures,
+          retry_at: now + waitMs,
+        })
+      }
+      throw error
+    } finally {
+      hub.close()
+    }
+  } finally {
+    pushed.close()
+    lock.release()
+  }
+}
+
+/** What people read of it. */
+export function pushedShape({ busy, sent, removed, refused, bytes, complete }: PushOutcome) {
+  return { busy, sent, removed, refused, bytes, complete }
+}
+
+/** Sends now; where the hub cannot be asked, says why, since the next push does it. */
+export async function pushedOrWhyNot(dex: Dex): Promise<{ pushed?: ReturnType<typeof pushedShape>; problem?: string }> {
+  try {
+    return { pushed: pushedShape(await pushNow(dex)) }
+  } catch (error) {
+    if (isHubError(error) || (isDexError(error) && error.code === "no_hub")) return { problem: error.message }
+    throw error
+  }
+}
+
+function lastSuccess({ succeeded_at }: PushHealth): PushHealth {
+  return succeeded_at === undefined ? {} : { succeeded_at }
+}

@@ -1,0 +1,252 @@
+import {
+  type Consent,
+  consentFor,
+  type HubChoices,
+  readHub,
+  type Visibility,
+  withConsent,
+  writeHub,
+} from "../../config/hub.ts"
+import { isoDate, parseDate } from "../../core/dates.ts"
+import { DexError } from "../../core/error.ts"
+import { isSamePath } from "../../core/path-key.ts"
+import { formatRef } from "../../core/ref.ts"
+import { openHub } from "../../hub/client.ts"
+import { addedUp } from "../../hub/for-others.ts"
+import { outgoingOf, SHAREABLE, SHARED_BY_DEFAULT, type Shareable } from "../../hub/outgoing.ts"
+import { checkedKey, keyOfProject } from "../../hub/project-key.ts"
+import { sharedBy } from "../../hub/push.ts"
+import { chunksOf } from "../../hub/wire.ts"
+import type { ConversationRow, HistoryReader } from "../../store/history/store.ts"
+import type { Dex } from "../context.ts"
+import { conversationOf } from "../fields.ts"
+import { folderNamed, projectNamed, resolveRef } from "../resolve.ts"
+import { pushedOrWhyNot } from "./push-now.ts"
+import { isAllowed, pushedOf, type SharingParts, sharingOf } from "./sharing.ts"
+
+export type ShareProjectInput = {
+  as?: string
+  with?: string[]
+  without?: string[]
+  since?: string
+  visibility?: Visibility
+  preview?: boolean
+  conversation?: string
+  yes?: boolean
+}
+
+/** What a preview shows at the most; all of it is counted. */
+const MOST_PREVIEWED = 4 << 20
+
+export async function shareProject(dex: Dex, named: string | undefined, input: ShareProjectInput) {
+  const project = named === undefined ? dex.project : projectNamed(dex, named)
+  const choices = readHub(dex.home)
+  await refuseUnshareable(dex, project)
+  const { platform } = dex.machine
+  const consent = await consentOf(dex, project, consentFor(choices, project, platform), input)
+  const agreed = withConsent(choices, project, consent, platform)
+  const pushed = pushedOf(dex)
+  try {
+    const parts = await sharingOf(dex, () => agreed, pushed)
+    const { leaving, staying } = await conversationsOf(parts, project)
+    if (input.preview) return { preview: await previewOf(dex, parts, consent, leaving, input.conversation) }
+    const summary = {
+      project,
+      key: consent.key,
+      what: consent.what,
+      visibility: consent.visibility,
+      ...(consent.since !== undefined && { since: isoDate(consent.since) }),
+      conversations: leaving.length,
+      messages: leaving.reduce((sum, row) => sum + row.message_count, 0),
+      text_bytes: leaving.reduce((sum, row) => sum + row.text_bytes, 0),
+      staying,
+    }
+    const { address } = loggedIn(choices)
+    if (!input.yes) return { address, summary, asked: true }
+    await agree(choices, consent)
+    writeHub(dex.home, withConsent(readHub(dex.home), project, consent, platform))
+    return { address, summary, ...(await pushedOrWhyNot(dex)) }
+  } finally {
+    pushed.close()
+  }
+}
+
+function loggedIn({ address, token }: HubChoices): { address: string; token: string } {
+  if (address !== undefined && token !== undefined) return { address, token }
+  throw new DexError("no_hub", `You are not logged in to a hub. Log in first: dex hub login ${address ?? "ADDRESS"}`)
+}
+
+/** The hub hears of it first: it says whether the member may. */
+async function agree(choices: HubChoices, { key, what }: Consent): Promise<void> {
+  const hub = openHub(loggedIn(choices))
+  try {
+    await hub.consent(key, what)
+  } finally {
+    hub.close()
+  }
+}
+
+/** What never leaves, whatever is said. */
+async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
+  const { platform, home } = dex.machine
+  if (isSamePath(project, home, platform) || isSamePath(project, dex.home.dir, platform))
+    throw new DexError(
+      "not_a_project",
+      "Your home folder is not a project, so it cannot be shared. Run this inside a project.",
+    )
+  const known = await (await dex.store()).projects()
+  if (known.some((one) => one.private && isSamePath(one.path, project, platform)))
+    throw new DexError(
+      "private",
+      `${project} is private, and private projects are never sent. To share it, first: dex private ${project} --off`,
+    )
+  if (!isAllowed(dex, project))
+    throw new DexError(
+      "not_allowed",
+      `${project} is not shared: hub.share is false in its .dex.json or in your settings.`,
+    )
+}
+
+async function consentOf(
+  dex: Dex,
+  project: string,
+  before: Consent | undefined,
+  input: ShareProjectInput,
+): Promise<Consent> {
+  const key = input.as === undefined ? (before?.key ?? (await keyOfProject(project))) : checkedKey(input.as)
+  if (key === undefined)
+    throw new DexError(
+      "no_key",
+      `git knows no remote of ${project}. Name the project as your team does: dex hub share --as acme/api`,
+    )
+  const since = input.since === undefined ? before?.since : parseDate(input.since, "from", dex.now())
+  return {
+    project,
+    key,
+    what: whatOf(before?.what ?? SHARED_BY_DEFAULT, input),
+    visibility: input.visibility ?? before?.visibility ?? "project",
+    ...(since !== undefined && { since }),
+    at: dex.now(),
+  }
+}
+
+function whatOf(before: readonly string[], { with: more = [], without = [] }: ShareProjectInput): Shareable[] {
+  const unknown = [...more, ...without].find((name) => !(SHAREABLE as readonly string[]).includes(name))
+  if (unknown !== undefined)
+    throw new DexError("usage", `There is no "${unknown}" to share. There are ${SHAREABLE.join(", ")}.`)
+  const what = SHAREABLE.filter((name) => (before.includes(name) || more.includes(name)) && !without.includes(name))
+  if (what.length === 0) throw new DexError("usage", "Nothing is left to share. Leave out less.")
+  return what
+}
+
+async function conversationsOf(
+  parts: SharingParts,
+  project: string,
+): Promise<{ leaving: ConversationRow[]; staying: Record<string, number> }> {
+  const leaving: ConversationRow[] = []
+  const staying: Record<string, number> = {}
+  for (const row of await rowsOf(parts.store, project)) {
+    const why = await sharedBy(parts, row)
+    if (typeof why !== "string") leaving.push(row)
+    else if (why !== "kind") staying[why] = (staying[why] ?? 0) + 1
+  }
+  return { leaving, staying }
+}
+
+async function rowsOf(store: HistoryReader, project: string): Promise<ConversationRow[]> {
+  const kinds = ["person" as const, "subagent" as const, "automation" as const]
+  return (await store.list({ in_project: project, inside: project, kinds, limit: 1_000_000, offset: 0 })).rows
+}
+
+/** The very bytes, and what is not in them. */
+async function previewOf(
+  dex: Dex,
+  parts: SharingParts,
+  consent: Consent,
+  leaving: ConversationRow[],
+  only: string | undefined,
+) {
+  const wanted = only === undefined ? leaving : await oneOf(dex, leaving, only)
+  let room = MOST_PREVIEWED
+  let hidden = 0
+  const conversations = []
+  for (const [i, row] of wanted.entries()) {
+    dex.signal?.throwIfAborted()
+    dex.onProgress?.({ phase: "learning", done: i, total: wanted.length, bytes: i, bytesTotal: wanted.length })
+    const { store } = parts
+    const outgoing = outgoingOf(
+      row,
+      await store.messages(row.ref),
+      await store.versions(row.ref),
+      await parts.rulesFor(row, consent),
+    )
+    const chunks = [...chunksOf(outgoing.messages)]
+    const head = JSON.stringify(outgoing.head)
+    const lines = outgoing.messages.map((message) => JSON.stringify(message)).join("\n")
+    const isShown = only !== undefined || head.length + lines.length <= room
+    if (isShown) room -= head.length + lines.length
+    else hidden++
+    conversations.push({
+      id: formatRef(row.ref),
+      title: outgoing.head.title?.text ?? conversationOf(row).title,
+      messages: outgoing.messages.length,
+      chunks: chunks.length,
+      bytes: head.length + chunks.reduce((sum, { data }) => sum + data.length, 0),
+      taken_out: outgoing.taken_out,
+      left_out: outgoing.left_out,
+      ...(isShown && { head, lines }),
+    })
+  }
+  return {
+    conversations,
+    bytes: conversations.reduce((sum, one) => sum + one.bytes, 0),
+    taken_out: addedUp(conversations.map(({ taken_out }) => taken_out)),
+    ...(hidden > 0 && {
+      truncated: `${hidden} conversations are counted, and their text is not shown. See one of them: dex hub share --preview --conversation REF`,
+    }),
+  }
+}
+
+async function oneOf(dex: Dex, leaving: ConversationRow[], typed: string): Promise<ConversationRow[]> {
+  const { row } = await resolveRef(dex, typed)
+  const name = formatRef(row.ref)
+  const found = leaving.filter(({ ref }) => formatRef(ref) === name)
+  if (found.length === 0)
+    throw new DexError("not_shared", `${name} would not be sent: it is of another project, held back or older.`)
+  return found
+}
+
+export async function unshareProject(dex: Dex, named: string | undefined, input: { forget?: boolean; yes?: boolean }) {
+  const choices = readHub(dex.home)
+  const { platform } = dex.machine
+  const consent =
+    named === undefined
+      ? consentFor(choices, dex.project, platform)
+      : (choices.consents.find(({ key }) => key === named) ?? consentFor(choices, folderNamed(dex, named), platform))
+  if (!consent) {
+    const shared = choices.consents.map(({ project }) => project)
+    throw new DexError(
+      "not_shared",
+      `${named ?? dex.project} is not shared. ${shared.length === 0 ? "Nothing is." : `Shared: ${shared.join(", ")}.`}`,
+    )
+  }
+  const pushed = pushedOf(dex)
+  try {
+    const store = await dex.store()
+    const sent = []
+    for (const one of pushed.ofProject(consent.key)) {
+      if (one.state === "gone" || one.rev === undefined) continue
+      const row = await store.conversation(one.ref)
+      if (!row?.project || isSamePath(row.project, consent.project, platform)) sent.push(one)
+    }
+    if (input.forget && !input.yes) return { unshared: consent.project, on_hub: sent.length, asked: true }
+    // Here first: whatever the hub answers, nothing more is sent.
+    const left = withConsent(choices, consent.project, undefined, platform)
+    writeHub(dex.home, left)
+    if (!left.consents.some(({ key }) => key === consent.key)) pushed.withdraw(consent.key, dex.now())
+    if (input.forget) for (const one of sent) pushed.put({ ...one, state: "leaving", at: dex.now() })
+    return { unshared: consent.project, on_hub: sent.length, ...(await pushedOrWhyNot(dex)) }
+  } finally {
+    pushed.close()
+  }
+}

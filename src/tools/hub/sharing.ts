@@ -1,0 +1,86 @@
+import { userInfo } from "node:os"
+import { join } from "node:path"
+import { type Consent, type HubChoices, readHub } from "../../config/hub.ts"
+import { loadSettings } from "../../config/load.ts"
+import { isSamePath } from "../../core/path-key.ts"
+import { lookAt } from "../../files/look-at.ts"
+import { checkoutAt, createProjectFinder } from "../../git/project.ts"
+import { type Places, placesOf } from "../../hub/mask-places.ts"
+import type { OutgoingRules, Shareable } from "../../hub/outgoing.ts"
+import type { PushParts } from "../../hub/push.ts"
+import type { ConversationRow } from "../../store/history/store.ts"
+import { openPushed, type Pushed } from "../../store/hub/pushed.ts"
+import type { Dex } from "../context.ts"
+
+// What sharing needs of a running dex: everything but the hub itself.
+
+export type SharingParts = Omit<PushParts, "hub" | "as">
+
+export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pushed): Promise<SharingParts> {
+  const store = await dex.storeToWrite()
+  const { platform } = dex.machine
+  return {
+    store,
+    pushed,
+    choices,
+    platform,
+    now: () => dex.now(),
+    rulesFor: rulesOf(dex, (project) => store.projectFolders(project)),
+    allows: (project) => isAllowed(dex, project),
+    ...(dex.signal && { signal: dex.signal }),
+  }
+}
+
+/** A project's own file can say no, and never yes. */
+export function isAllowed(dex: Dex, project: string): boolean {
+  return loadSettings({ file: dex.home.config, env: dex.machine.env, project }).settings["hub.share"]
+}
+
+export function pushedOf(dex: Pick<Dex, "home">): Pushed {
+  return openPushed(join(dex.home.dir, "hub.db"))
+}
+
+/** Whether there is a hub, and something that is shared with it. Never throws. */
+export function isSharing(dex: Pick<Dex, "home">): boolean {
+  try {
+    const { address, token, consents } = readHub(dex.home)
+    return address !== undefined && token !== undefined && consents.length > 0
+  } catch {
+    return false // `dex hub status` says what is wrong with the file
+  }
+}
+
+function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]>): PushParts["rulesFor"] {
+  const { home, platform, env, otherHomes = [] } = dex.machine
+  const projectOf = createProjectFinder(platform)
+  const user = [env.USER, env.LOGNAME, env.USERNAME, accountName()].filter((name) => name !== undefined && name !== "")
+  const foldersOf = new Map<string, Promise<string[]>>()
+  const places = new Map<string, Places>()
+  return async (row: ConversationRow, consent: Consent): Promise<OutgoingRules> => {
+    if (!foldersOf.has(consent.project)) foldersOf.set(consent.project, projectFolders(consent.project))
+    const own = await foldersOf.get(consent.project)!
+    const worktrees = row.cwds.flatMap((cwd, i) => worktreeOf(cwd, i === 0) ?? [])
+    const folders = [...new Set([...own, ...worktrees])]
+    const key = JSON.stringify([folders, row.cwds])
+    if (!places.has(key))
+      places.set(
+        key,
+        placesOf({ home, user: user as string[], folders: [...folders, ...row.cwds, ...otherHomes, dex.home.dir] }),
+      )
+    return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
+
+    /** The project's checkout in another folder; of one that is gone, what the conversation began in. */
+    function worktreeOf(cwd: string, isFirst: boolean): string | undefined {
+      if (isSamePath(projectOf(cwd), consent.project, platform)) return checkoutAt(cwd)?.root
+      return isFirst && lookAt(cwd) === undefined ? cwd : undefined
+    }
+  }
+}
+
+function accountName(): string | undefined {
+  try {
+    return userInfo().username
+  } catch {
+    return undefined // no entry in passwd
+  }
+}
