@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
+import { LongestFirst } from "./test/support/longest-first.ts"
 
 /** What measures time or memory: one file at a time, on a machine that does nothing else. */
 const TIMING = ["test/**/*.timing.test.ts", "test/torture/{genuine,hooks,load,memory,sync-hooks}.test.ts"]
@@ -20,6 +21,7 @@ export default defineConfig({
   test: {
     globalSetup: ["test/support/build.ts"],
     reporters: ["default"],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {

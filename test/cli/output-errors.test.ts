@@ -2,7 +2,10 @@ import { spawnSync } from "node:child_process"
 import { closeSync, existsSync, openSync } from "node:fs"
 import { expect, onTestFinished, test } from "vitest"
 import { DEX, startDex } from "../support/dex.ts"
-import { synced } from "../support/synced.ts"
+import { syncedOnce } from "../support/synced.ts"
+
+/** No test changes it. */
+const home = syncedOnce()
 
 const onLinux = existsSync("/dev/full")
 
@@ -13,7 +16,7 @@ function full(): number {
   return device
 }
 
-const env = (home: string) => ({ PATH: process.env.PATH, HOME: home, NO_COLOR: "1" })
+const env = { PATH: process.env.PATH, HOME: home, NO_COLOR: "1" }
 
 test
   .runIf(onLinux)
@@ -25,10 +28,9 @@ test
     [["show", "11111111", "--format", "full"]],
     [["sync", "--json"]],
     [["completions", "bash"]],
-  ])("dex %j says in one line that its output cannot be written, and ends with 2", async (args) => {
-  const home = await synced()
+  ])("dex %j says in one line that its output cannot be written, and ends with 2", (args) => {
   const run = spawnSync(process.execPath, [DEX, ...args], {
-    env: env(home),
+    env,
     stdio: ["ignore", full(), "pipe"],
     encoding: "utf8",
   })
@@ -40,10 +42,9 @@ test
   expect(run.stderr).not.toMatch(/^\s+at |Node\.js/m)
 })
 
-test.runIf(onLinux)("where only notes cannot be written, the answer is given as ever", async () => {
-  const home = await synced()
+test.runIf(onLinux)("where only notes cannot be written, the answer is given as ever", () => {
   const run = spawnSync(process.execPath, [DEX, "list"], {
-    env: env(home),
+    env,
     stdio: ["ignore", "pipe", full()],
     encoding: "utf8",
   })
@@ -52,7 +53,6 @@ test.runIf(onLinux)("where only notes cannot be written, the answer is given as 
 })
 
 test("a reader that has seen enough is no error, and nothing is said of it", async () => {
-  const home = await synced()
   const child = startDex(home, ["show", "11111111", "--format", "full"])
   child.stdout!.destroy()
   let stderr = ""

@@ -1,0 +1,48 @@
+import { join, relative } from "node:path"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
+
+const TESTS = join(import.meta.dirname, "..")
+
+/** The files that take longest, or wait longest, whatever their size. One that starts last keeps the other workers idle. */
+export const LONGEST = [
+  "view/browser.test.ts",
+  "watch/watch.test.ts",
+  "shape/release.test.ts",
+  "cli/picker/picker.test.ts",
+  "integrations/install.test.ts",
+  "ingest/copies.test.ts",
+  "view/home-browser.test.ts",
+  "files/foreign-files.test.ts",
+  "mcp/http-crowd.test.ts",
+  "cli/local-model.test.ts",
+  "shape/package.test.ts",
+  "search/hybrid.test.ts",
+  "deliver/deliver.test.ts",
+  "support/warm.test.ts",
+  "mcp/resources.test.ts",
+  "mcp/http.test.ts",
+  "cli/eval.test.ts",
+  "ingest/model.test.ts",
+  "cli/npx.test.ts",
+]
+
+/**
+ * Vitest begins with the files that took longest the last time, and in a new clone with the largest. The longest files here
+ * are small, so they are named.
+ */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return longestFirst(await super.sort(files))
+  }
+}
+
+/** Within a group; all others stay in their order. */
+export function longestFirst(files: TestSpecification[]): TestSpecification[] {
+  const groupOf = ({ project }: TestSpecification) => project.config.sequence.groupOrder
+  return files.toSorted((a, b) => groupOf(a) - groupOf(b) || placeOf(a.moduleId) - placeOf(b.moduleId))
+}
+
+function placeOf(file: string): number {
+  const place = LONGEST.indexOf(relative(TESTS, file).replaceAll("\\", "/"))
+  return place === -1 ? LONGEST.length : place
+}
