@@ -1,0 +1,205 @@
+import { execFileSync } from "node:child_process"
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { offered } from "../../src/mcp/definitions.ts"
+import { DEX, dex, type Run } from "../support/dex.ts"
+import { claudeSession } from "../support/home.ts"
+import { standInHub, TOKEN } from "../support/stand-in-hub.ts"
+import { tempDir } from "../support/temp.ts"
+
+const KEY = "github.com/acme/api"
+const A = "aaaaaaaa-1111-4222-8333-444444444444"
+const B = "bbbbbbbb-1111-4222-8333-444444444444"
+
+/** A home with a project of git, two conversations in it and one elsewhere, read. */
+async function laptop() {
+  const home = tempDir()
+  const project = join(home, "work", "api")
+  mkdirSync(project, { recursive: true })
+  execFileSync("git", ["init", "-q", project])
+  execFileSync("git", ["remote", "add", "origin", "https://ann:tok@GitHub.com/acme/api.git"], { cwd: project })
+  const session = (id: string, said: string[], cwd = project) =>
+    claudeSession(home, {
+      id,
+      cwd,
+      start: "2026-10-02T10:00:00Z",
+      turns: said.map((user) => ({ user, assistant: `answer to ${user} in ${project}/src/a.ts` })),
+    })
+  session(A, ["walrus one"])
+  session(B, ["walrus two"])
+  session("cccccccc-1111-4222-8333-444444444444", ["of another project"], join(home, "other"))
+  const run = (args: string[], input = "", cwd = project): Promise<Run> => dex(home, args, {}, DEX, input, cwd)
+  const json = async (args: string[], input = "") => {
+    const { code, stdout, stderr } = await run([...args, "--json"], input)
+    if (code !== 0) throw new Error(`dex ${args.join(" ")}: ${code} ${stderr}`)
+    return JSON.parse(stdout)
+  }
+  expect(await run(["sync"])).toMatchObject({ code: 0 })
+  return { home, project, session, run, json }
+}
+
+async function shared() {
+  const hub = await standInHub()
+  const place = await laptop()
+  await place.json(["hub", "login", hub.url, "--token-stdin"], `${TOKEN}\n`)
+  await place.json(["hub", "share", "--yes"])
+  return { ...place, hub }
+}
+
+test("from logging in to deleting: what is shared is on the hub, and nothing else ever was", async () => {
+  const hub = await standInHub()
+  const { home, project, session, run, json } = await laptop()
+  expect(await json(["hub"])).toEqual({ logged_in: false, shared: [] })
+  expect(await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)).toMatchObject({
+    member: "alice",
+    tenant: "acme",
+  })
+  const file = join(home, ".dex", "hub.json")
+  if (process.platform !== "win32") expect(statSync(file).mode & 0o777).toBe(0o600)
+
+  const asked = await run(["hub", "share"])
+  expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining("2 conversations, 4 messages")])
+  expect(asked.stderr).toContain("Add --yes")
+  expect(hub.calls).toEqual(["GET /v1/me"])
+
+  expect(await json(["hub", "share", "--yes"])).toMatchObject({
+    summary: { key: KEY, conversations: 2, what: ["said", "called", "returned"], visibility: "project" },
+    pushed: { sent: 2, refused: 0, complete: true },
+  })
+  expect(hub.consents.get(KEY)).toEqual(["said", "called", "returned"])
+  expect([...hub.kept.keys()].sort()).toEqual([`claude_code:${A}`, `claude_code:${B}`])
+  expect(await json(["hub", "status"])).toMatchObject({
+    reachable: true,
+    waiting: 0,
+    shared: [{ project, key: KEY, sent: 2, refused: 0 }],
+  })
+
+  session(A, ["walrus one", "walrus three"])
+  expect(await run(["sync"])).toMatchObject({ code: 0 })
+  // The sync has ended; who sends goes on by itself.
+  await expect.poll(() => hub.messagesOf(`claude_code:${A}`).length).toBe(4)
+
+  expect(await json(["hub", "hold", B, "--forget"])).toMatchObject({ on_hub: 1, pushed: { removed: 1 } })
+  expect([...hub.kept.keys()]).toEqual([`claude_code:${A}`])
+  expect(await json(["hub", "unshare", "--forget", "--yes"])).toMatchObject({
+    unshared: project,
+    pushed: { removed: 1 },
+  })
+  expect(hub.kept.size).toBe(0)
+  expect(hub.consents.size).toBe(0)
+  expect(await json(["hub", "logout"])).toMatchObject({ logged_out: true })
+  expect(readFileSync(file, "utf8")).not.toContain(TOKEN)
+  const everything = hub.received()
+  expect(everything).toContain("walrus")
+  for (const secret of [home, "of another project", "ann:tok"]) expect(everything).not.toContain(secret)
+})
+
+test("the preview shows the very bytes that are sent, and sends nothing", async () => {
+  const hub = await standInHub()
+  const { json, run, home } = await laptop()
+  const { preview } = await json(["hub", "share", "--preview"]) // before any hub is known
+  await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
+  // In each answer, and in the title that was made of it.
+  expect(preview.taken_out).toEqual([{ what: "your home folder's path", count: 4 }])
+  await json(["hub", "share", "--yes"])
+  for (const { id, head, lines } of preview.conversations) {
+    const kept = hub.kept.get(id)!
+    expect(JSON.stringify(kept.head)).toBe(head)
+    const sent = hub.messagesOf(id).map((message) => JSON.stringify(message))
+    expect(sent.join("\n")).toBe(lines)
+  }
+  const { stdout, stderr } = await run(["hub", "share", "--preview"])
+  expect(stdout).toContain("~/work/api/src/a.ts")
+  expect(stdout + stderr).not.toContain(home)
+  expect(stderr).toContain("Nothing was sent")
+})
+
+test("without a connection a sync says nothing, the status does, and nothing is lost", async () => {
+  const { hub, session, run, json } = await shared()
+  hub.mishap = () => "cut"
+  session(A, ["walrus one", "walrus three"])
+  const synced = await run(["sync"])
+  expect([synced.code, synced.stderr.includes("hub")]).toEqual([0, false])
+  await expect.poll(async () => (await json(["hub", "status"])).next_try_at).toBeDefined()
+  expect(await json(["hub", "status"])).toMatchObject({ reachable: false, waiting: 1 })
+  const pushed = await run(["hub", "push"])
+  expect([pushed.code, pushed.stderr]).toEqual([2, expect.stringContaining("cannot be reached")])
+  hub.mishap = () => undefined
+  expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 1, complete: true } })
+  expect(await json(["hub", "status"])).toMatchObject({ reachable: true, waiting: 0 })
+})
+
+test("a private project, a project whose file says no, and the home folder cannot be shared", async () => {
+  const hub = await standInHub()
+  const { home, project, run, json } = await laptop()
+  await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
+  await run(["private", project])
+  expect((await run(["hub", "share", "--yes"])).stderr).toContain("private projects are never sent")
+  await run(["private", project, "--off"])
+  writeFileSync(join(project, ".dex.json"), '{"hub.share": false}')
+  expect((await run(["hub", "share", "--yes"])).stderr).toContain("hub.share is false")
+  // And it can only say no.
+  writeFileSync(join(project, ".dex.json"), '{"hub.share": true, "hub.address": "https://evil.test"}')
+  expect(await json(["hub", "status"])).toMatchObject({ shared: [] })
+  expect((await run(["hub", "share", "--yes"], "", home)).stderr).toContain("home folder is not a project")
+  expect(hub.kept.size).toBe(0)
+})
+
+test("what was shared stops when its project becomes private, and the status says why", async () => {
+  const { hub, project, session, run, json } = await shared()
+  await run(["private", project])
+  session(A, ["walrus one", "walrus three"])
+  await run(["sync"])
+  expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 0 } })
+  expect(hub.messagesOf(`claude_code:${A}`)).toHaveLength(2)
+  expect((await json(["hub", "status"])).shared[0].paused).toContain("private")
+})
+
+test("what was forgotten here goes from the hub by itself", async () => {
+  const { hub, run } = await shared()
+  expect(await run(["forget", A, "--yes"])).toMatchObject({ code: 0 })
+  await expect.poll(() => [...hub.kept.keys()]).toEqual([`claude_code:${B}`])
+})
+
+test("what was agreed to for one hub is not agreed to for another", async () => {
+  const { json } = await shared()
+  const other = await standInHub()
+  expect((await json(["hub", "login", other.url, "--token-stdin"], TOKEN)).no_longer_shared).toHaveLength(1)
+  expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 0 } })
+  expect(other.calls.filter((call) => call.startsWith("P"))).toEqual([])
+})
+
+test("a token travels only over https or on this machine, is never an argument, and a file that others can read is not used", async () => {
+  const { home, run, hub } = await shared()
+  const plain = await run(["hub", "login", "http://hub.example.com", "--token-stdin"], TOKEN)
+  expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining("https")])
+  const wrong = await run(["hub", "login", hub.url, "--token-stdin"], "dexh_wrong")
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("does not accept your token")])
+  expect((await run(["hub", "login", hub.url])).stderr).toContain("--token-stdin")
+  expect((await run(["hub", "login", hub.url, "--token", TOKEN])).code).toBe(2)
+  if (process.platform === "win32") return
+  chmodSync(join(home, ".dex", "hub.json"), 0o644)
+  const open = await run(["hub", "push"])
+  expect([open.code, open.stderr]).toEqual([2, expect.stringContaining("chmod 600")])
+})
+
+test("a project without a remote needs a name, and a name is no path", async () => {
+  const hub = await standInHub()
+  const { project, run, json } = await laptop()
+  await json(["hub", "login", hub.url, "--token-stdin"], TOKEN)
+  execFileSync("git", ["remote", "remove", "origin"], { cwd: project })
+  expect((await run(["hub", "share", "--yes"])).stderr).toContain("--as acme/api")
+  expect((await run(["hub", "share", "--yes", "--as", "../x"])).code).toBe(2)
+  expect((await run(["hub", "share", "--as", "acme/api", "--without", "everything"])).stderr).toContain(
+    'no "everything"',
+  )
+  expect(await json(["hub", "share", "--yes", "--as", "acme/api", "--since", "2026-10-03"])).toMatchObject({
+    summary: { key: "acme/api", conversations: 0, staying: { older: 2 } },
+  })
+  expect(hub.kept.size).toBe(0)
+})
+
+test("agents are not offered it", () => {
+  expect(offered.map(({ name }) => name)).not.toContain("hub")
+})
