@@ -86,7 +86,7 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     await json(["hub", "login", hub.url, "--token-stdin"], token)
     await json(["hub", "share", "--as", KEY, "--yes"])
     let killed = 0
-    for (let round = 1; round <= (TORTURE ? 100 : 12); round++) {
+    for (let round = 1; round <= (TORTURE ? 100 : 8); round++) {
       for (let i = 0; i < 6; i++) {
         const n = (round * 5 + i) % 23
         want.set(n, [...(want.get(n) ?? []), `round ${round} ${"word ".repeat(500)}`])
