@@ -370,7 +370,9 @@ async function settle(parts: PushParts, one: Prepared, planned: PlanAnswer, repo
   const known = pushed.get(one.row.ref)
   let answer = planned
   for (let conflicts = 0; ; conflicts++) {
-    if (typeof (await sharedBy(parts, one.row)) === "string") return
+    // As it is now: it may have been unshared, held back, made private or forgotten meanwhile.
+    const row = await parts.store.conversation(one.row.ref)
+    if (!row || typeof (await sharedBy(parts, row)) === "string") return
     if (answer.state === "gone")
       return pushed.put({ ...rowOf(one, known, now()), state: "gone", why: "It was deleted on the hub." })
     if (answer.state === "refused") {

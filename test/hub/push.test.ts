@@ -261,6 +261,26 @@ describe("a push", () => {
     expect(hub.kept.size).toBeLessThanOrEqual(4)
   })
 
+  test("what becomes private or is forgotten while it is being sent stays here", async () => {
+    for (const change of ["private", "forgotten"]) {
+      const { hub, push, write, store } = await setUp()
+      for (let i = 0; i < 20; i++) await write(`c${i}`, [`text ${i}`])
+      const all = Array.from({ length: 20 }, (_, i) => ref(`c${i}`))
+      const stop = () => (change === "private" ? store.setPrivate("/code/api", true) : store.forget(all))
+      let done: Promise<unknown> | undefined
+      hub.mishap = (call) => {
+        if (call === "POST /v1/push/commit") done ??= stop()
+        return undefined
+      }
+      await push()
+      await done
+      expect(hub.kept.size).toBeLessThanOrEqual(8)
+      if (change === "private") continue
+      await push()
+      expect(hub.kept.size).toBe(0)
+    }
+  })
+
   test("another hub has acknowledged nothing", async () => {
     const { hub, push, write } = await setUp()
     await write("a", ["one"])
