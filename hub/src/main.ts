@@ -1,7 +1,12 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { parseArgs } from "node:util"
+import hub from "../package.json" with { type: "json" }
 import { createHubApp } from "./http/app.ts"
 import { serveApp } from "./http/serve.ts"
 import { masterKeyFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
+import { openShards } from "./shards/pool.ts"
 import { openDatabase } from "./store/connection.ts"
 import { openKeyring } from "./store/keyring.ts"
 import { migrate } from "./store/migrate.ts"
@@ -17,6 +22,8 @@ import {
   tenantNamed,
 } from "./store/people.ts"
 
+const VERSION = hub.version
+
 const HELP = `dex-hub: a team's memory on PostgreSQL
 
   dex-hub migrate                         makes or updates the tables
@@ -29,7 +36,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
                                           lets a member read, or push to, a project
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL,
-DEX_HUB_MASTER_KEY_FILE, DEX_HUB_HOST, DEX_HUB_PORT. See docs/hub.md.
+DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT. See docs/hub.md.
 `
 
 type Flags = { tenant?: string; role?: string; email?: string; scopes?: string; days?: string; level?: string }
@@ -80,12 +87,17 @@ async function serve(): Promise<void> {
   const db = openDatabase(settings)
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
-  const serving = await serveApp(createHubApp({ db, log }), settings)
+  const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
+  const { data, app, index, masterKey } = settings
+  const shards = openShards({ app, index, masterKey, data, folder, version: VERSION, log })
+  const serving = await serveApp(createHubApp({ db, shards, log }), settings)
   log({ level: "info", event: "listening", host: settings.host, port: serving.port })
   const stop = async (signal: string) => {
     log({ level: "info", event: "stopping", signal })
     await serving.close()
+    await shards.close()
     await db.close()
+    rmSync(folder, { recursive: true, force: true })
   }
   for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => void stop(signal))
 }

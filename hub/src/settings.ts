@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { KEY_BYTES } from "./store/keys.ts"
 
 /** What an operator sets, all of it in the environment: nothing secret is in a command line or a file of ours. */
-export type Settings = { app: string; index: string; masterKey: Buffer; host: string; port: number }
+export type Settings = { app: string; index: string; masterKey: Buffer; data: string; host: string; port: number }
 
 type Environment = Record<string, string | undefined>
 
@@ -13,6 +13,7 @@ export function settingsFrom(env: Environment): Settings {
     app: needed(env, "DEX_HUB_DATABASE_URL", "the address of PostgreSQL for the role dex_hub_app"),
     index: needed(env, "DEX_HUB_INDEX_URL", "the same for the role dex_hub_index"),
     masterKey: masterKeyFrom(env),
+    data: needed(env, "DEX_HUB_DATA", "a folder for the search shards, which can be deleted"),
     host: env.DEX_HUB_HOST ?? "127.0.0.1",
     port: Number(env.DEX_HUB_PORT ?? 8787),
   }

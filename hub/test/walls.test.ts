@@ -1,6 +1,9 @@
-import { describe, expect, test } from "vitest"
+import { describe, expect, onTestFinished, test } from "vitest"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { conversation, said, unit } from "../../test/support/conversations.ts"
+import { tempDir } from "../../test/support/temp.ts"
+import { type AnswerWalls, createAnswers } from "../src/shards/answer.ts"
+import { createFollower } from "../src/shards/follow.ts"
 import type { Viewer } from "../src/store/connection.ts"
 import { openTenantHistory, openViewerHistory } from "../src/store/history.ts"
 import { forgetPushed, planPush } from "../src/store/push.ts"
@@ -97,20 +100,92 @@ async function everything(history: HistoryReader, texts: string[], owners: strin
 }
 
 describe.skipIf(!hasPostgres)("walls", () => {
-  test("everybody reads all that they may, and not a byte of anything else", async () => {
+  const NO_SCOPE = "rev > 0"
+  const OPENED = [
+    "conversation",
+    "chunk",
+    "change",
+    "tenant",
+    "member",
+    "project",
+    "project_grant",
+    "break_glass",
+    "feed",
+    "tombstone",
+  ]
+
+  test.each([
+    ["with both walls", false, {}],
+    ["with row-level security alone", false, { scope: NO_SCOPE }],
+    ["with the scope alone", true, {}],
+  ])("everybody reads all that they may, and not a byte of anything else, %s", async (_, isOpened, options) => {
     const { team, viewers, canaries } = await world()
-    // The refs are asked for by those of their own tenant too: the same names exist in each.
+    if (isOpened) {
+      for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
+      await run(team.owner, "alter table hub_key.conversation_key disable row level security")
+    }
     const texts = canaries.map(({ text }) => text)
     for (const viewer of viewers) {
       const mine = texts.filter((text) => canaries.find((one) => one.text === text)!.mayRead(viewer))
-      const seen = await everything(
-        openViewerHistory(team.db, viewer),
-        texts.filter((text) => text.includes(viewer.name) || text.includes("-ann-")),
-        ["ann", viewer.name],
-      )
+      const history = openViewerHistory(team.db, viewer, options)
+      // Of their own, and of one whose refs exist in every tenant.
+      const wanted = texts.filter((text) => text.includes(`-${viewer.name}-`) || text.includes("-ann-"))
+      const seen = await everything(history, wanted, ["ann", viewer.name])
       const found = texts.filter((text) => seen.includes(text))
       expect(found.filter((text) => !mine.includes(text))).toEqual([])
       expect(found).toEqual(mine)
+    }
+  })
+
+  test("the tools of a shard tell nothing foreign, with both walls or with either, and count what got past the first", async () => {
+    const { team, viewers, canaries } = await world()
+    const data = tempDir()
+    const follower = createFollower(team.db, data)
+    onTestFinished(() => follower.close())
+    while (!(await follower.step()));
+    const asked = [
+      { tool: "search", input: { query: "canary", limit: 50 } },
+      { tool: "search", input: { query: "canary", by: "message", limit: 50, explain: true } },
+      { tool: "search", input: { query: "canarry" } },
+      { tool: "search", input: { file: "canary", limit: 50 } },
+      { tool: "list", input: { limit: 50 } },
+      { tool: "list", input: { all: true, limit: 50 } },
+      { tool: "stats", input: {} },
+      { tool: "show", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
+      { tool: "timeline", input: { id: `ann/claude_code:${canaries[0]!.text}#1`, session: "all" } },
+    ]
+    const told = async (viewer: Viewer, walls: AnswerWalls) => {
+      const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })
+      try {
+        const all = await Promise.all(asked.map((one) => answers.answer({ viewer, ...one })))
+        const drops = all.map((one) => ("drops" in one ? one.drops : 0)).reduce((a, b) => a + b, 0)
+        // Who asks for a ref that is not theirs is told that it is not there, by its name.
+        const texts = all.map((one) => JSON.stringify(one).replaceAll(/ann\/claude_code:canary[\w-]+/g, "")).join("\n")
+        return { drops, found: canaries.filter(({ text }) => texts.includes(text)) }
+      } finally {
+        answers.close()
+      }
+    }
+    const some = viewers.filter((_, i) => i % 5 === 0)
+    for (const viewer of some) {
+      const { found, drops } = await told(viewer, {})
+      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      expect(found.length > 0 || viewer.role !== "member").toBe(true)
+      expect(drops).toBe(0)
+    }
+    // The first wall taken away: row-level security drops what the shard gives, and it is counted.
+    let dropped = 0
+    for (const viewer of some) {
+      const { found, drops } = await told(viewer, { scope: NO_SCOPE, index: "all" })
+      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      dropped += drops
+    }
+    expect(dropped).toBeGreaterThan(0)
+    for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
+    await run(team.owner, "alter table hub_key.conversation_key disable row level security")
+    for (const viewer of some) {
+      const { found } = await told(viewer, {})
+      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
     }
   })
 

@@ -112,7 +112,7 @@ async function firstOf(vocabulary: Vocabulary, words: string[], most: number): P
 
 async function isThere({ store, index, hidden }: Vocabulary, word: string): Promise<boolean> {
   const match = [{ words: word }]
-  if (hidden.length === 0) return (await index.count({ match })).total > 0
+  if (hidden.length === 0 && !index.isPart) return (await index.count({ match })).total > 0
   // The index knows the stem only: the word itself is shown by a text.
   const asked = { match, weights: RANK_WEIGHTS.columns, limit: MOST_TEXTS, excludedProjects: hidden }
   for (const { ref, number } of await index.find(asked)) {

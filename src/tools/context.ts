@@ -23,6 +23,8 @@ export type Dex = {
   now(): number
   /** The agent that asks, as it calls itself. Absent on the command line. */
   caller?: string
+  /** The history is a team's: it is pushed to, and nothing is read on this machine. */
+  isTeam?: true
   /** False before anything was ever synced. */
   hasHistory(): boolean
   /** To ask. */

@@ -14,10 +14,13 @@ export async function unreadNote(dex: Dex): Promise<string | undefined> {
 const NO_HISTORY =
   "There is no history yet. `dex sync` reads what your agents have written; `dex sources` shows where dex looks."
 
+const NOTHING_SHARED = "Nothing is shared with you on the hub yet. `dex hub status` shows your projects there."
+
 /** What is to be said below an answer from all that is read: that it is not all; and below none, that there is nothing yet. */
 export async function historyNote(dex: Dex, { found }: { found: boolean }): Promise<string | undefined> {
   const isEmpty = !found && !(dex.hasHistory() && (await (await dex.store()).sourceReport()).some(isKept))
-  return isEmpty ? NO_HISTORY : unreadNote(dex)
+  if (!isEmpty) return unreadNote(dex)
+  return dex.isTeam ? NOTHING_SHARED : NO_HISTORY
 }
 
 /** dex's own chats and notes are no history. */

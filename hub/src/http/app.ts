@@ -2,6 +2,7 @@ import { type Context, Hono } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
 import { checkName, commitOf, messagesIn, planOf } from "../push/incoming.ts"
+import { placeOf, type Shards } from "../shards/pool.ts"
 import type { Database } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import type { Scope } from "../store/people.ts"
@@ -11,6 +12,7 @@ import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
 
 export type HubParts = {
   db: Database
+  shards: Shards
   log(event: Record<string, unknown>): void
 }
 
@@ -20,7 +22,7 @@ type Env = { Variables: { identity: Identity } }
 const LONGEST_JSON = 8 << 20
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, log }: HubParts) {
+export function createHubApp({ db, shards, log }: HubParts) {
   const app = new Hono<Env>()
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
@@ -73,6 +75,10 @@ export function createHubApp({ db, log }: HubParts) {
     return c.json({ forgotten: await forgetPushed(db, viewerOf(c), [conversationIn(c)]) })
   })
 
+  app.post("/v1/tools/:name", may("read"), json, async (c) =>
+    c.json((await shards.ask({ viewer: viewerOf(c), tool: named(c, "name"), input: await jsonOf(c) })) as object),
+  )
+
   app.notFound((c) => problem(c, new HubProblem(404, "not_found", "There is nothing here.")))
   app.onError((error, c) => {
     if (error instanceof HubProblem) return problem(c, error)
@@ -82,7 +88,7 @@ export function createHubApp({ db, log }: HubParts) {
       route: c.req.routePath,
       error: error.name,
       code: (error as { code?: string }).code,
-      at: stackOf(error),
+      at: placeOf(error.stack ?? ""),
     })
     return problem(c, new HubProblem(500, "failed", "An error that should not happen. The hub's log says more."))
   })
@@ -113,18 +119,9 @@ async function jsonOf<T>(c: Context): Promise<T> {
 
 function problem(c: Context, { status, code, message, rules }: HubProblem) {
   const body: WireProblem = { error: { code, message, ...(rules && { rules }) } }
-  return c.json(body, status as 400)
+  return c.json(body, status as 400, status === 503 ? { "Retry-After": "1" } : {})
 }
 
 function tooLarge(c: Context) {
   return problem(c, new HubProblem(413, "too_large", "The request has too many bytes."))
-}
-
-/** Where it was thrown, without its message. */
-function stackOf(error: Error): string {
-  return (error.stack ?? "")
-    .split("\n")
-    .filter((line) => /^\s+at /.test(line))
-    .slice(0, 5)
-    .join("; ")
 }

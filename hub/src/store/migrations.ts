@@ -212,7 +212,7 @@ create policy index on hub.project for select to dex_hub_index using (tenant = $
 create policy index on hub.conversation for select to dex_hub_index using (tenant = ${TENANT} and rev > 0);
 create policy index on hub.chunk for select to dex_hub_index using (tenant = ${TENANT});
 create policy index on hub_key.conversation_key for select to dex_hub_index using (tenant = ${TENANT});
-create policy index on hub.feed for select to dex_hub_index using (tenant = ${TENANT});
+create policy index on hub.feed for select to dex_hub_index using (true);
 create policy index on hub.change for select to dex_hub_index using (tenant = ${TENANT});
 create policy index on hub.tombstone for select to dex_hub_index using (tenant = ${TENANT});
 

@@ -14,7 +14,9 @@ import type {
 import type { Query } from "./connection.ts"
 import type { TenantKey } from "./keyring.ts"
 import { unseal } from "./keys.ts"
+import { TENANT } from "./scope.ts"
 import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
+import { type Statements, statementsIn } from "./statements.ts"
 
 /** One transaction as somebody: what their walls hide is not there. */
 export type Reading = <T>(work: (query: Query, tenant: TenantKey) => Promise<T>) => Promise<T>
@@ -22,14 +24,17 @@ export type Reading = <T>(work: (query: Query, tenant: TenantKey) => Promise<T>)
 export type ReaderOptions = {
   /** Whose conversations are named without an owner. */
   self?: string
+  /** What of the conversations they ask for: the wall before row-level security. */
+  scope: string
 }
 
 /** A tenant's conversations as one person may read them, or, for its shards, as they are. */
-export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): HistoryReader {
+export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions): HistoryReader {
+  const sql = statementsIn(scope)
   const refOf = ({ owner, source, native_id }: Named): Ref =>
     owner === self ? { source, id: native_id } : { owner, source, id: native_id }
   const rowOf = (row: Row, tenant: TenantKey): ConversationRow => toRow(row, refOf(row), headOf(row, tenant))
-  const find = async (query: Query, ref: Ref): Promise<Row | undefined> => (await named(query, [ref], self))[0]
+  const find = async (query: Query, ref: Ref): Promise<Row | undefined> => (await named(sql, query, [ref], self))[0]
   /** The facts of one conversation's messages, in order. */
   const factsIn = async (query: Query, tenant: TenantKey, ref: Ref): Promise<MessageFacts[]> => {
     const row = await find(query, ref)
@@ -51,10 +56,10 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
         const [of, from] = after?.split("@") ?? [id, "0"]
         if (of !== id || Number(from) > (await seqOf(query)))
           return { changes: [], token: `${id}@0`, more: true, rebuild: true }
-        const rows = await query<Partial<Named> & { conversation: number; seq: number; deleted: boolean }>(CHANGES, [
-          Number(from),
-          limit,
-        ])
+        const rows = await query<Partial<Named> & { conversation: number; seq: number; deleted: boolean }>(
+          sql.CHANGES,
+          [Number(from), limit],
+        )
         return {
           changes: rows.map(({ conversation, owner, source, native_id }) => ({
             conversation: String(conversation),
@@ -69,7 +74,7 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
 
     resolve: (wanted) =>
       reading(async (query, tenant) => {
-        const rows = await resolved(query, wanted, self)
+        const rows = await resolved(sql, query, wanted, self)
         const exact = rows.filter(({ native_id }) => native_id === wanted.prefix)
         return (exact.length > 0 ? exact : rows).map((row) => rowOf(row, tenant))
       }),
@@ -80,16 +85,16 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
       }),
     titles: (refs) =>
       reading(async (query, tenant) => {
-        const rows = await named(query, refs, self)
+        const rows = await named(sql, query, refs, self)
         const titles = new Map(rows.map((row) => [row.place, headOf(row, tenant).title?.text]))
         return refs.map((_, i) => titles.get(i + 1) ?? "")
       }),
     list: (filter) =>
       reading(async (query, tenant) => {
         const values = listValues(filter, self)
-        const counts = await query<{ kind: Kind; count: number }>(COUNT_LISTED, values)
+        const counts = await query<{ kind: Kind; count: number }>(sql.COUNT_LISTED, values)
         const isShown = ({ kind }: { kind: Kind }) => filter.kinds?.includes(kind) ?? true
-        const rows = await query<Row>(LISTED, [...values, filter.kinds ?? null, filter.limit, filter.offset])
+        const rows = await query<Row>(sql.LISTED, [...values, filter.kinds ?? null, filter.limit, filter.offset])
         return {
           rows: rows.map((row) => rowOf(row, tenant)),
           total: sum(counts.filter(isShown).map(({ count }) => count)),
@@ -99,7 +104,7 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
     spans: ({ kinds, ...filter }) =>
       reading(async (query) => {
         const values = listValues({ ...filter, limit: 0, offset: 0 }, self)
-        const rows = await query<Row>(SPANS, [...values, kinds ?? null])
+        const rows = await query<Row>(sql.SPANS, [...values, kinds ?? null])
         return rows.map(({ source, project, started_at, ended_at }) =>
           known({ source, project, started_at: started_at ?? undefined, ended_at: ended_at ?? undefined }),
         )
@@ -121,13 +126,13 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
     touching: (file) =>
       reading(async (query, tenant) => {
         const wanted = file.replaceAll("\\", "/")
-        const rows = await query<Row>(ALL)
+        const rows = await query<Row>(sql.ALL)
         const facts = await factsOf(query, tenant, rows)
         const holds = (row: Row, path: string) => (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
         return rows.filter((row) => touched(facts.get(row.id)).some(({ path }) => holds(row, path))).map(refOf)
       }),
     usingModel: (model) =>
-      reading(async (query) => (await query<Row>(USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
+      reading(async (query) => (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
     filesOf: (ref) =>
       reading(async (query, tenant) => {
         const all = touched(await factsIn(query, tenant, ref))
@@ -159,7 +164,7 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
       }),
     commits: ({ limit, inside }) =>
       reading(async (query, tenant) => {
-        const rows = await query<Row>(COMMITTING, [inside ?? null])
+        const rows = await query<Row>(sql.COMMITTING, [inside ?? null])
         const facts = await factsOf(query, tenant, rows)
         return rows
           .flatMap((row) => commitsIn(refOf(row), facts.get(row.id)))
@@ -168,7 +173,7 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
       }),
     work: (refs) =>
       reading(async (query, tenant) => {
-        const rows = await named(query, refs, self)
+        const rows = await named(sql, query, refs, self)
         const facts = await factsOf(query, tenant, rows)
         const places = new Map(rows.map((row) => [row.place, row.id]))
         return refs.map((_, i) => workIn(facts.get(places.get(i + 1) ?? -1)))
@@ -180,7 +185,7 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
         const at = (await factsOf(query, tenant, [own])).get(own.id)?.find(({ n }) => n === number)
         if (!at) return []
         if (at.at === undefined || at.copied || at.superseded) return [{ ...ref, number }]
-        const mates = await query<Row>(AROUND, [own.project_id, at.at, before, after, own.id])
+        const mates = await query<Row>(sql.AROUND, [own.project_id, at.at, before, after, own.id])
         const facts = await factsOf(query, tenant, mates)
         const said = mates
           .flatMap((row) => counted(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
@@ -194,7 +199,7 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
 
     stats: () =>
       reading(async (query) => {
-        const [all] = await query<StatsRow>(STATS)
+        const [all] = await query<StatsRow>(sql.STATS)
         const { conversations, messages, estimated_tokens, text_bytes, earliest, latest, sources, kinds } = all!
         return known({
           ...{ conversations, messages, estimated_tokens, text_bytes },
@@ -204,10 +209,11 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
           kinds: kinds ?? {},
         })
       }),
-    keptSources: () => reading(async (query) => (await query<{ source: string }>(SOURCES)).map(({ source }) => source)),
+    keptSources: () =>
+      reading(async (query) => (await query<{ source: string }>(sql.SOURCES)).map(({ source }) => source)),
     sourceReport: () =>
       reading(async (query) =>
-        (await query<SourceRow>(SOURCE_REPORT)).map(({ last_at, ...row }) => ({
+        (await query<SourceRow>(sql.SOURCE_REPORT)).map(({ last_at, ...row }) => ({
           ...row,
           ...(last_at !== null && { last_at }),
           units: row.conversations,
@@ -223,24 +229,26 @@ export function openHubHistory(reading: Reading, { self }: ReaderOptions = {}): 
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
     projects: () =>
       reading(async (query) =>
-        (await query<{ key: string }>(PROJECTS)).map(({ key }) => ({ path: key, private: false })),
+        (await query<{ key: string }>(sql.PROJECTS)).map(({ key }) => ({ path: key, private: false })),
       ),
     busiestProjects: (limit) =>
       reading(async (query) =>
-        (await query<{ key: string }>(BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
+        (await query<{ key: string }>(sql.BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
       ),
 
-    withSubagents: (refs) => reading((query) => growing(query, refs, self, refOf, childrenOf)),
+    withSubagents: (refs) => reading((query) => growing(sql, query, refs, self, refOf, childrenOf(sql))),
     family: (refs) =>
       reading((query, tenant) =>
-        growing(query, refs, self, refOf, async (of, row) => [
-          ...(await childrenOf(of, row)),
-          ...(await forksOf(of, row, tenant)),
+        growing(sql, query, refs, self, refOf, async (of, row) => [
+          ...(await childrenOf(sql)(of, row)),
+          ...(await forksOf(sql, of, row, tenant)),
         ]),
       ),
     forgotten: () =>
       reading(
-        async (query) => (await query<{ count: number }>("select count(*) as count from hub.tombstone"))[0]!.count,
+        async (query) =>
+          (await query<{ count: number }>(`select count(*) as count from hub.tombstone where tenant = ${TENANT}`))[0]!
+            .count,
       ),
     // A sync is a laptop's.
     progress: async () => undefined,
@@ -287,87 +295,32 @@ type SourceRow = {
   last_at: number | null
 }
 
-const COLUMNS = `c.id, m.name as owner, c.source, c.native_id, p.key as project, c.project as project_id, c.visibility, c.kind,
-  c.models, c.message_count, c.copied_count, c.superseded, c.estimated_tokens, c.text_bytes, c.started_at, c.ended_at,
-  c.first_at, c.last_at, c.head, k.wrapped`
-const FROM = `hub.conversation c
-  join hub.member m on m.tenant = c.tenant and m.id = c.author
-  join hub.project p on p.tenant = c.tenant and p.id = c.project
-  join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
-const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
-/** $1 owners, $2 sources, $3 ids: in their order, `place` says which. */
-const NAMED = `select ${COLUMNS}, one.place from unnest($1::text[], $2::text[], $3::text[])
-  with ordinality as one (owner, source, native_id, place)
-  join ${FROM} on m.name = one.owner and c.source = one.source and c.native_id = one.native_id where c.rev > 0`
-const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
-  and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
-const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from hub.change ch
-  left join (select c.id, m.name as owner, c.source, c.native_id from hub.conversation c
-    join hub.member m on m.tenant = c.tenant and m.id = c.author where c.rev > 0) c on c.id = ch.conversation
-  where ch.seq > $1 and not exists (select from hub.change later
-    where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
-  order by ch.seq limit $2`
-/** A private one is listed only to who asks from inside its project, as on a laptop. */
-const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and (c.visibility <> 'private' or p.key = $1)
-  and ($2::text is null or position(lower($2) in lower(p.key)) > 0)
-  and ($3::text is null or c.source = $3)
-  and ($4::bigint is null or c.ended_at >= $4)
-  and ($5::bigint is null or c.started_at <= $5)
-  and ($6::text is null or p.key = $6)
-  and ($7::text is null or (m.name = $7 and c.source = $8 and (c.native_id = $9 or c.parent_id = $9)))
-  and ($10::text[] is null or (m.name, c.source, c.native_id) in (select * from unnest($10::text[], $11::text[], $12::text[])))`
-const LISTED = `select ${COLUMNS} from ${FROM} where ${IS_LISTED} and ($13::text[] is null or c.kind = any ($13))
-  order by coalesce(c.ended_at, 0) desc, c.native_id collate "C" limit $14 offset $15`
-const COUNT_LISTED = `select c.kind, count(*) as count from ${FROM} where ${IS_LISTED} group by c.kind`
-const SPANS = `select ${COLUMNS} from ${FROM} where ${IS_LISTED} and ($13::text[] is null or c.kind = any ($13)) order by c.id`
-const USING_MODEL = `select ${COLUMNS} from ${FROM} where c.rev > 0
-  and exists (select from unnest(c.models) as model where position($1 in lower(model)) > 0) order by c.id`
-const COMMITTING = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.commit_count > 0
-  and (c.visibility <> 'private' or p.key = $1) order by c.id`
-/** Those that were going on then, and as many before and after as there can be messages. */
-const AROUND = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.project = $1 and c.last_at is not null and (
-  (c.first_at <= $2 and c.last_at >= $2) or c.id = $5
-  or c.id in (select id from hub.conversation where rev > 0 and project = $1 and last_at < $2 order by last_at desc limit $3 + 100)
-  or c.id in (select id from hub.conversation where rev > 0 and project = $1 and first_at > $2 order by first_at limit $4 + 100))`
-const COUNTED = "sum((case when superseded then 0 else message_count end) - copied_count)::bigint"
-const STATS = `with all_of as (select * from hub.conversation where rev > 0 and kind <> 'document')
-  select count(*) as conversations, coalesce(${COUNTED}, 0) as messages, coalesce(sum(estimated_tokens), 0)::bigint as estimated_tokens,
-    coalesce(sum(text_bytes), 0)::bigint as text_bytes, min(least(started_at, ended_at)) as earliest,
-    max(greatest(started_at, ended_at)) as latest,
-    (select jsonb_object_agg(source, n) from (select source, count(*) as n from all_of group by source) x) as sources,
-    (select jsonb_object_agg(kind, n) from (select kind, count(*) as n from all_of group by kind) x) as kinds
-  from all_of`
-const SOURCES = "select distinct source from hub.conversation where rev > 0 order by source"
-const SOURCE_REPORT = `select source, sum(n)::bigint as conversations, sum(messages)::bigint as messages,
-    jsonb_object_agg(kind, n) as kinds, max(last_at) as last_at
-  from (select source, kind, count(*) as n, ${COUNTED} as messages, max(ended_at) as last_at
-    from hub.conversation where rev > 0 group by source, kind) x group by source order by source`
-const PROJECTS = `select key from hub.project p where exists (select from hub.conversation c where c.project = p.id and c.rev > 0) order by key`
-const BUSIEST = `select p.key from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
-  where c.rev > 0 and c.kind not in ('subagent', 'document') group by p.key order by count(*) desc, p.key limit $1`
-const CHILDREN = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2 and c.parent_id = $3`
-const BESIDE = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2`
 const FACTS = "select conversation, hash, facts from hub.chunk where conversation = any ($1)"
 
 async function historyId(query: Query): Promise<string> {
-  return (await query<{ history: string }>("select history from hub.tenant"))[0]!.history
+  return (await query<{ history: string }>(`select history from hub.tenant where id = ${TENANT}`))[0]!.history
 }
 
 async function seqOf(query: Query): Promise<number> {
-  return (await query<{ seq: number }>("select seq from hub.feed"))[0]?.seq ?? 0
+  return (await query<{ seq: number }>(`select seq from hub.feed where tenant = ${TENANT}`))[0]?.seq ?? 0
 }
 
-async function named(query: Query, refs: Ref[], self: string | undefined): Promise<Row[]> {
+async function named(sql: Statements, query: Query, refs: Ref[], self: string | undefined): Promise<Row[]> {
   const known = refs.map(({ owner = self ?? "", source, id }) => ({ owner, source, id }))
-  return query<Row>(NAMED, [
+  return query<Row>(sql.NAMED, [
     known.map(({ owner }) => owner),
     known.map(({ source }) => source),
     known.map(({ id }) => id),
   ])
 }
 
-async function resolved(query: Query, { prefix, source, owner }: RefQuery, self: string | undefined): Promise<Row[]> {
-  const rows = await query<Row>(RESOLVED, [prefix, source ?? null, owner ?? null])
+async function resolved(
+  sql: Statements,
+  query: Query,
+  { prefix, source, owner }: RefQuery,
+  self: string | undefined,
+): Promise<Row[]> {
+  const rows = await query<Row>(sql.RESOLVED, [prefix, source ?? null, owner ?? null])
   // Without an owner, one's own comes first: only where there is none is it somebody else's.
   const own = owner === undefined ? rows.filter((row) => row.owner === self && row.native_id === prefix) : []
   return own.length > 0 ? own : rows
@@ -488,6 +441,7 @@ function workIn(facts: MessageFacts[] | undefined): Work {
 
 /** These and all that belongs to them, step by step. */
 async function growing(
+  sql: Statements,
   query: Query,
   refs: Ref[],
   self: string | undefined,
@@ -496,7 +450,7 @@ async function growing(
 ): Promise<Ref[]> {
   const found = [...refs]
   const seen = new Set<number>()
-  let next = await named(query, refs, self)
+  let next = await named(sql, query, refs, self)
   for (const { id } of next) seen.add(id)
   while (next.length > 0) {
     const related: Row[] = []
@@ -507,13 +461,13 @@ async function growing(
   return found
 }
 
-function childrenOf(query: Query, { owner, source, native_id }: Row): Promise<Row[]> {
-  return query<Row>(CHILDREN, [owner, source, native_id])
+function childrenOf(sql: Statements) {
+  return (query: Query, { owner, source, native_id }: Row) => query<Row>(sql.CHILDREN, [owner, source, native_id])
 }
 
 /** Either way, where they hold copies of the same messages. */
-async function forksOf(query: Query, row: Row, tenant: TenantKey): Promise<Row[]> {
-  const beside = await query<Row>(BESIDE, [row.owner, row.source])
+async function forksOf(sql: Statements, query: Query, row: Row, tenant: TenantKey): Promise<Row[]> {
+  const beside = await query<Row>(sql.BESIDE, [row.owner, row.source])
   const origin = row.copied_count > 0 ? headOf(row, tenant).fork_of : undefined
   return beside.filter(
     (other) =>

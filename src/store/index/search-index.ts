@@ -32,6 +32,8 @@ import {
   type IndexFilter,
   type IndexHit,
   type IndexQuery,
+  type IndexScope,
+  indexScope,
   prepareFilter,
   type Sizes,
   sizes,
@@ -46,6 +48,8 @@ import { forgetSaved, readStale, type WrittenWord, wordsBeginning, wordsOfLength
  * only which words stand in which message.
  */
 export type SearchIndex = {
+  /** It answers from a part of what it holds: a word of it may stand elsewhere only. */
+  isPart?: true
   /** Reads what changed in the history since last time, until it is done or the time is up. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** True when the history has changed since the index last followed it. */
@@ -66,6 +70,8 @@ export type SearchIndex = {
   /** The words as they are written that begin so, the commonest first. */
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
+  /** These conversations, as the history's feed names them: what is asked with it is answered from them only. */
+  scope(names: readonly string[]): Promise<IndexScope>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /**
@@ -207,6 +213,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
     words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
+    scope: async (names) => readInOneState((db) => indexScope(db, names)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))

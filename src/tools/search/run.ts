@@ -61,7 +61,7 @@ const LEAST_SNIPPET = 140
 
 /** With `prose` rows are made to be read; whoever answers from them asks for the messages that match best. */
 export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {}) {
-  if (!dex.hasHistory() || (await isEmpty(dex))) {
+  if (!dex.isTeam && (!dex.hasHistory() || (await isEmpty(dex)))) {
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
     await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       deadline: Date.now() + FIRST_READ_MS,

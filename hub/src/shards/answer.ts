@@ -1,0 +1,103 @@
+import { isDexError } from "../../../src/core/error.ts"
+import { readAs } from "../../../src/core/schema.ts"
+import type { Tool } from "../../../src/core/tool.ts"
+import { visibleIn } from "../../../src/render/visible.ts"
+import type { HistoryReader } from "../../../src/store/history/store.ts"
+import type { IndexScope } from "../../../src/store/index/query.ts"
+import { scopedIndex } from "../../../src/store/index/scoped.ts"
+import { readIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
+import type { Dex } from "../../../src/tools/context.ts"
+import { tools } from "../../../src/tools/index.ts"
+import type { Database, Viewer } from "../store/connection.ts"
+import { openTenantHistory, openViewerHistory } from "../store/history.ts"
+import { createReadable } from "../store/readable.ts"
+import { shardFile } from "./files.ts"
+import { teamDex } from "./team-dex.ts"
+
+/** What a team's history can be asked. They only read; the others are a laptop's. */
+const ASKABLE = ["search", "show", "list", "timeline", "stats"]
+export const teamTools: readonly Tool<Dex>[] = (tools as readonly Tool<Dex>[]).filter(({ name }) =>
+  ASKABLE.includes(name),
+)
+
+export type TeamQuestion = { viewer: Viewer; tool: string; input: unknown }
+export type TeamAnswer =
+  | { output: unknown; drops: number }
+  | { problem: { status: number; code: string; message: string } }
+
+/** Only to show that each wall holds alone: `scope` in place of what a member may read, and all of a shard. */
+export type AnswerWalls = { scope?: string; index?: "all" }
+export type AnswerParts = { db: Database; data: string; folder: string; version: string; walls?: AnswerWalls }
+
+/** Answers one question after the other from this node's shards, each for one person. */
+export function createAnswers({ db, data, folder, version, walls = {} }: AnswerParts) {
+  const readable = createReadable(db)
+  const shards = new Map<number, SearchIndex>()
+  const scopes = new Map<string, { version: number; revision: string; scope: IndexScope }>()
+  const shardOf = (tenant: number): SearchIndex | undefined => {
+    const known = shards.get(tenant)
+    if (known) return known
+    const index = readIndex(shardFile(data, tenant))
+    if (typeof index === "string") return undefined
+    shards.set(tenant, index)
+    return index
+  }
+  /** The first wall: of the shard only what they may read. */
+  const indexFor = async (viewer: Viewer): Promise<SearchIndex | undefined> => {
+    const index = shardOf(viewer.tenant)
+    if (!index || walls.index === "all") return index
+    const { names, version } = await readable(viewer)
+    const revision = await openTenantHistory(db, viewer.tenant).revision()
+    const key = `${viewer.tenant} ${viewer.member}`
+    const known = scopes.get(key)
+    if (known?.version === version && known.revision === revision) return scopedIndex(index, known.scope)
+    const scope = await index.scope([...names])
+    scopes.set(key, { version, revision, scope })
+    return scopedIndex(index, scope)
+  }
+  const answer = async ({ viewer, tool: name, input }: TeamQuestion): Promise<TeamAnswer> => {
+    const tool = teamTools.find((one) => one.name === name)
+    if (!tool) return { problem: { status: 404, code: "not_found", message: `A hub has no tool ${name}.` } }
+    const read = readAs(tool.input, input)
+    if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
+    const history = openViewerHistory(db, viewer, walls.scope === undefined ? {} : { scope: walls.scope })
+    const watched = name === "search" ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
+    const dex = teamDex(folder, version, watched.history, await indexFor(viewer))
+    try {
+      const { output } = visibleIn(await tool.run(dex, read.ok as never))
+      return { output, drops: watched.drops() }
+    } catch (error) {
+      if (!isDexError(error)) throw error
+      return { problem: { status: 400, code: error.code, message: error.message } }
+    }
+  }
+  return {
+    answer,
+    close: () => {
+      for (const index of shards.values()) index.close()
+    },
+  }
+}
+
+/**
+ * The second wall: what was found is read as the one who asked. A conversation that is there and that they may not read got
+ * through the first one: it is dropped and counted, and should never happen.
+ */
+function watchSecondWall(
+  db: Database,
+  viewer: Viewer,
+  history: HistoryReader,
+): { history: HistoryReader; drops: () => number } {
+  let dropped = 0
+  return {
+    drops: () => dropped,
+    history: {
+      ...history,
+      conversation: async (ref) => {
+        const row = await history.conversation(ref)
+        if (!row && (await openTenantHistory(db, viewer.tenant).conversation(ref))) dropped++
+        return row
+      },
+    },
+  }
+}

@@ -1,0 +1,40 @@
+import { openIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
+import type { Database } from "../store/connection.ts"
+import { feeds } from "../store/feeds.ts"
+import { openTenantHistory } from "../store/history.ts"
+import { shardFile } from "./files.ts"
+
+/** A tenant that has much to read lets the others have their turn after this long. */
+const TURN_MS = 2_000
+
+export type Follower = {
+  /** Brings every shard to where its tenant is, or a step nearer. True where nothing is left. */
+  step(): Promise<boolean>
+  close(): void
+}
+
+/** The one writer of a node's shards. */
+export function createFollower(db: Database, data: string): Follower {
+  const shards = new Map<number, { index: SearchIndex; seq: number }>()
+  const follow = async (tenant: number, seq: number): Promise<boolean> => {
+    const shard = shards.get(tenant) ?? { index: openIndex(shardFile(data, tenant)), seq: -1 }
+    shards.set(tenant, shard)
+    if (shard.seq === seq) return true
+    const history = openTenantHistory(db, tenant)
+    const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS })
+    // What was forgotten leaves no word behind.
+    if (complete && (await shard.index.isPurgeDue(history))) await shard.index.purge(history)
+    if (complete) shard.seq = seq
+    return complete
+  }
+  return {
+    step: async () => {
+      let isDone = true
+      for (const { tenant, seq } of await feeds(db)) isDone = (await follow(tenant, seq)) && isDone
+      return isDone
+    },
+    close: () => {
+      for (const { index } of shards.values()) index.close()
+    },
+  }
+}

@@ -1,0 +1,43 @@
+import type { Database, Viewer } from "./connection.ts"
+import { MEMBER_SCOPE, TENANT } from "./scope.ts"
+
+/** Which conversations a member may read, as the feed names them. `version` changes with them. */
+export type Readable = { names: ReadonlySet<string>; version: number }
+
+type Kept = { seq: number; grants: string; names: Set<string>; version: number }
+
+/** What grants a member more than their own: where it changes, all is looked at again. */
+const GRANTS = `select coalesce((select seq from hub.feed where tenant = ${TENANT}), 0) as seq, md5(concat(
+  (select string_agg(project || level, ',' order by project) from hub.project_grant where tenant = ${TENANT} and member = $1), ';',
+  (select string_agg(id::text, ',' order by id) from hub.project where tenant = ${TENANT} and visibility = 'org'), ';',
+  (select string_agg(conversation::text, ',' order by conversation) from hub.break_glass where tenant = ${TENANT} and member = $1 and until > now()))) as grants`
+const ALL = `select id from hub.conversation where ${MEMBER_SCOPE}`
+const AMONG = `select id from hub.conversation where ${MEMBER_SCOPE} and id = any ($1)`
+const CHANGED = `select distinct conversation as id from hub.change where tenant = ${TENANT} and seq > $1`
+
+/** Remembers what each member may read, and looks only at what changed since. */
+export function createReadable(db: Database): (viewer: Viewer) => Promise<Readable> {
+  const kept = new Map<string, Kept>()
+  let versions = 0
+  return async (viewer) => {
+    const key = `${viewer.tenant} ${viewer.member}`
+    const known = kept.get(key)
+    const now = await db.as(
+      viewer,
+      async (query) => (await query<{ seq: number; grants: string }>(GRANTS, [viewer.member]))[0]!,
+    )
+    if (known && known.seq === now.seq && known.grants === now.grants) return known
+    const names = known && known.grants === now.grants ? known.names : new Set<string>()
+    if (names === known?.names) {
+      // A row that is hidden from them by now has changed too: which did is asked without the wall, and only numbers are told.
+      const rows = await db.asIndex(viewer.tenant, (query) => query<{ id: number }>(CHANGED, [known!.seq]))
+      const changed = rows.map(({ id }) => id)
+      const still = await db.as(viewer, (query) => query<{ id: number }>(AMONG, [changed]))
+      for (const id of changed) names.delete(String(id))
+      for (const { id } of still) names.add(String(id))
+    } else for (const { id } of await db.as(viewer, (query) => query<{ id: number }>(ALL))) names.add(String(id))
+    const next = { ...now, names, version: ++versions }
+    kept.set(key, next)
+    return next
+  }
+}

@@ -1,0 +1,87 @@
+import { TENANT } from "./scope.ts"
+
+/** What is asked of the conversations that are in a scope. */
+export type Statements = ReturnType<typeof statementsIn>
+
+export function statementsIn(SCOPE: string) {
+  const VISIBLE = `(select * from hub.conversation where ${SCOPE})`
+  const COLUMNS = `c.id, m.name as owner, c.source, c.native_id, p.key as project, c.project as project_id, c.visibility, c.kind,
+    c.models, c.message_count, c.copied_count, c.superseded, c.estimated_tokens, c.text_bytes, c.started_at, c.ended_at,
+    c.first_at, c.last_at, c.head, k.wrapped`
+  const FROM = `${VISIBLE} c
+    join hub.member m on m.tenant = c.tenant and m.id = c.author
+    join hub.project p on p.tenant = c.tenant and p.id = c.project
+    join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
+  const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
+  /** $1 owners, $2 sources, $3 ids: in their order, `place` says which. */
+  const NAMED = `select ${COLUMNS}, one.place from unnest($1::text[], $2::text[], $3::text[])
+    with ordinality as one (owner, source, native_id, place)
+    join ${FROM} on m.name = one.owner and c.source = one.source and c.native_id = one.native_id where c.rev > 0`
+  const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
+    and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
+  const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from hub.change ch
+    left join (select c.id, m.name as owner, c.source, c.native_id from ${VISIBLE} c
+      join hub.member m on m.tenant = c.tenant and m.id = c.author where c.rev > 0) c on c.id = ch.conversation
+    where ch.tenant = ${TENANT} and ch.seq > $1 and not exists (select from hub.change later
+      where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
+    order by ch.seq limit $2`
+  /** A private one is listed only to who asks from inside its project, as on a laptop. */
+  const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and (c.visibility <> 'private' or p.key = $1)
+    and ($2::text is null or position(lower($2) in lower(p.key)) > 0)
+    and ($3::text is null or c.source = $3)
+    and ($4::bigint is null or c.ended_at >= $4)
+    and ($5::bigint is null or c.started_at <= $5)
+    and ($6::text is null or p.key = $6)
+    and ($7::text is null or (m.name = $7 and c.source = $8 and (c.native_id = $9 or c.parent_id = $9)))
+    and ($10::text[] is null or (m.name, c.source, c.native_id) in (select * from unnest($10::text[], $11::text[], $12::text[])))`
+  const LISTED = `select ${COLUMNS} from ${FROM} where ${IS_LISTED} and ($13::text[] is null or c.kind = any ($13))
+    order by coalesce(c.ended_at, 0) desc, c.native_id collate "C" limit $14 offset $15`
+  const COUNT_LISTED = `select c.kind, count(*) as count from ${FROM} where ${IS_LISTED} group by c.kind`
+  const SPANS = `select ${COLUMNS} from ${FROM} where ${IS_LISTED} and ($13::text[] is null or c.kind = any ($13)) order by c.id`
+  const USING_MODEL = `select ${COLUMNS} from ${FROM} where c.rev > 0
+    and exists (select from unnest(c.models) as model where position($1 in lower(model)) > 0) order by c.id`
+  const COMMITTING = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.commit_count > 0
+    and (c.visibility <> 'private' or p.key = $1) order by c.id`
+  /** Those that were going on then, and as many before and after as there can be messages. */
+  const AROUND = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.project = $1 and c.last_at is not null and (
+    (c.first_at <= $2 and c.last_at >= $2) or c.id = $5
+    or c.id in (select id from ${VISIBLE} visible where rev > 0 and project = $1 and last_at < $2 order by last_at desc limit $3 + 100)
+    or c.id in (select id from ${VISIBLE} visible where rev > 0 and project = $1 and first_at > $2 order by first_at limit $4 + 100))`
+  const COUNTED = "sum((case when superseded then 0 else message_count end) - copied_count)::bigint"
+  const STATS = `with all_of as (select * from ${VISIBLE} visible where rev > 0 and kind <> 'document')
+    select count(*) as conversations, coalesce(${COUNTED}, 0) as messages, coalesce(sum(estimated_tokens), 0)::bigint as estimated_tokens,
+      coalesce(sum(text_bytes), 0)::bigint as text_bytes, min(least(started_at, ended_at)) as earliest,
+      max(greatest(started_at, ended_at)) as latest,
+      (select jsonb_object_agg(source, n) from (select source, count(*) as n from all_of group by source) x) as sources,
+      (select jsonb_object_agg(kind, n) from (select kind, count(*) as n from all_of group by kind) x) as kinds
+    from all_of`
+  const SOURCES = `select distinct source from ${VISIBLE} visible where rev > 0 order by source`
+  const SOURCE_REPORT = `select source, sum(n)::bigint as conversations, sum(messages)::bigint as messages,
+      jsonb_object_agg(kind, n) as kinds, max(last_at) as last_at
+    from (select source, kind, count(*) as n, ${COUNTED} as messages, max(ended_at) as last_at
+      from ${VISIBLE} visible where rev > 0 group by source, kind) x group by source order by source`
+  const PROJECTS = `select key from hub.project p where p.tenant = ${TENANT} and exists (select from ${VISIBLE} c where c.project = p.id and c.rev > 0) order by key`
+  const BUSIEST = `select p.key from ${VISIBLE} c join hub.project p on p.tenant = c.tenant and p.id = c.project
+    where c.rev > 0 and c.kind not in ('subagent', 'document') group by p.key order by count(*) desc, p.key limit $1`
+  const CHILDREN = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2 and c.parent_id = $3`
+  const BESIDE = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2`
+  return {
+    ALL,
+    NAMED,
+    RESOLVED,
+    CHANGES,
+    LISTED,
+    COUNT_LISTED,
+    SPANS,
+    USING_MODEL,
+    COMMITTING,
+    AROUND,
+    STATS,
+    SOURCES,
+    SOURCE_REPORT,
+    PROJECTS,
+    BUSIEST,
+    CHILDREN,
+    BESIDE,
+  }
+}

@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest"
+import { conversation, said, unit } from "../../test/support/conversations.ts"
+import type { Viewer } from "../src/store/connection.ts"
+import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
+import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
+
+const API = "git.test/acme/api"
+
+async function share(
+  team: Team,
+  author: Viewer,
+  id: string,
+  texts: string[],
+  { project = API, visibility = "project" as "private" | "project" | "org" } = {},
+) {
+  const laptop = newLaptop()
+  const messages = texts.map((text, i) => said(`${id}${i}`, text, { role: i % 2 ? "assistant" : "user" }))
+  await laptop.writeUnit(unit(id, [conversation(id, messages, { title: { text: `About ${id}`, from: "person" } })]))
+  const ref = { source: "claude_code", id }
+  const head = headOf((await laptop.conversation(ref))!)
+  await pushOne(team, author, { project, head, messages: await wireMessages(laptop, ref), visibility })
+}
+
+type Found = { results: { id: string; snippet: string }[]; total: number; notes: string[] }
+
+describe.skipIf(!hasPostgres)("a team's history", () => {
+  async function hub() {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const [ann, bob, eve] = [
+      await newMember(team, tenant, "ann"),
+      await newMember(team, tenant, "bob"),
+      await newMember(team, tenant, "eve"),
+    ]
+    await newProject(team, tenant, API, { own: [ann], write: [bob] })
+    const server = await startHub(hubEnv(team))
+    const tokens = { ann: await tokenFor(team, ann), bob: await tokenFor(team, bob), eve: await tokenFor(team, eve) }
+    const ask = async (who: keyof typeof tokens, tool: string, input: object) =>
+      (await request(server.url, tokens[who], "POST", `/v1/tools/${tool}`, input)).body as Found
+    const search = (who: keyof typeof tokens, query: string) => ask(who, "search", { query })
+    /** Until the shard has followed. */
+    const found = (who: keyof typeof tokens, query: string, total: number) =>
+      expect.poll(async () => (await search(who, query)).results?.length).toBe(total)
+    return { team, tenant, ann, bob, eve, ...server, tokens, ask, search, found }
+  }
+
+  test("is searched, listed and read by those who may, named by who did it", async () => {
+    const { team, ann, ask, search, found } = await hub()
+    await share(team, ann, "race", ["why does the refresh token race", "the mutex is released too early"])
+    await found("bob", "refresh token race", 1)
+    const { results } = await search("bob", "refresh token race")
+    expect(results[0]).toMatchObject({ id: "ann/claude_code:race" })
+    expect(results[0]!.snippet).toContain("**refresh** **token**")
+    expect(JSON.stringify(await ask("bob", "show", { ids: ["ann/claude_code:race"] }))).toContain("released too early")
+    expect(JSON.stringify(await ask("bob", "list", {}))).toContain("About race")
+    expect(JSON.stringify(await ask("bob", "timeline", { id: "ann/claude_code:race#1" }))).toContain("refresh token")
+    // Eve was granted nothing.
+    expect(await search("eve", "refresh token race")).toMatchObject({ results: [], total: 0 })
+    expect(JSON.stringify(await ask("eve", "show", { ids: ["ann/claude_code:race"] }))).not.toContain("released")
+    expect(JSON.stringify(await ask("eve", "list", {}))).not.toContain("About race")
+  })
+
+  test("what is forgotten or made private is found by nobody else, and what is granted is found at once", async () => {
+    const { team, tenant, ann, eve, url, tokens, found, search } = await hub()
+    await share(team, ann, "one", ["a zebrafinch sings"])
+    await share(team, ann, "two", ["another zebrafinch sings"])
+    await found("bob", "zebrafinch", 2)
+    await share(team, ann, "two", ["another zebrafinch sings"], { visibility: "private" })
+    expect((await search("bob", "zebrafinch")).total).toBe(1)
+    expect((await search("eve", "zebrafinch")).total).toBe(0)
+    await team.asOwner(
+      "insert into hub.project_grant (tenant, project, member, level) select $1, id, $2, 'read' from hub.project",
+      [tenant, eve.member],
+    )
+    expect((await search("eve", "zebrafinch")).total).toBe(1)
+    await request(url, tokens.ann, "DELETE", "/v1/conversations/claude_code/one")
+    expect((await search("bob", "zebrafinch")).results).toEqual([])
+    await found("ann", "zebrafinch", 1)
+  })
+
+  test("nobody learns a word of what they may not read: no count, no better spelling, no longer word", async () => {
+    const { team, ann, search, found } = await hub()
+    await share(team, ann, "secret", ["we will buy quokkatronics next week"], { visibility: "private" })
+    await share(team, ann, "open", ["the sidebar flickers"])
+    await found("ann", "quokkatronics", 1)
+    for (const query of ["quokkatronics", "quokkatronic", "quokkatronisc", "quokka", "quok"]) {
+      const answer = JSON.stringify(await search("bob", query))
+      expect(answer.replaceAll(query, "")).not.toMatch(/quokkatr/)
+      expect(JSON.parse(answer)).toMatchObject({ results: [], total: 0 })
+    }
+  })
+
+  test("what cannot be asked is refused with the reason", async () => {
+    const { url, tokens } = await hub()
+    const status = async (tool: string, input: unknown) =>
+      (await request(url, tokens.ann, "POST", `/v1/tools/${tool}`, input)).status
+    expect(await status("forget", { ids: ["x"] })).toBe(404)
+    expect(await status("search", { query: 5 })).toBe(400)
+    expect(await status("search", {})).toBe(400)
+    expect(await status("search", { query: "x" })).toBe(200)
+  })
+})
