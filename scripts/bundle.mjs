@@ -122,6 +122,7 @@ const COLD = [
   "src/tools/gc/run.ts",
   "src/tools/guide/run.ts",
   "src/tools/handover/run.ts",
+  "src/tools/hub/ask-team.ts",
   "src/tools/hub/push-behind.ts",
   "src/tools/hub/run.ts",
   "src/tools/learned.ts",

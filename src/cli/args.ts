@@ -1,23 +1,30 @@
 import { parseArgs } from "node:util"
 import { DATE_EXAMPLES } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
-import { readAs, type Schema } from "../core/schema.ts"
+import { flag, readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 import { didYouMean } from "./did-you-mean.ts"
 
 /** A tool's flags as a person types them: `--max-tokens` for `max_tokens`, and `--before` for `expand.before`. */
-export type Flag = { name: string; path: string[]; schema: Schema; shorts: string[] }
+/** `choice`: typing it chooses this for its field. */
+export type Flag = { name: string; path: string[]; schema: Schema; shorts: string[]; choice?: string }
 
 /** Letters that mean the same in every command, unless it says otherwise. */
 const SHORT: Record<string, string> = { n: "limit" }
 
 export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
   const nested = Object.entries(tool.cli.nested ?? {}).map(([name, path]) => flagAt(tool, name, path.split(".")))
+  const choosing = Object.entries(tool.cli.choosing ?? {}).map(([choice, field]) => choosingFlag(tool, choice, field))
   const plain = Object.entries(tool.input.properties ?? {})
     .filter(([name, schema]) => name !== tool.cli.positional && schema.type !== "object")
-    .filter(([name]) => !nested.some(({ path }) => path.length === 1 && path[0] === name))
+    .filter(([name]) => ![...nested, ...choosing].some(({ path }) => path.length === 1 && path[0] === name))
     .map(([name]) => flagAt(tool, name.replaceAll("_", "-"), [name]))
-  return [...plain, ...nested]
+  return [...plain, ...choosing, ...nested]
+}
+
+function choosingFlag(tool: Pick<Tool<never>, "input">, choice: string, field: string): Flag {
+  const { description } = tool.input.properties![field]!
+  return { name: choice, path: [field], schema: flag(description), shorts: [], choice }
 }
 
 function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: string[]): Flag {
@@ -58,7 +65,7 @@ export function readArguments(tool: Tool<never>, argv: string[]): Typed {
     const value = namesOf(flag)
       .map((name) => values[name])
       .find((one) => one !== undefined)
-    if (value !== undefined) put(input, flag.path, convert(flag, value))
+    if (value !== undefined) put(input, flag.path, flag.choice ?? convert(flag, value))
   }
   takePositionals(tool, positionals, input)
   const help = values.help === true

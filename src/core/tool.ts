@@ -43,6 +43,8 @@ export type CliForm = {
   rest?: string
   /** Flags for fields inside an object: `{ before: "expand.before" }`. */
   nested?: Record<string, string>
+  /** Flags that stand for one choice of a field: `{ team: "where" }` is `--team` for `where: "team"`. */
+  choosing?: Record<string, string>
   /** Letters for flags. `-n` is `--limit` wherever there is one, without being declared. */
   short?: Record<string, string>
   /** Other names that people type for it. */

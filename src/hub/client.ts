@@ -64,6 +64,8 @@ export type HubClient = {
   plan(request: PlanRequest): Promise<PlanAnswer[]>
   sendChunk(project: string, ref: SharedRef, chunk: WireChunk): Promise<void>
   commit(request: CommitRequest): Promise<CommitResponse>
+  /** What the team's history answers: the hub's tools are dex's own. */
+  ask<O>(tool: string, input: object): Promise<O>
   /** Also where the hub has no such conversation. */
   remove(ref: SharedRef): Promise<void>
   close(): void
@@ -188,6 +190,7 @@ export function openHub({
     sendChunk: (project, ref, { hash, data }) =>
       call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
     commit: (request) => call("POST", "/v1/push/commit", request),
+    ask: (tool, input) => call("POST", `/v1/tools/${encodeURIComponent(tool)}`, input),
     remove: (ref) => absentIsFine(call("DELETE", conversation(ref))),
     close: () => agent.destroy(),
   }

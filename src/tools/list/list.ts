@@ -3,6 +3,7 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
+import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
 import { estimatedTokens, maxTokensField } from "../view-fields.ts"
 
 export const list = defineTool({
@@ -21,6 +22,7 @@ export const list = defineTool({
     limit: withDefault(integer("At most.", { minimum: 1, maximum: 1000 }), 20),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
     max_tokens: maxTokensField,
+    where: whereField,
   }),
   output: object({
     conversations: listOf(
@@ -42,6 +44,7 @@ export const list = defineTool({
   }),
   cli: {
     group: "Find",
+    choosing: TEAM_FLAG,
     common: true,
     short: { l: "limit", s: "source", p: "project", f: "file", a: "all" },
     aliases: ["ls", "index"],
@@ -51,8 +54,8 @@ export const list = defineTool({
     name: "dex_list",
     description:
       "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what.",
-    omit: ["session"],
+    omit: ["session", "where"],
   },
-  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  run: alsoOnTeam("list", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
   found: (output) => output.conversations.length > 0 || (output.collections?.length ?? 0) > 0,
 })

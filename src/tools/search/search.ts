@@ -3,6 +3,7 @@ import { choice, decimal, flag, integer, listOf, object, optional, text, withDef
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
+import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
 import { maxTokensField } from "../view-fields.ts"
 
 export const search = defineTool({
@@ -22,7 +23,7 @@ export const search = defineTool({
     tool: optional(text("Only messages with this tool: Bash, Edit, …")),
     role: optional(choice(ROLES, "Only messages of this role.")),
     model: optional(text("Only models whose name contains this.")),
-    session: optional(text("all, current, or one conversation's ref.")),
+    session: optional(text("all, current, or a ref.")),
     in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
     collections: optional(listOf(text(), "Only documents of these collections.")),
     no_global: optional(flag("Leave out global documents.")),
@@ -31,6 +32,7 @@ export const search = defineTool({
     limit: withDefault(integer("Most rows to show.", { minimum: 1, maximum: 100 }), 10),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
     max_tokens: maxTokensField,
+    where: whereField,
   }),
   output: object({
     results: listOf(
@@ -70,6 +72,7 @@ export const search = defineTool({
   }),
   cli: {
     group: "Find",
+    choosing: TEAM_FLAG,
     common: true,
     positional: "query",
     short: { l: "limit", s: "source", f: "file", m: "model", p: "project", c: "collections" },
@@ -79,10 +82,10 @@ export const search = defineTool({
   mcp: {
     name: "dex_search",
     description:
-      "Search everything that was said and done in past conversations with any coding agent on this machine. Use it when something may have been solved, decided or tried before.",
+      "Search everything that was said and done in past conversations with any coding agent here. Use it when something may have been solved, decided or tried before.",
     omit: ["explain", "no_global", "tool", "role", "model", "file"],
   },
-  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  run: alsoOnTeam("search", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
   found: (output) => output.results.length > 0,
   trace: { command: "search" },
 })

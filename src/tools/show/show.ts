@@ -3,6 +3,7 @@ import { choice, flag, integer, listOf, object, optional, text, withDefault } fr
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { readingFacts } from "../reading-trace.ts"
+import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
 import {
   estimatedTokens,
   hiddenParts,
@@ -39,6 +40,7 @@ export const show = defineTool({
     show: showField,
     hide: hideField,
     session: sessionField,
+    where: whereField,
   }),
   output: object({
     conversations: listOf(
@@ -87,6 +89,7 @@ export const show = defineTool({
   }),
   cli: {
     group: "Find",
+    choosing: TEAM_FLAG,
     common: true,
     positional: "ids",
     nested: { expand: "expand.message_index", before: "expand.before", after: "expand.after" },
@@ -98,9 +101,9 @@ export const show = defineTool({
     name: "dex_get",
     description:
       "Read past conversations by id. Start with outline, or expand around what a search found; full only where exact output matters.",
-    omit: ["hide", "session"],
+    omit: ["hide", "session", "where"],
   },
-  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  run: alsoOnTeam("show", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
   found: (output) => output.conversations.length > 0,
   trace: { command: "get", facts: (_, output) => readingFacts(output.conversations) },
 })

@@ -2,6 +2,7 @@ import { flag, integer, listOf, object, optional, text, withDefault } from "../.
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { readingFacts } from "../reading-trace.ts"
+import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
 import { estimatedTokens, headFields, hiddenParts, hideField, maxTokensField, showField } from "../view-fields.ts"
 
 export const timeline = defineTool({
@@ -19,6 +20,7 @@ export const timeline = defineTool({
     max_tokens: maxTokensField,
     show: showField,
     hide: hideField,
+    where: whereField,
   }),
   output: object({
     ...headFields,
@@ -37,13 +39,13 @@ export const timeline = defineTool({
     ),
     estimated_tokens: estimatedTokens,
   }),
-  cli: { group: "Find", positional: "id", example: "dex timeline 2 --before 5 --after 20" },
+  cli: { group: "Find", choosing: TEAM_FLAG, positional: "id", example: "dex timeline 2 --before 5 --after 20" },
   mcp: {
     name: "dex_timeline",
     description: "What was said and done around one message, one line each. Use it after a search, before dex_get.",
-    omit: ["show", "hide"],
+    omit: ["show", "hide", "where"],
   },
-  run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),
+  run: alsoOnTeam("timeline", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
   found: (output) => output.lines.length > 0,
   trace: { command: "timeline", facts: (_, output) => readingFacts([{ ...output, messages: output.lines }]) },
 })
