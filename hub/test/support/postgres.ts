@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync } from "node:fs"
+import type { Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import pg from "pg"
@@ -79,6 +80,8 @@ function ordinaryUser(): { uid: number; gid: number } | undefined {
   return { uid: id("-u"), gid: id("-g") }
 }
 
+const WITH_ITS_PARENT = '"$@" & read _; kill -INT $!; wait $!; rm -rf "$0"'
+
 async function startServer() {
   const bin = binaries()!
   const user = ordinaryUser()
@@ -92,15 +95,16 @@ async function startServer() {
     stdio: "ignore",
   })
   const settings = ["fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=200", "jit=off"]
-  const child = spawn(
-    join(bin, "postgres"),
-    ["-D", files, "-k", folder, ...settings.flatMap((setting) => ["-c", setting])],
-    { ...as, stdio: ["ignore", "ignore", "ignore"] },
-  )
-  process.on("exit", () => {
-    child.kill("SIGINT")
-    rmSync(folder, { recursive: true, force: true, maxRetries: 20 })
+  const args = ["-D", files, "-k", folder, ...settings.flatMap((setting) => ["-c", setting])]
+  // However this process ends, the shell's input ends with it: then the server does, and its files are gone.
+  const child = spawn("sh", ["-c", WITH_ITS_PARENT, folder, join(bin, "postgres"), ...args], {
+    ...as,
+    cwd: "/",
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
   })
+  child.unref()
+  ;(child.stdin as Socket).unref()
   const url = (role: string, database: string) => `postgresql://${role}@/${database}?host=${encodeURIComponent(folder)}`
   await until(() => run(url("postgres", "postgres"), "select 1"))
   return { url, files }
