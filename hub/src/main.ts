@@ -90,7 +90,7 @@ async function serve(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
   const { data, app, index, masterKey } = settings
   const shards = openShards({ app, index, masterKey, data, folder, version: VERSION, log })
-  const serving = await serveApp(createHubApp({ db, shards, log }), settings)
+  const serving = await serveApp(createHubApp({ db, shards, version: VERSION, log }), settings)
   log({ level: "info", event: "listening", host: settings.host, port: serving.port })
   const stop = async (signal: string) => {
     log({ level: "info", event: "stopping", signal })

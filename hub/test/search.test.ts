@@ -92,6 +92,32 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     }
   })
 
+  test("agents ask over MCP with their own token, in one request each", async () => {
+    const { team, ann, url, tokens, found } = await hub()
+    await share(team, ann, "race", ["why does the refresh token race", "the mutex is released too early"])
+    await found("bob", "refresh token race", 1)
+    const mcp = async (token: string | undefined, method: string, params: object) => {
+      const response = await fetch(`${url}/mcp`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+      })
+      return { status: response.status, text: await response.text() }
+    }
+    const call = (token: string) =>
+      mcp(token, "tools/call", { name: "dex_search", arguments: { query: "refresh token" } })
+    expect((await mcp(undefined, "tools/list", {})).status).toBe(401)
+    expect((await mcp(tokens.bob, "tools/list", {})).text).toContain("dex_timeline")
+    expect((await call(tokens.bob)).text).toContain("ann/claude_code:race")
+    expect((await call(tokens.eve)).text).not.toContain("race")
+    const other = await mcp(tokens.bob, "tools/call", { name: "dex_note", arguments: {} })
+    expect(other.text).toContain("There are: dex_search")
+  })
+
   test("what cannot be asked is refused with the reason", async () => {
     const { url, tokens } = await hub()
     const status = async (tool: string, input: unknown) =>

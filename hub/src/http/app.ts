@@ -9,10 +9,12 @@ import type { Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
 import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
+import { createTeamMcp } from "./mcp.ts"
 
 export type HubParts = {
   db: Database
   shards: Shards
+  version: string
   log(event: Record<string, unknown>): void
 }
 
@@ -22,7 +24,7 @@ type Env = { Variables: { identity: Identity } }
 const LONGEST_JSON = 8 << 20
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, shards, log }: HubParts) {
+export function createHubApp({ db, shards, version, log }: HubParts) {
   const app = new Hono<Env>()
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
@@ -30,14 +32,17 @@ export function createHubApp({ db, shards, log }: HubParts) {
     return c.text("ready\n")
   })
 
-  app.use("/v1/*", async (c, next) => {
+  const mcp = createTeamMcp({ shards, version, log })
+  const identified = async (c: Context<Env>, next: () => Promise<void>) => {
     const [, token] = /^Bearer (\S{1,200})$/i.exec(c.req.header("authorization") ?? "") ?? []
     const identity = token === undefined ? undefined : await identify(db, token)
     if (!identity)
       return problem(c, new HubProblem(401, "unauthorized", "Send a token of this hub. `dex hub login` asks for one."))
     c.set("identity", identity)
     return next()
-  })
+  }
+  app.use("/v1/*", identified)
+  app.use("/mcp", identified)
   const may = (scope: Scope) => async (c: Context<Env>, next: () => Promise<void>) => {
     if (c.get("identity").scopes.includes(scope)) return next()
     return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
@@ -78,6 +83,8 @@ export function createHubApp({ db, shards, log }: HubParts) {
   app.post("/v1/tools/:name", may("read"), json, async (c) =>
     c.json((await shards.ask({ viewer: viewerOf(c), tool: named(c, "name"), input: await jsonOf(c) })) as object),
   )
+
+  app.all("/mcp", may("read"), (c) => mcp.fetch(c.req.raw, viewerOf(c)))
 
   app.notFound((c) => problem(c, new HubProblem(404, "not_found", "There is nothing here.")))
   app.onError((error, c) => {

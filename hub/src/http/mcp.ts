@@ -1,0 +1,60 @@
+import { type CallToolResult, createMcpHandler, Server } from "@modelcontextprotocol/server"
+import { readAs } from "../../../src/core/schema.ts"
+import { estimateTokens } from "../../../src/core/tokens.ts"
+import { definitionOf, inputOf, MOST_ANSWER_TOKENS, type Offered, offered } from "../../../src/mcp/definitions.ts"
+import { answerText } from "../../../src/mcp/text.ts"
+import { toJson } from "../../../src/render/json.ts"
+import { safeLine } from "../../../src/render/terminal.ts"
+import { teamTools } from "../shards/answer.ts"
+import { placeOf, type Shards } from "../shards/pool.ts"
+import type { Viewer } from "../store/connection.ts"
+import { HubProblem } from "../store/problem.ts"
+
+// MCP for agents that no laptop's dex stands beside. No session is kept: every request says who asks.
+
+const INSTRUCTIONS =
+  "What a team's coding agents said and did, shared by its members. Search when something may have been solved, decided or tried by a colleague before."
+
+const mcpTools = teamTools.filter((tool): tool is Offered => tool.mcp !== undefined)
+
+export function createTeamMcp({ shards, version, log }: { shards: Shards; version: string; log(event: object): void }) {
+  const answer = async (viewer: Viewer, tool: Offered, given: Record<string, unknown>): Promise<CallToolResult> => {
+    const read = readAs(inputOf(tool), given)
+    if ("wrong" in read) return failure(`${read.wrong}.`)
+    const output = await shards.ask({ viewer, tool: tool.name, input: read.ok })
+    const tokens = estimateTokens(toJson(output))
+    if (tokens > MOST_ANSWER_TOKENS)
+      return failure(`The answer would take about ${tokens} tokens. Ask for less: a smaller limit, or fewer ids.`)
+    const text = answerText(tool.mcp.name, output, offered) ?? toJson(output)
+    return { content: [{ type: "text", text }], structuredContent: output as Record<string, unknown> }
+  }
+  const handler = createMcpHandler(({ authInfo }) => {
+    const viewer = authInfo!.extra!.viewer as Viewer
+    const server = new Server(
+      { name: "dex-hub", title: "dex hub: a team's memory", version },
+      { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+    )
+    server.setRequestHandler("tools/list", () => ({ tools: mcpTools.map(definitionOf) as never }))
+    server.setRequestHandler("tools/call", async ({ params }) => {
+      const tool = mcpTools.find((one) => one.mcp.name === params.name)
+      if (!tool) return failure(`There are: ${mcpTools.map((one) => one.mcp.name).join(", ")}.`)
+      try {
+        return await answer(viewer, tool, params.arguments ?? {})
+      } catch (error) {
+        if (error instanceof HubProblem) return failure(error.message)
+        log({ level: "error", event: "mcp", at: placeOf((error as Error).stack ?? "") })
+        return failure("An error that should not happen. The hub's log says more.")
+      }
+    })
+    return server
+  })
+  return {
+    fetch: (request: Request, viewer: Viewer) =>
+      handler.fetch(request, { authInfo: { token: "", clientId: viewer.name, scopes: ["read"], extra: { viewer } } }),
+    close: () => handler.close(),
+  }
+}
+
+function failure(text: string): CallToolResult {
+  return { content: [{ type: "text", text: safeLine(text) }], isError: true }
+}
