@@ -14,7 +14,9 @@ import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 const KEY = "git.test/acme/api"
-const TORTURE = process.env.DEX_TORTURE === "1"
+/** How often the hub is killed at most, and how often each conversation grows meanwhile. */
+const KILLS = Number(process.env.DEX_HUB_KILLS ?? 8)
+const ROUNDS = Number(process.env.DEX_HUB_ROUNDS ?? 4)
 
 function headNamed(id: string, messages: WireMessage[], more: Partial<WireHead> = {}): WireHead {
   return {
@@ -175,7 +177,6 @@ describe.skipIf(!hasPostgres)("pushing", () => {
   })
 
   test("20 push at once while the hub is killed and answers are lost: nothing is lost, nothing counts twice", async () => {
-    const [kills, rounds] = TORTURE ? [200, 60] : [8, 4]
     const team = await newTeam()
     const tenant = await newTenant(team)
     const members = await Promise.all(Array.from({ length: 20 }, (_, i) => newMember(team, tenant, `m${i}`)))
@@ -186,7 +187,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     let killed = 0
     let aborted = 0
     const killing = (async () => {
-      while (isPushing && killed < kills) {
+      while (isPushing && killed < KILLS) {
         await new Promise((resolve) => setTimeout(resolve, randomInt(100, 600)))
         await hub.kill()
         killed++
@@ -196,7 +197,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     const textOf = (name: string, conversation: number, round: number) => `${name} ${conversation} in round ${round}`
     const pusher = async (member: (typeof members)[number]) => {
       const token = await tokenFor(team, member)
-      for (let round = 1; round <= rounds; round++)
+      for (let round = 1; round <= ROUNDS; round++)
         for (let one = 0; one < 3; one++) {
           const messages = Array.from({ length: round }, (_, i) => saying(i + 1, textOf(member.name, one, i + 1)))
           for (let isKept = false; !isKept; ) {
@@ -223,12 +224,12 @@ describe.skipIf(!hasPostgres)("pushing", () => {
       for (let one = 0; one < 3; one++) {
         const read = await history.messages({ owner: name, source: "claude_code", id: `c${one}` })
         const texts = read.map(({ parts }) => parts[0]!.text)
-        expect(texts).toEqual(Array.from({ length: rounds }, (_, i) => textOf(name, one, i + 1)))
+        expect(texts).toEqual(Array.from({ length: ROUNDS }, (_, i) => textOf(name, one, i + 1)))
       }
     // Each revision was taken once: the feed has one place for each, and no gap.
     const seqs = await team.asOwner<{ seq: string }>("select seq from hub.change order by seq")
-    expect(seqs.map(({ seq }) => Number(seq))).toEqual(Array.from({ length: 60 * rounds }, (_, i) => i + 1))
-    expect(await team.asOwner("select seq from hub.feed")).toEqual([{ seq: String(60 * rounds) }])
-    if (TORTURE) console.log(`${killed} kills, ${aborted} tries failed, ${60 * rounds} revisions`)
+    expect(seqs.map(({ seq }) => Number(seq))).toEqual(Array.from({ length: 60 * ROUNDS }, (_, i) => i + 1))
+    expect(await team.asOwner("select seq from hub.feed")).toEqual([{ seq: String(60 * ROUNDS) }])
+    console.log(`${killed} kills, ${aborted} tries failed, ${60 * ROUNDS} revisions`)
   })
 })

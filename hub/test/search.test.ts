@@ -80,6 +80,15 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     await found("ann", "zebrafinch", 1)
   })
 
+  test("what was asked for before the shard had it is found once it has", async () => {
+    const { team, ann, search, found } = await hub()
+    await share(team, ann, "one", ["a zebrafinch sings"])
+    await found("bob", "zebrafinch", 1)
+    await share(team, ann, "two", ["a quokka sleeps"])
+    await search("bob", "quokka")
+    await found("bob", "quokka", 1)
+  })
+
   test("nobody learns a word of what they may not read: no count, no better spelling, no longer word", async () => {
     const { team, ann, search, found } = await hub()
     await share(team, ann, "secret", ["we will buy quokkatronics next week"], { visibility: "private" })

@@ -33,7 +33,7 @@ export type AnswerParts = { db: Database; data: string; folder: string; version:
 export function createAnswers({ db, data, folder, version, walls = {} }: AnswerParts) {
   const readable = createReadable(db)
   const shards = new Map<number, SearchIndex>()
-  const scopes = new Map<string, { version: number; revision: string; scope: IndexScope }>()
+  const scopes = new Map<string, { version: number; followed: string | undefined; scope: IndexScope }>()
   const shardOf = (tenant: number): SearchIndex | undefined => {
     const known = shards.get(tenant)
     if (known) return known
@@ -47,12 +47,12 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     const index = shardOf(viewer.tenant)
     if (!index || walls.index === "all") return index
     const { names, version } = await readable(viewer)
-    const revision = await openTenantHistory(db, viewer.tenant).revision()
+    const followed = await index.followed()
     const key = `${viewer.tenant} ${viewer.member}`
     const known = scopes.get(key)
-    if (known?.version === version && known.revision === revision) return scopedIndex(index, known.scope)
+    if (known?.version === version && known.followed === followed) return scopedIndex(index, known.scope)
     const scope = await index.scope([...names])
-    scopes.set(key, { version, revision, scope })
+    scopes.set(key, { version, followed, scope })
     return scopedIndex(index, scope)
   }
   const answer = async ({ viewer, tool: name, input }: TeamQuestion): Promise<TeamAnswer> => {

@@ -52,6 +52,8 @@ export type SearchIndex = {
   isPart?: true
   /** Reads what changed in the history since last time, until it is done or the time is up. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
+  /** The token of the newest change that it has seen. */
+  followed(): Promise<string | undefined>
   /** True when the history has changed since the index last followed it. */
   isBehind(store: HistoryReader): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
@@ -203,6 +205,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     follow: () => {
       throw new Error("This index was opened to be asked only")
     },
+    followed: async () => guard(tokenOf),
     isBehind,
     find: async (query) => readInOneState((db) => find(db, query)),
     newest: async (query) => readInOneState((db) => newest(db, query)),

@@ -1,0 +1,82 @@
+import { execFileSync, spawn } from "node:child_process"
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync } from "node:fs"
+import type { Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import pg from "pg"
+
+// Starts Debian's PostgreSQL for as long as this process lives.
+
+export type StartedPostgres = { url: (role: string, database: string) => string; files?: string }
+
+/** Where its programs are; undefined where it is not installed. */
+export function postgresPrograms(): string | undefined {
+  const root = "/usr/lib/postgresql"
+  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
+  return versions.map((version) => join(root, version, "bin")).find((dir) => existsSync(join(dir, "initdb")))
+}
+
+/** PostgreSQL does not run as root. */
+function ordinaryUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
+  return { uid: id("-u"), gid: id("-g") }
+}
+
+const FAST = ["fsync=off", "full_page_writes=off", "jit=off"]
+const WITH_ITS_PARENT = '"$@" & read _; kill -INT $!; wait $!; rm -rf "$0"'
+
+/** As fast as it can be, for data that nobody needs tomorrow; or with these settings. */
+export async function startPostgres(settings = FAST): Promise<StartedPostgres> {
+  const bin = postgresPrograms()!
+  const user = ordinaryUser()
+  const folder = mkdtempSync(join(tmpdir(), "dex-pg-"))
+  if (user) chownSync(folder, user.uid, user.gid)
+  chmodSync(folder, 0o755)
+  const files = join(folder, "data")
+  const as = { ...user, cwd: folder, env: { PATH: process.env.PATH, LANG: "C.UTF-8" } }
+  execFileSync(join(bin, "initdb"), ["-D", files, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"], {
+    ...as,
+    stdio: "ignore",
+  })
+  const args = [
+    "-D",
+    files,
+    "-k",
+    folder,
+    ...[...settings, "listen_addresses=", "max_connections=200"].flatMap((setting) => ["-c", setting]),
+  ]
+  // However this process ends, the shell's input ends with it: then the server does, and its files are gone.
+  const child = spawn("sh", ["-c", WITH_ITS_PARENT, folder, join(bin, "postgres"), ...args], {
+    ...as,
+    cwd: "/",
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  })
+  child.unref()
+  ;(child.stdin as Socket).unref()
+  const url = (role: string, database: string) => `postgresql://${role}@/${database}?host=${encodeURIComponent(folder)}`
+  await until(() => runAs(url("postgres", "postgres"), "select 1"))
+  return { url, files }
+}
+
+async function until(work: () => Promise<unknown>): Promise<void> {
+  for (let last = Date.now() + 60_000; ; )
+    try {
+      return void (await work())
+    } catch (error) {
+      if (Date.now() > last) throw error
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+}
+
+/** One statement on a connection of its own. */
+export async function runAs<Row extends object>(owner: string, sql: string, values: unknown[] = []): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: owner })
+  await client.connect()
+  try {
+    return (await client.query(sql, values)).rows as Row[]
+  } finally {
+    await client.end()
+  }
+}
