@@ -33,7 +33,7 @@ const FRESH_RUNS = 5
 console.log(`${machine()}, load ${loadavg()[0]!.toFixed(1)}`)
 const home = mkdtempSync(join(tmpdir(), "dex-bench-hub-"))
 const { messages, textBytes } = generateCorpus(join(home, ".claude"), { messages: MESSAGES })
-const env = { ...process.env, HOME: home, DEX_HOME: join(home, ".dex"), DEX_NO_HUB: "1" }
+const env = { ...process.env, HOME: home, DEX_HOME: join(home, ".dex") }
 execFileSync(process.execPath, [DEX, "sync"], { env, stdio: "ignore" })
 const laptop = createDex({ env, cwd: home, version: "0" })
 const store = openStore(join(home, ".dex/history.db"))

@@ -26,7 +26,7 @@ async function pair() {
   const hub = await startHub(hubEnv(team))
   const token = await tokenFor(team, ann)
   const home = tempDir()
-  const project = join(home, "work", "api")
+  const project = join(home, "code", "api")
   mkdirSync(project, { recursive: true })
   const session = (n: number, said: string[]) =>
     claudeSession(home, {
@@ -59,7 +59,7 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     expect(await json(["hub", "share", "--as", KEY, "--yes"])).toMatchObject({ pushed: { sent: 2, refused: 0 } })
     expect(await prompts(1)).toEqual(["walrus [REDACTED:github-token]", "and more"])
     const all = JSON.stringify(await history.messages({ owner: "ann", source: "claude_code", id: idOf(1) }))
-    expect(all).toContain("~/work/api/src/a.ts")
+    expect(all).toContain("~/code/api/src/a.ts")
     expect(all).not.toContain(home)
     session(2, ["penguin", "grew"])
     await json(["sync"])

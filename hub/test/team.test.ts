@@ -18,7 +18,7 @@ describe.skipIf(!hasPostgres)("a second person", () => {
     const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
     const hub = await startHub(hubEnv(team))
     const [home, other] = [tempDir(), tempDir()]
-    const project = join(home, "work", "api")
+    const project = join(home, "code", "api")
     mkdirSync(project, { recursive: true })
     claudeSession(home, {
       id: ID,

@@ -67,8 +67,8 @@ export function outgoingOf(
 }
 
 /**
- * Greater where the message changed here, and another one where only what leaves of it did: other rules, another choice.
- * So what is said as before keeps its version, and its chunk is not sent again.
+ * Grows with the message's own version, and differs where only what leaves of it does (newer rules, another choice). A message
+ * that did not change keeps it, so that its chunk is not sent again.
  */
 function versionFor(local: number, message: StoredMessage): number {
   return local * CONTENTS + Number.parseInt(fingerprint(JSON.stringify(message)).slice(0, 4), 16)

@@ -14,10 +14,10 @@ export const MAX_CHUNK_PLAIN = 64 << 20
 /** Of one plan. */
 export const MAX_PLANNED = 100
 
-/** A message as it is shared. `version` is another one whenever it is said otherwise; `number` never changes. */
+/** A message as it is shared. Its `number` never changes; its `version` changes whenever its content does. */
 export type WireMessage = StoredMessage & { version: number }
 
-/** What a hub is told of a conversation beside its messages. Nothing in it names a place on the laptop. */
+/** A conversation without its messages, as it is shared. It holds no path of the laptop. */
 export type WireHead = {
   source: SourceId
   id: string

@@ -15,7 +15,7 @@ const B = "bbbbbbbb-1111-4222-8333-444444444444"
 /** A home with a project of git, two conversations in it and one elsewhere, read. */
 async function laptop() {
   const home = tempDir()
-  const project = join(home, "work", "api")
+  const project = join(home, "code", "api")
   mkdirSync(project, { recursive: true })
   execFileSync("git", ["init", "-q", project])
   execFileSync("git", ["remote", "add", "origin", "https://ann:tok@GitHub.com/acme/api.git"], { cwd: project })
@@ -110,7 +110,7 @@ test("the preview shows the very bytes that are sent, and sends nothing", async 
     expect(sent.join("\n")).toBe(lines)
   }
   const { stdout, stderr } = await run(["hub", "share", "--preview"])
-  expect(stdout).toContain("~/work/api/src/a.ts")
+  expect(stdout).toContain("~/code/api/src/a.ts")
   expect(stdout + stderr).not.toContain(home)
   expect(stderr).toContain("Nothing was sent")
 })

@@ -17,8 +17,8 @@ const row = (more: Partial<ConversationRow> = {}): ConversationRow => ({
   ref: { source: "claude_code", id: "1f3c" },
   kind: "person",
   private: false,
-  cwds: ["/home/alice/work/api"],
-  project: "/home/alice/work/api",
+  cwds: ["/home/alice/code/api"],
+  project: "/home/alice/code/api",
   models: ["model-a"],
   message_count: 1,
   superseded: false,
@@ -44,10 +44,10 @@ const said = (text: string): Part => ({ type: "text", text, origin: "person" })
 
 const rules = (more: Partial<OutgoingRules> = {}): OutgoingRules => ({
   what: SHARED_BY_DEFAULT,
-  folders: ["/home/alice/work/api"],
+  folders: ["/home/alice/code/api"],
   home: "/home/alice",
   platform: "linux",
-  places: placesOf({ home: "/home/alice", folders: ["/home/alice/work/api"] }),
+  places: placesOf({ home: "/home/alice", folders: ["/home/alice/code/api"] }),
   ...more,
 })
 
@@ -101,7 +101,7 @@ describe("what leaves", () => {
           text: "",
           origin: "local_tool",
           is_error: false,
-          hunks: ["/home/alice/work/api/src/a.ts", "/etc/hosts"].map((path) => ({
+          hunks: ["/home/alice/code/api/src/a.ts", "/etc/hosts"].map((path) => ({
             path,
             old_start: 1,
             old_lines: 1,
@@ -111,7 +111,7 @@ describe("what leaves", () => {
           })),
         },
       ],
-      ["/home/alice/work/api/src/a.ts", "src/b.ts", "/home/alice/.ssh/config", "../other/c.ts", "/etc/hosts"].map(file),
+      ["/home/alice/code/api/src/a.ts", "src/b.ts", "/home/alice/.ssh/config", "../other/c.ts", "/etc/hosts"].map(file),
     )
     expect(outgoing.messages[0]!.effects).toEqual([file("src/a.ts"), file("src/b.ts")])
     expect(outgoing.messages[0]!.parts[0]).toMatchObject({ hunks: [{ path: "src/a.ts" }] })
@@ -135,9 +135,9 @@ describe("what leaves", () => {
   test("an id that names a place is not told, and is the same every time", () => {
     const { places } = rules()
     expect(sharedId("1f3c-22", places)).toBe("1f3c-22")
-    const hidden = sharedId("/home/alice/work/api/.aider.chat", places)
+    const hidden = sharedId("/home/alice/code/api/.aider.chat", places)
     expect(hidden).toMatch(/^dex-[0-9a-f]{32}$/)
-    expect(sharedId("/home/alice/work/api/.aider.chat", places)).toBe(hidden)
+    expect(sharedId("/home/alice/code/api/.aider.chat", places)).toBe(hidden)
   })
 
   test("chunks give back the messages as they left", () => {
@@ -158,8 +158,8 @@ describe("paths below a project", () => {
     ["/w/api2/a.ts", ["/w/api"], undefined],
     ["./src/../src/a.ts", ["/w/api"], "src/a.ts"],
     ["../a.ts", ["/w/api"], undefined],
-    ["~/work/api/a.ts", ["/home/alice/work/api"], "a.ts"],
-    ["~/notes.md", ["/home/alice/work/api"], undefined],
+    ["~/code/api/a.ts", ["/home/alice/code/api"], "a.ts"],
+    ["~/notes.md", ["/home/alice/code/api"], undefined],
     ["C:\\w\\API\\src\\a.ts", ["/w/api", "c:\\w\\api"], "src/a.ts"],
     ["\\\\?\\C:\\w\\api\\a.ts", ["C:/w/api"], "a.ts"],
     ["C:\\Users\\alice\\a.ts", ["C:\\w\\api"], undefined],

@@ -2,8 +2,8 @@ import type { IndexFilter, IndexScope } from "./query.ts"
 import type { SearchIndex } from "./search-index.ts"
 
 /**
- * An index that answers from a part of it only, for somebody who may see no more. How common a word is, and which words
- * there are, is still said of all of it: nobody is told of a word before it was found in the part.
+ * An index that answers from some of its conversations only, for somebody who may see no more. Statistics and vocabulary are
+ * still those of the whole index, so a caller shows no word before it has found it in a text (`isPart`).
  */
 export function scopedIndex(index: SearchIndex, scope: IndexScope): SearchIndex {
   const within = <F extends Pick<IndexFilter, "scope">>(filter: F): F => ({ ...filter, scope })

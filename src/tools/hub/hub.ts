@@ -82,7 +82,7 @@ export const hub = defineTool({
             bytes: integer("As they would be sent, compressed."),
             taken_out: takenOutShape,
             left_out: mapOf(integer(), "Parts and effects that stay here, by kind."),
-            head: optional(text("What the hub is told of the conversation: the bytes that are sent.")),
+            head: optional(text("The conversation without its messages, exactly as it is sent.")),
             lines: optional(text("Its messages, one JSON object a line: the bytes that are sent, before compression.")),
           }),
         ),
