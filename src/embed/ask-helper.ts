@@ -38,7 +38,7 @@ export async function helperNow(
 }
 
 async function startedAndSent(helper: Helper, texts: string[], signal?: AbortSignal): Promise<HelperAnswer> {
-  const ended = start(helper)
+  const started = start(helper)
   if (helper.role === "query")
     throw new DexError(
       "embed_starting",
@@ -49,11 +49,12 @@ async function startedAndSent(helper: Helper, texts: string[], signal?: AbortSig
     await pause(LOOK_AGAIN_MS, undefined, signal ? { signal } : {}).catch(() => {})
     const answer = await sent(helper, { texts }, signal)
     if (answer) return answer
-    if (ended.failed) break
+    if (started.failure) break
   }
+  const why = started.failure ?? `it did not answer within ${STARTS_WITHIN_MS / 1000} seconds`
   throw new DexError(
     "embed_unreachable",
-    "The process that runs the local model does not start. Install the model again: dex config set embed.provider local",
+    `The process that runs the local model does not start: ${why}. Install the model again: dex config set embed.provider local`,
   )
 }
 
@@ -95,18 +96,20 @@ function parsed(text: string): HelperAnswer {
 }
 
 /** Detached: it is for whoever asks next, too. One that finds another already there ends at once. */
-function start({ dexDir, role }: Helper): { failed: boolean } {
-  const state = { failed: false }
+function start({ dexDir, role }: Helper): { failure?: string } {
+  const started: { failure?: string } = {}
   const child = spawn(process.execPath, [processFile(), dexDir, role], {
     cwd: dexDir,
     detached: true,
     stdio: "ignore",
     windowsHide: true,
   })
-  child.on("error", () => (state.failed = true))
-  child.on("exit", (code) => (state.failed = code !== 0))
+  child.on("error", (error) => (started.failure = messageOf(error)))
+  child.on("exit", (code, signal) => {
+    if (code !== 0) started.failure = `it ended with ${signal ?? `exit code ${code}`}`
+  })
   child.unref()
-  return state
+  return started
 }
 
 function processFile(): string {

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { Webhook } from "standardwebhooks"
-import { expect, onTestFinished, test } from "vitest"
+import { expect, onTestFinished, test, vi } from "vitest"
 import { MOST_BODY_BYTES, webhookBody } from "../../src/deliver/body.ts"
 import { DELAYS_MS, type DeliverParts, deliverDue } from "../../src/deliver/deliver.ts"
 import { keepDelivering } from "../../src/deliver/keep-delivering.ts"
@@ -270,12 +270,9 @@ test("proxies of the environment are not asked", async () => {
   const { url, received } = await receiver()
   const proxy = await receiver()
   const { parts, make } = delivering(url)
-  const before = { ...process.env }
+  onTestFinished(() => void vi.unstubAllEnvs())
   for (const name of ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "NODE_USE_ENV_PROXY"])
-    process.env[name] = name.startsWith("NODE") ? "1" : `http://${proxy.host}`
-  onTestFinished(() => {
-    process.env = before
-  })
+    vi.stubEnv(name, name.startsWith("NODE") ? "1" : `http://${proxy.host}`)
   make("abc")
   await deliverDue(parts)
   expect([received.length, proxy.connections()]).toEqual([1, 0])

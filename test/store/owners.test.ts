@@ -77,6 +77,7 @@ describe("two people's conversations with one id", () => {
     dex = {
       ...createDex({ env: { HOME: dir, DEX_HOME: join(dir, ".dex") }, cwd: dir, version: "0" }),
       now: () => START + 3_600_000,
+      isTeam: true,
       hasHistory: () => true,
       store: async () => history,
       index: async () => index,
