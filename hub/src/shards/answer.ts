@@ -9,7 +9,7 @@ import { readIndex, type SearchIndex } from "../../../src/store/index/search-ind
 import type { Dex } from "../../../src/tools/context.ts"
 import { tools } from "../../../src/tools/index.ts"
 import type { Database, Viewer } from "../store/connection.ts"
-import { openTenantHistory, openViewerHistory } from "../store/history.ts"
+import { forOneQuestion, openTenantHistory } from "../store/history.ts"
 import { createReadable } from "../store/readable.ts"
 import { shardFile } from "./files.ts"
 import { teamDex } from "./team-dex.ts"
@@ -60,16 +60,18 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     if (!tool) return { problem: { status: 404, code: "not_found", message: `A hub has no tool ${name}.` } }
     const read = readAs(tool.input, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
-    const history = openViewerHistory(db, viewer, walls.scope === undefined ? {} : { scope: walls.scope })
-    const watched = name === "search" ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
-    const dex = teamDex(folder, version, watched.history, await indexFor(viewer))
-    try {
-      const { output } = visibleIn(await tool.run(dex, read.ok as never))
-      return { output, drops: watched.drops() }
-    } catch (error) {
-      if (!isDexError(error)) throw error
-      return { problem: { status: 400, code: error.code, message: error.message } }
-    }
+    const index = await indexFor(viewer)
+    const options = walls.scope === undefined ? {} : { scope: walls.scope }
+    return forOneQuestion(db, viewer, options, async (history) => {
+      const watched = name === "search" ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
+      try {
+        const { output } = visibleIn(await tool.run(teamDex(folder, version, watched.history, index), read.ok as never))
+        return { output, drops: watched.drops() }
+      } catch (error) {
+        if (!isDexError(error)) throw error
+        return { problem: { status: 400, code: error.code, message: error.message } }
+      }
+    })
   }
   return {
     answer,

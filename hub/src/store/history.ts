@@ -1,26 +1,38 @@
 import type { HistoryReader } from "../../../src/store/history/store.ts"
-import type { Database, Viewer } from "./connection.ts"
-import { openHubHistory, type ReaderOptions } from "./reader.ts"
+import type { Database, Query, Viewer } from "./connection.ts"
+import { beginReading, openHubHistory, type ReaderOptions, type Transaction } from "./reader.ts"
 import { MEMBER_SCOPE, TENANT_SCOPE } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
 /** What one person may read. There is none without a person. */
-export function openViewerHistory(
-  db: Database,
-  viewer: Viewer,
-  { self, scope = MEMBER_SCOPE }: Partial<ReaderOptions> = {},
-): HistoryReader {
-  const reading = openReading(db, viewer)
-  return openHubHistory(reading, { scope, ...(self !== undefined && { self }) })
+export function openViewerHistory(db: Database, viewer: Viewer, options: Partial<ReaderOptions> = {}): HistoryReader {
+  return openHubHistory((work) => db.as(viewer, async (query) => work(await reading(db, query))), ofMember(options))
 }
 
-function openReading(db: Database, viewer: Viewer): Parameters<typeof openHubHistory>[0] {
-  return (work) => db.as(viewer, async (query) => work(query, await tenantKeyOf(db, query)))
+/** The same for one question: all that it reads is one transaction, and nothing is read twice. */
+export function forOneQuestion<T>(
+  db: Database,
+  viewer: Viewer,
+  options: Partial<ReaderOptions>,
+  work: (history: HistoryReader) => Promise<T>,
+): Promise<T> {
+  return db.as(viewer, async (query) => {
+    const transaction = await reading(db, query)
+    return work(openHubHistory((read) => read(transaction), ofMember(options)))
+  })
 }
 
 /** All of a tenant, for its search shards. */
 export function openTenantHistory(db: Database, tenant: number): HistoryReader {
-  return openHubHistory((work) => db.asIndex(tenant, async (query) => work(query, await tenantKeyOf(db, query))), {
+  return openHubHistory((work) => db.asIndex(tenant, async (query) => work(await reading(db, query))), {
     scope: TENANT_SCOPE,
   })
+}
+
+async function reading(db: Database, query: Query): Promise<Transaction> {
+  return beginReading(query, await tenantKeyOf(db, query))
+}
+
+function ofMember({ self, scope = MEMBER_SCOPE }: Partial<ReaderOptions>): ReaderOptions {
+  return { scope, ...(self !== undefined && { self }) }
 }

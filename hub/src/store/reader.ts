@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path"
 import type { Effect, Kind } from "../../../src/core/conversation.ts"
-import type { Ref, RefQuery } from "../../../src/core/ref.ts"
+import { formatRef, type Ref, type RefQuery } from "../../../src/core/ref.ts"
 import { unpackChunk, type WireMessage } from "../../../src/hub/wire.ts"
 import type {
   CommitRow,
@@ -18,8 +18,19 @@ import { TENANT } from "./scope.ts"
 import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
 import { type Statements, statementsIn } from "./statements.ts"
 
-/** One transaction as somebody: what their walls hide is not there. */
-export type Reading = <T>(work: (query: Query, tenant: TenantKey) => Promise<T>) => Promise<T>
+/** One transaction as somebody: what their walls hide is not there, and what was read in it is not read again. */
+export type Transaction = {
+  query: Query
+  tenant: TenantKey
+  rows: Map<string, Row>
+  heads: Map<number, SealedHead>
+  chunks: Map<string, WireMessage[]>
+}
+export type Reading = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
+
+export function beginReading(query: Query, tenant: TenantKey): Transaction {
+  return { query, tenant, rows: new Map(), heads: new Map(), chunks: new Map() }
+}
 
 export type ReaderOptions = {
   /** Whose conversations are named without an owner. */
@@ -33,25 +44,24 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
   const sql = statementsIn(scope)
   const refOf = ({ owner, source, native_id }: Named): Ref =>
     owner === self ? { source, id: native_id } : { owner, source, id: native_id }
-  const rowOf = (row: Row, tenant: TenantKey): ConversationRow => toRow(row, refOf(row), headOf(row, tenant))
-  const find = async (query: Query, ref: Ref): Promise<Row | undefined> => (await named(sql, query, [ref], self))[0]
+  const rowOf = (row: Row, within: Transaction): ConversationRow => toRow(row, refOf(row), headOf(row, within))
+  const find = async (within: Transaction, ref: Ref): Promise<Row | undefined> =>
+    (await named(sql, within, [ref], self))[0]
   /** The facts of one conversation's messages, in order. */
-  const factsIn = async (query: Query, tenant: TenantKey, ref: Ref): Promise<MessageFacts[]> => {
-    const row = await find(query, ref)
-    return row ? ((await factsOf(query, tenant, [row])).get(row.id) ?? []) : []
+  const factsIn = async (within: Transaction, ref: Ref): Promise<MessageFacts[]> => {
+    const row = await find(within, ref)
+    return row ? ((await factsOf(within, [row])).get(row.id) ?? []) : []
   }
   const effectsIn = (ref: Ref) =>
-    reading(async (query, tenant) =>
-      (await factsIn(query, tenant, ref)).flatMap(({ n, effects = [] }) =>
-        effects.map((effect) => ({ number: n, effect })),
-      ),
+    reading(async (within) =>
+      (await factsIn(within, ref)).flatMap(({ n, effects = [] }) => effects.map((effect) => ({ number: n, effect }))),
     )
 
   return {
-    id: () => reading(historyId),
-    revision: () => reading(async (query) => `${await historyId(query)}@${await seqOf(query)}`),
+    id: () => reading(({ query }) => historyId(query)),
+    revision: () => reading(async ({ query }) => `${await historyId(query)}@${await seqOf(query)}`),
     changes: (after, limit) =>
-      reading(async (query) => {
+      reading(async ({ query }) => {
         const id = await historyId(query)
         const [of, from] = after?.split("@") ?? [id, "0"]
         if (of !== id || Number(from) > (await seqOf(query)))
@@ -73,36 +83,36 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       }),
 
     resolve: (wanted) =>
-      reading(async (query, tenant) => {
-        const rows = await resolved(sql, query, wanted, self)
+      reading(async (within) => {
+        const rows = await resolved(sql, within.query, wanted, self)
         const exact = rows.filter(({ native_id }) => native_id === wanted.prefix)
-        return (exact.length > 0 ? exact : rows).map((row) => rowOf(row, tenant))
+        return (exact.length > 0 ? exact : rows).map((row) => rowOf(row, within))
       }),
     conversation: (ref) =>
-      reading(async (query, tenant) => {
-        const row = await find(query, ref)
-        return row && rowOf(row, tenant)
+      reading(async (within) => {
+        const row = await find(within, ref)
+        return row && rowOf(row, within)
       }),
     titles: (refs) =>
-      reading(async (query, tenant) => {
-        const rows = await named(sql, query, refs, self)
-        const titles = new Map(rows.map((row) => [row.place, headOf(row, tenant).title?.text]))
-        return refs.map((_, i) => titles.get(i + 1) ?? "")
+      reading(async (within) => {
+        const rows = await named(sql, within, refs, self)
+        const titles = new Map(rows.map((row) => [row.place, headOf(row, within).title?.text]))
+        return refs.map((_, i) => titles.get(i) ?? "")
       }),
     list: (filter) =>
-      reading(async (query, tenant) => {
+      reading(async (within) => {
         const values = listValues(filter, self)
-        const counts = await query<{ kind: Kind; count: number }>(sql.COUNT_LISTED, values)
+        const counts = await within.query<{ kind: Kind; count: number }>(sql.COUNT_LISTED, values)
         const isShown = ({ kind }: { kind: Kind }) => filter.kinds?.includes(kind) ?? true
-        const rows = await query<Row>(sql.LISTED, [...values, filter.kinds ?? null, filter.limit, filter.offset])
+        const rows = await within.query<Row>(sql.LISTED, [...values, filter.kinds ?? null, filter.limit, filter.offset])
         return {
-          rows: rows.map((row) => rowOf(row, tenant)),
+          rows: rows.map((row) => rowOf(row, within)),
           total: sum(counts.filter(isShown).map(({ count }) => count)),
           left_out: Object.fromEntries(counts.filter((one) => !isShown(one)).map(({ kind, count }) => [kind, count])),
         }
       }),
     spans: ({ kinds, ...filter }) =>
-      reading(async (query) => {
+      reading(async ({ query }) => {
         const values = listValues({ ...filter, limit: 0, offset: 0 }, self)
         const rows = await query<Row>(sql.SPANS, [...values, kinds ?? null])
         return rows.map(({ source, project, started_at, ended_at }) =>
@@ -110,39 +120,39 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         )
       }),
     messages: (ref, numbers) =>
-      reading(async (query, tenant) => {
-        const row = await find(query, ref)
-        return row ? messagesOf(query, tenant, row, numbers) : []
+      reading(async (within) => {
+        const row = await find(within, ref)
+        return row ? messagesOf(within, row, numbers) : []
       }),
     versions: (ref) =>
-      reading(async (query, tenant) => {
-        const row = await find(query, ref)
+      reading(async (within) => {
+        const row = await find(within, ref)
         if (!row) return []
-        return headOf(row, tenant)
+        return headOf(row, within)
           .messages.map(([number, version, copied]) => ({ number, version, copied: copied === 1 }))
           .sort((a, b) => a.number - b.number)
       }),
 
     touching: (file) =>
-      reading(async (query, tenant) => {
+      reading(async (within) => {
         const wanted = file.replaceAll("\\", "/")
-        const rows = await query<Row>(sql.ALL)
-        const facts = await factsOf(query, tenant, rows)
+        const rows = await within.query<Row>(sql.ALL)
+        const facts = await factsOf(within, rows)
         const holds = (row: Row, path: string) => (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
         return rows.filter((row) => touched(facts.get(row.id)).some(({ path }) => holds(row, path))).map(refOf)
       }),
     usingModel: (model) =>
-      reading(async (query) => (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
+      reading(async ({ query }) => (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
     filesOf: (ref) =>
-      reading(async (query, tenant) => {
-        const all = touched(await factsIn(query, tenant, ref))
+      reading(async (within) => {
+        const all = touched(await factsIn(within, ref))
         const edited = all.filter(({ action }) => action === "edited")
         return [...new Set([...edited, ...all].map(({ path }) => path))]
       }),
     editedFiles: (ref, limit) =>
-      reading(async (query, tenant) => {
+      reading(async (within) => {
         const times = new Map<string, number>()
-        for (const { path, action } of touched(await factsIn(query, tenant, ref)))
+        for (const { path, action } of touched(await factsIn(within, ref)))
           if (action === "edited") times.set(path, (times.get(path) ?? 0) + 1)
         return [...times]
           .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
@@ -163,30 +173,30 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         return [known({ number, kind: effect.type, name, subject, branch })]
       }),
     commits: ({ limit, inside }) =>
-      reading(async (query, tenant) => {
-        const rows = await query<Row>(sql.COMMITTING, [inside ?? null])
-        const facts = await factsOf(query, tenant, rows)
+      reading(async (within) => {
+        const rows = await within.query<Row>(sql.COMMITTING, [inside ?? null])
+        const facts = await factsOf(within, rows)
         return rows
           .flatMap((row) => commitsIn(refOf(row), facts.get(row.id)))
           .sort((a, b) => (b.at ?? 0) - (a.at ?? 0))
           .slice(0, limit)
       }),
     work: (refs) =>
-      reading(async (query, tenant) => {
-        const rows = await named(sql, query, refs, self)
-        const facts = await factsOf(query, tenant, rows)
+      reading(async (within) => {
+        const rows = await named(sql, within, refs, self)
+        const facts = await factsOf(within, rows)
         const places = new Map(rows.map((row) => [row.place, row.id]))
-        return refs.map((_, i) => workIn(facts.get(places.get(i + 1) ?? -1)))
+        return refs.map((_, i) => workIn(facts.get(places.get(i) ?? -1)))
       }),
     around: ({ number, ...ref }, before, after) =>
-      reading(async (query, tenant) => {
-        const own = await find(query, ref)
+      reading(async (within) => {
+        const own = await find(within, ref)
         if (!own) return []
-        const at = (await factsOf(query, tenant, [own])).get(own.id)?.find(({ n }) => n === number)
+        const at = (await factsOf(within, [own])).get(own.id)?.find(({ n }) => n === number)
         if (!at) return []
         if (at.at === undefined || at.copied || at.superseded) return [{ ...ref, number }]
-        const mates = await query<Row>(sql.AROUND, [own.project_id, at.at, before, after, own.id])
-        const facts = await factsOf(query, tenant, mates)
+        const mates = await within.query<Row>(sql.AROUND, [own.project_id, at.at, before, after, own.id])
+        const facts = await factsOf(within, mates)
         const said = mates
           .flatMap((row) => counted(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
           .filter(({ time }) => time !== undefined)
@@ -198,7 +208,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       }),
 
     stats: () =>
-      reading(async (query) => {
+      reading(async ({ query }) => {
         const [all] = await query<StatsRow>(sql.STATS)
         const { conversations, messages, estimated_tokens, text_bytes, earliest, latest, sources, kinds } = all!
         return known({
@@ -210,9 +220,9 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         })
       }),
     keptSources: () =>
-      reading(async (query) => (await query<{ source: string }>(sql.SOURCES)).map(({ source }) => source)),
+      reading(async ({ query }) => (await query<{ source: string }>(sql.SOURCES)).map(({ source }) => source)),
     sourceReport: () =>
-      reading(async (query) =>
+      reading(async ({ query }) =>
         (await query<SourceRow>(sql.SOURCE_REPORT)).map(({ last_at, ...row }) => ({
           ...row,
           ...(last_at !== null && { last_at }),
@@ -228,25 +238,25 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
     collections: async () => [],
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
     projects: () =>
-      reading(async (query) =>
+      reading(async ({ query }) =>
         (await query<{ key: string }>(sql.PROJECTS)).map(({ key }) => ({ path: key, private: false })),
       ),
     busiestProjects: (limit) =>
-      reading(async (query) =>
+      reading(async ({ query }) =>
         (await query<{ key: string }>(sql.BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
       ),
 
-    withSubagents: (refs) => reading((query) => growing(sql, query, refs, self, refOf, childrenOf(sql))),
+    withSubagents: (refs) => reading((within) => growing(sql, within, refs, self, refOf, childrenOf(sql))),
     family: (refs) =>
-      reading((query, tenant) =>
-        growing(sql, query, refs, self, refOf, async (of, row) => [
+      reading((within) =>
+        growing(sql, within, refs, self, refOf, async (of, row) => [
           ...(await childrenOf(sql)(of, row)),
-          ...(await forksOf(sql, of, row, tenant)),
+          ...(await forksOf(sql, of, row)),
         ]),
       ),
     forgotten: () =>
       reading(
-        async (query) =>
+        async ({ query }) =>
           (await query<{ count: number }>(`select count(*) as count from hub.tombstone where tenant = ${TENANT}`))[0]!
             .count,
       ),
@@ -259,7 +269,6 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
 type Named = { owner: string; source: string; native_id: string }
 type Row = Named & {
   id: number
-  place?: number
   project: string
   project_id: number
   visibility: string
@@ -305,13 +314,25 @@ async function seqOf(query: Query): Promise<number> {
   return (await query<{ seq: number }>(`select seq from hub.feed where tenant = ${TENANT}`))[0]?.seq ?? 0
 }
 
-async function named(sql: Statements, query: Query, refs: Ref[], self: string | undefined): Promise<Row[]> {
-  const known = refs.map(({ owner = self ?? "", source, id }) => ({ owner, source, id }))
-  return query<Row>(sql.NAMED, [
-    known.map(({ owner }) => owner),
-    known.map(({ source }) => source),
-    known.map(({ id }) => id),
-  ])
+/** Those of these that are there; `place` says which. */
+async function named(
+  sql: Statements,
+  { query, rows }: Transaction,
+  refs: Ref[],
+  self: string | undefined,
+): Promise<(Row & { place: number })[]> {
+  const keys = refs.map(({ owner = self ?? "", source, id }) => formatRef({ owner, source, id }))
+  const asked = refs.filter((_, i) => !rows.has(keys[i]!))
+  if (asked.length > 0) {
+    const columns = [
+      asked.map(({ owner }) => owner ?? self ?? ""),
+      asked.map(({ source }) => source),
+      asked.map(({ id }) => id),
+    ]
+    for (const row of await query<Row>(sql.NAMED, columns))
+      rows.set(formatRef({ owner: row.owner, source: row.source, id: row.native_id }), row)
+  }
+  return keys.flatMap((key, i) => (rows.has(key) ? [{ ...rows.get(key)!, place: i }] : []))
 }
 
 async function resolved(
@@ -338,8 +359,10 @@ function listValues(filter: ListFilter, self: string | undefined): unknown[] {
   ]
 }
 
-function headOf({ id, head, wrapped }: Row, tenant: TenantKey): SealedHead {
-  return unsealJson<SealedHead>(tenant.conversationKey(wrapped), head, `${ABOUT.head} ${id}`)
+function headOf({ id, head, wrapped }: Row, { tenant, heads }: Transaction): SealedHead {
+  const known = heads.get(id) ?? unsealJson<SealedHead>(tenant.conversationKey(wrapped), head, `${ABOUT.head} ${id}`)
+  heads.set(id, known)
+  return known
 }
 
 function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, fork_of, usage }: SealedHead) {
@@ -369,36 +392,48 @@ function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, f
 }
 
 /** Only the chunks that hold what is wanted are read. */
-async function messagesOf(query: Query, tenant: TenantKey, row: Row, numbers: number[] | undefined) {
-  const head = headOf(row, tenant)
+async function messagesOf(within: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
+  const head = headOf(row, within)
   const wanted = numbers && new Set(numbers)
   const isWanted = (number: number) => wanted?.has(number) ?? true
-  const chunks = [
-    ...new Set(head.messages.filter(([number]) => isWanted(number)).map(([, , , chunk]) => head.chunks[chunk]!)),
-  ]
-  const stored = await query<{ hash: Buffer; data: Buffer }>(
-    "select hash, data from hub.chunk where conversation = $1 and hash = any ($2)",
-    [row.id, chunks.map((hash) => Buffer.from(hash, "hex"))],
-  )
-  const key = tenant.conversationKey(row.wrapped)
-  const data = new Map(stored.map((chunk) => [chunk.hash.toString("hex"), chunk.data]))
-  return chunks
-    .flatMap((hash) => {
-      const sealed = data.get(hash)
-      return sealed ? unpackChunk(unseal(key, sealed, `${ABOUT.chunk} ${row.id}`)).messages : []
-    })
+  const places = new Set(head.messages.filter(([number]) => isWanted(number)).map(([, , , chunk]) => chunk))
+  const hashes = [...places].map((place) => head.chunks[place]!)
+  await readChunks(within, row, hashes)
+  return hashes
+    .flatMap((hash) => within.chunks.get(chunkName(row, hash)) ?? [])
     .filter(({ number }) => isWanted(number))
     .map(({ version: _, ...message }: WireMessage): StoredMessage => message)
 }
 
+function chunkName({ id }: Row, hash: string): string {
+  return `${id} ${hash}`
+}
+
+async function readChunks({ query, tenant, chunks }: Transaction, row: Row, hashes: string[]): Promise<void> {
+  const missing = hashes.filter((hash) => !chunks.has(chunkName(row, hash)))
+  if (missing.length === 0) return
+  const key = tenant.conversationKey(row.wrapped)
+  const stored = await query<{ hash: Buffer; data: Buffer }>(
+    "select hash, data from hub.chunk where conversation = $1 and hash = any ($2)",
+    [row.id, missing.map((hash) => Buffer.from(hash, "hex"))],
+  )
+  for (const { hash, data } of stored)
+    chunks.set(
+      chunkName(row, hash.toString("hex")),
+      unpackChunk(unseal(key, data, `${ABOUT.chunk} ${row.id}`)).messages,
+    )
+}
+
 /** What the messages of these conversations did, in order. */
-async function factsOf(query: Query, tenant: TenantKey, rows: Row[]): Promise<Map<number, MessageFacts[]>> {
-  const stored = await query<{ conversation: number; hash: Buffer; facts: Buffer }>(FACTS, [rows.map(({ id }) => id)])
+async function factsOf(within: Transaction, rows: Row[]): Promise<Map<number, MessageFacts[]>> {
+  const stored = await within.query<{ conversation: number; hash: Buffer; facts: Buffer }>(FACTS, [
+    rows.map(({ id }) => id),
+  ])
   const chunks = new Map(stored.map((chunk) => [`${chunk.conversation} ${chunk.hash.toString("hex")}`, chunk.facts]))
   return new Map(
     rows.map((row) => {
-      const key = tenant.conversationKey(row.wrapped)
-      const facts = headOf(row, tenant).chunks.flatMap((hash) => {
+      const key = within.tenant.conversationKey(row.wrapped)
+      const facts = headOf(row, within).chunks.flatMap((hash) => {
         const sealed = chunks.get(`${row.id} ${hash}`)
         return sealed ? unsealJson<MessageFacts[]>(key, sealed, `${ABOUT.facts} ${row.id}`) : []
       })
@@ -442,19 +477,19 @@ function workIn(facts: MessageFacts[] | undefined): Work {
 /** These and all that belongs to them, step by step. */
 async function growing(
   sql: Statements,
-  query: Query,
+  within: Transaction,
   refs: Ref[],
   self: string | undefined,
   refOf: (row: Named) => Ref,
-  relatives: (query: Query, row: Row) => Promise<Row[]>,
+  relatives: (within: Transaction, row: Row) => Promise<Row[]>,
 ): Promise<Ref[]> {
   const found = [...refs]
   const seen = new Set<number>()
-  let next = await named(sql, query, refs, self)
+  let next: Row[] = await named(sql, within, refs, self)
   for (const { id } of next) seen.add(id)
   while (next.length > 0) {
     const related: Row[] = []
-    for (const row of next) related.push(...(await relatives(query, row)))
+    for (const row of next) related.push(...(await relatives(within, row)))
     next = related.filter(({ id }) => !seen.has(id) && seen.add(id))
     found.push(...next.map(refOf))
   }
@@ -462,16 +497,17 @@ async function growing(
 }
 
 function childrenOf(sql: Statements) {
-  return (query: Query, { owner, source, native_id }: Row) => query<Row>(sql.CHILDREN, [owner, source, native_id])
+  return ({ query }: Transaction, { owner, source, native_id }: Row) =>
+    query<Row>(sql.CHILDREN, [owner, source, native_id])
 }
 
 /** Either way, where they hold copies of the same messages. */
-async function forksOf(sql: Statements, query: Query, row: Row, tenant: TenantKey): Promise<Row[]> {
-  const beside = await query<Row>(sql.BESIDE, [row.owner, row.source])
-  const origin = row.copied_count > 0 ? headOf(row, tenant).fork_of : undefined
+async function forksOf(sql: Statements, within: Transaction, row: Row): Promise<Row[]> {
+  const beside = await within.query<Row>(sql.BESIDE, [row.owner, row.source])
+  const origin = row.copied_count > 0 ? headOf(row, within).fork_of : undefined
   return beside.filter(
     (other) =>
-      other.native_id === origin || (other.copied_count > 0 && headOf(other, tenant).fork_of === row.native_id),
+      other.native_id === origin || (other.copied_count > 0 && headOf(other, within).fork_of === row.native_id),
   )
 }
 

@@ -13,9 +13,8 @@ export function statementsIn(SCOPE: string) {
     join hub.project p on p.tenant = c.tenant and p.id = c.project
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
   const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
-  /** $1 owners, $2 sources, $3 ids: in their order, `place` says which. */
-  const NAMED = `select ${COLUMNS}, one.place from unnest($1::text[], $2::text[], $3::text[])
-    with ordinality as one (owner, source, native_id, place)
+  /** $1 owners, $2 sources, $3 ids. */
+  const NAMED = `select ${COLUMNS} from unnest($1::text[], $2::text[], $3::text[]) as one (owner, source, native_id)
     join ${FROM} on m.name = one.owner and c.source = one.source and c.native_id = one.native_id where c.rev > 0`
   const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
     and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
