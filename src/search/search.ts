@@ -311,6 +311,7 @@ async function readRows(
   const texts = new Set<string>()
   const read: { hit: Omit<SearchHit, "snippet">; text: string; matches: number[] }[] = []
   const skipped: SkippedHit[] = []
+  await store.readAhead?.(rows.slice(0, offset + limit).map(({ ref, best }) => ({ ...ref, number: numberOf(best) })))
   for (const row of rows) {
     if (read.length >= offset + limit) {
       skipped.push({ ...toSkipped(row), reason: "not_top_k" })
@@ -338,7 +339,7 @@ function toSkipped({ ref, best, score }: RankedConversation): Omit<SkippedHit, "
 async function readBest(store: HistoryReader, row: Row) {
   const { ref, best, score, parts, others, rank_source = "lexical", score_lex, score_vec } = row
   const conversation = await store.conversation(ref)
-  const number = Math.max(1, best.number)
+  const number = numberOf(best)
   const [message] = conversation ? await store.messages(ref, [number]) : []
   if (!conversation || (!message && best.number > 0)) return undefined
   const text = message ? messageText(message, "full") : (conversation.title?.text ?? formatRef(ref))
@@ -351,6 +352,11 @@ async function readBest(store: HistoryReader, row: Row) {
   }
   const hit = { row: conversation, number, score, parts, evidence, more: others.length, ...(message && { message }) }
   return { hit, text, matches: others.map((other) => other.number) }
+}
+
+/** What was found by its title has its first message beside it. */
+function numberOf({ number }: RankedConversation["best"]): number {
+  return Math.max(1, number)
 }
 
 function scoreByWords({ score, parts }: RankedConversation): number {

@@ -124,6 +124,14 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         const row = await find(within, ref)
         return row ? messagesOf(within, row, numbers) : []
       }),
+    readAhead: (refs) =>
+      reading(async (within) => {
+        const rows = await named(sql, within, refs, self)
+        const wanted = rows.flatMap(({ place, ...row }) =>
+          hashesOf(headOf(row, within), ({ number }) => number === refs[place]!.number).map((hash) => ({ row, hash })),
+        )
+        await readChunks(within, wanted)
+      }),
     versions: (ref) =>
       reading(async (within) => {
         const row = await find(within, ref)
@@ -393,34 +401,44 @@ function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, f
 
 /** Only the chunks that hold what is wanted are read. */
 async function messagesOf(within: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
-  const head = headOf(row, within)
   const wanted = numbers && new Set(numbers)
-  const isWanted = (number: number) => wanted?.has(number) ?? true
-  const places = new Set(head.messages.filter(([number]) => isWanted(number)).map(([, , , chunk]) => chunk))
-  const hashes = [...places].map((place) => head.chunks[place]!)
-  await readChunks(within, row, hashes)
+  const isWanted = ({ number }: { number: number }) => wanted?.has(number) ?? true
+  const hashes = hashesOf(headOf(row, within), isWanted)
+  await readChunks(
+    within,
+    hashes.map((hash) => ({ row, hash })),
+  )
   return hashes
-    .flatMap((hash) => within.chunks.get(chunkName(row, hash)) ?? [])
-    .filter(({ number }) => isWanted(number))
+    .flatMap((hash) => within.chunks.get(chunkName(row.id, hash)) ?? [])
+    .filter(isWanted)
     .map(({ version: _, ...message }: WireMessage): StoredMessage => message)
 }
 
-function chunkName({ id }: Row, hash: string): string {
-  return `${id} ${hash}`
+/** Which of its chunks hold a message that is wanted. */
+function hashesOf({ messages, chunks }: SealedHead, isWanted: (message: { number: number }) => boolean): string[] {
+  const places = messages.filter(([number]) => isWanted({ number })).map(([, , , chunk]) => chunk)
+  return [...new Set(places)].map((place) => chunks[place]!)
 }
 
-async function readChunks({ query, tenant, chunks }: Transaction, row: Row, hashes: string[]): Promise<void> {
-  const missing = hashes.filter((hash) => !chunks.has(chunkName(row, hash)))
+function chunkName(conversation: number, hash: string): string {
+  return `${conversation} ${hash}`
+}
+
+const CHUNKS = `select conversation, hash, data from hub.chunk
+  where (conversation, hash) in (select * from unnest($1::bigint[], $2::bytea[]))`
+
+async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row: Row; hash: string }[]): Promise<void> {
+  const missing = wanted.filter(({ row, hash }) => !chunks.has(chunkName(row.id, hash)))
   if (missing.length === 0) return
-  const key = tenant.conversationKey(row.wrapped)
-  const stored = await query<{ hash: Buffer; data: Buffer }>(
-    "select hash, data from hub.chunk where conversation = $1 and hash = any ($2)",
-    [row.id, missing.map((hash) => Buffer.from(hash, "hex"))],
-  )
-  for (const { hash, data } of stored)
+  const keys = new Map(missing.map(({ row }) => [row.id, tenant.conversationKey(row.wrapped)]))
+  const stored = await query<{ conversation: number; hash: Buffer; data: Buffer }>(CHUNKS, [
+    missing.map(({ row }) => row.id),
+    missing.map(({ hash }) => Buffer.from(hash, "hex")),
+  ])
+  for (const { conversation, hash, data } of stored)
     chunks.set(
-      chunkName(row, hash.toString("hex")),
-      unpackChunk(unseal(key, data, `${ABOUT.chunk} ${row.id}`)).messages,
+      chunkName(conversation, hash.toString("hex")),
+      unpackChunk(unseal(keys.get(conversation)!, data, `${ABOUT.chunk} ${conversation}`)).messages,
     )
 }
 

@@ -27,6 +27,8 @@ export type HistoryReader = {
   spans(filter: Pick<ListFilter, "kinds" | "among" | "inside">): Promise<ConversationSpan[]>
   /** In order of position, without what is damaged. `numbers` picks some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
+  /** These messages are read next: a history that is far away reads them together. */
+  readAhead?(refs: Ref[]): Promise<void>
   /** Which messages there are and the version of each: a message with a known version need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
 
