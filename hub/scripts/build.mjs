@@ -6,11 +6,13 @@ import { licencesOf } from "../../scripts/licences.mjs"
 
 // Makes hub/dist: `dex-hub` in one folder that needs nothing but Node beside it.
 
-process.chdir(fileURLToPath(new URL("../..", import.meta.url)))
+const root = fileURLToPath(new URL("../..", import.meta.url))
+process.chdir(root)
 const outdir = "hub/dist"
 const { version } = JSON.parse(readFileSync("package.json", "utf8"))
 rmSync(outdir, { recursive: true, force: true })
 const { metafile } = await build({
+  absWorkingDir: root,
   outdir,
   // The threads are looked for beside whatever starts them, so everything is in one folder.
   entryPoints: { "dex-hub": "hub/src/main.ts", thread: "hub/src/shards/thread.ts" },
