@@ -5,9 +5,11 @@ import { parseArgs } from "node:util"
 import hub from "../package.json" with { type: "json" }
 import { createHubApp } from "./http/app.ts"
 import { serveApp } from "./http/serve.ts"
-import { masterKeyFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
+import { forgetKeysSoon } from "./jobs/forget-keys.ts"
+import { keysFrom, masterKeyFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
 import { openDatabase } from "./store/connection.ts"
+import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { openKeyring } from "./store/keyring.ts"
 import { migrate } from "./store/migrate.ts"
 import { asOwner } from "./store/owner.ts"
@@ -28,6 +30,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 
   dex-hub migrate                         makes or updates the tables
   dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
+  dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now
   dex-hub tenant add NAME                 adds a company or team
   dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
                                           adds a person, and prints a token for them, once
@@ -35,7 +38,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub grant MEMBER KEY --tenant T [--level read|write|own]
                                           lets a member read, or push to, a project
 
-Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL,
+Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT. See docs/hub.md.
 `
 
@@ -47,12 +50,27 @@ const COMMANDS: Record<string, (words: string[], flags: Flags) => Promise<void>>
       owner: ownerFrom(process.env),
       ...(process.env.DEX_HUB_APP_PASSWORD &&
         process.env.DEX_HUB_INDEX_PASSWORD && {
-          passwords: { app: process.env.DEX_HUB_APP_PASSWORD, index: process.env.DEX_HUB_INDEX_PASSWORD },
+          passwords: {
+            app: process.env.DEX_HUB_APP_PASSWORD,
+            index: process.env.DEX_HUB_INDEX_PASSWORD,
+            ...(process.env.DEX_HUB_KEYS_PASSWORD && { keys: process.env.DEX_HUB_KEYS_PASSWORD }),
+          },
         }),
     })
     say(from === to ? `The tables have version ${to} already.` : `The tables have version ${to} now (it was ${from}).`)
   },
   serve,
+  "forget-keys": async () => {
+    const { keys = ownerFrom(process.env) } = keysFrom(process.env)
+    const done = await rewriteForgottenKeys(keys)
+    if (done.state === "busy")
+      throw new Error("Somebody still reads the keys (a dump, a long search). Run `dex-hub forget-keys` again later.")
+    say(
+      done.state === "done"
+        ? `The keys of ${done.receipts} deletions are gone from PostgreSQL's table files. docs/hub-design.md says what its log keeps.`
+        : "Nothing was deleted since the last time.",
+    )
+  },
   "tenant add": async ([name = ""]) => {
     await asOwner(ownerFrom(process.env), (query) => addTenant(query, openKeyring(masterKeyFrom(process.env)), name))
     say(`Added ${name}.`)
@@ -90,11 +108,14 @@ async function serve(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
   const { data, app, index, masterKey } = settings
   const shards = openShards({ app, index, masterKey, data, folder, version: VERSION, log })
-  const serving = await serveApp(createHubApp({ db, shards, version: VERSION, log }), settings)
+  const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
+  const parts = { db, shards, version: VERSION, log, ...(keys && { forgot: keys.forgot }) }
+  const serving = await serveApp(createHubApp(parts), settings)
   log({ level: "info", event: "listening", host: settings.host, port: serving.port })
   const stop = async (signal: string) => {
     log({ level: "info", event: "stopping", signal })
     await serving.close()
+    await keys?.stop()
     await shards.close()
     await db.close()
     rmSync(folder, { recursive: true, force: true })

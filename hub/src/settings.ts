@@ -2,7 +2,15 @@ import { readFileSync } from "node:fs"
 import { KEY_BYTES } from "./store/keys.ts"
 
 /** What an operator sets, all of it in the environment: nothing secret is in a command line or a file of ours. */
-export type Settings = { app: string; index: string; masterKey: Buffer; data: string; host: string; port: number }
+export type Settings = {
+  app: string
+  index: string
+  masterKey: Buffer
+  data: string
+  host: string
+  port: number
+  keys?: string
+}
 
 type Environment = Record<string, string | undefined>
 
@@ -16,7 +24,14 @@ export function settingsFrom(env: Environment): Settings {
     data: needed(env, "DEX_HUB_DATA", "a folder for the search shards, which can be deleted"),
     host: env.DEX_HUB_HOST ?? "127.0.0.1",
     port: Number(env.DEX_HUB_PORT ?? 8787),
+    ...keysFrom(env),
   }
+}
+
+/** Who may write the table of keys anew: the role that is for it, or the owner. */
+export function keysFrom(env: Environment): { keys?: string } {
+  const keys = env.DEX_HUB_KEYS_URL || env.DEX_HUB_OWNER_URL
+  return keys ? { keys } : {}
 }
 
 export function ownerFrom(env: Environment): string {

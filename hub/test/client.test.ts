@@ -71,7 +71,11 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     await json(["hub", "hold", idOf(2), "--off"])
     expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 0, refused: 0 } })
     expect(await prompts(2)).toEqual([])
-    expect((await json(["hub", "status"])).shared[0]).toMatchObject({ sent: 0, deleted: 1 })
+    const status = await json(["hub", "status"])
+    expect(status.shared[0]).toMatchObject({ sent: 0, deleted: 1 })
+    const receipt = { conversations: 1, why: "person", by: "ann" }
+    expect(status.receipts).toEqual([expect.objectContaining(receipt), expect.objectContaining(receipt)])
+    expect(JSON.stringify(status.receipts)).not.toContain(idOf(1))
     const [{ n }] = (await team.asOwner("select count(*)::int as n from hub.conversation")) as [{ n: number }]
     expect(n).toBe(0)
     expect(JSON.stringify(hub.log)).not.toContain("walrus")

@@ -9,6 +9,7 @@ import {
   type WireMessage,
 } from "../../src/hub/wire.ts"
 import { openTenantHistory } from "../src/store/history.ts"
+import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
@@ -17,28 +18,6 @@ const KEY = "git.test/acme/api"
 /** How often the hub is killed at most, and how often each conversation grows meanwhile. */
 const KILLS = Number(process.env.DEX_HUB_KILLS ?? 8)
 const ROUNDS = Number(process.env.DEX_HUB_ROUNDS ?? 4)
-
-function headNamed(id: string, messages: WireMessage[], more: Partial<WireHead> = {}): WireHead {
-  return {
-    source: "claude_code",
-    id,
-    kind: "person",
-    models: [],
-    message_count: messages.length,
-    superseded: false,
-    copied_count: 0,
-    estimated_tokens: 1,
-    text_bytes: 1,
-    redaction_version: 2,
-    ...more,
-  }
-}
-
-function saying(number: number, text: string, more: Partial<WireMessage> = {}): WireMessage {
-  const parts = [{ type: "text" as const, text, origin: "person" as const }]
-  const flags = { abandoned: false, superseded: false, copied: false }
-  return { number, version: 1, role: "user", parts, effects: [], ...flags, ...more }
-}
 
 type Sender = { url: () => string; token: string; signal?: () => AbortSignal | undefined }
 
@@ -148,7 +127,7 @@ describe.skipIf(!hasPostgres)("pushing", () => {
     const messages = [saying(1, "quokka")]
     await push(sender, headNamed("a", messages), messages)
     const { body } = await request(url, token, "DELETE", "/v1/conversations/claude_code/a")
-    expect(body).toEqual({ forgotten: 1 })
+    expect(body).toMatchObject({ forgotten: 1, receipt: { conversations: 1, why: "person", by: "ann" } })
     await expect(push(sender, headNamed("a", messages), messages)).rejects.toThrow(/gone/)
     const history = openTenantHistory(team.db, tenant)
     expect((await history.changes(undefined, 10)).changes.map(({ deleted }) => deleted)).toEqual([true])

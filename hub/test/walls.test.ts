@@ -191,7 +191,18 @@ describe.skipIf(!hasPostgres)("walls", () => {
 
   test("without a tenant or a member nothing is there, and nobody may name another in a query", async () => {
     const { team, viewers } = await world()
-    const tables = ["conversation", "chunk", "member", "project", "change", "tombstone", "consent", "audit", "token"]
+    const tables = [
+      "conversation",
+      "chunk",
+      "member",
+      "project",
+      "change",
+      "tombstone",
+      "consent",
+      "audit",
+      "token",
+      "receipt",
+    ]
     for (const table of tables) {
       const count = `select count(*) as n from hub.${table}`
       expect(await team.db.asNobody({}, (query) => query(count))).toEqual([{ n: 0 }])
@@ -271,7 +282,7 @@ describe.skipIf(!hasPostgres)("what is kept", () => {
     const history = openViewerHistory(team.db, ann)
     const ref = { owner: "ann", source: "claude_code", id: "quokka" }
     expect(JSON.stringify(await history.messages(ref))).toContain("quokka")
-    expect(await forgetPushed(team.db, ann, [ref])).toBe(1)
+    expect(await forgetPushed(team.db, ann, [ref])).toMatchObject({ forgotten: 1 })
     expect(await history.messages(ref)).toEqual([])
     const left = "select (select count(*) from hub.chunk) + (select count(*) from hub_key.conversation_key) as n"
     expect(await run(team.owner, left)).toEqual([{ n: "0" }])

@@ -56,9 +56,14 @@ export type HubMember = {
   projects: { key: string; title?: string; level: string }[]
 }
 
+/** A deletion on the hub, without a word of what was deleted. Times are ISO dates. */
+export type HubReceipt = { at: string; conversations: number; why: string; by?: string; key_gone_at?: string }
+
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
+  /** What the hub did with what is the member's. */
+  mine(): Promise<{ receipts: HubReceipt[] }>
   consent(project: string, what: readonly string[]): Promise<void>
   withdraw(project: string): Promise<void>
   plan(request: PlanRequest): Promise<PlanAnswer[]>
@@ -180,6 +185,7 @@ export function openHub({
   return {
     address,
     me: () => call("GET", "/v1/me"),
+    mine: async () => ({ receipts: [], ...(await orNothing(call<{ receipts?: HubReceipt[] }>("GET", "/v1/mine"))) }),
     consent: (project, what) => call("PUT", `/v1/consents/${encodeURIComponent(project)}`, { what }),
     withdraw: (project) => absentIsFine(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),
     plan: async (request) => {
@@ -258,10 +264,15 @@ function saidIn(text: string): { code?: string; message?: string; rules: string[
 }
 
 async function absentIsFine(asked: Promise<unknown>): Promise<void> {
+  await orNothing(asked)
+}
+
+async function orNothing<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
-    await asked
+    return await asked
   } catch (error) {
     if (!(isHubError(error) && (error.status === 404 || error.status === 410))) throw error
+    return undefined
   }
 }
 

@@ -9,6 +9,7 @@ import type { Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
 import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
+import { receiptsOf } from "../store/receipts.ts"
 import { createTeamMcp } from "./mcp.ts"
 
 export type HubParts = {
@@ -16,6 +17,8 @@ export type HubParts = {
   shards: Shards
   version: string
   log(event: Record<string, unknown>): void
+  /** Told after something was deleted. Says when PostgreSQL's files are to be without its key; absent where nobody sees to it. */
+  forgot?(): Date
 }
 
 type Env = { Variables: { identity: Identity } }
@@ -24,7 +27,7 @@ type Env = { Variables: { identity: Identity } }
 const LONGEST_JSON = 8 << 20
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, shards, version, log }: HubParts) {
+export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
   const app = new Hono<Env>()
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
@@ -77,8 +80,14 @@ export function createHubApp({ db, shards, version, log }: HubParts) {
     c.json(await commitPush(db, viewerOf(c), commitOf(await jsonOf(c)))),
   )
   app.delete("/v1/conversations/:source/:id", may("push"), async (c) => {
-    return c.json({ forgotten: await forgetPushed(db, viewerOf(c), [conversationIn(c)]) })
+    const { forgotten, receipt } = await forgetPushed(db, viewerOf(c), [conversationIn(c)])
+    const keyGoneBy = receipt && forgot?.()
+    return c.json({
+      forgotten,
+      ...(receipt && { receipt: { ...receipt, ...(keyGoneBy && { key_gone_by: keyGoneBy.toISOString() }) } }),
+    })
   })
+  app.get("/v1/mine", async (c) => c.json({ receipts: await receiptsOf(db, viewerOf(c)) }))
 
   app.post("/v1/tools/:name", may("read"), json, async (c) =>
     c.json((await shards.ask({ viewer: viewerOf(c), tool: named(c, "name"), input: await jsonOf(c) })) as object),

@@ -4,8 +4,8 @@ import { MIGRATIONS } from "./migrations.ts"
 export type MigrateOptions = {
   /** The owner's address: it may create schemas and roles, or the roles are there. */
   owner: string
-  /** Of the two roles that the hub works with; where they are set, the roles are made or given them. */
-  passwords?: { app: string; index: string }
+  /** Of the roles that the hub works with; where they are set, the roles are made or given them. */
+  passwords?: { app: string; index: string; keys?: string }
 }
 
 /** Any number: two that migrate at once wait for each other. */
@@ -22,6 +22,9 @@ export async function migrate({ owner, passwords }: MigrateOptions): Promise<{ f
     await client.query("select pg_advisory_lock($1)", [LOCK])
     await makeRole(client, "dex_hub_app", passwords?.app)
     await makeRole(client, "dex_hub_index", passwords?.index)
+    await makeRole(client, "dex_hub_keys", passwords?.keys)
+    // Who gives a table to a role is a member of it.
+    await client.query("grant dex_hub_keys to current_user")
     await client.query(
       "create schema if not exists hub; create schema if not exists hub_key; create table if not exists hub.migration (version int primary key, at timestamptz not null default now())",
     )

@@ -177,6 +177,22 @@ create table hub.audit (
   detail jsonb,
   primary key (tenant, at, id)
 );
+/** Of a deletion: nothing of what was deleted. */
+create table hub.receipt (
+  tenant int not null references hub.tenant on delete cascade,
+  id bigint not null generated always as identity,
+  at timestamptz not null default now(),
+  /** Whose it was, and who deleted it: nobody where the hub did. */
+  member int not null,
+  by_member int,
+  conversations int not null,
+  why text not null check (why in ('person', 'retention', 'admin', 'quarantine')),
+  /** Since when no file of PostgreSQL's tables has the keys. */
+  key_gone_at timestamptz,
+  primary key (tenant, id)
+);
+create index on hub.receipt (tenant, member, id);
+create index on hub.receipt (id) where key_gone_at is null;
 create table hub.break_glass (
   tenant int not null,
   conversation bigint not null,
@@ -266,6 +282,19 @@ create policy of_readable on hub.change for select to dex_hub_app
 grant select, insert on hub.tombstone to dex_hub_app;
 create policy member on hub.tombstone to dex_hub_app
   using (tenant = ${TENANT}) with check (tenant = ${TENANT} and member = ${MEMBER});
+grant select, insert on hub.receipt to dex_hub_app;
+create policy own on hub.receipt for select to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
+create policy new on hub.receipt for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER} and key_gone_at is null);
+
+/** Writes the keys' table anew, which only its owner may. It reads no key: there is no policy for it. */
+grant usage on schema hub, hub_key to dex_hub_keys;
+grant create on schema hub_key to dex_hub_keys;
+alter table hub_key.conversation_key owner to dex_hub_keys;
+revoke create on schema hub_key from dex_hub_keys;
+revoke all on hub_key.conversation_key from dex_hub_keys;
+grant select (id, key_gone_at), update (key_gone_at) on hub.receipt to dex_hub_keys;
+create policy keys on hub.receipt to dex_hub_keys using (true) with check (true);
+
 grant insert, select on hub.audit to dex_hub_app;
 create policy own on hub.audit for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER});
 create policy read on hub.audit for select to dex_hub_app using (tenant = ${TENANT} and ${ROLE} in ('auditor', 'admin'));

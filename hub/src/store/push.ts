@@ -5,6 +5,7 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import type { TenantKey } from "./keyring.ts"
 import { seal, sealedName } from "./keys.ts"
 import { HubProblem } from "./problem.ts"
+import { type DeletedBecause, type Receipt, writeReceipt } from "./receipts.ts"
 import { ABOUT, factsOf, type MessageFacts, sealedHead, sealJson, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
@@ -109,14 +110,21 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
   })
 }
 
-/** Forgets them for good: without its key, what backups have of one is unreadable too. Says how many there were. */
+/** How many of them were readable; a receipt where anything was here. */
+export type Forgotten = { forgotten: number; receipt?: Receipt }
+
+/** Forgets them for good: without its key, what backups have of one is unreadable too. */
 export async function forgetPushed(
   db: Database,
   viewer: Viewer,
   conversations: { source: string; id: string }[],
-): Promise<number> {
+  why: DeletedBecause = "person",
+): Promise<Forgotten> {
   return db.as(viewer, async (query) => {
     const tenant = await tenantKeyOf(db, query)
+    // A commit that is under way ends first: whether it is readable is known only then.
+    for (const { source, id } of conversations)
+      await query(LOCK_CONVERSATION, [viewer.tenant, viewer.member, source, id])
     const kept = await keptOf(query, viewer, conversations)
     const ids = kept.map(({ id }) => id)
     await query("delete from hub_key.conversation_key where conversation = any ($1)", [ids])
@@ -126,14 +134,15 @@ export async function forgetPushed(
       "insert into hub.tombstone (tenant, hash, member) select $1, unnest($2::bytea[]), $3 on conflict do nothing",
       [viewer.tenant, conversations.map((one) => tombstoneOf(tenant, viewer, one)), viewer.member],
     )
-    for (const { id, rev } of kept)
-      if (rev > 0)
-        await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
-          viewer.tenant,
-          await nextSeq(query, viewer.tenant),
-          id,
-        ])
-    return kept.filter(({ rev }) => rev > 0).length
+    const readable = kept.filter(({ rev }) => rev > 0)
+    const receipt = kept.length > 0 && (await writeReceipt(query, { of: viewer, conversations: readable.length, why }))
+    for (const { id } of readable)
+      await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
+        viewer.tenant,
+        await nextSeq(query, viewer.tenant),
+        id,
+      ])
+    return { forgotten: readable.length, ...(receipt && { receipt }) }
   })
 }
 

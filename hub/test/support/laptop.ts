@@ -56,3 +56,25 @@ export async function pushOne(
   const commit = { project, digest, chunks: hashes, parent_rev: plan!.rev, visibility, head }
   return { sent: plan!.chunks.length, ...(await commitPush(team.db, viewer, commit)) }
 }
+
+export function headNamed(id: string, messages: WireMessage[], more: Partial<WireHead> = {}): WireHead {
+  return {
+    source: "claude_code",
+    id,
+    kind: "person",
+    models: [],
+    message_count: messages.length,
+    superseded: false,
+    copied_count: 0,
+    estimated_tokens: 1,
+    text_bytes: 1,
+    redaction_version: 2,
+    ...more,
+  }
+}
+
+export function saying(number: number, text: string, more: Partial<WireMessage> = {}): WireMessage {
+  const parts = [{ type: "text" as const, text, origin: "person" as const }]
+  const flags = { abandoned: false, superseded: false, copied: false }
+  return { number, version: 1, role: "user", parts, effects: [], ...flags, ...more }
+}

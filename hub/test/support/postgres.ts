@@ -12,6 +12,7 @@ export type TestDatabase = {
   owner: string
   app: string
   index: string
+  keys: string
   masterKey: Buffer
   /** Where the server keeps its files, if it is ours. */
   files?: string
@@ -33,7 +34,10 @@ export async function newDatabase({ migrated = true } = {}): Promise<TestDatabas
   onTestFinished(async () => void (await run(url("postgres", "postgres"), `drop database ${name} with (force)`)))
   const owner = url("postgres", name)
   if (migrated) await migrate({ owner })
-  return { owner, app: url("dex_hub_app", name), index: url("dex_hub_index", name), masterKey: randomBytes(32), files }
+  const [app, index, keys] = ["dex_hub_app", "dex_hub_index", "dex_hub_keys"].map((role) => url(role, name)) as [
+    ...[string, string, string],
+  ]
+  return { owner, app, index, keys, masterKey: randomBytes(32), ...(files !== undefined && { files }) }
 }
 
 export function openTest(database: TestDatabase): Database {

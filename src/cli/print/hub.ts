@@ -8,6 +8,7 @@ import type { PrintContext, Printed } from "./printer.ts"
 type Output = OutputOf<typeof hub>
 
 const MOST_LISTED = 20
+const MOST_RECEIPTS = 5
 
 export function printHub(output: Output, context: PrintContext): Printed {
   if (output.preview) return printPreview(output.preview)
@@ -84,6 +85,9 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
   const refused = (output.refused ?? [])
     .slice(0, MOST_LISTED)
     .map(({ id, why }) => clip(`  ${safeLine(id)}  ${safeLine(why)}`, terminal.columns))
+  const receipts = (output.receipts ?? [])
+    .slice(0, MOST_RECEIPTS)
+    .map((one) => clip(receiptLine(one), terminal.columns))
   const waits = [
     ...(output.waiting ? [`${many(output.waiting, "conversation")} waiting to be sent`] : []),
     ...(output.leaving ? [`${many(output.leaving, "conversation")} waiting to be deleted there`] : []),
@@ -95,6 +99,7 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       ...(shared.length === 0 ? ["Nothing is shared."] : shared),
       ...(waits.length === 0 ? [] : [`${waits.join(", ")}.`]),
       ...(refused.length === 0 ? [] : ["Not taken by the hub:", ...refused]),
+      ...(receipts.length === 0 ? [] : ["Deleted on the hub:", ...receipts]),
       ...(output.pushed_at === undefined ? [] : [`Everything was sent last ${when(output.pushed_at)}.`]),
     ],
     notes: [
@@ -103,6 +108,12 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       ...(shared.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
     ],
   }
+}
+
+function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Output["receipts"]>[number]): string {
+  const who = by === undefined ? why : `by ${by}`
+  const files = key_gone_at === undefined ? "from its files soon" : `from its files ${when(key_gone_at)}`
+  return safeLine(`  ${when(at)}  ${many(conversations, "conversation")} (${who}): key gone from the tables, ${files}`)
 }
 
 function printHeld({ held = [], on_hub, ...output }: Output): Printed {

@@ -68,6 +68,18 @@ export const hub = defineTool({
     leaving: optional(integer("Conversations that the next push deletes on the hub.")),
     held: optional(listOf(text(), "Refs of conversations that are held back, with their subagents.")),
     refused: optional(listOf(object({ id: text(), why: text() }), "Conversations that the hub did not take.")),
+    receipts: optional(
+      listOf(
+        object({
+          at: text(),
+          conversations: integer(),
+          why: text("person, retention, admin or quarantine."),
+          by: optional(text("Who deleted it. Without: the hub, by a rule.")),
+          key_gone_at: optional(text("Since when the hub's files do not have its key either. Without: not yet.")),
+        }),
+        "status: what was deleted on the hub and was yours.",
+      ),
+    ),
     pushed_at: optional(text("When everything was sent last.")),
     next_try_at: optional(text("When dex tries again by itself.")),
     summary: optional(summaryShape),

@@ -1,7 +1,7 @@
 import { readHub } from "../../config/hub.ts"
 import { isoDate } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { isHubError, openHub } from "../../hub/client.ts"
+import { type HubReceipt, isHubError, openHub } from "../../hub/client.ts"
 import { feedToken, type Sharing, sharedBy } from "../../hub/push.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
@@ -50,6 +50,7 @@ export async function hubStatus(dex: Dex) {
       waiting: consents.length === 0 ? 0 : await waiting(await sharingOf(dex, () => choices, pushed)),
       leaving: pushed.in("leaving", MOST_LOOKED_AT).length,
       held: pushed.held().map(formatRef),
+      ...(reached?.receipts && { receipts: reached.receipts.slice(0, MOST_NAMED) }),
       refused: pushed.in("refused", MOST_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
       ...(succeeded_at !== undefined && { pushed_at: isoDate(succeeded_at) }),
       ...(retry_at !== undefined && retry_at > dex.now() && { next_try_at: isoDate(retry_at) }),
@@ -72,11 +73,11 @@ async function waiting(parts: Sharing): Promise<number> {
   return count
 }
 
-async function reach(address: string, token: string): Promise<{ problem?: string }> {
+async function reach(address: string, token: string): Promise<{ problem?: string; receipts?: HubReceipt[] }> {
   const hub = openHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 })
   try {
     await hub.me()
-    return {}
+    return await hub.mine()
   } catch (error) {
     if (isHubError(error)) return { problem: error.message }
     throw error

@@ -1,0 +1,48 @@
+import pg from "pg"
+
+// PostgreSQL keeps the bytes of a deleted row until its table is written anew. The table of keys is small, so that is done
+// after every forget: then no file of it has the key of what was forgotten.
+
+/** `nothing`: no key was deleted since. `soon`: another node did it a moment ago. `busy`: somebody still reads. */
+export type KeysRewritten = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
+
+/** Any number: one node at a time. */
+const LOCK = 7_238_452
+/** Everybody who reads waits behind us while we wait for the table. */
+const LOCK_TIMEOUT = "2s"
+const LOCK_NOT_AVAILABLE = "55P03"
+
+const DUE = "select id from hub.receipt where key_gone_at is null"
+const RECENT = "select from hub.receipt where key_gone_at > now() - $1 * interval '1 millisecond' limit 1"
+const GONE = "update hub.receipt set key_gone_at = now() where key_gone_at is null and id = any ($1)"
+
+/**
+ * Writes the table of keys anew, where something was forgotten since the last time. `address` is of the role dex_hub_keys, or
+ * of the tables' owner. `apartMs`: not where it was done within this time.
+ */
+export async function rewriteForgottenKeys(address: string, { apartMs = 0 } = {}): Promise<KeysRewritten> {
+  const client = new pg.Client({ connectionString: address, application_name: "dex-hub forget-keys" })
+  let notGone = Number.NaN
+  client.on("notice", ({ message = "", detail = "" }) => {
+    if (message.includes("conversation_key")) notGone = Number(/\d+/.exec(detail)?.[0])
+  })
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])
+    if (!rows[0]!.locked) return { state: "busy" }
+    const due = (await client.query<{ id: string }>(DUE)).rows.map(({ id }) => id)
+    if (due.length === 0) return { state: "nothing" }
+    if ((await client.query(RECENT, [apartMs])).rowCount) return { state: "soon" }
+    await client.query("select set_config('lock_timeout', $1, false)", [LOCK_TIMEOUT])
+    await client.query("vacuum (full, verbose) hub_key.conversation_key")
+    // A transaction that began before the forget may still read the row, so that it was kept.
+    if (notGone !== 0) return { state: "busy" }
+    await client.query(GONE, [due])
+    return { state: "done", receipts: due.length }
+  } catch (error) {
+    if ((error as { code?: string }).code === LOCK_NOT_AVAILABLE) return { state: "busy" }
+    throw error
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,59 @@
+import type { Database, Query, Viewer } from "./connection.ts"
+
+// Every deletion leaves a receipt: whose it was, when, how many and why, and not a word of what it was.
+
+export type DeletedBecause = "person" | "retention" | "admin" | "quarantine"
+
+export type Receipt = {
+  id: number
+  at: string
+  conversations: number
+  why: DeletedBecause
+  /** Who deleted it; absent where the hub did. */
+  by?: string
+  /** Since when PostgreSQL's files do not have its key either; absent while they may. */
+  key_gone_at?: string
+}
+
+const COLUMNS = `r.id, r.at, r.conversations, r.why, m.name as by, r.key_gone_at
+  from hub.receipt r left join hub.member m on m.tenant = r.tenant and m.id = r.by_member`
+
+/** `of` is whose they were. What a rule deletes, nobody did. */
+export async function writeReceipt(
+  query: Query,
+  { of, conversations, why }: { of: Viewer; conversations: number; why: DeletedBecause },
+): Promise<Receipt> {
+  const [written] = await query<{ id: number }>(
+    "insert into hub.receipt (tenant, member, by_member, conversations, why) values ($1, $2, $3, $4, $5) returning id",
+    [of.tenant, of.member, why === "person" ? of.member : null, conversations, why],
+  )
+  const [row] = await query<ReceiptRow>(`select ${COLUMNS} where r.tenant = $1 and r.id = $2`, [of.tenant, written!.id])
+  return toReceipt(row!)
+}
+
+/** Of what was theirs, newest first. */
+export async function receiptsOf(db: Database, viewer: Viewer, limit = 20): Promise<Receipt[]> {
+  const rows = await db.as(viewer, (query) =>
+    query<ReceiptRow>(`select ${COLUMNS} where r.tenant = $1 and r.member = $2 order by r.id desc limit $3`, [
+      ...[viewer.tenant, viewer.member, limit],
+    ]),
+  )
+  return rows.map(toReceipt)
+}
+
+type ReceiptRow = {
+  id: number
+  at: Date
+  conversations: number
+  why: DeletedBecause
+  by: string | null
+  key_gone_at: Date | null
+}
+
+function toReceipt({ id, at, conversations, why, by, key_gone_at }: ReceiptRow): Receipt {
+  return {
+    ...{ id, at: at.toISOString(), conversations, why },
+    ...(by !== null && { by }),
+    ...(key_gone_at && { key_gone_at: key_gone_at.toISOString() }),
+  }
+}

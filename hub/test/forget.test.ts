@@ -1,0 +1,179 @@
+import { execFileSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import pg from "pg"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { tempDir } from "../../test/support/temp.ts"
+import { openDatabase, type Viewer } from "../src/store/connection.ts"
+import { rewriteForgottenKeys } from "../src/store/forgotten-keys.ts"
+import { openViewerHistory } from "../src/store/history.ts"
+import { unseal } from "../src/store/keys.ts"
+import { forgetPushed } from "../src/store/push.ts"
+import { receiptsOf } from "../src/store/receipts.ts"
+import { filesWith } from "./support/bytes.ts"
+import { headNamed, pushOne, saying } from "./support/laptop.ts"
+import { hasPostgres, run } from "./support/postgres.ts"
+import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
+import { postgresPrograms } from "./support/start-postgres.ts"
+import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
+
+const KEY = "git.test/acme/api"
+/** Letters only: a shard keeps whole words, but for what a word has in common with the one before it. */
+const CANARY = `zq${[...randomBytes(14)].map((byte) => "abcdefghijklmnop"[byte % 16]).join("")}`
+const IN_SHARD = CANARY.slice(4, 10)
+const REF = { owner: "ann", source: "claude_code", id: "a" }
+
+/** These read PostgreSQL's own files, so that the server must be one that the test started. */
+const hasFiles = hasPostgres && process.env.DEX_TEST_DATABASE_URL === undefined
+
+async function people(team: Team): Promise<{ tenant: number; ann: Viewer; bob: Viewer }> {
+  const tenant = await newTenant(team)
+  const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
+  await newProject(team, tenant, KEY, { own: [ann], read: [bob] })
+  return { tenant, ann, bob }
+}
+
+async function pushed(team: Team, ann: Viewer, id: string, text: string): Promise<Buffer> {
+  const messages = [saying(1, text)]
+  await pushOne(team, ann, { project: KEY, head: headNamed(id, messages), messages })
+  const sql = `select k.wrapped from hub_key.conversation_key k join hub.conversation c on c.id = k.conversation where c.native_id = $1`
+  return (await run<{ wrapped: Buffer }>(team.owner, sql, [id]))[0]!.wrapped
+}
+
+function dump(database: string, args: string[], file: string): void {
+  execFileSync(join(postgresPrograms()!, "pg_dump"), [...args, "-f", file, database], { stdio: "ignore" })
+}
+
+/** A database of its own out of these dumps. */
+async function restored(team: Team, files: string[]) {
+  const name = `restored_${randomBytes(6).toString("hex")}`
+  await run(team.owner, `create database ${name}`)
+  const inIt = (address: string) => address.replace(/\/hub_[0-9a-f]+\?/, `/${name}?`)
+  for (const file of files)
+    execFileSync(join(postgresPrograms()!, "psql"), ["-q", "-v", "ON_ERROR_STOP=1", "-f", file, inIt(team.owner)], {
+      stdio: "ignore",
+    })
+  const db = openDatabase({ app: inIt(team.app), index: inIt(team.index), masterKey: team.masterKey, connections: 2 })
+  onTestFinished(async () => {
+    await db.close()
+    await run(team.owner, `drop database ${name} with (force)`)
+  })
+  return { db, owner: inIt(team.owner) }
+}
+
+describe.skipIf(!hasFiles)("forgetting", () => {
+  test("leaves no word and no key in any file but PostgreSQL's log, and an older dump cannot be read", async () => {
+    const team = await newTeam()
+    const { tenant, ann } = await people(team)
+    const [data, temp] = [tempDir(), tempDir()]
+    const hub = await startHub(hubEnv(team, { DEX_HUB_DATA: data, DEX_HUB_KEYS_URL: team.keys, TMPDIR: temp }))
+    const token = await tokenFor(team, ann)
+    const ask = async <T>(method: string, path: string, body?: unknown) =>
+      (await request(hub.url, token, method, path, body)).body as T
+    const wrapped = await pushed(team, ann, "a", `${CANARY} was said`)
+    const kept = await pushed(team, ann, "b", "something else")
+    const found = async () =>
+      JSON.stringify(await ask("POST", "/v1/tools/search", { query: CANARY })).includes(`"ann/claude_code:a`)
+    await expect.poll(found, { timeout: 90_000 }).toBe(true)
+    await run(team.owner, "checkpoint")
+    const [base, wal] = [join(team.files!, "base"), join(team.files!, "pg_wal")]
+    // As it is before: what is looked for can be found.
+    expect(filesWith(base, wrapped)).toHaveLength(1)
+    expect(filesWith(data, IN_SHARD)).not.toEqual([])
+    expect(filesWith(team.files!, CANARY)).toEqual([])
+    const folder = tempDir()
+    const [old, oldKeys, newKeys] = ["old.sql", "old-keys.sql", "new-keys.sql"].map((name) => join(folder, name)) as [
+      ...[string, string, string],
+    ]
+    dump(team.owner, ["--exclude-schema=hub_key"], old)
+    dump(team.owner, ["--schema=hub_key"], oldKeys)
+
+    const forgotten = await ask<{ forgotten: number; receipt: { key_gone_by: string } }>(
+      "DELETE",
+      "/v1/conversations/claude_code/a",
+    )
+    expect(forgotten).toMatchObject({ forgotten: 1, receipt: { conversations: 1, why: "person", by: "ann" } })
+    expect(Date.parse(forgotten.receipt.key_gone_by)).toBeGreaterThan(Date.now())
+    const receipts = () => ask<{ receipts: { key_gone_at?: string }[] }>("GET", "/v1/mine")
+    await expect
+      .poll(async () => (await receipts()).receipts[0]?.key_gone_at, { timeout: 150_000, interval: 250 })
+      .toBeDefined()
+    await expect.poll(() => filesWith(data, IN_SHARD), { timeout: 90_000, interval: 250 }).toEqual([])
+
+    await run(team.owner, "checkpoint")
+    expect(filesWith(base, wrapped)).toEqual([])
+    expect(filesWith(base, kept)).toHaveLength(1)
+    expect(filesWith(team.files!, CANARY)).toEqual([])
+    expect(filesWith(temp, CANARY)).toEqual([])
+    expect(hub.log.join("\n")).not.toContain(CANARY)
+    // Its log keeps the wrapped key for a while, as docs/hub-design.md says.
+    expect(filesWith(wal, wrapped)).not.toEqual([])
+    await run(team.owner, "alter system set wal_recycle = off")
+    await run(team.owner, "select pg_reload_conf()")
+    onTestFinished(async () => void (await run(team.owner, "alter system reset wal_recycle")))
+    const nextSegment = async () => {
+      await run(team.owner, "select pg_switch_wal()")
+      await run(team.owner, "checkpoint")
+      return filesWith(wal, wrapped)
+    }
+    await expect.poll(nextSegment, { timeout: 90_000 }).toEqual([])
+    expect(filesWith(team.files!, wrapped)).toEqual([])
+
+    dump(team.owner, ["--schema=hub_key"], newKeys)
+    expect(readFileSync(old).includes(CANARY)).toBe(false)
+    const read = async (files: string[]) => {
+      const { db, owner } = await restored(team, files)
+      const messages = JSON.stringify(await openViewerHistory(db, ann).messages(REF))
+      const chunks = await run<{ id: string; data: Buffer }>(
+        owner,
+        "select c.conversation as id, c.data from hub.chunk c join hub.conversation v on v.id = c.conversation where v.native_id = 'a'",
+      )
+      const keys = await run<{ wrapped: Buffer }>(owner, "select wrapped from hub_key.conversation_key")
+      return { db, messages, chunks, keys }
+    }
+    // The chunks are in the old dump, and none of the keys that are left opens them.
+    const now = await read([old, newKeys])
+    expect(now.chunks).toHaveLength(1)
+    expect(now.messages).not.toContain(CANARY)
+    const [row] = await run<{ slug: string; wrapped_key: Buffer }>(
+      team.owner,
+      "select slug, wrapped_key from hub.tenant where id = $1",
+      [tenant],
+    )
+    const opened = team.db.keys.tenantKey(row!)
+    const open = ({ wrapped }: { wrapped: Buffer }) =>
+      unseal(opened.conversationKey(wrapped), now.chunks[0]!.data, `chunk ${now.chunks[0]!.id}`)
+    expect(now.keys).toHaveLength(1)
+    for (const key of now.keys) expect(() => open(key)).toThrow()
+    expect(() => open({ wrapped })).not.toThrow()
+    // With a backup of the keys from before it can be read: why docs/hub.md says to keep those for days only.
+    expect((await read([old, oldKeys])).messages).toContain(CANARY)
+
+    const plan = { source: "claude_code", id: "a", digest: "0".repeat(64), chunks: [] }
+    const again = await ask("POST", "/v1/push/plan", { project: KEY, conversations: [plan] })
+    expect(again).toEqual({ conversations: [{ state: "gone" }] })
+  }, 400_000)
+
+  test("a key that somebody's transaction can still see is not called gone", async () => {
+    const team = await newTeam()
+    const { ann } = await people(team)
+    const wrapped = await pushed(team, ann, "a", "x")
+    const reader = new pg.Client({ connectionString: team.owner })
+    await reader.connect()
+    onTestFinished(() => reader.end())
+    await reader.query("begin isolation level repeatable read")
+    await reader.query("select count(*) from hub.feed")
+    await forgetPushed(team.db, ann, [REF])
+    const rewritten = await rewriteForgottenKeys(team.keys)
+    await reader.query("commit")
+    expect(rewritten).toEqual({ state: "busy" })
+    await run(team.owner, "checkpoint")
+    expect(filesWith(join(team.files!, "base"), wrapped)).toHaveLength(1)
+    expect((await receiptsOf(team.db, ann))[0]!.key_gone_at).toBeUndefined()
+    expect(await rewriteForgottenKeys(team.keys)).toEqual({ state: "done", receipts: 1 })
+    expect(await rewriteForgottenKeys(team.keys)).toEqual({ state: "nothing" })
+    await run(team.owner, "checkpoint")
+    expect(filesWith(join(team.files!, "base"), wrapped)).toEqual([])
+  })
+})

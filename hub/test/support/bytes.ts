@@ -1,0 +1,16 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+
+/** The files below a folder that hold these bytes. One that goes away meanwhile holds nothing. */
+export function filesWith(folder: string, bytes: Buffer | string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((file) => {
+      try {
+        return readFileSync(file).includes(bytes)
+      } catch {
+        return false
+      }
+    })
+}
