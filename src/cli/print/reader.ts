@@ -19,7 +19,9 @@ type ShownConversation = Output["conversations"][number]
 /** A conversation to be read on a terminal: what the tool answered says which messages, the history what they are made of. */
 export async function readShow(output: Output, context: PrintContext, input: Input, dex: Dex): Promise<ReadPage> {
   const notes = notesOfShow(output)
-  if (input.format === "outline") return { lines: () => printShow(output, context, input).lines, notes }
+  // Of a team's conversation there is no more here than the hub answered.
+  const isOnHub = output.conversations.some(({ id }) => parseRef(id)?.owner !== undefined)
+  if (input.format === "outline" || isOnHub) return { lines: () => printShow(output, context, input).lines, notes }
   const read: (() => Generator<string>)[] = []
   for (const told of output.conversations) read.push(await conversation(told, context, input, dex))
   return { lines: () => read.values().flatMap((lines) => lines()), notes }
