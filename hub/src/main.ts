@@ -3,26 +3,16 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import hub from "../package.json" with { type: "json" }
+import { type Commands, say } from "./commands/commands.ts"
+import { peopleCommands } from "./commands/people.ts"
 import { createHubApp } from "./http/app.ts"
 import { serveApp } from "./http/serve.ts"
 import { forgetKeysSoon } from "./jobs/forget-keys.ts"
-import { keysFrom, masterKeyFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
+import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
 import { openDatabase } from "./store/connection.ts"
 import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
-import { openKeyring } from "./store/keyring.ts"
 import { migrate } from "./store/migrate.ts"
-import { asOwner } from "./store/owner.ts"
-import {
-  addMember,
-  addTenant,
-  addToken,
-  grantProject,
-  memberNamed,
-  SCOPES,
-  type Scope,
-  tenantNamed,
-} from "./store/people.ts"
 
 const VERSION = hub.version
 
@@ -37,14 +27,13 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub token add MEMBER --tenant T [--scopes push,read] [--days N]
   dex-hub grant MEMBER KEY --tenant T [--level read|write|own]
                                           lets a member read, or push to, a project
+  dex-hub audit --tenant T [--limit N]    prints who did what, one JSON object a line, newest last
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT. See docs/hub.md.
 `
 
-type Flags = { tenant?: string; role?: string; email?: string; scopes?: string; days?: string; level?: string }
-
-const COMMANDS: Record<string, (words: string[], flags: Flags) => Promise<void>> = {
+const COMMANDS: Commands = {
   migrate: async () => {
     const { from, to } = await migrate({
       owner: ownerFrom(process.env),
@@ -71,33 +60,7 @@ const COMMANDS: Record<string, (words: string[], flags: Flags) => Promise<void>>
         : "Nothing was deleted since the last time.",
     )
   },
-  "tenant add": async ([name = ""]) => {
-    await asOwner(ownerFrom(process.env), (query) => addTenant(query, openKeyring(masterKeyFrom(process.env)), name))
-    say(`Added ${name}.`)
-  },
-  "member add": async ([name = ""], { tenant, role = "member", email, scopes, days }) => {
-    const token = await asOwner(ownerFrom(process.env), async (query) => {
-      const id = await tenantNamed(query, tenant ?? "")
-      const member = await addMember(query, { tenant: id, name, role, ...(email && { email }) })
-      return addToken(query, { ...tokenFor(scopes, days), tenant: id, member, kind: "personal", name: "first" })
-    })
-    say(`Added ${name}. Their token, which is shown only now:\n${token}`)
-  },
-  "token add": async ([name = ""], { tenant, scopes, days }) => {
-    const token = await asOwner(ownerFrom(process.env), async (query) => {
-      const id = await tenantNamed(query, tenant ?? "")
-      const member = await memberNamed(query, id, name)
-      return addToken(query, { ...tokenFor(scopes, days), tenant: id, member, kind: "personal", name: "added" })
-    })
-    say(token)
-  },
-  grant: async ([name = "", key = ""], { tenant, level = "write" }) => {
-    await asOwner(ownerFrom(process.env), async (query) => {
-      const id = await tenantNamed(query, tenant ?? "")
-      await grantProject(query, { tenant: id, member: await memberNamed(query, id, name), key, level })
-    })
-    say(`${name} has ${key} (${level}).`)
-  },
+  ...peopleCommands,
 }
 
 async function serve(): Promise<void> {
@@ -123,17 +86,6 @@ async function serve(): Promise<void> {
   for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => void stop(signal))
 }
 
-function tokenFor(scopes = "push,read", days?: string): { scopes: Scope[]; expires_at?: Date } {
-  const chosen = scopes.split(",") as Scope[]
-  const unknown = chosen.filter((scope) => !SCOPES.includes(scope))
-  if (unknown.length > 0) throw new SettingsProblem(`There is no scope ${unknown.join(", ")}: ${SCOPES.join(", ")}.`)
-  return { scopes: chosen, ...(days && { expires_at: new Date(Date.now() + Number(days) * 86_400_000) }) }
-}
-
-function say(text: string): void {
-  process.stdout.write(`${text}\n`)
-}
-
 async function main(args: string[]): Promise<void> {
   const text = { type: "string" as const }
   const options = {
@@ -143,6 +95,7 @@ async function main(args: string[]): Promise<void> {
     scopes: text,
     days: text,
     level: text,
+    limit: text,
     help: { type: "boolean" as const },
   }
   const { positionals, values } = parseArgs({ args, options, allowPositionals: true })

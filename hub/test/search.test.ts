@@ -1,27 +1,8 @@
 import { describe, expect, test } from "vitest"
-import { conversation, said, unit } from "../../test/support/conversations.ts"
-import type { Viewer } from "../src/store/connection.ts"
-import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
-import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
-
-const API = "git.test/acme/api"
-
-async function share(
-  team: Team,
-  author: Viewer,
-  id: string,
-  texts: string[],
-  { project = API, visibility = "project" as "private" | "project" | "org" } = {},
-) {
-  const laptop = newLaptop()
-  const messages = texts.map((text, i) => said(`${id}${i}`, text, { role: i % 2 ? "assistant" : "user" }))
-  await laptop.writeUnit(unit(id, [conversation(id, messages, { title: { text: `About ${id}`, from: "person" } })]))
-  const ref = { source: "claude_code", id }
-  const head = headOf((await laptop.conversation(ref))!)
-  await pushOne(team, author, { project, head, messages: await wireMessages(laptop, ref), visibility })
-}
+import { API, share } from "./support/share.ts"
+import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 type Found = { results: { id: string; snippet: string }[]; total: number; notes: string[] }
 

@@ -2,13 +2,17 @@ import { describe, expect, onTestFinished, test } from "vitest"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { conversation, said, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
+import { createHubApp } from "../src/http/app.ts"
 import { type AnswerWalls, createAnswers } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
-import type { Viewer } from "../src/store/connection.ts"
+import { auditLines, recordAudit } from "../src/store/audit.ts"
+import type { Database, Viewer } from "../src/store/connection.ts"
 import { openTenantHistory, openViewerHistory } from "../src/store/history.ts"
 import { forgetPushed, planPush } from "../src/store/push.ts"
+import { AUDIT_SCOPE, NOTICE_SCOPE } from "../src/store/scope.ts"
 import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
 import { hasPostgres, run } from "./support/postgres.ts"
+import { tokenFor } from "./support/server.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
 // Who may read what. Every text carries a canary of its tenant, its author and who may read it.
@@ -41,6 +45,7 @@ async function world(): Promise<World> {
             text,
             mayRead: (viewer) =>
               viewer.tenant === tenant &&
+              viewer.role !== "auditor" &&
               (viewer.member === author.member ||
                 visibility === "org" ||
                 (visibility === "project" && granted[i]!.some(({ member }) => member === viewer.member))),
@@ -112,6 +117,9 @@ describe.skipIf(!hasPostgres)("walls", () => {
     "break_glass",
     "feed",
     "tombstone",
+    "audit",
+    "consent",
+    "token",
   ]
 
   test.each([
@@ -187,6 +195,61 @@ describe.skipIf(!hasPostgres)("walls", () => {
       const { found } = await told(viewer, {})
       expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
     }
+  })
+
+  /** What each route's own statements name, taken away. */
+  const SCOPES = [AUDIT_SCOPE, NOTICE_SCOPE]
+  test.each([
+    ["with both walls", [], false],
+    ["with row-level security alone", SCOPES, false],
+    ["with the scope alone", [], true],
+  ])("no route tells what is another's, %s", async (_, removed, isOpened) => {
+    const { team, viewers } = await world()
+    const [ann] = viewers as [Viewer]
+    // Everybody has something of each kind, with their name in it; the first admin opened what ann wrote.
+    for (const { tenant, member, name, role } of viewers) {
+      const canary = `canary-${tenant}-${name}-${role}`
+      await recordAudit(team.asOwner, { tenant, member }, { action: "read", target: `audit-${canary}` })
+      const admin = viewers.find((one) => one.tenant === tenant && one.role === "admin")!
+      await team.asOwner(
+        `insert into hub.break_glass (tenant, conversation, member, author, ref, reason, until)
+         values ($1, 999, $2, $3, 'x', $4, now() + interval '1 hour')`,
+        [tenant, admin.member, member, `notice-${canary}`],
+      )
+    }
+    if (isOpened)
+      for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
+    let replaced = 0
+    const without = (text: string) =>
+      removed.reduce((left, scope) => {
+        if (left.includes(scope)) replaced++
+        return left.replaceAll(scope, "true")
+      }, text)
+    const db: Database = {
+      ...team.db,
+      as: (viewer, work) => team.db.as(viewer, (query) => work((text, values) => query(without(text), values))),
+    }
+    const shards = { ask: async () => ({}), state: () => ({ waiting: 0, drops: 0 }), close: async () => {} }
+    const app = createHubApp({ db, shards, version: "0", log: () => {} })
+    const seen = async (viewer: Viewer, path: string) => {
+      const authorization = `Bearer ${await tokenFor(team, viewer, ["push", "read", "admin"])}`
+      const response = await app.request(path, { headers: { authorization } })
+      return [...new Set((await response.text()).match(/\w+-canary-[\w-]+/g))].sort()
+    }
+    const readers = viewers.filter(({ tenant }) => tenant === ann.tenant)
+    const all = (kind: string, of: Viewer[]) =>
+      of.map(({ tenant, name, role }) => `${kind}-canary-${tenant}-${name}-${role}`).sort()
+    for (const viewer of readers) {
+      // The admin wrote the reasons, and row-level security alone would let them read those again.
+      const isOpener = viewer.role === "admin" && removed.length > 0
+      expect(await seen(viewer, "/v1/me")).toEqual(all("notice", isOpener ? readers : [viewer]))
+      const mayAudit = viewer.role === "admin" || viewer.role === "auditor"
+      expect(await seen(viewer, "/v1/audit?limit=1000")).toEqual(mayAudit ? all("audit", readers) : [])
+      // The row-level security of the log alone: the route's own check is not asked.
+      const lines = await auditLines(db, viewer, { limit: 1000 })
+      expect(lines.lines.length > 0).toBe(mayAudit)
+    }
+    expect(replaced > 0).toBe(removed.length > 0)
   })
 
   test("without a tenant or a member nothing is there, and nobody may name another in a query", async () => {

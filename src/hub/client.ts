@@ -10,6 +10,7 @@ import type {
   PlanRequest,
   PlanResponse,
   WireChunk,
+  WireNotice,
   WireProblem,
 } from "./wire.ts"
 
@@ -54,6 +55,8 @@ export type HubMember = {
   tenant: string
   member: { name: string; role: string }
   projects: { key: string; title?: string; level: string }[]
+  /** A hub of another version may say none, or others. */
+  notices?: WireNotice[]
 }
 
 /** A deletion on the hub, without a word of what was deleted. Times are ISO dates. */

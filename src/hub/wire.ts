@@ -72,6 +72,9 @@ export type CommitResponse = { rev: number; seq: number; receipt: string }
 /** What every answer that is not a success says. `rules` names what looks like a secret. */
 export type WireProblem = { error: { code: string; message: string; rules?: string[] } }
 
+/** What a member is told of what they shared: an admin was given one conversation to read, until then. */
+export type WireNotice = { type: "break_glass"; by: string; ref: string; reason: string; at: string; until: string }
+
 export type WireChunk = { hash: string; data: Buffer }
 
 /** The chunks of a conversation, in order. Messages that were sent before give the same chunks again, but for the last. */

@@ -26,11 +26,9 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
       `"${typed}" is not a ref. A ref looks like claude_code:1f3c2a#12; \`dex list\` and \`dex search\` print them.`,
     )
   const rows = await (await dex.store()).resolve(query)
-  const [row, ...others] = rows.filter(
-    (candidate) => !candidate.private || isHere(dex, candidate.project) || listed === undefined,
-  )
+  const [row, ...others] = rows.filter((candidate) => isOpen(dex, candidate) || listed === undefined)
   if (!row) throw notFound(typed)
-  if (row.private && !isHere(dex, row.project)) {
+  if (!isOpen(dex, row)) {
     throw new DexError(
       "private",
       `That conversation belongs to a private project (${row.project}). Run dex inside that folder to read it.`,
@@ -85,6 +83,11 @@ function notFound(typed: string): DexError {
 /** dex's own, or one that the user brings. */
 export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | undefined> {
   return agentOf(source) ?? (await dex.outside()).agents.find((agent) => agent.source === source)
+}
+
+/** A private project's is read from inside it. On a hub, where there is no inside, it is given only to who may read it. */
+function isOpen(dex: Dex, row: ConversationRow): boolean {
+  return !row.private || dex.isTeam === true || isHere(dex, row.project)
 }
 
 /** Whether this is the project that dex is asked in, however it is spelled. */

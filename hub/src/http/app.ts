@@ -3,13 +3,16 @@ import { bodyLimit } from "hono/body-limit"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
 import { checkName, commitOf, messagesIn, planOf } from "../push/incoming.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
-import type { Database } from "../store/connection.ts"
+import { auditLines } from "../store/audit.ts"
+import { breakGlass, noticesFor } from "../store/break-glass.ts"
+import type { Database, MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import type { Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
 import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
 import { receiptsOf } from "../store/receipts.ts"
+import { auditedAsk } from "./audited.ts"
 import { createTeamMcp } from "./mcp.ts"
 
 export type HubParts = {
@@ -25,6 +28,8 @@ type Env = { Variables: { identity: Identity } }
 
 /** No plan and no commit needs more. */
 const LONGEST_JSON = 8 << 20
+/** Of the audit log, at once. */
+const MOST_LINES = 1_000
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
 export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
@@ -35,7 +40,8 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
     return c.text("ready\n")
   })
 
-  const mcp = createTeamMcp({ shards, version, log })
+  const ask = auditedAsk(db, shards)
+  const mcp = createTeamMcp({ ask, version, log })
   const identified = async (c: Context<Env>, next: () => Promise<void>) => {
     const [, token] = /^Bearer (\S{1,200})$/i.exec(c.req.header("authorization") ?? "") ?? []
     const identity = token === undefined ? undefined : await identify(db, token)
@@ -46,40 +52,47 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
   }
   app.use("/v1/*", identified)
   app.use("/mcp", identified)
-  const may = (scope: Scope) => async (c: Context<Env>, next: () => Promise<void>) => {
-    if (c.get("identity").scopes.includes(scope)) return next()
-    return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
-  }
+  const may =
+    (scope: Scope, ...roles: MemberRole[]) =>
+    async (c: Context<Env>, next: () => Promise<void>) => {
+      const { scopes, viewer } = c.get("identity")
+      if (!scopes.includes(scope)) return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
+      if (roles.includes(viewer.role)) return next()
+      return problem(c, new HubProblem(403, "forbidden", `This is not for the role ${viewer.role}.`))
+    }
+  const push = may("push", "member", "admin")
+  const read = may("read", "member", "admin", "service")
   const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
   const chunk = bodyLimit({ maxSize: MAX_CHUNK_BYTES, onError: tooLarge })
 
   app.get("/v1/me", async (c) => {
     const { viewer, tenant, scopes } = c.get("identity")
     const { name, role } = viewer
-    return c.json({ tenant, member: { name, role }, scopes, projects: await projectsOf(db, viewer) })
+    const [projects, notices] = [await projectsOf(db, viewer), await noticesFor(db, viewer)]
+    return c.json({ tenant, member: { name, role }, scopes, projects, notices })
   })
-  app.put("/v1/consents/:key", may("push"), json, async (c) => {
+  app.put("/v1/consents/:key", push, json, async (c) => {
     const { what = [] } = await jsonOf<{ what?: unknown[] }>(c)
     await consentTo(db, viewerOf(c), named(c, "key"), what.map(String))
     return c.body(null, 204)
   })
-  app.delete("/v1/consents/:key", may("push"), async (c) => {
+  app.delete("/v1/consents/:key", push, async (c) => {
     await withdrawConsent(db, viewerOf(c), named(c, "key"))
     return c.body(null, 204)
   })
-  app.post("/v1/push/plan", may("push"), json, async (c) =>
+  app.post("/v1/push/plan", push, json, async (c) =>
     c.json({ conversations: await planPush(db, viewerOf(c), planOf(await jsonOf(c))) }),
   )
-  app.put("/v1/conversations/:source/:id/chunks/:hash", may("push"), chunk, async (c) => {
+  app.put("/v1/conversations/:source/:id/chunks/:hash", push, chunk, async (c) => {
     const [of, hash] = [conversationIn(c), named(c, "hash")]
     const data = Buffer.from(await c.req.arrayBuffer())
     await keepChunk(db, viewerOf(c), of, { hash, data, messages: messagesIn(hash, data) })
     return c.body(null, 204)
   })
-  app.post("/v1/push/commit", may("push"), json, async (c) =>
+  app.post("/v1/push/commit", push, json, async (c) =>
     c.json(await commitPush(db, viewerOf(c), commitOf(await jsonOf(c)))),
   )
-  app.delete("/v1/conversations/:source/:id", may("push"), async (c) => {
+  app.delete("/v1/conversations/:source/:id", push, async (c) => {
     const { forgotten, receipt } = await forgetPushed(db, viewerOf(c), [conversationIn(c)])
     const keyGoneBy = receipt && forgot?.()
     return c.json({
@@ -89,11 +102,19 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
   })
   app.get("/v1/mine", async (c) => c.json({ receipts: await receiptsOf(db, viewerOf(c)) }))
 
-  app.post("/v1/tools/:name", may("read"), json, async (c) =>
-    c.json((await shards.ask({ viewer: viewerOf(c), tool: named(c, "name"), input: await jsonOf(c) })) as object),
+  app.post("/v1/tools/:name", read, json, async (c) =>
+    c.json((await ask({ viewer: viewerOf(c), tool: named(c, "name"), input: await jsonOf(c) })) as object),
   )
 
-  app.all("/mcp", may("read"), (c) => mcp.fetch(c.req.raw, viewerOf(c)))
+  app.get("/v1/audit", may("read", "auditor", "admin"), async (c) => {
+    const { before, limit } = c.req.query()
+    return c.json(await auditLines(db, viewerOf(c), { ...(before && { before }), limit: limitOf(limit) }))
+  })
+  app.post("/v1/break-glass", may("admin", "admin"), json, async (c) =>
+    c.json(await breakGlass(db, viewerOf(c), await jsonOf(c))),
+  )
+
+  app.all("/mcp", read, (c) => mcp.fetch(c.req.raw, viewerOf(c)))
 
   app.notFound((c) => problem(c, new HubProblem(404, "not_found", "There is nothing here.")))
   app.onError((error, c) => {
@@ -117,6 +138,12 @@ function viewerOf(c: Context<Env>) {
 
 function named(c: Context, part: string): string {
   return c.req.param(part) ?? ""
+}
+
+function limitOf(typed = "100"): number {
+  const limit = Number(typed)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MOST_LINES) return limit
+  throw new HubProblem(400, "invalid", `limit is a number from 1 to ${MOST_LINES}.`)
 }
 
 function conversationIn(c: Context): { source: string; id: string } {

@@ -5,8 +5,8 @@ import { definitionOf, inputOf, MOST_ANSWER_TOKENS, type Offered, offered } from
 import { answerText } from "../../../src/mcp/text.ts"
 import { toJson } from "../../../src/render/json.ts"
 import { safeLine } from "../../../src/render/terminal.ts"
-import { teamTools } from "../shards/answer.ts"
-import { placeOf, type Shards } from "../shards/pool.ts"
+import { type TeamQuestion, teamTools } from "../shards/answer.ts"
+import { placeOf } from "../shards/pool.ts"
 import type { Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
@@ -17,11 +17,17 @@ const INSTRUCTIONS =
 
 const mcpTools = teamTools.filter((tool): tool is Offered => tool.mcp !== undefined)
 
-export function createTeamMcp({ shards, version, log }: { shards: Shards; version: string; log(event: object): void }) {
+export type TeamMcpParts = {
+  ask(question: TeamQuestion): Promise<unknown>
+  version: string
+  log(event: object): void
+}
+
+export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
   const answer = async (viewer: Viewer, tool: Offered, given: Record<string, unknown>): Promise<CallToolResult> => {
     const read = readAs(inputOf(tool), given)
     if ("wrong" in read) return failure(`${read.wrong}.`)
-    const output = await shards.ask({ viewer, tool: tool.name, input: read.ok })
+    const output = await ask({ viewer, tool: tool.name, input: read.ok })
     const tokens = estimateTokens(toJson(output))
     if (tokens > MOST_ANSWER_TOKENS)
       return failure(`The answer would take about ${tokens} tokens. Ask for less: a smaller limit, or fewer ids.`)

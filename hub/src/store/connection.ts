@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import pg from "pg"
 import { type Keyring, openKeyring } from "./keyring.ts"
+import { HubProblem } from "./problem.ts"
 
 /** Who asks. Every statement runs as one: there is no other way to the tables. */
 export type Viewer = { tenant: number; member: number; role: MemberRole; name: string }
@@ -13,7 +14,7 @@ export type Query = <Row extends object>(text: string, values?: unknown[]) => Pr
  * shards, which read all of one tenant and write nothing.
  */
 export type Database = {
-  /** One transaction in this viewer's name. */
+  /** One transaction in this viewer's name. Throws a HubProblem (401) where they have left in the meantime. */
   as<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
   /** One transaction that reads all of a tenant. */
   asIndex<T>(tenant: number, work: (query: Query) => Promise<T>): Promise<T>
@@ -49,11 +50,15 @@ export function openDatabase({ app, index, masterKey, connections = 8 }: Databas
   const keys = openKeyring(masterKey)
   return {
     as: ({ tenant, member, role }, work) =>
-      inTransaction(pools.app, { "hub.tenant": String(tenant), "hub.member": String(member), "hub.role": role }, work),
-    asIndex: (tenant, work) => inTransaction(pools.index, { "hub.tenant": String(tenant) }, work),
-    asNobody: (settings, work) => inTransaction(pools.app, settings, work),
+      inTransaction(pools.app, async (query) => {
+        const [begun] = await query<{ is_theirs: boolean }>(BEGIN_AS, [tenant, member, role])
+        if (!begun!.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
+        return work(query)
+      }),
+    asIndex: (tenant, work) => inTransaction(pools.index, set({ "hub.tenant": String(tenant) }, work)),
+    asNobody: (settings, work) => inTransaction(pools.app, set(settings, work)),
     keys,
-    ping: () => inTransaction(pools.app, {}, async (query) => void (await query("select 1"))),
+    ping: () => inTransaction(pools.app, async (query) => void (await query("select 1"))),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
   }
 }
@@ -71,20 +76,23 @@ function statementName(text: string): string {
   return name
 }
 
+const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
 const SET = "select set_config(name, value, true) from unnest($1::text[], $2::text[]) as setting (name, value)"
 
-/** The settings end with the transaction, so that a pooler between us may give the connection to anybody next. */
-async function inTransaction<T>(
-  pool: pg.Pool,
-  settings: Record<string, string>,
-  work: (query: Query) => Promise<T>,
-): Promise<T> {
+function set<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>) {
+  return async (query: Query): Promise<T> => {
+    await query(SET, [Object.keys(settings), Object.values(settings)])
+    return work(query)
+  }
+}
+
+/** What a transaction sets ends with it, so that a pooler between us may give the connection to anybody next. */
+async function inTransaction<T>(pool: pg.Pool, work: (query: Query) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let broken: unknown
   try {
     await client.query("begin")
     const query: Query = async (text, values) => (await client.query({ name: statementName(text), text, values })).rows
-    await query(SET, [Object.keys(settings), Object.values(settings)])
     const result = await work(query)
     await client.query("commit")
     return result

@@ -6,16 +6,18 @@ const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
 const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
 const ROLE = "(select current_setting('hub.role', true))"
 
-/** What a member may read: their own, and what is shared with a project that they were granted or with everybody. */
-const READABLE = `tenant = ${TENANT} and rev > 0 and (
+/**
+ * What a member may read: their own, and what is shared with a project that they were granted or with everybody. A service
+ * reads what it was granted, an auditor nothing, and an admin also what they broke the glass for.
+ */
+const READABLE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (
   author = ${MEMBER}
   or (visibility <> 'private' and quarantined_at is null and (
-    visibility = 'org'
-    or project in (select id from hub.project where visibility = 'org')
-    or project in (select project from hub.project_grant where member = ${MEMBER})))
-  or id in (select conversation from hub.break_glass where member = ${MEMBER} and until > now()))`
+    project in (select project from hub.project_grant where member = ${MEMBER})
+    or (${ROLE} <> 'service' and (visibility = 'org' or project in (select id from hub.project where visibility = 'org')))))
+  or (${ROLE} = 'admin' and id in (select conversation from hub.break_glass where member = ${MEMBER} and until > now())))`
 
-const OWN = `tenant = ${TENANT} and author = ${MEMBER}`
+const OWN = `tenant = ${TENANT} and author = ${MEMBER} and ${ROLE} in ('member', 'admin')`
 /** What belongs to a conversation is read by who may read that. */
 const OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = of.tenant and c.id = of.conversation)`
 
@@ -171,7 +173,8 @@ create table hub.audit (
   tenant int not null references hub.tenant on delete cascade,
   id bigint not null generated always as identity,
   at timestamptz not null default now(),
-  member int not null,
+  /** Nobody's name where the hub's operator or the hub itself did it. */
+  member int,
   action text not null,
   target text,
   detail jsonb,
@@ -197,9 +200,12 @@ create table hub.break_glass (
   tenant int not null,
   conversation bigint not null,
   member int not null,
+  /** Who is told of it, and by which ref: the conversation may be gone by then. */
+  author int not null,
+  ref text not null,
   reason text not null,
   at timestamptz not null default now(),
-  until timestamptz not null,
+  until timestamptz not null check (until <= at + interval '24 hours'),
   primary key (tenant, conversation, member, at)
 );
 
@@ -218,6 +224,14 @@ create function hub.level_in(of_project int) returns text language sql stable se
   $$ select level from hub.project_grant where tenant = ${TENANT} and project = of_project and member = ${MEMBER} $$;
 create function hub.is_granted(of_project int) returns bool language sql stable security definer set search_path = '' as
   $$ select exists (select from hub.project_grant where tenant = ${TENANT} and project = of_project) $$;
+
+/** Begins a transaction in somebody's name: false where they have left, or have another role by now. */
+create function hub.begin_as(of_tenant int, of_member int, as_role text) returns bool language plpgsql security definer set search_path = '' as $$
+begin
+  perform pg_catalog.set_config('hub.tenant', of_tenant::text, true), pg_catalog.set_config('hub.member', of_member::text, true),
+    pg_catalog.set_config('hub.role', as_role, true);
+  return exists (select from hub.member where tenant = of_tenant and id = of_member and role = as_role and disabled_at is null);
+end $$;
 
 grant usage on schema hub, hub_key to dex_hub_app, dex_hub_index;
 
@@ -299,7 +313,7 @@ grant insert, select on hub.audit to dex_hub_app;
 create policy own on hub.audit for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER});
 create policy read on hub.audit for select to dex_hub_app using (tenant = ${TENANT} and ${ROLE} in ('auditor', 'admin'));
 grant select, insert on hub.break_glass to dex_hub_app;
-create policy own on hub.break_glass for select to dex_hub_app using (tenant = ${TENANT} and (member = ${MEMBER} or ${ROLE} in ('auditor', 'admin')));
+create policy own on hub.break_glass for select to dex_hub_app using (tenant = ${TENANT} and (member = ${MEMBER} or author = ${MEMBER}));
 create policy admin on hub.break_glass for insert to dex_hub_app
   with check (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} = 'admin');
 `,

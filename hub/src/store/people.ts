@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from "node:crypto"
-import type { Query } from "./connection.ts"
+import { recordAudit } from "./audit.ts"
+import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 
 // What an operator does, as the tables' owner: tenants, members, tokens. What members do themselves is in other files.
@@ -21,22 +22,32 @@ export async function addMember(
     "insert into hub.member (tenant, name, role, email, subject) values ($1, $2, $3, $4, $5) returning id",
     [member.tenant, member.name, member.role, member.email ?? null, member.subject ?? null],
   )
+  const { tenant, name, role } = member
+  await recordAudit(query, { tenant }, { action: "member_add", target: name, detail: { role } })
   return row!.id
 }
 
 export const SCOPES = ["push", "read", "admin"] as const
 export type Scope = (typeof SCOPES)[number]
 
+export type NewToken = {
+  tenant: number
+  member: number
+  kind: "personal" | "device" | "service"
+  scopes: Scope[]
+  name: string
+  expires_at?: Date
+}
+
 /** The token itself is shown once: only its hash is kept. */
-export async function addToken(
-  query: Query,
-  token: { tenant: number; member: number; kind: string; scopes: Scope[]; name: string; expires_at?: Date },
-): Promise<string> {
+export async function addToken(query: Query, token: NewToken): Promise<string> {
   const text = `dexh_${randomBytes(32).toString("base64url")}`
   await query(
     "insert into hub.token (hash, tenant, member, kind, scopes, name, expires_at) values ($1, $2, $3, $4, $5, $6, $7)",
     [tokenHash(text), token.tenant, token.member, token.kind, token.scopes, token.name, token.expires_at ?? null],
   )
+  const { tenant, member, kind, scopes, name } = token
+  await recordAudit(query, { tenant }, { action: "token_add", target: name, about: member, detail: { kind, scopes } })
   return text
 }
 
@@ -50,10 +61,17 @@ export async function tenantNamed(query: Query, slug: string): Promise<number> {
   return row.id
 }
 
-export async function memberNamed(query: Query, tenant: number, name: string): Promise<number> {
-  const [row] = await query<{ id: number }>("select id from hub.member where tenant = $1 and name = $2", [tenant, name])
+export async function memberNamed(
+  query: Query,
+  tenant: number,
+  name: string,
+): Promise<{ id: number; role: MemberRole }> {
+  const [row] = await query<{ id: number; role: MemberRole }>(
+    "select id, role from hub.member where tenant = $1 and name = $2",
+    [tenant, name],
+  )
   if (!row) throw new Error(`There is no member ${JSON.stringify(name)}. \`dex-hub member add\` adds one.`)
-  return row.id
+  return row
 }
 
 /** Makes the project where there is none of this key. */
@@ -61,6 +79,7 @@ export async function grantProject(
   query: Query,
   { tenant, member, key, level }: { tenant: number; member: number; key: string; level: string },
 ): Promise<void> {
+  await recordAudit(query, { tenant }, { action: "grant", target: key, about: member, detail: { level } })
   await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [tenant, key])
   await query(
     `insert into hub.project_grant (tenant, project, member, level)

@@ -1,3 +1,4 @@
+import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 
@@ -43,6 +44,7 @@ export async function consentTo(db: Database, viewer: Viewer, key: string, what:
     await query("insert into hub.consent (tenant, member, project, what) values ($1, $2, $3, $4)", [
       ...[viewer.tenant, viewer.member, id, what],
     ])
+    await recordAudit(query, viewer, { action: "consent", target: key, detail: { what } })
   })
 }
 
@@ -50,7 +52,9 @@ export async function consentTo(db: Database, viewer: Viewer, key: string, what:
 export async function withdrawConsent(db: Database, viewer: Viewer, key: string): Promise<void> {
   await db.as(viewer, async (query) => {
     const id = await projectId(query, key)
-    if (id !== undefined) await endConsent(query, viewer, id)
+    if (id === undefined) return
+    await endConsent(query, viewer, id)
+    await recordAudit(query, viewer, { action: "consent_end", target: key })
   })
 }
 
@@ -68,10 +72,12 @@ async function projectId(query: Query, key: string): Promise<number | undefined>
 async function newProject(query: Query, viewer: Viewer, key: string): Promise<number> {
   await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [viewer.tenant, key])
   const id = (await projectId(query, key))!
-  await query(
+  const granted = await query(
     `insert into hub.project_grant (tenant, project, member, level) select $1, $2, $3, 'own'
-     where not exists (select from hub.project_grant where project = $2)`,
+     where not exists (select from hub.project_grant where project = $2) returning project`,
     [viewer.tenant, id, viewer.member],
   )
+  if (granted.length > 0)
+    await recordAudit(query, viewer, { action: "grant", target: key, about: viewer.member, detail: { level: "own" } })
   return id
 }

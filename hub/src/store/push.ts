@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto"
 import { sourceWithOwner } from "../../../src/core/ref.ts"
 import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest, WireMessage } from "../../../src/hub/wire.ts"
+import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import type { TenantKey } from "./keyring.ts"
 import { seal, sealedName } from "./keys.ts"
@@ -136,6 +137,11 @@ export async function forgetPushed(
     )
     const readable = kept.filter(({ rev }) => rev > 0)
     const receipt = kept.length > 0 && (await writeReceipt(query, { of: viewer, conversations: readable.length, why }))
+    if (readable.length > 0)
+      await recordAudit(query, viewer, {
+        action: "forget",
+        detail: { conversations: readable.map((one) => `${viewer.name}/${nameOf(one.source, one.native_id)}`) },
+      })
     for (const { id } of readable)
       await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
         viewer.tenant,

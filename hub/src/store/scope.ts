@@ -4,14 +4,22 @@
 /** The tenant and member of the transaction. In a subquery, so that it is worked out once and not for every row. */
 export const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
 const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
+const ROLE = "(select current_setting('hub.role', true))"
 
 /** What a member may read of `hub.conversation`. */
-export const MEMBER_SCOPE = `tenant = ${TENANT} and rev > 0 and (author = ${MEMBER}
-  or (quarantined_at is null and visibility = 'org')
-  or (quarantined_at is null and visibility = 'project' and project in (
-    select id from hub.project where tenant = ${TENANT} and visibility = 'org'
+export const MEMBER_SCOPE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (author = ${MEMBER}
+  or (quarantined_at is null and visibility = 'org' and ${ROLE} <> 'service')
+  or (quarantined_at is null and visibility <> 'private' and project in (
+    select id from hub.project where tenant = ${TENANT} and visibility = 'org' and ${ROLE} <> 'service'
     union all select project from hub.project_grant where tenant = ${TENANT} and member = ${MEMBER}))
-  or id in (select conversation from hub.break_glass where tenant = ${TENANT} and member = ${MEMBER} and until > now()))`
+  or (${ROLE} = 'admin' and id in (
+    select conversation from hub.break_glass where tenant = ${TENANT} and member = ${MEMBER} and until > now())))`
+
+/** Of `hub.audit`: for auditors and admins only. */
+export const AUDIT_SCOPE = `a.tenant = ${TENANT} and ${ROLE} in ('auditor', 'admin')`
+
+/** Of `hub.break_glass`: what an admin opened that the member wrote. */
+export const NOTICE_SCOPE = `b.tenant = ${TENANT} and b.author = ${MEMBER}`
 
 /** All of a tenant, for its shards. */
 export const TENANT_SCOPE = `tenant = ${TENANT} and rev > 0`

@@ -101,6 +101,7 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       ...(refused.length === 0 ? [] : ["Not taken by the hub:", ...refused]),
       ...(receipts.length === 0 ? [] : ["Deleted on the hub:", ...receipts]),
       ...(output.pushed_at === undefined ? [] : [`Everything was sent last ${when(output.pushed_at)}.`]),
+      ...(output.notices ?? []).map(safeLine),
     ],
     notes: [
       ...(output.problem === undefined ? [] : [safeLine(output.problem)]),

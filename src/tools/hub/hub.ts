@@ -49,6 +49,7 @@ export const hub = defineTool({
     logged_in: optional(flag()),
     reachable: optional(flag("status: the hub answered just now.")),
     problem: optional(text("Why not everything was sent.")),
+    notices: optional(listOf(text(), "What an admin of the hub read of yours, with the reason.")),
     shared: optional(
       listOf(
         object({

@@ -3,6 +3,7 @@ import { isoDate } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type HubReceipt, isHubError, openHub } from "../../hub/client.ts"
 import { feedToken, type Sharing, sharedBy } from "../../hub/push.ts"
+import type { WireNotice } from "../../hub/wire.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 import { isAllowed, pushedOf, sharingOf } from "./sharing.ts"
@@ -34,6 +35,7 @@ export async function hubStatus(dex: Dex) {
       logged_in: token !== undefined,
       ...(reached && { reachable: reached.problem === undefined }),
       ...(said !== undefined && { problem: said }),
+      ...(reached?.notices?.length && { notices: reached.notices }),
       shared: consents.map(({ project, key, what, visibility, since }) => ({
         project,
         key,
@@ -73,15 +75,24 @@ async function waiting(parts: Sharing): Promise<number> {
   return count
 }
 
-async function reach(address: string, token: string): Promise<{ problem?: string; receipts?: HubReceipt[] }> {
+async function reach(
+  address: string,
+  token: string,
+): Promise<{ problem?: string; receipts?: HubReceipt[]; notices?: string[] }> {
   const hub = openHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 })
   try {
-    await hub.me()
-    return await hub.mine()
+    const { notices = [] } = await hub.me()
+    return { ...(await hub.mine()), notices: notices.flatMap(noticeLine) }
   } catch (error) {
     if (isHubError(error)) return { problem: error.message }
     throw error
   } finally {
     hub.close()
   }
+}
+
+/** Of what an older dex does not know, nothing is said. */
+function noticeLine({ type, by, ref, at, reason }: WireNotice): string[] {
+  if (type !== "break_glass") return []
+  return [`${by} was given ${ref} to read on ${at.slice(0, 10)}, as an admin. The reason: ${reason}`]
 }

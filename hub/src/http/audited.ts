@@ -1,0 +1,32 @@
+import { formatRef, parseWholeRef, wholeOf } from "../../../src/core/ref.ts"
+import type { TeamQuestion } from "../shards/answer.ts"
+import type { Shards } from "../shards/pool.ts"
+import { recordAudit } from "../store/audit.ts"
+import type { Database } from "../store/connection.ts"
+import { HubProblem } from "../store/problem.ts"
+
+/** Asks the shards, and writes down who got which conversations before they get them. What was asked is not kept. */
+export function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
+  return async (question) => {
+    const { viewer, tool } = question
+    if (viewer.role === "auditor")
+      throw new HubProblem(403, "forbidden", "An auditor reads the audit log, and no conversation.")
+    const output = await shards.ask(question)
+    const conversations = [...refsIn(output)]
+    await db.as(viewer, (query) =>
+      recordAudit(query, viewer, { action: "read", target: tool, detail: { conversations } }),
+    )
+    return output
+  }
+}
+
+/** The conversations of an answer: every tool names them as `id`. */
+function refsIn(value: unknown, found = new Set<string>()): Set<string> {
+  if (typeof value !== "object" || value === null) return found
+  for (const [key, inner] of Object.entries(value)) {
+    const ref = key === "id" && typeof inner === "string" ? parseWholeRef(inner) : undefined
+    if (ref) found.add(formatRef(wholeOf(ref)))
+    else refsIn(inner, found)
+  }
+  return found
+}

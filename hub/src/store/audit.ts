@@ -1,0 +1,93 @@
+import type { Database, Query, Viewer } from "./connection.ts"
+import { AUDIT_SCOPE } from "./scope.ts"
+
+// Who did what, for auditors: never what was asked or said. Lines are added and never changed.
+
+export type AuditAction =
+  | "read"
+  | "forget"
+  | "retention"
+  | "grant"
+  | "consent"
+  | "consent_end"
+  | "login"
+  | "token_add"
+  | "token_revoke"
+  | "invite"
+  | "member_add"
+  | "member_disable"
+  | "member_export"
+  | "break_glass"
+
+/** `about` is the member whom it was done to. */
+export type AuditEntry = { action: AuditAction; target?: string; about?: number; detail?: object }
+
+/** In the transaction that does it. `member` is left out where the operator or the hub itself does. */
+export async function recordAudit(
+  query: Query,
+  { tenant, member }: { tenant: number; member?: number },
+  { action, target, about, detail = {} }: AuditEntry,
+): Promise<void> {
+  await query(RECORD, [tenant, member ?? null, action, target ?? null, about ?? null, JSON.stringify(detail)])
+}
+
+/** `member` is nobody where the hub's operator or the hub itself did it. */
+export type AuditLine = { at: string; member: string | null; action: string; target?: string; detail: object }
+
+/** `before` is the `next` of an earlier page; without it, from the newest on. */
+export type AuditPage = { before?: string; limit: number }
+
+/** Newest first. */
+export async function auditLines(
+  db: Database,
+  viewer: Viewer,
+  { before, limit }: AuditPage,
+): Promise<{ lines: AuditLine[]; next?: string }> {
+  const [at, id] = placeIn(before)
+  const rows = await db.as(viewer, (query) => query<AuditRow>(PAGE, [at, id, limit]))
+  const last = rows.length === limit ? rows.at(-1) : undefined
+  return { lines: rows.map(lineOf), ...(last && { next: `${last.micros}-${last.id}` }) }
+}
+
+/** Of one tenant, or of one of its members: oldest first, for its operator. */
+export async function auditForOperator(
+  query: Query,
+  { tenant, member, limit }: { tenant: number; member?: number; limit?: number },
+): Promise<AuditLine[]> {
+  return (await query<AuditRow>(OF_TENANT, [tenant, member ?? null, limit ?? null])).map(lineOf).reverse()
+}
+
+/** What `next` says, as numbers. Anything else begins with the newest. */
+function placeIn(before: string | undefined): [number | null, number | null] {
+  const [, micros, id] = /^(\d{1,17})-(\d{1,15})$/.exec(before ?? "") ?? []
+  return micros === undefined ? [null, null] : [Number(micros), Number(id)]
+}
+
+type AuditRow = {
+  id: number
+  micros: number
+  member: string | null
+  action: string
+  target: string | null
+  detail: object
+}
+
+function lineOf({ micros, member, action, target, detail }: AuditRow): AuditLine {
+  return {
+    at: new Date(Number(micros) / 1_000).toISOString(),
+    member,
+    action,
+    ...(target !== null && { target }),
+    detail,
+  }
+}
+
+const RECORD = `insert into hub.audit (tenant, member, action, target, detail) values ($1, $2, $3, $4, jsonb_strip_nulls(
+  jsonb_build_object('about', (select name from hub.member where tenant = $1 and id = $5::int)) || $6::jsonb))`
+const MICROS = "(extract(epoch from a.at) * 1000000)::bigint"
+const COLUMNS = `a.id, ${MICROS} as micros, m.name as member, a.action, a.target, a.detail`
+const FROM = "hub.audit a left join hub.member m on m.tenant = a.tenant and m.id = a.member"
+const PAGE = `select ${COLUMNS} from ${FROM} where ${AUDIT_SCOPE}
+  and ($1::bigint is null or (a.at, a.id) < (timestamptz 'epoch' + $1 * interval '1 microsecond', $2)) order by a.at desc, a.id desc limit $3`
+const OF_TENANT = `select ${COLUMNS} from ${FROM} where a.tenant = $1 and ($2::int is null or a.member = $2)
+  order by a.at desc, a.id desc limit $3`

@@ -1,0 +1,66 @@
+import { formatRef, parseWholeRef } from "../../../src/core/ref.ts"
+import type { WireNotice } from "../../../src/hub/wire.ts"
+import { recordAudit } from "./audit.ts"
+import type { Database, Viewer } from "./connection.ts"
+import { HubProblem } from "./problem.ts"
+import { NOTICE_SCOPE } from "./scope.ts"
+
+const MOST_HOURS = 24
+const LONGEST_REASON = 500
+const CONTROL = /[\p{Cc}\p{Cf}]/u
+
+/** Lets an admin read one conversation for some hours. It is in the audit log, and its author is told. */
+export async function breakGlass(
+  db: Database,
+  viewer: Viewer,
+  asked: { ref?: unknown; reason?: unknown; hours?: unknown },
+): Promise<{ ref: string; until: string }> {
+  if (viewer.role !== "admin") throw new HubProblem(403, "forbidden", "Only an admin can do this.")
+  const { ref, reason, hours } = checked(asked)
+  const found = await db.asIndex(viewer.tenant, (query) =>
+    query<{ id: number; author: number }>(NAMED, [viewer.tenant, ref.owner, ref.source, ref.id]),
+  )
+  const name = formatRef(ref)
+  if (!found[0]) throw new HubProblem(404, "not_found", `There is no conversation ${name} here.`)
+  const { id, author } = found[0]
+  return db.as(viewer, async (query) => {
+    const [row] = await query<{ until: Date }>(OPEN, [
+      ...[viewer.tenant, id, viewer.member, author, name, reason, hours],
+    ])
+    await recordAudit(query, viewer, { action: "break_glass", target: name, detail: { reason, hours } })
+    return { ref: name, until: row!.until.toISOString() }
+  })
+}
+
+/** What was done with what the member wrote, in the last three months: newest first. */
+export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNotice[]> {
+  const rows = await db.as(viewer, (query) =>
+    query<{ by: string; ref: string; reason: string; at: Date; until: Date }>(NOTICES),
+  )
+  return rows.map(({ at, until, ...row }) => ({
+    type: "break_glass",
+    ...row,
+    at: at.toISOString(),
+    until: until.toISOString(),
+  }))
+}
+
+function checked({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; hours?: unknown }) {
+  const named = typeof ref === "string" ? parseWholeRef(ref) : undefined
+  if (named?.owner === undefined)
+    throw new HubProblem(400, "invalid", "Say which conversation, and whose: ann/claude_code:1f3c…")
+  if (typeof reason !== "string" || reason.trim() === "" || reason.length > LONGEST_REASON || CONTROL.test(reason))
+    throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${LONGEST_REASON} characters.`)
+  if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MOST_HOURS)
+    throw new HubProblem(400, "invalid", `It ends after 1 to ${MOST_HOURS} hours: say how many.`)
+  const { owner, source, id } = named
+  return { ref: { owner, source, id }, reason: reason.trim(), hours: hours as number }
+}
+
+const NAMED = `select c.id, c.author from hub.conversation c join hub.member m on m.tenant = c.tenant and m.id = c.author
+  where c.tenant = $1 and m.name = $2 and c.source = $3 and c.native_id = $4`
+const OPEN = `insert into hub.break_glass (tenant, conversation, member, author, ref, reason, until)
+  values ($1, $2, $3, $4, $5, $6, now() + make_interval(hours => $7)) returning until`
+const NOTICES = `select m.name as by, b.ref, b.reason, b.at, b.until from hub.break_glass b
+  join hub.member m on m.tenant = b.tenant and m.id = b.member
+  where ${NOTICE_SCOPE} and b.at > now() - interval '90 days' order by b.at desc limit 20`

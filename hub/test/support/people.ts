@@ -1,0 +1,97 @@
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { expect, onTestFinished } from "vitest"
+import { tempDir } from "../../../test/support/temp.ts"
+import { createHubApp } from "../../src/http/app.ts"
+import { serveApp } from "../../src/http/serve.ts"
+import { createAnswers } from "../../src/shards/answer.ts"
+import { createFollower } from "../../src/shards/follow.ts"
+import type { Shards } from "../../src/shards/pool.ts"
+import type { Database } from "../../src/store/connection.ts"
+import { HubProblem } from "../../src/store/problem.ts"
+import { hubEnv, request, tokenFor } from "./server.ts"
+import { API } from "./share.ts"
+import { newMember, newProject, newTeam, newTenant } from "./team.ts"
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts")
+
+/** Answers in this process, once the shard has all that was pushed. */
+function shardsHere(db: Database): Shards {
+  const data = tempDir()
+  const follower = createFollower(db, data)
+  const answers = createAnswers({ db, data, folder: tempDir(), version: "0" })
+  onTestFinished(() => {
+    answers.close()
+    follower.close()
+  })
+  let last: Promise<unknown> = Promise.resolve()
+  const ask: Shards["ask"] = async (question) => {
+    while (!(await follower.step()));
+    const answer = await answers.answer(question)
+    if ("output" in answer) return answer.output
+    throw new HubProblem(answer.problem.status, answer.problem.code, answer.problem.message)
+  }
+  return {
+    ask: (question) => {
+      const answered = last.then(() => ask(question))
+      last = answered.catch(() => {})
+      return answered
+    },
+    state: () => ({ waiting: 0, drops: 0 }),
+    close: async () => {},
+  }
+}
+
+/** ann and bob share a project, eve administers, fay audits, and all of them ask a hub over HTTP. */
+export async function hubWithPeople(more: Record<string, string> = {}) {
+  const team = await newTeam()
+  const tenant = await newTenant(team, "acme")
+  const [ann, bob, eve, fay] = [
+    await newMember(team, tenant, "ann"),
+    await newMember(team, tenant, "bob"),
+    await newMember(team, tenant, "eve", "admin"),
+    await newMember(team, tenant, "fay", "auditor"),
+  ]
+  await newProject(team, tenant, API, { own: [ann], write: [bob] })
+  const env = hubEnv(team, more)
+  const log: string[] = []
+  const app = createHubApp({
+    db: team.db,
+    shards: shardsHere(team.db),
+    version: "0",
+    log: (event) => void log.push(JSON.stringify(event)),
+  })
+  const serving = await serveApp(app, { host: "127.0.0.1", port: 0 })
+  onTestFinished(() => serving.close())
+  const hub = { url: `http://127.0.0.1:${serving.port}`, log }
+  const tokens = {
+    ann: await tokenFor(team, ann),
+    bob: await tokenFor(team, bob),
+    eve: await tokenFor(team, eve, ["push", "read", "admin"]),
+    fay: await tokenFor(team, fay, ["read"]),
+  }
+  const call = (token: string | undefined, method: string, path: string, body?: unknown) =>
+    request(hub.url, token, method, path, body)
+  const as = (who: keyof typeof tokens, method: string, path: string, body?: unknown) =>
+    call(tokens[who], method, path, body)
+  const mcp = async (token: string | undefined, name: string, input: object) => {
+    const response = await fetch(`${hub.url}/mcp`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: input } }),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+  /** `dex-hub` on the command line, as its operator. */
+  const operator = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], { env, encoding: "utf8" })
+    return { code: status, stdout, stderr }
+  }
+  const found = async (who: keyof typeof tokens, query: string, count = 1) =>
+    expect((await as(who, "POST", "/v1/tools/search", { query })).body).toMatchObject({ results: { length: count } })
+  return { team, tenant, ann, bob, eve, fay, hub, tokens, call, as, mcp, operator, found }
+}
