@@ -1,32 +1,22 @@
 // npm run bench:hub [-- messages]: a hub with PostgreSQL as it is installed, and its pushers, on this machine alone.
-import { type ChildProcess, execFileSync, spawn } from "node:child_process"
-import { randomBytes } from "node:crypto"
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readFileSync } from "node:fs"
 import { loadavg, tmpdir } from "node:os"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
 import { setTimeout as pause } from "node:timers/promises"
-import { openKeyring } from "../hub/src/store/keyring.ts"
-import { migrate } from "../hub/src/store/migrate.ts"
-import { asOwner } from "../hub/src/store/owner.ts"
-import { addMember, addTenant, addToken } from "../hub/src/store/people.ts"
-import { runAs, startPostgres } from "../hub/test/support/start-postgres.ts"
+import { runAs } from "../hub/test/support/start-postgres.ts"
 import { createDex } from "../src/app/dex.ts"
-import type { Ref } from "../src/core/ref.ts"
-import { openHub } from "../src/hub/client.ts"
-import { chunksOf, pushDigest, type WireHead, type WireMessage } from "../src/hub/wire.ts"
-import { REDACTION_VERSION } from "../src/redact/version.ts"
+import { chunksOf, type WireHead, type WireMessage } from "../src/hub/wire.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
-import type { HistoryReader } from "../src/store/history/store.ts"
 import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
+import { outgoing, pushOne, startHub } from "./hub-start.ts"
 import { DEX, machine, percentile, printTable, type Row, sizeOf } from "./measure.ts"
 import { ordinaryWords } from "./search.ts"
 
 const MESSAGES = Number(process.argv[2] ?? 100_000)
 const PUSHERS = 4
 const QUERIES = 100
-const ROOT = join(import.meta.dirname, "..")
 /** How long a push of one more conversation takes to be found. */
 const FRESH_RUNS = 5
 
@@ -38,31 +28,11 @@ execFileSync(process.execPath, [DEX, "sync"], { env, stdio: "ignore" })
 const laptop = createDex({ env, cwd: home, version: "0" })
 const store = openStore(join(home, ".dex/history.db"))
 
-const { url } = await startPostgres(["jit=off"])
-await runAs(url("postgres", "postgres"), "create database hub")
-const owner = url("postgres", "hub")
-await migrate({ owner })
-const key = join(home, "master.key")
-const masterKey = randomBytes(32)
-writeFileSync(key, masterKey.toString("hex"), { mode: 0o600 })
-const token = await asOwner(owner, async (query) => {
-  const tenant = await addTenant(query, openKeyring(masterKey), "bench")
-  const member = await addMember(query, { tenant, name: "ann", role: "member" })
-  return addToken(query, { tenant, member, kind: "personal", scopes: ["push", "read"], name: "bench" })
-})
-const data = join(home, "shards")
-const server = await startServer({
-  ...env,
-  DEX_HUB_DATABASE_URL: url("dex_hub_app", "hub"),
-  DEX_HUB_INDEX_URL: url("dex_hub_index", "hub"),
-  DEX_HUB_MASTER_KEY_FILE: key,
-  DEX_HUB_DATA: data,
-  DEX_HUB_PORT: "0",
-})
+const { hub, owner, data, server } = await startHub(home)
 
 const rows = await benchHub()
 printTable(`A hub of ${messages.toLocaleString("en")} messages (load ${loadavg()[0]!.toFixed(1)} at the end)`, rows)
-server.child.kill("SIGTERM")
+server.kill("SIGTERM")
 store.close()
 laptop.close()
 process.exit(0)
@@ -70,13 +40,12 @@ process.exit(0)
 async function benchHub(): Promise<Row[]> {
   const refs = (await store.list({ limit: 1e6, offset: 0 })).rows.map(({ ref }) => ref)
   const ready = await Promise.all(refs.map((ref) => outgoing(store, ref)))
-  const hub = openHub({ address: server.url, token })
   for (const project of new Set(ready.map((one) => one.project))) await hub.consent(project, ["said"])
   const started = performance.now()
   const queue = [...ready]
   await Promise.all(
     Array.from({ length: PUSHERS }, async () => {
-      for (let one = queue.shift(); one; one = queue.shift()) await push(one)
+      for (let one = queue.shift(); one; one = queue.shift()) await pushOne(hub, one)
     }),
   )
   const accepted = (performance.now() - started) / 1000
@@ -91,7 +60,7 @@ async function benchHub(): Promise<Row[]> {
     { bytes: string },
   ]
   const disk = { postgres: Number(bytes) / textBytes, shard: sizeOf(file) / textBytes }
-  const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.child.pid}/status`, "utf8"))?.[1]) / 1000
+  const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) / 1000
   return [
     row("push, messages/s accepted", messages / accepted, "", 5_000, ""),
     row("messages/s searchable", messages / searchable, "", 3_000, ""),
@@ -114,17 +83,6 @@ async function benchHub(): Promise<Row[]> {
     rowBelow("hub's memory, most", peak, "", 300, "MB"),
   ]
 
-  async function push({ project, head, chunks }: Outgoing): Promise<void> {
-    const hashes = chunks.map(({ hash }) => hash)
-    const digest = pushDigest(head, "project", hashes)
-    const { source, id } = head
-    const [plan] = await hub.plan({ project, conversations: [{ source, id, digest, chunks: hashes }] })
-    if (plan!.state !== "send") throw new Error(JSON.stringify(plan))
-    for (const chunk of chunks) await hub.sendChunk(project, { source, id }, chunk)
-    const commit = { project, digest, chunks: hashes, parent_rev: plan!.rev, visibility: "project" as const, head }
-    await hub.commit(commit)
-  }
-
   /** Pushes one more conversation, and says after how many milliseconds it is found. */
   async function found(word: string): Promise<number> {
     const text = `${word} is what this says`
@@ -133,7 +91,7 @@ async function benchHub(): Promise<Row[]> {
       parts: [{ type: "text", text, origin: "person" }],
     }
     const head: WireHead = { ...ready[0]!.head, id: word, message_count: 1 }
-    await push({ project: ready[0]!.project, head, chunks: [...chunksOf([message])] })
+    await pushOne(hub, { project: ready[0]!.project, head, chunks: [...chunksOf([message])] })
     const from = performance.now()
     for (;;) {
       const { total } = await hub.ask<{ total: number }>("search", { query: `"${word}"` })
@@ -159,40 +117,6 @@ async function benchHub(): Promise<Row[]> {
     // The first ones open files on both sides.
     return { hub: percentile(times.hub.slice(10), 0.95), laptop: percentile(times.laptop.slice(10), 0.95) }
   }
-}
-
-type Outgoing = {
-  project: string
-  head: WireHead
-  chunks: ReturnType<typeof chunksOf> extends Iterable<infer C> ? C[] : never
-}
-
-/** As it is in the history: what is taken out before it leaves is measured in another place. */
-async function outgoing(history: HistoryReader, ref: Ref): Promise<Outgoing> {
-  const row = (await history.conversation(ref))!
-  const versions = new Map((await history.versions(ref)).map(({ number, version }) => [number, version]))
-  const { private: _, cwds: __, path: ___, archived: ____, ref: _____, project = "none", ...told } = row
-  const head = { source: ref.source, id: ref.id, ...told, redaction_version: REDACTION_VERSION }
-  const stored = await history.messages(ref)
-  return {
-    project: project.replace(/^\//, ""),
-    head,
-    chunks: [...chunksOf(stored.map((message) => ({ ...message, version: versions.get(message.number)! })))],
-  }
-}
-
-async function startServer(settings: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [join(ROOT, "hub/src/main.ts"), "serve"], {
-    env: settings,
-    stdio: ["ignore", "pipe", "inherit"],
-  })
-  return new Promise((resolve) => {
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      const { event, port, level } = JSON.parse(line) as { event?: string; port?: number; level?: string }
-      if (level === "error") console.error(line)
-      if (event === "listening") resolve({ child, url: `http://127.0.0.1:${port}` })
-    })
-  })
 }
 
 function row(what: string, value: number, floor: string, least: number, unit: string): Row {

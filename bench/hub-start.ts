@@ -1,0 +1,87 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { openKeyring } from "../hub/src/store/keyring.ts"
+import { migrate } from "../hub/src/store/migrate.ts"
+import { asOwner } from "../hub/src/store/owner.ts"
+import { addMember, addTenant, addToken } from "../hub/src/store/people.ts"
+import { runAs, startPostgres } from "../hub/test/support/start-postgres.ts"
+import type { Ref } from "../src/core/ref.ts"
+import { type HubClient, openHub } from "../src/hub/client.ts"
+import { chunksOf, pushDigest, type WireHead } from "../src/hub/wire.ts"
+import { REDACTION_VERSION } from "../src/redact/version.ts"
+import type { HistoryReader } from "../src/store/history/store.ts"
+
+// A hub in a process of its own on a PostgreSQL of its own, and what pushes a history to it as it is.
+
+export type StartedHub = { hub: HubClient; owner: string; data: string; server: ChildProcess }
+
+/** One tenant with one member, ann, whose client is given back. `home`: a folder for its files. */
+export async function startHub(home: string): Promise<StartedHub> {
+  const { url } = await startPostgres(["jit=off"])
+  await runAs(url("postgres", "postgres"), "create database hub")
+  const owner = url("postgres", "hub")
+  await migrate({ owner })
+  const key = join(home, "master.key")
+  const masterKey = randomBytes(32)
+  writeFileSync(key, masterKey.toString("hex"), { mode: 0o600 })
+  const token = await asOwner(owner, async (query) => {
+    const tenant = await addTenant(query, openKeyring(masterKey), "bench")
+    const member = await addMember(query, { tenant, name: "ann", role: "member" })
+    return addToken(query, { tenant, member, kind: "personal", scopes: ["push", "read"], name: "bench" })
+  })
+  const data = join(home, "shards")
+  const { child, address } = await startServer({
+    ...process.env,
+    DEX_HUB_DATABASE_URL: url("dex_hub_app", "hub"),
+    DEX_HUB_INDEX_URL: url("dex_hub_index", "hub"),
+    DEX_HUB_MASTER_KEY_FILE: key,
+    DEX_HUB_DATA: data,
+    DEX_HUB_PORT: "0",
+  })
+  return { hub: openHub({ address, token }), owner, data, server: child }
+}
+
+async function startServer(settings: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; address: string }> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../hub/src/main.ts"), "serve"], {
+    env: settings,
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  return new Promise((resolve) => {
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const { event, port, level } = JSON.parse(line) as { event?: string; port?: number; level?: string }
+      if (level === "error") console.error(line)
+      if (event === "listening") resolve({ child, address: `http://127.0.0.1:${port}` })
+    })
+  })
+}
+
+export type Outgoing = { project: string; head: WireHead; chunks: Chunk[] }
+type Chunk = ReturnType<typeof chunksOf> extends Iterable<infer C> ? C : never
+
+/** As it is in the history: what is taken out before it leaves is measured in another place. */
+export async function outgoing(history: HistoryReader, ref: Ref): Promise<Outgoing> {
+  const row = (await history.conversation(ref))!
+  const versions = new Map((await history.versions(ref)).map(({ number, version }) => [number, version]))
+  const { private: _, cwds: __, path: ___, archived: ____, ref: _____, project = "none", ...told } = row
+  const head = { source: ref.source, id: ref.id, ...told, redaction_version: REDACTION_VERSION }
+  const stored = await history.messages(ref)
+  return {
+    project: project.replace(/^\//, ""),
+    head,
+    chunks: [...chunksOf(stored.map((message) => ({ ...message, version: versions.get(message.number)! })))],
+  }
+}
+
+export async function pushOne(hub: HubClient, { project, head, chunks }: Outgoing): Promise<void> {
+  const hashes = chunks.map(({ hash }) => hash)
+  const digest = pushDigest(head, "project", hashes)
+  const { source, id } = head
+  const [plan] = await hub.plan({ project, conversations: [{ source, id, digest, chunks: hashes }] })
+  if (plan!.state !== "send") throw new Error(JSON.stringify(plan))
+  for (const chunk of chunks) await hub.sendChunk(project, { source, id }, chunk)
+  const commit = { project, digest, chunks: hashes, parent_rev: plan!.rev, visibility: "project" as const, head }
+  await hub.commit(commit)
+}
