@@ -24,7 +24,15 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub tenant add NAME                 adds a company or team
   dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
                                           adds a person, and prints a token for them, once
+  dex-hub member disable NAME --tenant T  ends their access at once; what they shared stays
+  dex-hub member export NAME --tenant T --to FOLDER
+                                          writes all data of one person as JSON lines
+  dex-hub invite NAME --tenant T          prints a code that makes one token, once, for 7 days
   dex-hub token add MEMBER --tenant T [--scopes push,read] [--days N]
+  dex-hub token add NAME --tenant T --service --project KEY
+                                          for CI: reads one project, and pushes nothing
+  dex-hub token list --tenant T           prints tokens without their secrets, one JSON object a line
+  dex-hub token revoke ID --tenant T
   dex-hub grant MEMBER KEY --tenant T [--level read|write|own]
                                           lets a member read, or push to, a project
   dex-hub audit --tenant T [--limit N]    prints who did what, one JSON object a line, newest last
@@ -96,6 +104,9 @@ async function main(args: string[]): Promise<void> {
     days: text,
     level: text,
     limit: text,
+    project: text,
+    to: text,
+    service: { type: "boolean" as const },
     help: { type: "boolean" as const },
   }
   const { positionals, values } = parseArgs({ args, options, allowPositionals: true })

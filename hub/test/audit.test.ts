@@ -32,7 +32,7 @@ describe.skipIf(!hasPostgres)("the audit log", () => {
     ])
     expect(told.at(-1)).toEqual({ member: null, action: "member_add", target: "ann", detail: { role: "member" } })
     expect(JSON.stringify(lines)).not.toMatch(/zebrafinch|refresh|dexh_/)
-    const printed = operator("audit", "--tenant", "acme").stdout.trim().split("\n")
+    const printed = (await operator("audit", "--tenant", "acme")).stdout.trim().split("\n")
     expect(printed.map((line) => JSON.parse(line))).toEqual([...lines].reverse())
   })
 

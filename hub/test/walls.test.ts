@@ -8,8 +8,9 @@ import { createFollower } from "../src/shards/follow.ts"
 import { auditLines, recordAudit } from "../src/store/audit.ts"
 import type { Database, Viewer } from "../src/store/connection.ts"
 import { openTenantHistory, openViewerHistory } from "../src/store/history.ts"
+import { addToken } from "../src/store/people.ts"
 import { forgetPushed, planPush } from "../src/store/push.ts"
-import { AUDIT_SCOPE, NOTICE_SCOPE } from "../src/store/scope.ts"
+import { AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE } from "../src/store/scope.ts"
 import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
 import { hasPostgres, run } from "./support/postgres.ts"
 import { tokenFor } from "./support/server.ts"
@@ -120,6 +121,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
     "audit",
     "consent",
     "token",
+    "invitation",
   ]
 
   test.each([
@@ -198,7 +200,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
   })
 
   /** What each route's own statements name, taken away. */
-  const SCOPES = [AUDIT_SCOPE, NOTICE_SCOPE]
+  const SCOPES = [AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE]
   test.each([
     ["with both walls", [], false],
     ["with row-level security alone", SCOPES, false],
@@ -210,6 +212,8 @@ describe.skipIf(!hasPostgres)("walls", () => {
     for (const { tenant, member, name, role } of viewers) {
       const canary = `canary-${tenant}-${name}-${role}`
       await recordAudit(team.asOwner, { tenant, member }, { action: "read", target: `audit-${canary}` })
+      const token = { tenant, member, kind: "personal" as const, scopes: [], name: `token-${canary}` }
+      await addToken(team.asOwner, token)
       const admin = viewers.find((one) => one.tenant === tenant && one.role === "admin")!
       await team.asOwner(
         `insert into hub.break_glass (tenant, conversation, member, author, ref, reason, until)
@@ -243,8 +247,10 @@ describe.skipIf(!hasPostgres)("walls", () => {
       // The admin wrote the reasons, and row-level security alone would let them read those again.
       const isOpener = viewer.role === "admin" && removed.length > 0
       expect(await seen(viewer, "/v1/me")).toEqual(all("notice", isOpener ? readers : [viewer]))
+      expect(await seen(viewer, "/v1/tokens")).toEqual(all("token", [viewer]))
       const mayAudit = viewer.role === "admin" || viewer.role === "auditor"
-      expect(await seen(viewer, "/v1/audit?limit=1000")).toEqual(mayAudit ? all("audit", readers) : [])
+      const logged = [...all("audit", readers), ...all("token", readers)]
+      expect(await seen(viewer, "/v1/audit?limit=1000")).toEqual(mayAudit ? logged : [])
       // The row-level security of the log alone: the route's own check is not asked.
       const lines = await auditLines(db, viewer, { limit: 1000 })
       expect(lines.lines.length > 0).toBe(mayAudit)

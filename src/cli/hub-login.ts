@@ -39,7 +39,7 @@ export async function hubLogin([address, ...more]: string[], fromStdin: boolean,
 async function typedToken(): Promise<string> {
   const { isCancel, password } = await import("@clack/prompts")
   const token = await password({
-    message: "Your token for the hub (it is not shown)",
+    message: "Your token for the hub, or your invitation (it is not shown)",
     mask: "*",
     output: process.stderr,
   })

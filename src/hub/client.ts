@@ -65,6 +65,8 @@ export type HubReceipt = { at: string; conversations: number; why: string; by?: 
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
+  /** The token that an invitation makes. It works once. */
+  redeem(code: string): Promise<string>
   /** What the hub did with what is the member's. */
   mine(): Promise<{ receipts: HubReceipt[] }>
   consent(project: string, what: readonly string[]): Promise<void>
@@ -188,6 +190,7 @@ export function openHub({
   return {
     address,
     me: () => call("GET", "/v1/me"),
+    redeem: async (code) => String((await call<{ token?: unknown }>("POST", "/v1/login/invitation", { code })).token),
     mine: async () => ({ receipts: [], ...(await orNothing(call<{ receipts?: HubReceipt[] }>("GET", "/v1/mine"))) }),
     consent: (project, what) => call("PUT", `/v1/consents/${encodeURIComponent(project)}`, { what }),
     withdraw: (project) => absentIsFine(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),

@@ -7,6 +7,9 @@ export type Flags = {
   days?: string
   level?: string
   limit?: string
+  service?: boolean
+  project?: string
+  to?: string
 }
 
 export type Commands = Record<string, (words: string[], flags: Flags) => Promise<void>>

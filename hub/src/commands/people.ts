@@ -1,19 +1,25 @@
 import { masterKeyFrom, ownerFrom, SettingsProblem } from "../settings.ts"
 import { auditForOperator } from "../store/audit.ts"
-import type { Query } from "../store/connection.ts"
+import type { MemberRole, Query } from "../store/connection.ts"
+import { addInvitation } from "../store/invitations.ts"
 import { openKeyring } from "../store/keyring.ts"
 import { asOwner } from "../store/owner.ts"
 import {
   addMember,
   addTenant,
   addToken,
+  disableMember,
   grantProject,
   memberNamed,
+  memberOrNew,
   SCOPES,
   type Scope,
   tenantNamed,
+  usualScopes,
 } from "../store/people.ts"
+import { revokeToken, tokensForOperator } from "../store/tokens.ts"
 import { type Commands, say } from "./commands.ts"
+import { exportMember } from "./export-member.ts"
 
 /** What an operator does with tenants, members and what they may do. */
 export const peopleCommands: Commands = {
@@ -21,20 +27,54 @@ export const peopleCommands: Commands = {
     await asOwner(ownerFrom(process.env), (query) => addTenant(query, openKeyring(masterKeyFrom(process.env)), name))
     say(`Added ${name}.`)
   },
-  "member add": async ([name = ""], { tenant, role = "member", email, scopes = usualScopes(role), days }) => {
+  "member add": async ([name = ""], { tenant, role = "member", email, scopes, days }) => {
     const token = await inTenant(tenant, async (query, id) => {
       const member = await addMember(query, { tenant: id, name, role, ...(email && { email }) })
-      return addToken(query, { ...tokenFor(scopes, days), tenant: id, member, kind: "personal", name: "first" })
+      return addToken(query, { ...tokenFor(role, scopes, days), tenant: id, member, kind: "personal", name: "first" })
     })
     say(`Added ${name}. Their token, which is shown only now:\n${token}`)
   },
-  "token add": async ([name = ""], { tenant, scopes, days }) => {
+  "member disable": async ([name = ""], { tenant }) => {
+    await inTenant(tenant, (query, id) => disableMember(query, id, name))
+    say(`${name} has no access from now on. What they shared stays, under their name.`)
+  },
+  "member export": async ([name = ""], { tenant, to }) => {
+    if (!to) throw new SettingsProblem("Say where to: --to FOLDER")
+    const counts = await exportMember(name, tenant, to)
+    say(
+      `Wrote ${Object.entries(counts)
+        .map(([file, lines]) => `${file} (${lines})`)
+        .join(", ")} to ${to}.`,
+    )
+  },
+  invite: async ([name = ""], { tenant, role = "member", email }) => {
+    const code = await inTenant(tenant, async (query, id) => {
+      const member = await memberOrNew(query, { tenant: id, name, role: role as MemberRole, ...(email && { email }) })
+      return addInvitation(query, { tenant: id, member: member.id })
+    })
+    const address = process.env.DEX_HUB_URL ?? "ADDRESS"
+    say(`${code}\n\nIt works once, for 7 days: ${name} runs \`dex hub login ${address}\` and pastes it.`)
+  },
+  "token add": async ([name = ""], { tenant, scopes, days, service, project }) => {
+    if (service && !project) throw new SettingsProblem("Say which project the service reads: --project KEY")
     const token = await inTenant(tenant, async (query, id) => {
-      const { id: member, role } = await memberNamed(query, id, name)
-      const chosen = tokenFor(scopes ?? usualScopes(role), days)
-      return addToken(query, { ...chosen, tenant: id, member, kind: "personal", name: "added" })
+      const { id: member, role } = service
+        ? await memberOrNew(query, { tenant: id, name, role: "service" })
+        : await memberNamed(query, id, name)
+      if (service && role !== "service") throw new SettingsProblem(`${name} is a person. Choose another name.`)
+      if (service) await grantProject(query, { tenant: id, member, key: project!, level: "read" })
+      const kind = service ? "service" : "personal"
+      return addToken(query, { ...tokenFor(role, scopes, days), tenant: id, member, kind, name: kind })
     })
     say(token)
+  },
+  "token list": async (_, { tenant }) => {
+    for (const line of await inTenant(tenant, (query, id) => tokensForOperator(query, id))) say(JSON.stringify(line))
+  },
+  "token revoke": async ([id = ""], { tenant }) => {
+    if (!/^\d{1,15}$/.test(id)) throw new SettingsProblem("Say which, by its number: dex-hub token list")
+    await inTenant(tenant, (query, of) => revokeToken(query, of, Number(id)))
+    say(`Token ${id} is revoked.`)
   },
   grant: async ([name = "", key = ""], { tenant, level = "write" }) => {
     await inTenant(tenant, async (query, id) => {
@@ -52,14 +92,8 @@ function inTenant<T>(slug = "", work: (query: Query, tenant: number) => Promise<
   return asOwner(ownerFrom(process.env), async (query) => work(query, await tenantNamed(query, slug)))
 }
 
-/** What a role can use: an admin's includes breaking the glass. */
-function usualScopes(role: string): string {
-  if (role === "admin") return "push,read,admin"
-  return role === "member" ? "push,read" : "read"
-}
-
-function tokenFor(scopes: string, days?: string): { scopes: Scope[]; expires_at?: Date } {
-  const chosen = scopes.split(",") as Scope[]
+function tokenFor(role: string, scopes?: string, days?: string): { scopes: Scope[]; expires_at?: Date } {
+  const chosen = (scopes?.split(",") as Scope[] | undefined) ?? usualScopes(role)
   const unknown = chosen.filter((scope) => !SCOPES.includes(scope))
   if (unknown.length > 0) throw new SettingsProblem(`There is no scope ${unknown.join(", ")}: ${SCOPES.join(", ")}.`)
   return { scopes: chosen, ...(days && { expires_at: new Date(Date.now() + Number(days) * 86_400_000) }) }

@@ -7,11 +7,13 @@ import { auditLines } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
 import type { Database, MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
+import { redeemInvitation } from "../store/invitations.ts"
 import type { Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
 import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
 import { receiptsOf } from "../store/receipts.ts"
+import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
 import { createTeamMcp } from "./mcp.ts"
 
@@ -40,6 +42,7 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
     return c.text("ready\n")
   })
 
+  const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
   const ask = auditedAsk(db, shards)
   const mcp = createTeamMcp({ ask, version, log })
   const identified = async (c: Context<Env>, next: () => Promise<void>) => {
@@ -50,6 +53,11 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
     c.set("identity", identity)
     return next()
   }
+  app.get("/v1/login", (c) => c.json({ methods: ["token", "invitation"] }))
+  app.post("/v1/login/invitation", json, async (c) => {
+    const { code } = await jsonOf<{ code?: unknown }>(c)
+    return c.json({ token: await redeemInvitation(db, String(code)) })
+  })
   app.use("/v1/*", identified)
   app.use("/mcp", identified)
   const may =
@@ -62,7 +70,6 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
     }
   const push = may("push", "member", "admin")
   const read = may("read", "member", "admin", "service")
-  const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
   const chunk = bodyLimit({ maxSize: MAX_CHUNK_BYTES, onError: tooLarge })
 
   app.get("/v1/me", async (c) => {
@@ -70,6 +77,11 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
     const { name, role } = viewer
     const [projects, notices] = [await projectsOf(db, viewer), await noticesFor(db, viewer)]
     return c.json({ tenant, member: { name, role }, scopes, projects, notices })
+  })
+  app.get("/v1/tokens", async (c) => c.json({ tokens: await ownTokens(db, viewerOf(c)) }))
+  app.delete("/v1/tokens/:id{[0-9]{1,15}}", async (c) => {
+    await revokeOwnToken(db, viewerOf(c), Number(named(c, "id")))
+    return c.body(null, 204)
   })
   app.put("/v1/consents/:key", push, json, async (c) => {
     const { what = [] } = await jsonOf<{ what?: unknown[] }>(c)

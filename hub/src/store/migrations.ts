@@ -52,6 +52,8 @@ create table hub.member (
 );
 create table hub.token (
   hash bytea primary key,
+  /** How it is named where its secret is not. */
+  id bigint not null unique generated always as identity,
   tenant int not null,
   member int not null,
   kind text not null check (kind in ('personal', 'device', 'service')),
@@ -61,6 +63,16 @@ create table hub.token (
   expires_at timestamptz,
   last_used_at timestamptz,
   revoked_at timestamptz,
+  foreign key (tenant, member) references hub.member on delete cascade
+);
+/** Makes one token for a member, once. */
+create table hub.invitation (
+  hash bytea primary key,
+  tenant int not null,
+  member int not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  used_at timestamptz,
   foreign key (tenant, member) references hub.member on delete cascade
 );
 create table hub.project (
@@ -246,16 +258,29 @@ create policy index on hub.feed for select to dex_hub_index using (true);
 create policy index on hub.change for select to dex_hub_index using (tenant = ${TENANT});
 create policy index on hub.tombstone for select to dex_hub_index using (tenant = ${TENANT});
 
-grant select, update (last_used_at) on hub.token to dex_hub_app;
-create policy holder on hub.token to dex_hub_app
+grant select, insert, update (last_used_at, revoked_at) on hub.token to dex_hub_app;
+create policy holder on hub.token for select to dex_hub_app
   using (hash = (select decode(nullif(current_setting('hub.token', true), ''), 'hex')));
+create policy used on hub.token for update to dex_hub_app
+  using (hash = (select decode(nullif(current_setting('hub.token', true), ''), 'hex')));
+create policy own on hub.token for select to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
+create policy revoked on hub.token for update to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
+/** Who brought an invitation in this very transaction. */
+create policy invited on hub.token for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER}
+  and exists (select from hub.invitation i where i.tenant = token.tenant and i.member = token.member and i.used_at = now()));
+grant select, update (used_at) on hub.invitation to dex_hub_app;
+create policy bearer on hub.invitation for select to dex_hub_app
+  using (hash = (select decode(nullif(current_setting('hub.invitation', true), ''), 'hex')));
+create policy used on hub.invitation for update to dex_hub_app
+  using (hash = (select decode(nullif(current_setting('hub.invitation', true), ''), 'hex')));
 grant select on hub.tenant, hub.member to dex_hub_app;
 grant select, insert, update on hub.project, hub.project_grant to dex_hub_app;
 grant delete on hub.project_grant to dex_hub_app;
 create policy member on hub.tenant for select to dex_hub_app
   using (id = ${TENANT} or id in (select tenant from hub.token));
 create policy member on hub.member for select to dex_hub_app
-  using (tenant = ${TENANT} or (tenant, id) in (select tenant, member from hub.token));
+  using (tenant = ${TENANT} or (tenant, id) in (select tenant, member from hub.token)
+    or (tenant, id) in (select tenant, member from hub.invitation));
 create policy member on hub.project for select to dex_hub_app using (tenant = ${TENANT});
 create policy new on hub.project for insert to dex_hub_app with check (tenant = ${TENANT} and ${ROLE} in ('member', 'admin'));
 create policy own on hub.project for update to dex_hub_app using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "project.id")});

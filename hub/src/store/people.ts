@@ -30,6 +30,12 @@ export async function addMember(
 export const SCOPES = ["push", "read", "admin"] as const
 export type Scope = (typeof SCOPES)[number]
 
+/** What a role's token is for: an admin's includes breaking the glass. */
+export function usualScopes(role: string): Scope[] {
+  if (role === "admin") return ["push", "read", "admin"]
+  return role === "member" ? ["push", "read"] : ["read"]
+}
+
 export type NewToken = {
   tenant: number
   member: number
@@ -39,15 +45,16 @@ export type NewToken = {
   expires_at?: Date
 }
 
-/** The token itself is shown once: only its hash is kept. */
-export async function addToken(query: Query, token: NewToken): Promise<string> {
+/** The token itself is shown once: only its hash is kept. `by` is the member who asked for it; without, the operator did. */
+export async function addToken(query: Query, token: NewToken, by?: number): Promise<string> {
   const text = `dexh_${randomBytes(32).toString("base64url")}`
   await query(
     "insert into hub.token (hash, tenant, member, kind, scopes, name, expires_at) values ($1, $2, $3, $4, $5, $6, $7)",
     [tokenHash(text), token.tenant, token.member, token.kind, token.scopes, token.name, token.expires_at ?? null],
   )
   const { tenant, member, kind, scopes, name } = token
-  await recordAudit(query, { tenant }, { action: "token_add", target: name, about: member, detail: { kind, scopes } })
+  const actor = { tenant, ...(by !== undefined && { member: by }) }
+  await recordAudit(query, actor, { action: "token_add", target: name, about: member, detail: { kind, scopes } })
   return text
 }
 
@@ -72,6 +79,29 @@ export async function memberNamed(
   )
   if (!row) throw new Error(`There is no member ${JSON.stringify(name)}. \`dex-hub member add\` adds one.`)
   return row
+}
+
+/** Their access ends with what they ask next. What they shared stays, under their name. */
+export async function disableMember(query: Query, tenant: number, name: string): Promise<void> {
+  const { id } = await memberNamed(query, tenant, name)
+  await query("update hub.member set disabled_at = now() where tenant = $1 and id = $2 and disabled_at is null", [
+    tenant,
+    id,
+  ])
+  await recordAudit(query, { tenant }, { action: "member_disable", target: name })
+}
+
+/** The member of this name, added where there is none. One who has left is refused. */
+export async function memberOrNew(
+  query: Query,
+  member: { tenant: number; name: string; role: MemberRole; email?: string },
+): Promise<{ id: number; role: MemberRole }> {
+  const [known] = await query<{ id: number; role: MemberRole; disabled_at: Date | null }>(
+    "select id, role, disabled_at from hub.member where tenant = $1 and name = $2",
+    [member.tenant, member.name],
+  )
+  if (known?.disabled_at) throw new Error(`${member.name} has left. Choose another name.`)
+  return known ?? { id: await addMember(query, member), role: member.role }
 }
 
 /** Makes the project where there is none of this key. */

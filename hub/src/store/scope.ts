@@ -21,5 +21,8 @@ export const AUDIT_SCOPE = `a.tenant = ${TENANT} and ${ROLE} in ('auditor', 'adm
 /** Of `hub.break_glass`: what an admin opened that the member wrote. */
 export const NOTICE_SCOPE = `b.tenant = ${TENANT} and b.author = ${MEMBER}`
 
+/** Of `hub.token`: the member's own. */
+export const TOKEN_SCOPE = `t.tenant = ${TENANT} and t.member = ${MEMBER}`
+
 /** All of a tenant, for its shards. */
 export const TENANT_SCOPE = `tenant = ${TENANT} and rev > 0`

@@ -1,5 +1,7 @@
-import { spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { join } from "node:path"
+import { text } from "node:stream/consumers"
 import { expect, onTestFinished } from "vitest"
 import { tempDir } from "../../../test/support/temp.ts"
 import { createHubApp } from "../../src/http/app.ts"
@@ -87,9 +89,11 @@ export async function hubWithPeople(more: Record<string, string> = {}) {
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
   /** `dex-hub` on the command line, as its operator. */
-  const operator = (...args: string[]) => {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], { env, encoding: "utf8" })
-    return { code: status, stdout, stderr }
+  const operator = async (...args: string[]) => {
+    const child = spawn(process.execPath, [MAIN, ...args], { env })
+    const ended = once(child, "exit")
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+    return { code: (await ended)[0] as number, stdout, stderr }
   }
   const found = async (who: keyof typeof tokens, query: string, count = 1) =>
     expect((await as(who, "POST", "/v1/tools/search", { query })).body).toMatchObject({ results: { length: count } })

@@ -2,7 +2,7 @@ import type { Home } from "../../config/home.ts"
 import { type HubChoices, readHub, writeHub } from "../../config/hub.ts"
 import { isKey } from "../../config/secret.ts"
 import { DexError } from "../../core/error.ts"
-import { type HubMember, hubAddress, openHub } from "../../hub/client.ts"
+import { type HubClient, hubAddress, openHub } from "../../hub/client.ts"
 
 export type LoggedIn = {
   address: string
@@ -13,18 +13,16 @@ export type LoggedIn = {
   no_longer_shared: string[]
 }
 
-/** Asks the hub who the token belongs to, and keeps both. What was agreed to for one hub is not agreed to for another. */
-export async function logIn(home: Pick<Home, "dir">, typed: string, token: string): Promise<LoggedIn> {
-  const address = hubAddress(typed)
-  if (!isKey(token))
+/** What the codes begin with that make a token, once. */
+const INVITATION = "dexi_"
+
+/** `typed` is a token or an invitation. Asks the hub who the token belongs to, and keeps both. What was agreed to for one hub is not agreed to for another. */
+export async function logIn(home: Pick<Home, "dir">, where: string, typed: string): Promise<LoggedIn> {
+  const address = hubAddress(where)
+  if (!isKey(typed))
     throw new DexError("key", "That is not a token: one line of letters, digits and signs is. Nothing was changed.")
-  const hub = openHub({ address, token, patience: 2 })
-  let me: HubMember
-  try {
-    me = await hub.me()
-  } finally {
-    hub.close()
-  }
+  const token = typed.startsWith(INVITATION) ? await asHub(address, typed, (hub) => hub.redeem(typed)) : typed
+  const me = await asHub(address, token, (hub) => hub.me())
   const before = readHub(home)
   const tenant = String(me.tenant ?? "")
   const member = String(me.member?.name ?? "")
@@ -37,5 +35,14 @@ export async function logIn(home: Pick<Home, "dir">, typed: string, token: strin
     member,
     projects: (me.projects ?? []).map(({ key }) => String(key)),
     no_longer_shared: isSame ? [] : before.consents.map(({ project }) => project),
+  }
+}
+
+async function asHub<T>(address: string, token: string, ask: (hub: HubClient) => Promise<T>): Promise<T> {
+  const hub = openHub({ address, token, patience: 2 })
+  try {
+    return await ask(hub)
+  } finally {
+    hub.close()
   }
 }

@@ -1,0 +1,33 @@
+import { appendFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { ownerFrom, SettingsProblem, settingsFrom } from "../settings.ts"
+import { openDatabase } from "../store/connection.ts"
+import { memberData } from "../store/member-data.ts"
+import { asOwner } from "../store/owner.ts"
+import { memberNamed, tenantNamed } from "../store/people.ts"
+
+/** Writes all data of one person into an empty folder that only its owner can read: JSON lines. Says how many each file has. */
+export async function exportMember(name: string, slug = "", folder: string): Promise<Record<string, number>> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  if (readdirSync(folder).length > 0) throw new SettingsProblem(`${folder} is not empty. Name another folder.`)
+  const db = openDatabase({ ...settingsFrom(process.env), connections: 1 })
+  try {
+    return await asOwner(ownerFrom(process.env), async (query) => {
+      const tenant = await tenantNamed(query, slug)
+      const { id: member } = await memberNamed(query, tenant, name)
+      const counts: Record<string, number> = {}
+      for (const { name: file, lines } of await memberData(db, query, { tenant, member })) {
+        const path = join(folder, file)
+        writeFileSync(path, "", { mode: 0o600 })
+        counts[file] = 0
+        for await (const line of lines) {
+          appendFileSync(path, `${JSON.stringify(line)}\n`)
+          counts[file]++
+        }
+      }
+      return counts
+    })
+  } finally {
+    await db.close()
+  }
+}

@@ -1,0 +1,39 @@
+import { randomBytes } from "node:crypto"
+import { recordAudit } from "./audit.ts"
+import type { Database, MemberRole, Query } from "./connection.ts"
+import { addToken, tokenHash, usualScopes } from "./people.ts"
+import { HubProblem } from "./problem.ts"
+
+const DAYS = 7
+
+/** A code that makes one token, once. Only its hash is kept. */
+export async function addInvitation(query: Query, { tenant, member }: { tenant: number; member: number }) {
+  const code = `dexi_${randomBytes(32).toString("base64url")}`
+  await query(ADD, [tokenHash(code), tenant, member, DAYS])
+  await recordAudit(query, { tenant }, { action: "invite", about: member })
+  return code
+}
+
+/** A token of the one who was invited. Of many who bring the same code at once, one gets it. */
+export async function redeemInvitation(db: Database, code: string): Promise<string> {
+  const hash = tokenHash(code)
+  return db.asNobody({ "hub.invitation": hash.toString("hex") }, async (query) => {
+    const [invited] = await query<{ tenant: number; member: number }>(USE, [hash])
+    if (!invited) throw refused()
+    const { tenant, member } = invited
+    const [found] = await query<{ role: MemberRole }>(ROLE_OF, [tenant, member])
+    const [begun] = await query<{ is_theirs: boolean }>(BEGIN_AS, [tenant, member, found?.role ?? ""])
+    if (!found || !begun!.is_theirs) throw refused()
+    const scopes = usualScopes(found.role)
+    return addToken(query, { tenant, member, kind: "personal", scopes, name: "invitation" }, member)
+  })
+}
+
+function refused(): HubProblem {
+  return new HubProblem(403, "invitation", "This invitation was used, has ended or is not known here. Ask for another.")
+}
+
+const ADD = `insert into hub.invitation (hash, tenant, member, expires_at) values ($1, $2, $3, now() + make_interval(days => $4))`
+const USE = `update hub.invitation set used_at = now() where hash = $1 and used_at is null and expires_at > now() returning tenant, member`
+const ROLE_OF = "select role from hub.member where tenant = $1 and id = $2 and disabled_at is null"
+const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"

@@ -1,0 +1,52 @@
+import type { StoredMessage } from "../../../src/store/history/store.ts"
+import { type AuditLine, auditForOperator, recordAudit } from "./audit.ts"
+import type { Database, Query } from "./connection.ts"
+import { openTenantHistory } from "./history.ts"
+import { type TokenLine, tokensForOperator } from "./tokens.ts"
+
+/** One file of an export, line by line. */
+export type ExportedFile = { name: string; lines: AsyncIterable<object> | Iterable<object> }
+
+/** Everything that a tenant has of one member, for whoever runs the hub. It is in the audit log. */
+export async function memberData(
+  db: Database,
+  query: Query,
+  { tenant, member }: { tenant: number; member: number },
+): Promise<ExportedFile[]> {
+  await recordAudit(query, { tenant }, { action: "member_export", about: member })
+  const [person] = await query<{ name: string }>(PERSON, [tenant, member])
+  const tokens: TokenLine[] = await tokensForOperator(query, tenant, member)
+  const audit: AuditLine[] = await auditForOperator(query, { tenant, member })
+  return [
+    { name: "member.jsonl", lines: [person!] },
+    { name: "conversations.jsonl", lines: conversationsOf(db, tenant, member, person!.name) },
+    { name: "consents.jsonl", lines: await query<object>(CONSENTS, [tenant, member]) },
+    { name: "grants.jsonl", lines: await query<object>(GRANTS, [tenant, member]) },
+    { name: "tokens.jsonl", lines: tokens },
+    { name: "audit.jsonl", lines: audit },
+  ]
+}
+
+async function* conversationsOf(
+  db: Database,
+  tenant: number,
+  member: number,
+  owner: string,
+): AsyncGenerator<{ messages: StoredMessage[] }> {
+  const history = openTenantHistory(db, tenant)
+  const all = await db.asIndex(tenant, (query) => query<{ source: string; id: string }>(WRITTEN, [tenant, member]))
+  for (const { source, id } of all) {
+    const ref = { owner, source, id }
+    const row = await history.conversation(ref)
+    if (row) yield { ...row, messages: await history.messages(ref) }
+  }
+}
+
+const PERSON =
+  "select name, role, email, subject, display, created_at, disabled_at from hub.member where tenant = $1 and id = $2"
+const WRITTEN =
+  "select source, native_id as id from hub.conversation where tenant = $1 and author = $2 and rev > 0 order by id"
+const CONSENTS = `select p.key as project, c.since, c.until, c.what from hub.consent c
+  join hub.project p on p.tenant = c.tenant and p.id = c.project where c.tenant = $1 and c.member = $2 order by c.since`
+const GRANTS = `select p.key as project, g.level from hub.project_grant g
+  join hub.project p on p.tenant = g.tenant and p.id = g.project where g.tenant = $1 and g.member = $2 order by p.key`

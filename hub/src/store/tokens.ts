@@ -1,0 +1,62 @@
+import { recordAudit } from "./audit.ts"
+import type { Database, Query, Viewer } from "./connection.ts"
+import { HubProblem } from "./problem.ts"
+import { TOKEN_SCOPE } from "./scope.ts"
+
+/** What can be told of a token. Its secret is not kept anywhere. */
+export type TokenLine = {
+  id: number
+  member: string
+  name: string
+  kind: string
+  scopes: string[]
+  created_at: string
+  expires_at?: string
+  last_used_at?: string
+  revoked_at?: string
+}
+
+export async function ownTokens(db: Database, viewer: Viewer): Promise<TokenLine[]> {
+  return (await db.as(viewer, (query) => query<TokenRow>(OWN))).map(lineOf)
+}
+
+export async function revokeOwnToken(db: Database, viewer: Viewer, id: number): Promise<void> {
+  await db.as(viewer, async (query) => {
+    const [revoked] = await query<{ name: string }>(REVOKE_OWN, [id])
+    if (!revoked) throw new HubProblem(404, "not_found", `You have no token ${id} that is not revoked.`)
+    await recordAudit(query, viewer, { action: "token_revoke", target: revoked.name, about: viewer.member })
+  })
+}
+
+/** Of all members of a tenant, or of one. */
+export async function tokensForOperator(query: Query, tenant: number, member?: number): Promise<TokenLine[]> {
+  return (await query<TokenRow>(OF_TENANT, [tenant, member ?? null])).map(lineOf)
+}
+
+export async function revokeToken(query: Query, tenant: number, id: number): Promise<void> {
+  const [revoked] = await query<{ name: string; member: number }>(REVOKE, [tenant, id])
+  if (!revoked) throw new Error(`There is no token ${id} that is not revoked. \`dex-hub token list\` names them.`)
+  await recordAudit(query, { tenant }, { action: "token_revoke", target: revoked.name, about: revoked.member })
+}
+
+type TokenRow = Omit<TokenLine, `${string}_at`> &
+  Record<"created_at", Date> &
+  Record<"expires_at" | "last_used_at" | "revoked_at", Date | null>
+
+function lineOf({ created_at, expires_at, last_used_at, revoked_at, ...row }: TokenRow): TokenLine {
+  return {
+    ...row,
+    id: Number(row.id),
+    created_at: created_at.toISOString(),
+    ...(expires_at && { expires_at: expires_at.toISOString() }),
+    ...(last_used_at && { last_used_at: last_used_at.toISOString() }),
+    ...(revoked_at && { revoked_at: revoked_at.toISOString() }),
+  }
+}
+
+const LINES = `select t.id, m.name as member, t.name, t.kind, t.scopes, t.created_at, t.expires_at, t.last_used_at, t.revoked_at
+  from hub.token t join hub.member m on m.tenant = t.tenant and m.id = t.member`
+const OWN = `${LINES} where ${TOKEN_SCOPE} order by t.id`
+const REVOKE_OWN = `update hub.token t set revoked_at = now() where ${TOKEN_SCOPE} and t.id = $1 and t.revoked_at is null returning t.name`
+const OF_TENANT = `${LINES} where t.tenant = $1 and ($2::int is null or t.member = $2) order by t.id`
+const REVOKE = `update hub.token set revoked_at = now() where tenant = $1 and id = $2 and revoked_at is null returning name, member`
