@@ -6,8 +6,10 @@ import hub from "../package.json" with { type: "json" }
 import { type Commands, say } from "./commands/commands.ts"
 import { peopleCommands } from "./commands/people.ts"
 import { createHubApp } from "./http/app.ts"
+import { createMetricsApp } from "./http/metrics.ts"
 import { serveApp } from "./http/serve.ts"
 import { forgetKeysSoon } from "./jobs/forget-keys.ts"
+import { createMetrics } from "./metrics.ts"
 import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
 import { openDatabase } from "./store/connection.ts"
@@ -38,7 +40,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub audit --tenant T [--limit N]    prints who did what, one JSON object a line, newest last
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
-DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT. See docs/hub.md.
+DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT. See docs/hub.md.
 `
 
 const COMMANDS: Commands = {
@@ -80,12 +82,18 @@ async function serve(): Promise<void> {
   const { data, app, index, masterKey } = settings
   const shards = openShards({ app, index, masterKey, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
-  const parts = { db, shards, version: VERSION, log, ...(keys && { forgot: keys.forgot }) }
+  const metrics = createMetrics()
+  const parts = { db, shards, version: VERSION, log, metrics, ...(keys && { forgot: keys.forgot }) }
   const serving = await serveApp(createHubApp(parts), settings)
-  log({ level: "info", event: "listening", host: settings.host, port: serving.port })
+  const { host, metricsPort } = settings
+  const measured =
+    metricsPort === undefined ? undefined : await serveApp(createMetricsApp(parts), { host, port: metricsPort })
+  if (measured) log({ level: "info", event: "metrics", host, port: measured.port })
+  log({ level: "info", event: "listening", host, port: serving.port })
   const stop = async (signal: string) => {
     log({ level: "info", event: "stopping", signal })
     await serving.close()
+    await measured?.close()
     await keys?.stop()
     await shards.close()
     await db.close()

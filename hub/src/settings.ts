@@ -9,6 +9,8 @@ export type Settings = {
   data: string
   host: string
   port: number
+  /** Where metrics are; absent where nobody reads them. */
+  metricsPort?: number
   keys?: string
 }
 
@@ -24,6 +26,7 @@ export function settingsFrom(env: Environment): Settings {
     data: needed(env, "DEX_HUB_DATA", "a folder for the search shards, which can be deleted"),
     host: env.DEX_HUB_HOST ?? "127.0.0.1",
     port: Number(env.DEX_HUB_PORT ?? 8787),
+    ...(env.DEX_HUB_METRICS_PORT && { metricsPort: Number(env.DEX_HUB_METRICS_PORT) }),
     ...keysFrom(env),
   }
 }

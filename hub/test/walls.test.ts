@@ -233,7 +233,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
       ...team.db,
       as: (viewer, work) => team.db.as(viewer, (query) => work((text, values) => query(without(text), values))),
     }
-    const shards = { ask: async () => ({}), state: () => ({ waiting: 0, drops: 0 }), close: async () => {} }
+    const shards = { ask: async () => ({}), state: () => ({ waiting: 0, drops: 0, lags: [] }), close: async () => {} }
     const app = createHubApp({ db, shards, version: "0", log: () => {} })
     const seen = async (viewer: Viewer, path: string) => {
       const authorization = `Bearer ${await tokenFor(team, viewer, ["push", "read", "admin"])}`

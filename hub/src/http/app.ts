@@ -1,6 +1,7 @@
 import { type Context, Hono } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
+import type { Metrics } from "../metrics.ts"
 import { checkName, commitOf, messagesIn, planOf } from "../push/incoming.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
 import { auditLines } from "../store/audit.ts"
@@ -22,11 +23,12 @@ export type HubParts = {
   shards: Shards
   version: string
   log(event: Record<string, unknown>): void
+  metrics?: Metrics
   /** Told after something was deleted. Says when PostgreSQL's files are to be without its key; absent where nobody sees to it. */
   forgot?(): Date
 }
 
-type Env = { Variables: { identity: Identity } }
+type Env = { Variables: { identity?: Identity } }
 
 /** No plan and no commit needs more. */
 const LONGEST_JSON = 8 << 20
@@ -34,8 +36,19 @@ const LONGEST_JSON = 8 << 20
 const MOST_LINES = 1_000
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
+export function createHubApp({ db, shards, version, log, metrics, forgot }: HubParts) {
   const app = new Hono<Env>()
+  app.use(async (c, next) => {
+    const began = Date.now()
+    await next()
+    // The pattern, never the path: that names conversations and projects.
+    const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - began]
+    const { tenant, member } = c.get("identity")?.viewer ?? {}
+    log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
+    metrics?.count("hub_requests_total", { route, status })
+    metrics?.took("hub_request_seconds", ms, { route })
+    if (route === "/v1/tools/:name" || route === "/mcp") metrics?.took("hub_search_seconds", ms)
+  })
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
     await db.ping()
@@ -63,7 +76,7 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
   const may =
     (scope: Scope, ...roles: MemberRole[]) =>
     async (c: Context<Env>, next: () => Promise<void>) => {
-      const { scopes, viewer } = c.get("identity")
+      const { scopes, viewer } = c.get("identity")!
       if (!scopes.includes(scope)) return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
       if (roles.includes(viewer.role)) return next()
       return problem(c, new HubProblem(403, "forbidden", `This is not for the role ${viewer.role}.`))
@@ -73,7 +86,7 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
   const chunk = bodyLimit({ maxSize: MAX_CHUNK_BYTES, onError: tooLarge })
 
   app.get("/v1/me", async (c) => {
-    const { viewer, tenant, scopes } = c.get("identity")
+    const { viewer, tenant, scopes } = c.get("identity")!
     const { name, role } = viewer
     const [projects, notices] = [await projectsOf(db, viewer), await noticesFor(db, viewer)]
     return c.json({ tenant, member: { name, role }, scopes, projects, notices })
@@ -101,9 +114,13 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
     await keepChunk(db, viewerOf(c), of, { hash, data, messages: messagesIn(hash, data) })
     return c.body(null, 204)
   })
-  app.post("/v1/push/commit", push, json, async (c) =>
-    c.json(await commitPush(db, viewerOf(c), commitOf(await jsonOf(c)))),
-  )
+  app.post("/v1/push/commit", push, json, async (c) => {
+    const commit = commitOf(await jsonOf(c))
+    const receipt = await commitPush(db, viewerOf(c), commit)
+    metrics?.count("hub_pushes_total")
+    metrics?.count("hub_pushed_messages_total", {}, commit.head.message_count)
+    return c.json(receipt)
+  })
   app.delete("/v1/conversations/:source/:id", push, async (c) => {
     const { forgotten, receipt } = await forgetPushed(db, viewerOf(c), [conversationIn(c)])
     const keyGoneBy = receipt && forgot?.()
@@ -130,7 +147,10 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
 
   app.notFound((c) => problem(c, new HubProblem(404, "not_found", "There is nothing here.")))
   app.onError((error, c) => {
-    if (error instanceof HubProblem) return problem(c, error)
+    if (error instanceof HubProblem) {
+      for (const rule of error.rules ?? []) metrics?.count("hub_refused_total", { rule })
+      return problem(c, error)
+    }
     // The message of a database error may quote what was sent.
     log({
       level: "error",
@@ -145,7 +165,7 @@ export function createHubApp({ db, shards, version, log, forgot }: HubParts) {
 }
 
 function viewerOf(c: Context<Env>) {
-  return c.get("identity").viewer
+  return c.get("identity")!.viewer
 }
 
 function named(c: Context, part: string): string {

@@ -7,15 +7,20 @@ import { shardFile } from "./files.ts"
 /** A tenant that has much to read lets the others have their turn after this long. */
 const TURN_MS = 2_000
 
+export type ShardLag = { tenant: number; lag: number }
+
 export type Follower = {
   /** Brings every shard to where its tenant is, or a step nearer. True where nothing is left. */
   step(): Promise<boolean>
+  /** By how many changes each shard was behind its tenant's feed after the last step. */
+  lags(): ShardLag[]
   close(): void
 }
 
 /** The one writer of a node's shards. */
 export function createFollower(db: Database, data: string): Follower {
   const shards = new Map<number, { index: SearchIndex; seq: number }>()
+  let lags: ShardLag[] = []
   const follow = async (tenant: number, seq: number): Promise<boolean> => {
     const shard = shards.get(tenant) ?? { index: openIndex(shardFile(data, tenant)), seq: -1 }
     shards.set(tenant, shard)
@@ -30,9 +35,12 @@ export function createFollower(db: Database, data: string): Follower {
   return {
     step: async () => {
       let isDone = true
-      for (const { tenant, seq } of await feeds(db)) isDone = (await follow(tenant, seq)) && isDone
+      const heads = await feeds(db)
+      for (const { tenant, seq } of heads) isDone = (await follow(tenant, seq)) && isDone
+      lags = heads.map(({ tenant, seq }) => ({ tenant, lag: seq - Math.max(0, shards.get(tenant)?.seq ?? 0) }))
       return isDone
     },
+    lags: () => lags,
     close: () => {
       for (const { index } of shards.values()) index.close()
     },

@@ -1,12 +1,13 @@
 import { Worker } from "node:worker_threads"
 import { HubProblem } from "../store/problem.ts"
 import type { TeamAnswer, TeamQuestion } from "./answer.ts"
+import type { ShardLag } from "./follow.ts"
 import type { FromThread, ThreadData } from "./thread.ts"
 
 export type Shards = {
   ask(question: TeamQuestion): Promise<unknown>
-  /** Questions that wait or are being answered, and what the second wall dropped since the start. */
-  state(): { waiting: number; drops: number }
+  /** Questions that wait or are being answered, what the second wall dropped since the start, and how far behind shards are. */
+  state(): { waiting: number; drops: number; lags: ShardLag[] }
   close(): Promise<void>
 }
 
@@ -24,6 +25,7 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
   const queue: Waiting[] = []
   let answering = 0
   let drops = 0
+  let lags: ShardLag[] = []
   let isClosing = false
   let ids = 0
   const workers: Worker[] = []
@@ -48,6 +50,7 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
       settle(one)
     }
     worker.on("message", (message: FromThread) => {
+      if ("lags" in message) lags = message.lags
       if ("failed" in message) log({ level: "error", event: work, at: placeOf(message.failed) })
       if (!("id" in message)) return
       done((one) => {
@@ -84,7 +87,7 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
         next()
       })
     },
-    state: () => ({ waiting: queue.length + answering, drops }),
+    state: () => ({ waiting: queue.length + answering, drops, lags }),
     close: async () => {
       isClosing = true
       await Promise.all(

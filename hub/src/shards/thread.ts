@@ -1,13 +1,17 @@
 import { parentPort, workerData } from "node:worker_threads"
 import { type DatabaseOptions, openDatabase } from "../store/connection.ts"
 import { createAnswers, type TeamAnswer, type TeamQuestion } from "./answer.ts"
-import { createFollower } from "./follow.ts"
+import { createFollower, type ShardLag } from "./follow.ts"
 
 // What takes the processor runs here, away from the thread that answers requests: searching, or writing the shards.
 
 export type ThreadData = DatabaseOptions & { work: "answer" | "follow"; data: string; folder: string; version: string }
 export type ToThread = { id: number; question: TeamQuestion } | "close"
-export type FromThread = { id: number; answer: TeamAnswer } | { id: number; failed: string } | { failed: string }
+export type FromThread =
+  | { id: number; answer: TeamAnswer }
+  | { id: number; failed: string }
+  | { failed: string }
+  | { lags: ShardLag[] }
 
 /** A push is found within this time, and reading it. */
 const LOOK_MS = 300
@@ -41,7 +45,9 @@ if (work === "answer") {
   const follower = createFollower(db, data)
   while (!isClosing)
     try {
-      if (await follower.step()) await pause(LOOK_MS)
+      const isDone = await follower.step()
+      send({ lags: follower.lags() })
+      if (isDone) await pause(LOOK_MS)
     } catch (error) {
       send({ failed: error instanceof Error ? (error.stack ?? error.message) : String(error) })
       await pause(AFTER_FAILURE_MS)

@@ -21,6 +21,8 @@ export type Database = {
   /** One transaction in nobody's name, with these settings: it sees what they name, and nothing else. */
   asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
   keys: Keyring
+  /** How many connections of each role there are, how many are idle, and how many wait for one. */
+  pools(): Record<"app" | "index", { open: number; idle: number; waiting: number }>
   /** Throws where PostgreSQL does not answer. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -58,9 +60,14 @@ export function openDatabase({ app, index, masterKey, connections = 8 }: Databas
     asIndex: (tenant, work) => inTransaction(pools.index, set({ "hub.tenant": String(tenant) }, work)),
     asNobody: (settings, work) => inTransaction(pools.app, set(settings, work)),
     keys,
+    pools: () => ({ app: stateOf(pools.app), index: stateOf(pools.index) }),
     ping: () => inTransaction(pools.app, async (query) => void (await query("select 1"))),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
   }
+}
+
+function stateOf({ totalCount, idleCount, waitingCount }: pg.Pool) {
+  return { open: totalCount, idle: idleCount, waiting: waitingCount }
 }
 
 function parserOf(oid: number, format?: "text" | "binary") {

@@ -39,7 +39,7 @@ function shardsHere(db: Database): Shards {
       last = answered.catch(() => {})
       return answered
     },
-    state: () => ({ waiting: 0, drops: 0 }),
+    state: () => ({ waiting: 0, drops: 0, lags: [] }),
     close: async () => {},
   }
 }

@@ -1,0 +1,25 @@
+import { Hono } from "hono"
+import type { Metrics } from "../metrics.ts"
+import type { Shards } from "../shards/pool.ts"
+import type { Database } from "../store/connection.ts"
+
+/** `/metrics`, for an address of its own that is not public. */
+export function createMetricsApp({ db, shards, metrics }: { db: Database; shards: Shards; metrics: Metrics }) {
+  return new Hono().get("/metrics", (c) => {
+    const { waiting, drops, lags } = shards.state()
+    const pools = Object.entries(db.pools()).flatMap(([pool, counts]) =>
+      Object.entries(counts).map(([state, value]) => ({
+        name: "hub_postgres_connections",
+        labels: { pool, state },
+        value,
+      })),
+    )
+    const now = [
+      { name: "hub_questions_waiting", value: waiting },
+      { name: "hub_second_wall_drops_total", value: drops },
+      ...lags.map(({ tenant, lag }) => ({ name: "hub_shard_lag_changes", labels: { tenant }, value: lag })),
+      ...pools,
+    ]
+    return c.text(metrics.text(now), 200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" })
+  })
+}

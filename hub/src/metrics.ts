@@ -1,0 +1,55 @@
+// What is counted since the start, as Prometheus reads it. Labels are route patterns, numbers and names of rules: never
+// what somebody sent.
+
+type Labels = Record<string, string | number>
+export type Gauge = { name: string; labels?: Labels; value: number }
+export type Metrics = {
+  count(name: string, labels?: Labels, by?: number): void
+  /** How long something took. */
+  took(name: string, ms: number, labels?: Labels): void
+  /** All of it, with how things stand now. */
+  text(now: Gauge[]): string
+}
+
+const BOUNDS_SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10]
+
+export function createMetrics(): Metrics {
+  const values = new Map<string, Map<string, number>>()
+  const kinds = new Map<string, "counter" | "histogram" | "gauge">()
+  const add = (family: Map<string, number>, series: string, by: number) =>
+    family.set(series, (family.get(series) ?? 0) + by)
+  const familyOf = (name: string, kind: "counter" | "histogram") => {
+    kinds.set(name, kind)
+    const family = values.get(name) ?? new Map<string, number>()
+    values.set(name, family)
+    return family
+  }
+  return {
+    count: (name, labels = {}, by = 1) => add(familyOf(name, "counter"), seriesOf(name, labels), by),
+    took: (name, ms, labels = {}) => {
+      const family = familyOf(name, "histogram")
+      for (const le of BOUNDS_SECONDS)
+        add(family, seriesOf(`${name}_bucket`, { ...labels, le }), ms <= le * 1000 ? 1 : 0)
+      add(family, seriesOf(`${name}_bucket`, { ...labels, le: "+Inf" }), 1)
+      add(family, seriesOf(`${name}_sum`, labels), ms / 1000)
+      add(family, seriesOf(`${name}_count`, labels), 1)
+    },
+    text: (now) => {
+      const families = new Map([...values].map(([name, family]) => [name, [...family]]))
+      for (const { name, labels = {}, value } of now) {
+        if (!name.endsWith("_total")) kinds.set(name, "gauge")
+        families.set(name, [...(families.get(name) ?? []), [seriesOf(name, labels), value]])
+      }
+      const lines = [...families].flatMap(([name, family]) => [
+        `# TYPE ${name} ${kinds.get(name) ?? "counter"}`,
+        ...family.map(([series, value]) => `${series} ${value}`),
+      ])
+      return `${lines.join("\n")}\n`
+    },
+  }
+}
+
+function seriesOf(name: string, labels: Labels): string {
+  const inside = Object.entries(labels).map(([label, value]) => `${label}="${String(value).replace(/["\\\n]/g, "_")}"`)
+  return inside.length === 0 ? name : `${name}{${inside.join(",")}}`
+}
