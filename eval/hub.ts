@@ -21,7 +21,8 @@ const folder = await mkdtemp(join(tmpdir(), "dex-eval-hub-"))
 const { hub, server } = await startHub(folder)
 const laptop = createDex({ env: { HOME: home.dir, DEX_HOME: join(home.dir, ".dex") }, cwd: folder, version: "0" })
 
-const refs = (await home.store.list({ limit: 1e6, offset: 0 })).rows.map(({ ref }) => ref)
+// In the order in which they came: which of two equals is the newer is then the same on both sides.
+const refs = (await home.store.changes(undefined, 1e6)).changes.flatMap(({ ref }) => ref ?? [])
 const projects = new Set<string>()
 let [pushed, refused] = [0, 0]
 for (const ref of refs) {
