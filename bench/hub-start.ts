@@ -8,6 +8,7 @@ import { migrate } from "../hub/src/store/migrate.ts"
 import { asOwner } from "../hub/src/store/owner.ts"
 import { addMember, addTenant, addToken } from "../hub/src/store/people.ts"
 import { runAs, startPostgres } from "../hub/test/support/start-postgres.ts"
+import type { Effect } from "../src/core/conversation.ts"
 import type { Ref } from "../src/core/ref.ts"
 import { type HubClient, openHub } from "../src/hub/client.ts"
 import { chunksOf, pushDigest, type WireHead } from "../src/hub/wire.ts"
@@ -67,12 +68,18 @@ export async function outgoing(history: HistoryReader, ref: Ref): Promise<Outgoi
   const versions = new Map((await history.versions(ref)).map(({ number, version }) => [number, version]))
   const { private: _, cwds: __, path: ___, archived: ____, ref: _____, project = "none", ...told } = row
   const head = { source: ref.source, id: ref.id, ...told, redaction_version: REDACTION_VERSION }
-  const stored = await history.messages(ref)
-  return {
-    project: project.replace(/^\//, ""),
-    head,
-    chunks: [...chunksOf(stored.map((message) => ({ ...message, version: versions.get(message.number)! })))],
-  }
+  const messages = (await history.messages(ref)).map((message) => ({
+    ...message,
+    effects: message.effects.map((effect) => inProject(effect, project)),
+    version: versions.get(message.number)!,
+  }))
+  return { project: project.replace(/^\//, ""), head, chunks: [...chunksOf(messages)] }
+}
+
+/** Files are named as the project has them, as the client does it too. */
+function inProject(effect: Effect, project: string): Effect {
+  if (effect.type !== "file" || !effect.path.startsWith(`${project}/`)) return effect
+  return { ...effect, path: effect.path.slice(project.length + 1) }
 }
 
 export async function pushOne(hub: HubClient, { project, head, chunks }: Outgoing): Promise<void> {

@@ -143,8 +143,9 @@ describe.skipIf(!hasPostgres)("pushing", () => {
       return (body as PlanResponse).conversations[0]!.state
     }
     const key = "git.test/bob/own"
-    const consent = (method: string, to: string) =>
-      request(url, token, method, `/v1/consents/${encodeURIComponent(to)}`, { what: ["said"] })
+    const consent = (method: string, to: string, what = "said") =>
+      request(url, token, method, `/v1/consents/${encodeURIComponent(to)}`, { what: [what] })
+    expect((await consent("PUT", key, "everything")).status).toBe(400)
     expect((await consent("PUT", key)).status).toBe(204)
     expect(await plan(key)).toBe("send")
     // Ann's: bob was granted nothing.

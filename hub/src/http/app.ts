@@ -2,7 +2,7 @@ import { type Context, Hono } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
 import type { Metrics } from "../metrics.ts"
-import { checkName, commitOf, messagesIn, planOf } from "../push/incoming.ts"
+import { checkName, commitOf, messagesIn, planOf, sharedIn } from "../push/incoming.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
 import { auditLines } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
@@ -97,8 +97,7 @@ export function createHubApp({ db, shards, version, log, metrics, forgot }: HubP
     return c.body(null, 204)
   })
   app.put("/v1/consents/:key", push, json, async (c) => {
-    const { what = [] } = await jsonOf<{ what?: unknown[] }>(c)
-    await consentTo(db, viewerOf(c), named(c, "key"), what.map(String))
+    await consentTo(db, viewerOf(c), named(c, "key"), sharedIn(await jsonOf(c)))
     return c.body(null, 204)
   })
   app.delete("/v1/consents/:key", push, async (c) => {

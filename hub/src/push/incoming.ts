@@ -1,6 +1,7 @@
 import { ROLES } from "../../../src/core/conversation.ts"
 import { isRecord, type RawRecord } from "../../../src/core/record.ts"
 import { choice, flag, integer, listOf, object, optional, readAs, type Schema, text } from "../../../src/core/schema.ts"
+import { SHAREABLE } from "../../../src/hub/outgoing.ts"
 import {
   type CommitRequest,
   MAX_CHUNK_BYTES,
@@ -54,6 +55,13 @@ const COMMIT = object({
   visibility: choice(["private", "project", "org"]),
   head: HEAD,
 })
+
+const CONSENT = object({ what: listOf(choice(SHAREABLE)) })
+
+/** What somebody agrees to share. */
+export function sharedIn(body: unknown): string[] {
+  return shaped<{ what: string[] }>(CONSENT, body).what
+}
 
 export function planOf(body: unknown): PlanRequest {
   const plan = shaped<PlanRequest>(PLAN, body)
