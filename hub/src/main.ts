@@ -9,6 +9,7 @@ import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
 import { serveApp } from "./http/serve.ts"
 import { forgetKeysSoon } from "./jobs/forget-keys.ts"
+import { scanByNewerRules } from "./jobs/scan-again.ts"
 import { createMetrics } from "./metrics.ts"
 import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
@@ -82,6 +83,7 @@ async function serve(): Promise<void> {
   const { data, app, index, masterKey } = settings
   const shards = openShards({ app, index, masterKey, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
+  const scanning = scanByNewerRules(db, log)
   const metrics = createMetrics()
   const parts = { db, shards, version: VERSION, log, metrics, ...(keys && { forgot: keys.forgot }) }
   const serving = await serveApp(createHubApp(parts), settings)
@@ -95,6 +97,7 @@ async function serve(): Promise<void> {
     await serving.close()
     await measured?.close()
     await keys?.stop()
+    await scanning.stop()
     await shards.close()
     await db.close()
     rmSync(folder, { recursive: true, force: true })

@@ -9,6 +9,7 @@ import { DEX, dex, environment } from "../../test/support/dex.ts"
 import { claudeSession } from "../../test/support/home.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { openTenantHistory } from "../src/store/history.ts"
+import { scanAgain } from "../src/store/late-secrets.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newTeam, newTenant } from "./support/team.ts"
@@ -61,6 +62,11 @@ describe.skipIf(!hasPostgres)("a laptop and a hub", () => {
     const all = JSON.stringify(await history.messages({ owner: "ann", source: "claude_code", id: idOf(1) }))
     expect(all).toContain("~/code/api/src/a.ts")
     expect(all).not.toContain(home)
+    // A newer rule finds something: they are told, and what they send next ends it.
+    const secretsIn = (values: readonly object[]) => (JSON.stringify(values).includes("penguin") ? ["new-rule"] : [])
+    await scanAgain(team.db, { version: 99, secretsIn })
+    const hidden = { id: `claude_code:${idOf(2)}`, rules: ["new-rule"] }
+    expect((await json(["hub", "status"])).quarantined).toEqual([expect.objectContaining(hidden)])
     session(2, ["penguin", "grew"])
     await json(["sync"])
     await expect.poll(() => prompts(2)).toEqual(["penguin", "grew"])

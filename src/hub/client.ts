@@ -62,13 +62,16 @@ export type HubMember = {
 /** A deletion on the hub, without a word of what was deleted. Times are ISO dates. */
 export type HubReceipt = { at: string; conversations: number; why: string; by?: string; key_gone_at?: string }
 
+/** Hidden there from everybody else: rules that are newer than what it was sent by find what looks like a secret. */
+export type HubQuarantined = { source: string; id: string; at: string; rules: string[] }
+
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
   /** The token that an invitation makes. It works once. */
   redeem(code: string): Promise<string>
   /** What the hub did with what is the member's. */
-  mine(): Promise<{ receipts: HubReceipt[] }>
+  mine(): Promise<{ receipts: HubReceipt[]; quarantined: HubQuarantined[] }>
   consent(project: string, what: readonly string[]): Promise<void>
   withdraw(project: string): Promise<void>
   plan(request: PlanRequest): Promise<PlanAnswer[]>
@@ -191,7 +194,11 @@ export function openHub({
     address,
     me: () => call("GET", "/v1/me"),
     redeem: async (code) => String((await call<{ token?: unknown }>("POST", "/v1/login/invitation", { code })).token),
-    mine: async () => ({ receipts: [], ...(await orNothing(call<{ receipts?: HubReceipt[] }>("GET", "/v1/mine"))) }),
+    mine: async () => {
+      const { receipts = [], quarantined = [] } =
+        (await orNothing(call<{ receipts?: HubReceipt[]; quarantined?: HubQuarantined[] }>("GET", "/v1/mine"))) ?? {}
+      return { receipts, quarantined }
+    },
     consent: (project, what) => call("PUT", `/v1/consents/${encodeURIComponent(project)}`, { what }),
     withdraw: (project) => absentIsFine(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),
     plan: async (request) => {

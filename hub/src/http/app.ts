@@ -9,6 +9,7 @@ import { breakGlass, noticesFor } from "../store/break-glass.ts"
 import type { Database, MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import { redeemInvitation } from "../store/invitations.ts"
+import { quarantinedOf } from "../store/late-secrets.ts"
 import type { Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
@@ -128,7 +129,9 @@ export function createHubApp({ db, shards, version, log, metrics, forgot }: HubP
       ...(receipt && { receipt: { ...receipt, ...(keyGoneBy && { key_gone_by: keyGoneBy.toISOString() }) } }),
     })
   })
-  app.get("/v1/mine", async (c) => c.json({ receipts: await receiptsOf(db, viewerOf(c)) }))
+  app.get("/v1/mine", async (c) =>
+    c.json({ receipts: await receiptsOf(db, viewerOf(c)), quarantined: await quarantinedOf(db, viewerOf(c)) }),
+  )
 
   app.post("/v1/tools/:name", read, json, async (c) =>
     c.json((await ask({ viewer: viewerOf(c), tool: named(c, "name"), input: await jsonOf(c) })) as object),

@@ -79,8 +79,7 @@ export function commitOf(body: unknown): CommitRequest {
   checkName(head.source, head.id)
   checkHashes([commit.digest, ...commit.chunks])
   // The title is text like any other; the rest are names that no person wrote.
-  const { redactions } = redactRecord(head as unknown as RawRecord)
-  refuseSecrets(redactions)
+  refuseSecrets(secretsIn([head]))
   return commit
 }
 
@@ -99,12 +98,7 @@ export function messagesIn(hash: string, data: Uint8Array): WireMessage[] {
   if (chunk.hash !== hash) throw invalid("The chunk is not what its name says.")
   const wrong = chunk.messages.findIndex((message) => !isMessage(message))
   if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
-  const found: Record<string, number> = {}
-  for (const message of chunk.messages) {
-    const { redactions } = redactRecord(message as unknown as RawRecord)
-    for (const [rule, count] of Object.entries(redactions)) found[rule] = (found[rule] ?? 0) + count
-  }
-  refuseSecrets(found)
+  refuseSecrets(secretsIn(chunk.messages))
   return chunk.messages
 }
 
@@ -135,8 +129,13 @@ function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-function refuseSecrets(found: Record<string, number>): void {
-  const rules = Object.keys(found)
+/** The rules that find something in them, which are then changed. By the redaction's version that this hub has. */
+export function secretsIn(values: readonly object[]): string[] {
+  const found = values.flatMap((value) => Object.keys(redactRecord(value as RawRecord).redactions))
+  return [...new Set(found)]
+}
+
+function refuseSecrets(rules: string[]): void {
   if (rules.length === 0) return
   const names = rules.join(", ")
   throw new HubProblem(422, "secret", `It holds what looks like a secret (${names}), so it was not kept.`, rules)

@@ -15,7 +15,7 @@ const READABLE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (
   or (visibility <> 'private' and quarantined_at is null and (
     project in (select project from hub.project_grant where member = ${MEMBER})
     or (${ROLE} <> 'service' and (visibility = 'org' or project in (select id from hub.project where visibility = 'org')))))
-  or (${ROLE} = 'admin' and id in (select conversation from hub.break_glass where member = ${MEMBER} and until > now())))`
+  or (${ROLE} = 'admin' and quarantined_at is null and id in (select conversation from hub.break_glass where member = ${MEMBER} and until > now())))`
 
 const OWN = `tenant = ${TENANT} and author = ${MEMBER} and ${ROLE} in ('member', 'admin')`
 /** What belongs to a conversation is read by who may read that. */
@@ -132,7 +132,11 @@ create table hub.conversation (
   first_at bigint,
   last_at bigint,
   redaction_version int not null,
+  /** Since when only its author reads it, and by which rules: a newer one found what looks like a secret. */
   quarantined_at timestamptz,
+  quarantined_by text[],
+  /** The rules that the hub looked at all of it by. */
+  scanned int not null default 0,
   received_at timestamptz not null default now(),
   /** All that is not needed to find it, sealed with its own key. */
   head bytea,
@@ -151,6 +155,9 @@ create table hub.chunk (
   data bytea not null,
   facts bytea not null,
   stored_at timestamptz not null default now(),
+  /** The rules that the hub looked at it by, and which of them found something. */
+  scanned int not null default 0,
+  found text[],
   primary key (tenant, conversation, hash)
 );
 alter table hub.chunk alter column data set storage external, alter column facts set storage external;
@@ -174,6 +181,7 @@ create table hub.change (
   primary key (tenant, seq)
 );
 create index on hub.change (tenant, conversation, seq);
+create index on hub.change (tenant) where deleted;
 create table hub.tombstone (
   tenant int not null references hub.tenant on delete cascade,
   hash bytea not null,
@@ -244,6 +252,24 @@ begin
     pg_catalog.set_config('hub.role', as_role, true);
   return exists (select from hub.member where tenant = of_tenant and id = of_member and role = as_role and disabled_at is null);
 end $$;
+/** What a scan by newer rules may change, and nothing else. False where the conversation is another one by now. */
+create function hub.mark_scanned(of_conversation bigint, of_rev bigint, version int, hashes bytea[], secret bytea[], rules text[])
+returns bool language plpgsql security definer set search_path = '' as $$
+declare next_seq bigint; begin
+  perform from hub.conversation where tenant = ${TENANT} and id = of_conversation and rev = of_rev for update;
+  if not found then return false; end if;
+  update hub.chunk set scanned = version, found = case when hash = any (secret) then rules end
+    where tenant = ${TENANT} and conversation = of_conversation and hash = any (hashes);
+  update hub.conversation set scanned = version where tenant = ${TENANT} and id = of_conversation;
+  if cardinality(rules) > 0 then
+    update hub.conversation set quarantined_at = now(), quarantined_by = rules where tenant = ${TENANT} and id = of_conversation;
+    update hub.feed set seq = seq + 1 where tenant = ${TENANT} returning seq into next_seq;
+    insert into hub.change (tenant, seq, conversation, deleted) values (${TENANT}, next_seq, of_conversation, true);
+  end if;
+  return true;
+end $$;
+revoke execute on function hub.mark_scanned from public;
+grant execute on function hub.mark_scanned to dex_hub_index;
 
 grant usage on schema hub, hub_key to dex_hub_app, dex_hub_index;
 
@@ -251,7 +277,7 @@ grant select on hub.tenant, hub.member, hub.project, hub.conversation, hub.chunk
 create policy index on hub.tenant for select to dex_hub_index using (id = ${TENANT});
 create policy index on hub.member for select to dex_hub_index using (tenant = ${TENANT});
 create policy index on hub.project for select to dex_hub_index using (tenant = ${TENANT});
-create policy index on hub.conversation for select to dex_hub_index using (tenant = ${TENANT} and rev > 0);
+create policy index on hub.conversation for select to dex_hub_index using (tenant = ${TENANT} and rev > 0 and quarantined_at is null);
 create policy index on hub.chunk for select to dex_hub_index using (tenant = ${TENANT});
 create policy index on hub_key.conversation_key for select to dex_hub_index using (tenant = ${TENANT});
 create policy index on hub.feed for select to dex_hub_index using (true);

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto"
 import { sourceWithOwner } from "../../../src/core/ref.ts"
 import type { CommitRequest, CommitResponse, PlanAnswer, PlanRequest, WireMessage } from "../../../src/hub/wire.ts"
+import { REDACTION_VERSION } from "../../../src/redact/version.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import type { TenantKey } from "./keyring.ts"
@@ -50,12 +51,13 @@ export async function keepChunk(
     if (!one) throw new HubProblem(409, "conflict", `${of.source}:${of.id} is not planned. Plan the push again.`)
     const key = tenant.conversationKey(one.wrapped)
     await query(
-      `insert into hub.chunk (tenant, conversation, hash, bytes, data, facts) values ($1, $2, $3, $4, $5, $6)
+      `insert into hub.chunk (tenant, conversation, hash, bytes, data, facts, scanned) values ($1, $2, $3, $4, $5, $6, $7)
        on conflict do nothing`,
       [
         ...[viewer.tenant, one.id, sealedName(key, chunk.hash), chunk.data.length],
         seal(key, chunk.data, `${ABOUT.chunk} ${one.id}`),
         sealJson(key, factsOf(chunk.messages), `${ABOUT.facts} ${one.id}`),
+        REDACTION_VERSION,
       ],
     )
   })
@@ -88,6 +90,9 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     if (one.rev !== request.parent_rev)
       throw new HubProblem(409, "conflict", `${head.source}:${head.id} has revision ${one.rev} by now. Plan it again.`)
     const chunks = await chunkFacts(query, one.id, key, request.chunks)
+    const rules = [...new Set(chunks.flatMap(({ found }) => found ?? []))]
+    if (rules.length > 0)
+      throw new HubProblem(422, "secret", `It holds what looks like a secret (${rules.join(", ")}).`, rules)
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
     const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
@@ -101,6 +106,7 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
       ...[head.models, head.message_count, head.copied_count, commitsIn(facts), head.superseded],
       ...[head.estimated_tokens, head.text_bytes, head.started_at ?? null, head.ended_at ?? null],
       ...[times[0] ?? null, times.at(-1) ?? null, head.redaction_version, sealed],
+      Math.min(REDACTION_VERSION, ...chunks.map(({ scanned }) => scanned)),
     ])
     await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, false)", [
       viewer.tenant,
@@ -158,7 +164,8 @@ const LOCK_CONVERSATION =
 const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev = $4, digest = $5, seq = $6, kind = $7,
   parent_id = $8, models = $9, message_count = $10, copied_count = $11, commit_count = $12, superseded = $13,
   estimated_tokens = $14, text_bytes = $15, started_at = $16, ended_at = $17, first_at = $18, last_at = $19,
-  redaction_version = $20, head = $21, received_at = now() where id = $1`
+  redaction_version = $20, head = $21, scanned = $22,
+  quarantined_at = null, quarantined_by = null, received_at = now() where id = $1`
 
 /** Taken last, so that two that commit at once wait for each other as shortly as they can. */
 async function nextSeq(query: Query, tenant: number): Promise<number> {
@@ -254,17 +261,17 @@ async function chunkFacts(
   id: number,
   key: Buffer,
   hashes: string[],
-): Promise<{ hash: Buffer; facts: MessageFacts[] }[]> {
+): Promise<{ hash: Buffer; facts: MessageFacts[]; scanned: number; found: string[] | null }[]> {
   const names = hashes.map((hash) => sealedName(key, hash))
-  const rows = await query<{ hash: Buffer; facts: Buffer }>(
-    "select hash, facts from hub.chunk where conversation = $1 and hash = any ($2)",
+  const rows = await query<{ hash: Buffer; facts: Buffer; scanned: number; found: string[] | null }>(
+    "select hash, facts, scanned, found from hub.chunk where conversation = $1 and hash = any ($2)",
     [id, names],
   )
-  const known = new Map(rows.map(({ hash, facts }) => [hash.toString("hex"), facts]))
+  const known = new Map(rows.map((row) => [row.hash.toString("hex"), row]))
   return names.map((hash) => {
-    const facts = known.get(hash.toString("hex"))
-    if (!facts) throw new HubProblem(409, "conflict", "Some of its chunks are not here. Plan the push again.")
-    return { hash, facts: unsealJson<MessageFacts[]>(key, facts, `${ABOUT.facts} ${id}`) }
+    const row = known.get(hash.toString("hex"))
+    if (!row) throw new HubProblem(409, "conflict", "Some of its chunks are not here. Plan the push again.")
+    return { ...row, hash, facts: unsealJson<MessageFacts[]>(key, row.facts, `${ABOUT.facts} ${id}`) }
   })
 }
 

@@ -262,11 +262,15 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
           ...(await forksOf(sql, of, row)),
         ]),
       ),
+    // Also what was quarantined: a shard keeps no word of either.
     forgotten: () =>
       reading(
         async ({ query }) =>
-          (await query<{ count: number }>(`select count(*) as count from hub.tombstone where tenant = ${TENANT}`))[0]!
-            .count,
+          (
+            await query<{ count: number }>(
+              `select count(*) as count from hub.change where tenant = ${TENANT} and deleted`,
+            )
+          )[0]!.count,
       ),
     // A sync is a laptop's.
     progress: async () => undefined,

@@ -12,7 +12,7 @@ export const MEMBER_SCOPE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'audi
   or (quarantined_at is null and visibility <> 'private' and project in (
     select id from hub.project where tenant = ${TENANT} and visibility = 'org' and ${ROLE} <> 'service'
     union all select project from hub.project_grant where tenant = ${TENANT} and member = ${MEMBER}))
-  or (${ROLE} = 'admin' and id in (
+  or (${ROLE} = 'admin' and quarantined_at is null and id in (
     select conversation from hub.break_glass where tenant = ${TENANT} and member = ${MEMBER} and until > now())))`
 
 /** Of `hub.audit`: for auditors and admins only. */
@@ -25,4 +25,4 @@ export const NOTICE_SCOPE = `b.tenant = ${TENANT} and b.author = ${MEMBER}`
 export const TOKEN_SCOPE = `t.tenant = ${TENANT} and t.member = ${MEMBER}`
 
 /** All of a tenant, for its shards. */
-export const TENANT_SCOPE = `tenant = ${TENANT} and rev > 0`
+export const TENANT_SCOPE = `tenant = ${TENANT} and rev > 0 and quarantined_at is null`

@@ -85,6 +85,9 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
   const refused = (output.refused ?? [])
     .slice(0, MOST_LISTED)
     .map(({ id, why }) => clip(`  ${safeLine(id)}  ${safeLine(why)}`, terminal.columns))
+  const hidden = (output.quarantined ?? [])
+    .slice(0, MOST_LISTED)
+    .map(({ id, rules }) => clip(safeLine(`  ${id}  ${rules.join(", ")}`), terminal.columns))
   const receipts = (output.receipts ?? [])
     .slice(0, MOST_RECEIPTS)
     .map((one) => clip(receiptLine(one), terminal.columns))
@@ -99,12 +102,18 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       ...(shared.length === 0 ? ["Nothing is shared."] : shared),
       ...(waits.length === 0 ? [] : [`${waits.join(", ")}.`]),
       ...(refused.length === 0 ? [] : ["Not taken by the hub:", ...refused]),
+      ...(hidden.length === 0
+        ? []
+        : ["Hidden on the hub from everyone else, by the rule that found a secret:", ...hidden]),
       ...(receipts.length === 0 ? [] : ["Deleted on the hub:", ...receipts]),
       ...(output.pushed_at === undefined ? [] : [`Everything was sent last ${when(output.pushed_at)}.`]),
       ...(output.notices ?? []).map(safeLine),
     ],
     notes: [
       ...(output.problem === undefined ? [] : [safeLine(output.problem)]),
+      ...(hidden.length === 0
+        ? []
+        : ["A newer dex sends them again without the secret. Change the secret in any case."]),
       ...(output.next_try_at === undefined ? [] : ["dex tries again by itself in a while; now: dex hub push"]),
       ...(shared.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
     ],

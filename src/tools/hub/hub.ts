@@ -69,6 +69,12 @@ export const hub = defineTool({
     leaving: optional(integer("Conversations that the next push deletes on the hub.")),
     held: optional(listOf(text(), "Refs of conversations that are held back, with their subagents.")),
     refused: optional(listOf(object({ id: text(), why: text() }), "Conversations that the hub did not take.")),
+    quarantined: optional(
+      listOf(
+        object({ id: text(), at: text(), rules: listOf(text()) }),
+        "status: hidden on the hub from all others, since newer rules find what looks like a secret.",
+      ),
+    ),
     receipts: optional(
       listOf(
         object({

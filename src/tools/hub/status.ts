@@ -1,7 +1,7 @@
 import { readHub } from "../../config/hub.ts"
 import { isoDate } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { type HubReceipt, isHubError, openHub } from "../../hub/client.ts"
+import { type HubQuarantined, type HubReceipt, isHubError, openHub } from "../../hub/client.ts"
 import { feedToken, type Sharing, sharedBy } from "../../hub/push.ts"
 import type { WireNotice } from "../../hub/wire.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
@@ -52,6 +52,11 @@ export async function hubStatus(dex: Dex) {
       waiting: consents.length === 0 ? 0 : await waiting(await sharingOf(dex, () => choices, pushed)),
       leaving: pushed.in("leaving", MOST_LOOKED_AT).length,
       held: pushed.held().map(formatRef),
+      ...(reached?.quarantined && {
+        quarantined: reached.quarantined
+          .slice(0, MOST_NAMED)
+          .map(({ source, id, at, rules }) => ({ id: formatRef({ source, id }), at, rules })),
+      }),
       ...(reached?.receipts && { receipts: reached.receipts.slice(0, MOST_NAMED) }),
       refused: pushed.in("refused", MOST_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
       ...(succeeded_at !== undefined && { pushed_at: isoDate(succeeded_at) }),
@@ -78,7 +83,7 @@ async function waiting(parts: Sharing): Promise<number> {
 async function reach(
   address: string,
   token: string,
-): Promise<{ problem?: string; receipts?: HubReceipt[]; notices?: string[] }> {
+): Promise<{ problem?: string; receipts?: HubReceipt[]; quarantined?: HubQuarantined[]; notices?: string[] }> {
   const hub = openHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 })
   try {
     const { notices = [] } = await hub.me()

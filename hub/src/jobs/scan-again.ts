@@ -1,0 +1,29 @@
+import { REDACTION_VERSION } from "../../../src/redact/version.ts"
+import { secretsIn } from "../push/incoming.ts"
+import type { Database } from "../store/connection.ts"
+import { scanAgain } from "../store/late-secrets.ts"
+import { type Job, runEvery } from "./every.ts"
+
+const EVERY_MS = 60_000
+
+/** After an upgrade that brings newer rules: a few conversations at a time, until all were looked at. */
+export function scanByNewerRules(db: Database, log: (event: Record<string, unknown>) => void): Job {
+  let isStopped = false
+  const work = async () => {
+    while (!isStopped) {
+      const done = await scanAgain(db, { version: REDACTION_VERSION, secretsIn })
+      if (done.scanned === 0) return
+      log({ level: "info", event: "scan_again", ...done })
+    }
+  }
+  const job = runEvery(EVERY_MS, work, (error) =>
+    log({ level: "error", event: "scan_again", code: (error as { code?: string }).code }),
+  )
+  return {
+    soon: job.soon,
+    stop: () => {
+      isStopped = true
+      return job.stop()
+    },
+  }
+}

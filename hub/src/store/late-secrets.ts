@@ -1,0 +1,87 @@
+import { unpackChunk } from "../../../src/hub/wire.ts"
+import type { Database, Query, Viewer } from "./connection.ts"
+import { feeds } from "./feeds.ts"
+import { unseal } from "./keys.ts"
+import { ABOUT, type SealedHead, unsealJson } from "./sealed.ts"
+import { tenantKeyOf } from "./tenant.ts"
+
+// What was clean by the rules of its day is looked at again by newer ones. Nothing is edited: where a rule finds something, only
+// the author reads the conversation from then on, until they send a revision without it.
+
+export type Scan = {
+  version: number
+  /** The names of the rules that find something. */
+  secretsIn(values: readonly object[]): string[]
+}
+
+export type Quarantined = { source: string; id: string; at: string; rules: string[] }
+
+type Due = { id: number; rev: number; wrapped: Buffer; head: Buffer }
+
+/** Any number: one node at a time. */
+const LOCK = 7_238_453
+
+const DUE = `select c.id, c.rev, c.head, k.wrapped from hub.conversation c
+  join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id
+  where c.tenant = $1 and c.rev > 0 and c.quarantined_at is null and c.scanned < $2 order by c.seq desc limit $3`
+const CHUNKS =
+  "select hash, data from hub.chunk where tenant = $1 and conversation = $2 and (scanned < $3 or found is not null)"
+
+/** Looks at the newest few of each tenant that were not looked at by these rules. Says how many, and how many are hidden now. */
+export async function scanAgain(
+  db: Database,
+  scan: Scan,
+  most = 20,
+): Promise<{ scanned: number; quarantined: number }> {
+  const done = { scanned: 0, quarantined: 0 }
+  for (const { tenant } of await feeds(db))
+    await db.asIndex(tenant, async (query) => {
+      const [lock] = await query<{ locked: boolean }>("select pg_try_advisory_xact_lock($1, $2) as locked", [
+        LOCK,
+        tenant,
+      ])
+      if (!lock!.locked) return
+      const key = await tenantKeyOf(db, query)
+      for (const one of await query<Due>(DUE, [tenant, scan.version, most])) {
+        const rules = await scanOne(query, tenant, one, key.conversationKey(one.wrapped), scan)
+        done.scanned++
+        if (rules.length > 0) done.quarantined++
+      }
+    })
+  return done
+}
+
+async function scanOne(
+  query: Query,
+  tenant: number,
+  { id, rev, head }: Due,
+  key: Buffer,
+  scan: Scan,
+): Promise<string[]> {
+  const rows = await query<{ hash: Buffer; data: Buffer }>(CHUNKS, [tenant, id, scan.version])
+  const chunks = rows.map(({ hash, data }) => {
+    const { messages } = unpackChunk(unseal(key, data, `${ABOUT.chunk} ${id}`))
+    return { hash, rules: scan.secretsIn(messages) }
+  })
+  const { messages: _, chunks: __, ...said } = unsealJson<SealedHead>(key, head, `${ABOUT.head} ${id}`)
+  const rules = [...new Set([...scan.secretsIn([said]), ...chunks.flatMap((chunk) => chunk.rules)])]
+  const secret = chunks.filter((chunk) => chunk.rules.length > 0).map(({ hash }) => hash)
+  await query("select hub.mark_scanned($1, $2, $3, $4, $5, $6)", [
+    ...[id, rev, scan.version, chunks.map(({ hash }) => hash), secret, rules],
+  ])
+  return rules
+}
+
+/** What is theirs and hidden from everybody else. */
+export async function quarantinedOf(db: Database, viewer: Viewer): Promise<Quarantined[]> {
+  const rows = await db.as(viewer, (query) =>
+    query<{ source: string; native_id: string; quarantined_at: Date; quarantined_by: string[] }>(
+      `select source, native_id, quarantined_at, quarantined_by from hub.conversation
+       where tenant = $1 and author = $2 and quarantined_at is not null order by quarantined_at desc limit 100`,
+      [viewer.tenant, viewer.member],
+    ),
+  )
+  return rows.map(({ source, native_id, quarantined_at, quarantined_by }) => ({
+    ...{ source, id: native_id, at: quarantined_at.toISOString(), rules: quarantined_by },
+  }))
+}
