@@ -33,8 +33,8 @@ describe.skipIf(!hasPostgres)("a secret that a newer rule finds", () => {
       await push(team, ann, "a", `the ${SECRET} is here`)
       await push(team, ann, "b", "nothing here")
       await team.asOwner(
-        `insert into hub.break_glass (tenant, conversation, member, reason, until)
-         select tenant, id, $1, 'test', now() + interval '1 hour' from hub.conversation`,
+        `insert into hub.break_glass (tenant, conversation, author, ref, member, reason, until)
+         select tenant, id, author, native_id, $1, 'test', now() + interval '1 hour' from hub.conversation`,
         [eve.member],
       )
       if (walls === "the scope alone")

@@ -93,9 +93,12 @@ export type ClientOptions = {
   timeoutMs?: number
   /** How often a hub that is busy is asked again, each time when it says. */
   patience?: number
+  /** What follows where the hub cannot answer now, for the person to read. */
+  otherwise?: string
 }
 
 const TIMEOUT_MS = 30_000
+const SENT_LATER = "What is waiting is sent later."
 const PATIENCE = 4
 const LONGEST_WAIT_MS = 20_000
 const USUAL_WAIT_MS = 1_000
@@ -128,6 +131,7 @@ export function openHub({
   signal,
   timeoutMs = TIMEOUT_MS,
   patience = PATIENCE,
+  otherwise = SENT_LATER,
 }: ClientOptions): HubClient {
   const isTls = address.startsWith("https:")
   const agent = isTls ? new TlsAgent({ keepAlive: true }) : new PlainAgent({ keepAlive: true })
@@ -168,7 +172,7 @@ export function openHub({
           : typeof code === "string"
             ? code
             : "no connection"
-      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). What is waiting is sent later.`, {
+      throw new HubError("offline", `The hub at ${host} cannot be reached (${why}). ${otherwise}`, {
         cause: error,
       })
     }
@@ -180,7 +184,7 @@ export function openHub({
     for (let tries = 1; ; tries++) {
       const reply = await reach(method, path, content, type)
       if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
-      const problem = problemOf(reply, host, token)
+      const problem = problemOf(reply, { host, token, otherwise })
       if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
       const waitMs = problem.retryAfterMs ?? USUAL_WAIT_MS * tries
       if (waitMs > LONGEST_WAIT_MS) throw problem
@@ -241,7 +245,10 @@ function jsonOf({ text }: Reply, host: string): unknown {
   }
 }
 
-function problemOf({ status, text, retryAfter }: Reply, host: string, token: string): HubError {
+function problemOf(
+  { status, text, retryAfter }: Reply,
+  { host, token, otherwise }: { host: string; token: string; otherwise: string },
+): HubError {
   const { code, message, rules } = saidIn(text)
   const words = message === undefined ? "" : `: ${message.replaceAll(token, "[token]").slice(0, 300)}`
   const seconds = Number(retryAfter ?? Number.NaN)
@@ -255,11 +262,10 @@ function problemOf({ status, text, retryAfter }: Reply, host: string, token: str
       rules,
     })
   if (status === 429 || status === 503 || status === 502 || status === 504)
-    return new HubError("busy", `The hub at ${host} is busy (${status}${words}). What is waiting is sent later.`, {
+    return new HubError("busy", `The hub at ${host} is busy (${status}${words}). ${otherwise}`, {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     })
-  if (status >= 500)
-    return new HubError("failed", `The hub at ${host} failed (${status}${words}). What is waiting is sent later.`)
+  if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${words}). ${otherwise}`)
   return new HubError("refused", `The hub at ${host} refused (${status}${words}).`, { status })
 }
 

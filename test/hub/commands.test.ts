@@ -125,6 +125,10 @@ test("without a connection a sync says nothing, the status does, and nothing is 
   expect(await json(["hub", "status"])).toMatchObject({ reachable: false, waiting: 1 })
   const pushed = await run(["hub", "push"])
   expect([pushed.code, pushed.stderr]).toEqual([2, expect.stringContaining("cannot be reached")])
+  const asked = await run(["search", "walrus", "--team"])
+  expect([asked.code, asked.stdout]).toEqual([2, ""])
+  expect(asked.stderr).toMatch(/cannot be reached .*Nothing of your team's was read\. Try again later/)
+  expect(asked.stderr).not.toContain("sent later")
   hub.mishap = () => undefined
   expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 1, complete: true } })
   expect(await json(["hub", "status"])).toMatchObject({ reachable: true, waiting: 0 })
