@@ -80,7 +80,7 @@ describe.skipIf(!hasFiles)("forgetting", () => {
     const [base, wal] = [join(team.files!, "base"), join(team.files!, "pg_wal")]
     // As it is before: what is looked for can be found.
     expect(filesWith(base, wrapped)).toHaveLength(1)
-    expect(filesWith(data, IN_SHARD)).not.toEqual([])
+    await expect.poll(() => filesWith(data, IN_SHARD), { timeout: 90_000 }).not.toEqual([])
     expect(filesWith(team.files!, CANARY)).toEqual([])
     const folder = tempDir()
     const [old, oldKeys, newKeys] = ["old.sql", "old-keys.sql", "new-keys.sql"].map((name) => join(folder, name)) as [
