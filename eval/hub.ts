@@ -1,9 +1,10 @@
-import { rmSync } from "node:fs"
+import { rmSync, statSync } from "node:fs"
 import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { outgoing, pushOne, startHub } from "../bench/hub-start.ts"
+import { runAs } from "../hub/test/support/start-postgres.ts"
 import { createDex } from "../src/app/dex.ts"
 import { search } from "../src/tools/search/search.ts"
 import { openHome } from "./home.ts"
@@ -18,17 +19,19 @@ const set = commits()
 const asked = set.questions.slice(0, Number(process.argv[2] ?? set.questions.length))
 const home = await openHome(set)
 const folder = await mkdtemp(join(tmpdir(), "dex-eval-hub-"))
-const { hub, server } = await startHub(folder)
+const { hub, server, owner, data } = await startHub(folder)
+const empty = await databaseBytes()
 const laptop = createDex({ env: { HOME: home.dir, DEX_HOME: join(home.dir, ".dex") }, cwd: folder, version: "0" })
 
 // In the order in which they came: which of two equals is the newer is then the same on both sides.
 const refs = (await home.store.changes(undefined, 1e6)).changes.flatMap(({ ref }) => ref ?? [])
 const projects = new Set<string>()
-let [pushed, refused] = [0, 0]
+let [pushed, refused, textBytes] = [0, 0, 0]
 for (const ref of refs) {
   const one = await outgoing(home.store, ref)
   if (!projects.has(one.project)) await hub.consent(one.project, ["said"])
   projects.add(one.project)
+  textBytes += one.head.text_bytes
   await pushOne(hub, one).then(
     () => pushed++,
     (error: unknown) => {
@@ -44,6 +47,14 @@ for (;;) {
   if (!notes.some((note) => /not yet|still|behind/i.test(note))) break
   await pause(500)
 }
+
+const share = (bytes: number) => (bytes / textBytes).toFixed(2)
+const shard = join(data, "tenant-1", "index.db")
+const tables = (await databaseBytes()) - empty
+console.log(
+  `Disk, × the ${(textBytes / 1e6).toFixed(1)} MB of text: PostgreSQL ${share(tables)} (without the ${(empty / 1e6).toFixed(1)} MB of an empty one), ` +
+    `shard ${share(statSync(shard).size)} and a log of ${(statSync(`${shard}-wal`).size / 1e6).toFixed(1)} MB.`,
+)
 
 const scores = { hub: [] as Scores[], laptop: [] as Scores[] }
 let different = 0
@@ -74,4 +85,10 @@ function idsOf(answer: unknown): string[] {
   return (answer as { results: { id: string }[] }).results.map(({ id }) =>
     id.replace(/^[^:]*:/, "").replace(/#.*$/, ""),
   )
+}
+
+async function databaseBytes(): Promise<number> {
+  await runAs(owner, "checkpoint")
+  const [row] = await runAs<{ bytes: string }>(owner, "select pg_database_size('hub') as bytes")
+  return Number(row!.bytes)
 }
