@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import hub from "../package.json" with { type: "json" }
+import { checkCommands } from "./commands/check.ts"
 import { type Commands, say } from "./commands/commands.ts"
 import { peopleCommands } from "./commands/people.ts"
 import { createHubApp } from "./http/app.ts"
@@ -23,6 +24,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 
   dex-hub migrate                         makes or updates the tables
   dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
+  dex-hub check                           says what is wrong with its settings, database and shards, and what to do
   dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now
   dex-hub tenant add NAME                 adds a company or team
   dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
@@ -71,6 +73,7 @@ const COMMANDS: Commands = {
         : "Nothing was deleted since the last time.",
     )
   },
+  ...checkCommands,
   ...peopleCommands,
 }
 

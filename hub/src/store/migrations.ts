@@ -272,6 +272,7 @@ revoke execute on function hub.mark_scanned from public;
 grant execute on function hub.mark_scanned to dex_hub_index;
 
 grant usage on schema hub, hub_key to dex_hub_app, dex_hub_index;
+grant select on hub.migration to dex_hub_app;
 
 grant select on hub.tenant, hub.member, hub.project, hub.conversation, hub.chunk, hub_key.conversation_key, hub.feed, hub.change, hub.tombstone to dex_hub_index;
 create policy index on hub.tenant for select to dex_hub_index using (id = ${TENANT});

@@ -1,0 +1,81 @@
+import type { Database, Query } from "./connection.ts"
+import { MIGRATIONS } from "./migrations.ts"
+import { TENANT } from "./scope.ts"
+import { tenantKeyOf } from "./tenant.ts"
+
+// Is the database as the hub needs it? Each answers with what is wrong, in words for who runs it; nothing where all is well.
+
+const OLDEST = 15
+
+const ROLE = `select r.rolname as name, r.rolsuper or r.rolbypassrls as bypasses, exists (select from pg_class c
+    join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('hub', 'hub_key') and c.relowner = r.oid) as owns
+  from pg_roles r where r.rolname = current_user`
+const UNGUARDED = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+  where n.nspname in ('hub', 'hub_key') and c.relkind in ('r', 'p') and c.relname <> 'migration'
+    and not (c.relrowsecurity and c.relforcerowsecurity) order by 1`
+/** Enough to see that it is the right key. */
+const SOME_KEYS = `select wrapped from hub_key.conversation_key where tenant = ${TENANT} limit 20`
+
+/** What the server says of its version, and what is wrong with it. */
+export async function serverVersion(db: Database): Promise<{ version: string; problems: string[] }> {
+  const [row] = await asApp(db, (query) =>
+    query<{ version: string; number: number }>(
+      "select current_setting('server_version') as version, current_setting('server_version_num')::int / 10000 as number",
+    ),
+  )
+  const { version, number } = row!
+  const problems = number < OLDEST ? [`PostgreSQL ${version} is too old: the hub needs ${OLDEST} or newer.`] : []
+  return { version, problems }
+}
+
+export async function roleProblems(db: Database): Promise<string[]> {
+  const rows = [
+    ...(await asApp(db, (query) => query<RoleRow>(ROLE))),
+    ...(await db.asIndex(0, (query) => query<RoleRow>(ROLE))),
+  ]
+  return rows.flatMap(({ name, bypasses, owns }) => [
+    ...(bypasses ? [`${name} can bypass row-level security. Run: alter role ${name} nosuperuser nobypassrls`] : []),
+    ...(owns
+      ? [`${name} owns tables of the hub. Give them to another role, and use dex_hub_app and dex_hub_index.`]
+      : []),
+  ])
+}
+type RoleRow = { name: string; bypasses: boolean; owns: boolean }
+
+export async function versionProblems(db: Database): Promise<string[]> {
+  const [row] = await asApp(db, (query) =>
+    query<{ version: number }>("select coalesce(max(version), 0) as version from hub.migration"),
+  )
+  const { version } = row!
+  if (version < MIGRATIONS.length)
+    return [`The tables have version ${version}; this dex-hub needs ${MIGRATIONS.length}. Run: dex-hub migrate`]
+  if (version === MIGRATIONS.length) return []
+  return [`The tables have version ${version}; this dex-hub knows ${MIGRATIONS.length}. Install a newer dex-hub.`]
+}
+
+export async function wallProblems(db: Database): Promise<string[]> {
+  const rows = await asApp(db, (query) => query<{ name: string }>(UNGUARDED))
+  return rows.map(
+    ({ name }) =>
+      `${name} is not behind row-level security. Run: alter table ${name} enable row level security, force row level security`,
+  )
+}
+
+/** Does the master key open the tenant's key, and that some of its conversations' keys? */
+export async function keyProblems(db: Database, tenant: number): Promise<string[]> {
+  return db.asIndex(tenant, async (query) => {
+    try {
+      const key = await tenantKeyOf(db, query)
+      for (const { wrapped } of await query<{ wrapped: Buffer }>(SOME_KEYS)) key.conversationKey(wrapped)
+      return []
+    } catch {
+      return [
+        `The master key does not open the keys of tenant ${tenant}. Set DEX_HUB_MASTER_KEY_FILE to the one it was made with.`,
+      ]
+    }
+  })
+}
+
+function asApp<T>(db: Database, work: (query: Query) => Promise<T>): Promise<T> {
+  return db.asNobody({}, work)
+}

@@ -1,0 +1,91 @@
+import { execFile } from "node:child_process"
+import { chmodSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { tempDir } from "../../test/support/temp.ts"
+import { hasPostgres, newDatabase } from "./support/postgres.ts"
+import { hubEnv } from "./support/server.ts"
+import { newTeam, newTenant, type Team } from "./support/team.ts"
+
+const MAIN = join(import.meta.dirname, "../src/main.ts")
+
+/** What `dex-hub check` says with these settings, and its exit code. */
+function check(env: Record<string, string>): Promise<{ code: number; said: string[] }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [MAIN, "check"], { env }, (error, stdout, stderr) =>
+      resolve({ code: error ? Number(error.code) : 0, said: `${stdout}${stderr}`.trim().split("\n") }),
+    )
+  })
+}
+
+const problems = (said: string[]) => said.filter((line) => !line.startsWith("ok "))
+
+async function checkedTeam(): Promise<Team> {
+  const team = await newTeam()
+  await newTenant(team)
+  return team
+}
+
+describe.skipIf(!hasPostgres)("dex-hub check", () => {
+  test("says of each thing that it is well", async () => {
+    const { code, said } = await check(hubEnv(await checkedTeam()))
+    expect(problems(said)).toEqual([])
+    expect(code).toBe(0)
+    expect(said.length).toBeGreaterThanOrEqual(8)
+    expect(said).toContain("ok       the master key opens the keys of 1 tenant")
+  })
+
+  test.each<[string, (team: Team, env: Record<string, string>) => Promise<unknown> | void, RegExp]>([
+    [
+      "another master key",
+      (_, env) => writeFileSync(env.DEX_HUB_MASTER_KEY_FILE!, "ab".repeat(32)),
+      /does not open the keys of tenant \d+/,
+    ],
+    ["a key that others can read", (_, env) => chmodSync(env.DEX_HUB_MASTER_KEY_FILE!, 0o644), /Run: chmod 600 /],
+    [
+      "a table without its wall",
+      (team) => team.asOwner("alter table hub.audit no force row level security"),
+      /hub\.audit is not behind row-level security/,
+    ],
+    [
+      "a folder that is none",
+      (_, env) => {
+        env.DEX_HUB_DATA = env.DEX_HUB_MASTER_KEY_FILE!
+      },
+      /cannot be written to/,
+    ],
+    ["older tables", (team) => team.asOwner("delete from hub.migration where version = 1"), /Run: dex-hub migrate/],
+    [
+      "newer tables",
+      (team) => team.asOwner("insert into hub.migration (version) values (1000)"),
+      /Install a newer dex-hub/,
+    ],
+    ["changes that no shard has", (team) => team.asOwner("update hub.feed set seq = 5000"), /is 5000 changes behind/],
+  ])("finds %s, and says what to do", async (_, make, expected) => {
+    const team = await checkedTeam()
+    const env = hubEnv(team)
+    await make(team, env)
+    const { code, said } = await check(env)
+    expect(problems(said)).toEqual([expect.stringMatching(expected)])
+    expect(code).toBe(1)
+  })
+
+  test("finds a role that can get around the walls", async () => {
+    const team = await checkedTeam()
+    onTestFinished(async () => void (await team.asOwner("alter role dex_hub_index nobypassrls")))
+    await team.asOwner("alter role dex_hub_index bypassrls")
+    expect(problems((await check(hubEnv(team))).said)).toEqual([
+      "PROBLEM  dex_hub_index can bypass row-level security. Run: alter role dex_hub_index nosuperuser nobypassrls",
+    ])
+  })
+
+  test("finds that there are no tables, or no PostgreSQL", async () => {
+    const team = await checkedTeam()
+    const empty = await newDatabase({ migrated: false })
+    const without = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: empty.app, DEX_HUB_INDEX_URL: empty.index }))
+    expect(problems(without.said)).toEqual([expect.stringContaining("are not there. Run: dex-hub migrate")])
+    const nowhere = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: `postgresql://x@/hub?host=${tempDir()}` }))
+    expect(problems(nowhere.said)).toEqual([expect.stringContaining("PostgreSQL does not answer (ENOENT)")])
+    expect(nowhere.code).toBe(1)
+  })
+})
