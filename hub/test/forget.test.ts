@@ -1,21 +1,20 @@
-import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import pg from "pg"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { tempDir } from "../../test/support/temp.ts"
-import { openDatabase, type Viewer } from "../src/store/connection.ts"
+import type { Viewer } from "../src/store/connection.ts"
 import { rewriteForgottenKeys } from "../src/store/forgotten-keys.ts"
 import { openViewerHistory } from "../src/store/history.ts"
 import { unseal } from "../src/store/keys.ts"
 import { forgetPushed } from "../src/store/push.ts"
 import { receiptsOf } from "../src/store/receipts.ts"
 import { filesWith } from "./support/bytes.ts"
+import { dump, restored } from "./support/dumps.ts"
 import { headNamed, pushOne, saying } from "./support/laptop.ts"
 import { hasPostgres, run } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
-import { postgresPrograms } from "./support/start-postgres.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
 const KEY = "git.test/acme/api"
@@ -39,27 +38,6 @@ async function pushed(team: Team, ann: Viewer, id: string, text: string): Promis
   await pushOne(team, ann, { project: KEY, head: headNamed(id, messages), messages })
   const sql = `select k.wrapped from hub_key.conversation_key k join hub.conversation c on c.id = k.conversation where c.native_id = $1`
   return (await run<{ wrapped: Buffer }>(team.owner, sql, [id]))[0]!.wrapped
-}
-
-function dump(database: string, args: string[], file: string): void {
-  execFileSync(join(postgresPrograms()!, "pg_dump"), [...args, "-f", file, database], { stdio: "ignore" })
-}
-
-/** A database of its own out of these dumps. */
-async function restored(team: Team, files: string[]) {
-  const name = `restored_${randomBytes(6).toString("hex")}`
-  await run(team.owner, `create database ${name}`)
-  const inIt = (address: string) => address.replace(/\/hub_[0-9a-f]+\?/, `/${name}?`)
-  for (const file of files)
-    execFileSync(join(postgresPrograms()!, "psql"), ["-q", "-v", "ON_ERROR_STOP=1", "-f", file, inIt(team.owner)], {
-      stdio: "ignore",
-    })
-  const db = openDatabase({ app: inIt(team.app), index: inIt(team.index), masterKey: team.masterKey, connections: 2 })
-  onTestFinished(async () => {
-    await db.close()
-    await run(team.owner, `drop database ${name} with (force)`)
-  })
-  return { db, owner: inIt(team.owner) }
 }
 
 describe.skipIf(!hasFiles)("forgetting", () => {
