@@ -127,35 +127,42 @@ export async function forgetPushed(
   conversations: { source: string; id: string }[],
   why: DeletedBecause = "person",
 ): Promise<Forgotten> {
-  return db.as(viewer, async (query) => {
-    const tenant = await tenantKeyOf(db, query)
-    // A commit that is under way ends first: whether it is readable is known only then.
-    for (const { source, id } of conversations)
-      await query(LOCK_CONVERSATION, [viewer.tenant, viewer.member, source, id])
-    const kept = await keptOf(query, viewer, conversations)
-    const ids = kept.map(({ id }) => id)
-    await query("delete from hub_key.conversation_key where conversation = any ($1)", [ids])
-    await query("delete from hub.chunk where conversation = any ($1)", [ids])
-    await query("delete from hub.conversation where id = any ($1)", [ids])
-    await query(
-      "insert into hub.tombstone (tenant, hash, member) select $1, unnest($2::bytea[]), $3 on conflict do nothing",
-      [viewer.tenant, conversations.map((one) => tombstoneOf(tenant, viewer, one)), viewer.member],
-    )
-    const readable = kept.filter(({ rev }) => rev > 0)
-    const receipt = kept.length > 0 && (await writeReceipt(query, { of: viewer, conversations: readable.length, why }))
-    if (readable.length > 0)
-      await recordAudit(query, viewer, {
-        action: "forget",
-        detail: { conversations: readable.map((one) => `${viewer.name}/${nameOf(one.source, one.native_id)}`) },
-      })
-    for (const { id } of readable)
-      await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
-        viewer.tenant,
-        await nextSeq(query, viewer.tenant),
-        id,
-      ])
-    return { forgotten: readable.length, ...(receipt && { receipt }) }
-  })
+  return db.as(viewer, async (query) => forgetIn(query, await tenantKeyOf(db, query), viewer, conversations, why))
+}
+
+/** In this transaction. `of` is whose they are. */
+export async function forgetIn(
+  query: Query,
+  tenant: TenantKey,
+  of: Viewer,
+  conversations: { source: string; id: string }[],
+  why: DeletedBecause,
+): Promise<Forgotten> {
+  // A commit that is under way ends first: whether it is readable is known only then.
+  for (const { source, id } of conversations) await query(LOCK_CONVERSATION, [of.tenant, of.member, source, id])
+  const kept = await keptOf(query, of, conversations)
+  const ids = kept.map(({ id }) => id)
+  await query("delete from hub_key.conversation_key where conversation = any ($1)", [ids])
+  await query("delete from hub.chunk where conversation = any ($1)", [ids])
+  await query("delete from hub.conversation where id = any ($1)", [ids])
+  await query(
+    "insert into hub.tombstone (tenant, hash, member) select $1, unnest($2::bytea[]), $3 on conflict do nothing",
+    [of.tenant, conversations.map((one) => tombstoneOf(tenant, of, one)), of.member],
+  )
+  const readable = kept.filter(({ rev }) => rev > 0)
+  const receipt = kept.length > 0 && (await writeReceipt(query, { of, conversations: readable.length, why }))
+  if (readable.length > 0)
+    await recordAudit(query, why === "person" ? of : { tenant: of.tenant }, {
+      action: why === "retention" ? "retention" : "forget",
+      detail: { conversations: readable.map((one) => `${of.name}/${nameOf(one.source, one.native_id)}`) },
+    })
+  for (const { id } of readable)
+    await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
+      of.tenant,
+      await nextSeq(query, of.tenant),
+      id,
+    ])
+  return { forgotten: readable.length, ...(receipt && { receipt }) }
 }
 
 const LOCK_CONVERSATION =

@@ -1,0 +1,46 @@
+import type { Query, Viewer } from "./connection.ts"
+import type { Keyring } from "./keyring.ts"
+import { asOwner } from "./owner.ts"
+import { forgetIn } from "./push.ts"
+
+// What a project keeps for so many days only is then forgotten as if its author had done it, whether they are still there or not.
+
+/** So many in one transaction, so that pushes wait for a moment only. */
+const AT_ONCE = 100
+
+const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, c.native_id as id, t.slug, t.wrapped_key
+  from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
+  join hub.member m on m.tenant = c.tenant and m.id = c.author join hub.tenant t on t.id = c.tenant
+  where c.rev > 0 and p.retention_days is not null
+    and coalesce(c.ended_at, (extract(epoch from c.received_at) * 1000)::bigint) < $1 - p.retention_days * 86400000::bigint
+  order by c.tenant, c.author, c.id limit $2`
+
+type Expired = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
+
+/** Says how many conversations were forgotten. */
+export async function forgetExpired(owner: string, keys: Keyring, now = Date.now()): Promise<number> {
+  let all = 0
+  for (;;) {
+    const done = await asOwner(owner, async (query) => forgetSome(query, keys, now))
+    all += done
+    if (done < AT_ONCE) return all
+  }
+}
+
+async function forgetSome(query: Query, keys: Keyring, now: number): Promise<number> {
+  const rows = await query<Expired>(EXPIRED, [now, AT_ONCE])
+  const people = Map.groupBy(rows, ({ tenant, member }) => `${tenant} ${member}`)
+  for (const theirs of people.values()) {
+    const { slug, wrapped_key, tenant, member, role, name } = theirs[0]!
+    await forgetIn(query, keys.tenantKey({ slug, wrapped_key }), { tenant, member, role, name }, theirs, "retention")
+  }
+  return rows.length
+}
+
+/** Without days, it keeps everything. */
+export async function setRetention(query: Query, tenant: number, key: string, days: number | undefined): Promise<void> {
+  const rows = await query("update hub.project set retention_days = $3 where tenant = $1 and key = $2 returning id", [
+    ...[tenant, key, days ?? null],
+  ])
+  if (rows.length === 0) throw new Error(`There is no project ${JSON.stringify(key)}. Somebody shares one first.`)
+}

@@ -1,0 +1,52 @@
+import { describe, expect, test } from "vitest"
+import { auditForOperator } from "../src/store/audit.ts"
+import { openViewerHistory } from "../src/store/history.ts"
+import { openKeyring } from "../src/store/keyring.ts"
+import { disableMember } from "../src/store/people.ts"
+import { planPush } from "../src/store/push.ts"
+import { receiptsOf } from "../src/store/receipts.ts"
+import { forgetExpired, setRetention } from "../src/store/retention.ts"
+import { headNamed, pushOne, saying } from "./support/laptop.ts"
+import { hasPostgres, run } from "./support/postgres.ts"
+import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
+
+const [KEY, OTHER] = ["git.test/acme/api", "git.test/acme/web"]
+const DAY = 86_400_000
+const NOW = Date.parse("2026-11-17T12:00:00Z")
+
+describe.skipIf(!hasPostgres)("a project that keeps conversations for 30 days", () => {
+  test("forgets what ended before, also of who left, and nothing else; it is written down and not taken again", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
+    await newProject(team, tenant, KEY, { own: [ann], write: [bob] })
+    await newProject(team, tenant, OTHER, { own: [ann] })
+    const push = async (who: typeof ann, id: string, project: string, days: number) => {
+      const messages = [saying(1, `what ${id} said`)]
+      const ended_at = NOW - days * DAY
+      await pushOne(team, who, { project, head: headNamed(id, messages, { ended_at }), messages })
+    }
+    await push(ann, "old", KEY, 31)
+    await push(ann, "young", KEY, 29)
+    await push(ann, "elsewhere", OTHER, 400)
+    await push(bob, "left", KEY, 40)
+    const keyring = openKeyring(team.masterKey)
+    expect(await forgetExpired(team.owner, keyring, NOW)).toBe(0)
+    await setRetention(team.asOwner, tenant, KEY, 30)
+    await disableMember(team.asOwner, tenant, "bob")
+    expect(await forgetExpired(team.owner, keyring, NOW)).toBe(2)
+    expect(await forgetExpired(team.owner, keyring, NOW)).toBe(0)
+
+    const { rows } = await openViewerHistory(team.db, ann).list({ limit: 10, offset: 0 })
+    expect(rows.map(({ ref }) => ref.id).sort()).toEqual(["elsewhere", "young"])
+    expect(await run(team.owner, "select from hub_key.conversation_key")).toHaveLength(2)
+    expect(await receiptsOf(team.db, ann)).toMatchObject([{ conversations: 1, why: "retention" }])
+    expect((await receiptsOf(team.db, ann))[0]).not.toHaveProperty("by")
+    const lines = await auditForOperator(team.asOwner, { tenant })
+    expect(lines.filter(({ action }) => action === "retention").map(({ detail }) => detail)).toEqual(
+      expect.arrayContaining([{ conversations: ["ann/claude_code:old"] }, { conversations: ["bob/claude_code:left"] }]),
+    )
+    const conversations = [{ source: "claude_code", id: "old", digest: "0".repeat(64), chunks: [] }]
+    expect(await planPush(team.db, ann, { project: KEY, conversations })).toEqual([{ state: "gone" }])
+  })
+})
