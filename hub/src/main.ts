@@ -42,7 +42,8 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
                                           lets a member read, or push to, a project
   dex-hub project keep KEY DAYS|forever --tenant T
                                           how long a project keeps a conversation after its end
-  dex-hub expire                          deletes what projects no longer keep; run it every day
+  dex-hub expire                          deletes what projects no longer keep, and what is left of pushes that never
+                                          ended; run it every day
   dex-hub audit --tenant T [--limit N]    prints who did what, one JSON object a line, newest last
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,

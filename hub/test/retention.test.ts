@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest"
+import { removeAbandoned } from "../src/store/abandoned.ts"
 import { auditForOperator } from "../src/store/audit.ts"
 import { openViewerHistory } from "../src/store/history.ts"
 import { openKeyring } from "../src/store/keyring.ts"
@@ -48,5 +49,26 @@ describe.skipIf(!hasPostgres)("a project that keeps conversations for 30 days", 
     )
     const conversations = [{ source: "claude_code", id: "old", digest: "0".repeat(64), chunks: [] }]
     expect(await planPush(team.db, ann, { project: KEY, conversations })).toEqual([{ state: "gone" }])
+  })
+})
+
+describe.skipIf(!hasPostgres)("a push that never ended", () => {
+  test("is removed after a week, and can be made again then; what was committed stays", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    await newProject(team, tenant, KEY, { own: [ann] })
+    const messages = [saying(1, "what was said")]
+    const pushed = (id: string) => ({ project: KEY, head: headNamed(id, messages), messages })
+    await pushOne(team, ann, pushed("whole"))
+    const conversations = [{ source: "claude_code", id: "half", digest: "0".repeat(64), chunks: [] }]
+    await planPush(team.db, ann, { project: KEY, conversations })
+    const inDays = (days: number) => new Date(Date.now() + days * DAY)
+    expect(await removeAbandoned(team.owner, inDays(6))).toBe(0)
+    expect(await removeAbandoned(team.owner, inDays(8))).toBe(1)
+    expect(await run(team.owner, "select from hub_key.conversation_key")).toHaveLength(1)
+    await pushOne(team, ann, pushed("half"))
+    const { rows } = await openViewerHistory(team.db, ann).list({ limit: 10, offset: 0 })
+    expect(rows.map(({ ref }) => ref.id).sort()).toEqual(["half", "whole"])
   })
 })

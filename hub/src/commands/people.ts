@@ -1,4 +1,5 @@
 import { masterKeyFrom, ownerFrom, SettingsProblem } from "../settings.ts"
+import { removeAbandoned } from "../store/abandoned.ts"
 import { auditForOperator } from "../store/audit.ts"
 import type { MemberRole, Query } from "../store/connection.ts"
 import { addInvitation } from "../store/invitations.ts"
@@ -91,6 +92,9 @@ export const peopleCommands: Commands = {
   expire: async () => {
     const forgotten = await forgetExpired(ownerFrom(process.env), openKeyring(masterKeyFrom(process.env)))
     say(`Deleted ${forgotten} ${forgotten === 1 ? "conversation" : "conversations"} that projects no longer keep.`)
+    const abandoned = await removeAbandoned(ownerFrom(process.env))
+    if (abandoned > 0)
+      say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never ended.`)
   },
   grant: async ([name = "", key = ""], { tenant, level = "write" }) => {
     await inTenant(tenant, async (query, id) => {
