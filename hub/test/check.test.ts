@@ -87,5 +87,7 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     const nowhere = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: `postgresql://x@/hub?host=${tempDir()}` }))
     expect(problems(nowhere.said)).toEqual([expect.stringContaining("PostgreSQL does not answer (ENOENT)")])
     expect(nowhere.code).toBe(1)
+    const stranger = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: team.app.replace("dex_hub_app", "nobody_here") }))
+    expect(problems(stranger.said)).toEqual([expect.stringMatching(/refuses the login.*\(28000\).*`dex-hub migrate`/)])
   })
 })

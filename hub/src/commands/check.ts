@@ -60,10 +60,7 @@ function roomProblems(data: string): string[] {
 
 async function databaseOf(db: Database, data: string): Promise<Finding[]> {
   const server = await serverVersion(db).catch((error: { code?: string }) => error)
-  if (!("version" in server)) {
-    const why = `PostgreSQL does not answer (${server.code ?? "no reason given"}), so nothing of it was checked.`
-    return [{ what: "PostgreSQL", problems: [`${why} Look at DEX_HUB_DATABASE_URL, and whether it runs.`] }]
-  }
+  if (!("version" in server)) return [{ what: "PostgreSQL", problems: [unanswered(server.code)] }]
   const version = await versionProblems(db).catch(() => ["The hub's tables are not there. Run: dex-hub migrate"])
   const before = [
     { what: `PostgreSQL ${server.version} answers`, problems: server.problems },
@@ -80,6 +77,15 @@ async function databaseOf(db: Database, data: string): Promise<Finding[]> {
     { what: `the master key opens the keys of ${count(tenants.length, "tenant")}`, problems: keys.flat() },
     { what: "the search shards are near what was pushed", problems: behind.flat() },
   ]
+}
+
+/** Codes that begin so: the role or its password is not the right one. */
+const LOGIN = "28"
+
+function unanswered(code = "no reason given"): string {
+  return code.startsWith(LOGIN)
+    ? `PostgreSQL refuses the login of DEX_HUB_DATABASE_URL (${code}), so nothing of it was checked. \`dex-hub migrate\` makes the roles; look at the password too.`
+    : `PostgreSQL does not answer (${code}), so nothing of it was checked. Look at DEX_HUB_DATABASE_URL, and whether it runs.`
 }
 
 async function lagOf(data: string, tenant: number, seq: number): Promise<string[]> {

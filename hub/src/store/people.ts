@@ -6,12 +6,13 @@ import type { Keyring } from "./keyring.ts"
 // What an operator does, as the tables' owner: tenants, members, tokens. What members do themselves is in other files.
 
 export async function addTenant(query: Query, keys: Keyring, slug: string): Promise<number> {
-  const [row] = await query<{ id: number }>("insert into hub.tenant (slug, wrapped_key) values ($1, $2) returning id", [
-    slug,
-    keys.newTenantKey(slug),
-  ])
-  await query("insert into hub.feed (tenant) values ($1)", [row!.id])
-  return row!.id
+  const [row] = await query<{ id: number }>(
+    "insert into hub.tenant (slug, wrapped_key) values ($1, $2) on conflict do nothing returning id",
+    [slug, keys.newTenantKey(slug)],
+  )
+  if (!row) throw new Error(`There is a tenant ${JSON.stringify(slug)} already.`)
+  await query("insert into hub.feed (tenant) values ($1)", [row.id])
+  return row.id
 }
 
 export async function addMember(
@@ -19,12 +20,16 @@ export async function addMember(
   member: { tenant: number; name: string; role: string; email?: string; subject?: string },
 ): Promise<number> {
   const [row] = await query<{ id: number }>(
-    "insert into hub.member (tenant, name, role, email, subject) values ($1, $2, $3, $4, $5) returning id",
+    "insert into hub.member (tenant, name, role, email, subject) values ($1, $2, $3, $4, $5) on conflict do nothing returning id",
     [member.tenant, member.name, member.role, member.email ?? null, member.subject ?? null],
   )
   const { tenant, name, role } = member
+  if (!row)
+    throw new Error(
+      `There is a member ${JSON.stringify(name)} already. \`dex-hub token add\` makes another token for them.`,
+    )
   await recordAudit(query, { tenant }, { action: "member_add", target: name, detail: { role } })
-  return row!.id
+  return row.id
 }
 
 export const SCOPES = ["push", "read", "admin"] as const
