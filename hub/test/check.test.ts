@@ -35,7 +35,7 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     expect(said).toContain("ok       the master key opens the keys of 1 tenant")
   })
 
-  test.each<[string, (team: Team, env: Record<string, string>) => Promise<unknown> | void, RegExp]>([
+  test.each<[string, (team: Team, env: Record<string, string>) => unknown, RegExp]>([
     [
       "another master key",
       (_, env) => writeFileSync(env.DEX_HUB_MASTER_KEY_FILE!, "ab".repeat(32)),
