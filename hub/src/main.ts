@@ -5,6 +5,7 @@ import { parseArgs } from "node:util"
 import hub from "../package.json" with { type: "json" }
 import { checkCommands } from "./commands/check.ts"
 import { type Commands, say } from "./commands/commands.ts"
+import { keepingCommands } from "./commands/keeping.ts"
 import { peopleCommands } from "./commands/people.ts"
 import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
@@ -78,6 +79,7 @@ const COMMANDS: Commands = {
     )
   },
   ...checkCommands,
+  ...keepingCommands,
   ...peopleCommands,
 }
 

@@ -72,7 +72,7 @@ export type CommitResponse = { rev: number; seq: number; receipt: string }
 /** What every answer that is not a success says. `rules` names what looks like a secret. */
 export type WireProblem = { error: { code: string; message: string; rules?: string[] } }
 
-/** What a member is told of what they shared: an admin was given one conversation to read, until then. */
+/** A member is told that an admin may read one of their conversations, and until when. */
 export type WireNotice = { type: "break_glass"; by: string; ref: string; reason: string; at: string; until: string }
 
 export type WireChunk = { hash: string; data: Buffer }

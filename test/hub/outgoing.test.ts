@@ -197,7 +197,7 @@ describe("paths below a project", () => {
 describe("places in text", () => {
   const places = placesOf({ home: "/home/alice", folders: ["/Users/ally/api"], user: ["asmith"] })
   test.each([
-    ["see /home/alice/work/a.ts.", "see ~/work/a.ts."],
+    ["see /home/alice/code/a.ts.", "see ~/code/a.ts."],
     ["in /home/alice.", "in ~."],
     ["file:///home/alice/x", "file:~/x"],
     ["/home/alice2/x is another's", "/home/alice2/x is another's"],

@@ -1,5 +1,4 @@
 import { masterKeyFrom, ownerFrom, SettingsProblem } from "../settings.ts"
-import { removeAbandoned } from "../store/abandoned.ts"
 import { auditForOperator } from "../store/audit.ts"
 import type { MemberRole, Query } from "../store/connection.ts"
 import { addInvitation } from "../store/invitations.ts"
@@ -18,7 +17,6 @@ import {
   tenantNamed,
   usualScopes,
 } from "../store/people.ts"
-import { forgetExpired, setRetention } from "../store/retention.ts"
 import { revokeToken, tokensForOperator } from "../store/tokens.ts"
 import { type Commands, say } from "./commands.ts"
 import { exportMember } from "./export-member.ts"
@@ -77,24 +75,6 @@ export const peopleCommands: Commands = {
     if (!/^\d{1,15}$/.test(id)) throw new SettingsProblem("Say which, by its number: dex-hub token list")
     await inTenant(tenant, (query, of) => revokeToken(query, of, Number(id)))
     say(`Token ${id} is revoked.`)
-  },
-  "project keep": async ([key = "", days = ""], { tenant }) => {
-    if (!/^[1-9][0-9]{0,4}$|^forever$/.test(days))
-      throw new SettingsProblem("Say for how many days: dex-hub project keep KEY DAYS --tenant T, or `forever`.")
-    const kept = days === "forever" ? undefined : Number(days)
-    await inTenant(tenant, (query, id) => setRetention(query, id, key, kept))
-    say(
-      kept === undefined
-        ? `${key} keeps everything.`
-        : `${key} keeps a conversation for ${days} days after its end. \`dex-hub expire\` deletes what is older: run it every day.`,
-    )
-  },
-  expire: async () => {
-    const forgotten = await forgetExpired(ownerFrom(process.env), openKeyring(masterKeyFrom(process.env)))
-    say(`Deleted ${forgotten} ${forgotten === 1 ? "conversation" : "conversations"} that projects no longer keep.`)
-    const abandoned = await removeAbandoned(ownerFrom(process.env))
-    if (abandoned > 0)
-      say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never ended.`)
   },
   grant: async ([name = "", key = ""], { tenant, level = "write" }) => {
     await inTenant(tenant, async (query, id) => {

@@ -83,7 +83,8 @@ function statementName(text: string): string {
   return name
 }
 
-const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
+/** The transaction is theirs from then on; false where they have left. */
+export const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
 const SET = "select set_config(name, value, true) from unnest($1::text[], $2::text[]) as setting (name, value)"
 
 function set<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>) {

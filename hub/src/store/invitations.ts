@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { recordAudit } from "./audit.ts"
-import type { Database, MemberRole, Query } from "./connection.ts"
+import { BEGIN_AS, type Database, type MemberRole, type Query } from "./connection.ts"
 import { addToken, tokenHash, usualScopes } from "./people.ts"
 import { HubProblem } from "./problem.ts"
 
@@ -36,4 +36,3 @@ function refused(): HubProblem {
 const ADD = `insert into hub.invitation (hash, tenant, member, expires_at) values ($1, $2, $3, now() + make_interval(days => $4))`
 const USE = `update hub.invitation set used_at = now() where hash = $1 and used_at is null and expires_at > now() returning tenant, member`
 const ROLE_OF = "select role from hub.member where tenant = $1 and id = $2 and disabled_at is null"
-const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"

@@ -96,7 +96,7 @@ async function reach(
   }
 }
 
-/** Of what an older dex does not know, nothing is said. */
+/** A newer hub may send notices that this dex does not know: they are left out. */
 function noticeLine({ type, by, ref, at, reason }: WireNotice): string[] {
   if (type !== "break_glass") return []
   return [`${by} was given ${ref} to read on ${at.slice(0, 10)}, as an admin. The reason: ${reason}`]
