@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { FEATURES } from "../../src/answers/answering.ts"
-import { answerCandidates, questionOf } from "../../src/answers/candidates.ts"
+import { answerCandidates } from "../../src/answers/candidates.ts"
 import { type AnswerEvidence, evidenceOf, probabilityOf } from "../../src/answers/confidence.ts"
 import { type Answering, chosen, quoteOf, rankStatements } from "../../src/answers/extract.ts"
 import { createPassages } from "../../src/answers/passages.ts"
@@ -24,8 +24,7 @@ export async function casesOf(project: Project, questions: LabelledQuestion[]): 
   const dex = createDex({ env: { HOME: home, DEX_TRACES: "off" }, cwd: project.clone, version: "eval" })
   const cases: Case[] = []
   for (const one of questions) {
-    const question = await questionOf(dex, one.question)
-    const { candidates } = await answerCandidates(dex, question, { among: "all" }, createPassages())
+    const { question, candidates } = await answerCandidates(dex, one.question, { among: "all" }, createPassages())
     const ranked = rankStatements(question, candidates)
     const gold = one.sentences.map(wordsIn)
     cases.push({ question: one, ranked, answers: ranked.map((statement) => isOneOf(quoteOf(statement), gold)) })

@@ -163,6 +163,9 @@ describe.skipIf(!hasPostgres)("walls", () => {
       { tool: "stats", input: {} },
       { tool: "show", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
       { tool: "timeline", input: { id: `ann/claude_code:${canaries[0]!.text}#1`, session: "all" } },
+      { tool: "passages", input: { query: "canary", by: "message", limit: 50, offset: 0 } },
+      ...canaries.slice(0, 9).map(({ text }) => ({ tool: "passage", input: { id: `ann/claude_code:${text}#1` } })),
+      { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
     ]
     const told = async (viewer: Viewer, walls: AnswerWalls) => {
       const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })

@@ -7,7 +7,7 @@ import { run as runSearch } from "../tools/search/run.ts"
  */
 export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
-type Wanted = {
+export type WantedPassages = {
   query: string
   by: "conversation" | "message"
   from?: string
@@ -17,7 +17,7 @@ type Wanted = {
 }
 
 /** The messages that match best, not the passages that read best. */
-export function searchWithin(dex: Dex, { among, collections, noGlobal }: AnswerScope, wanted: Wanted) {
+export function searchWithin(dex: Dex, { among, collections, noGlobal }: AnswerScope, wanted: WantedPassages) {
   const scope = { in: among, ...(collections && { collections }), ...(noGlobal && { no_global: true }) }
   return runSearch(dex, { ...wanted, ...scope, explain: false }, { prose: false })
 }

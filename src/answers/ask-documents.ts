@@ -2,6 +2,7 @@ import { DexError } from "../core/error.ts"
 import { listOf, object, optional, text } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
+import { whereField } from "../tools/team.ts"
 import { ANSWER_TOKENS, askOutput, scopeField } from "./ask.ts"
 
 /** What whoever started agent mode allows; a caller may narrow it and never widen it. */
@@ -17,6 +18,7 @@ export function askDocuments({ collections, noGlobal, model }: AgentBounds) {
       use_case: text("Why you need it and what you will do with it: it says when enough is found."),
       collections: optional(listOf(text(), "Only documents of these collections.")),
       scope: scopeField,
+      where: whereField,
     }),
     output: askOutput,
     cli: { group: "Learn", positional: "query", example: "" },

@@ -1,4 +1,5 @@
 import { isoDate } from "../core/dates.ts"
+import { DexError } from "../core/error.ts"
 import { collectionOf, parseRef } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model } from "../llm/model.ts"
@@ -23,6 +24,7 @@ export type AskInput = {
   scope: "all" | "history" | "docs"
   model?: string
   max_tokens: number
+  where?: "team"
 }
 
 /** What an answer must know of what was asked. */
@@ -37,16 +39,27 @@ const NOT_FOUND = "No answer was found."
 /** The sources have their dates; more of this is noise. */
 const MOST_OLDER = 1
 
-export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
-  const library = await openLibrary(dex, {
+export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
+  const scope = {
     among: input.scope,
     ...(input.collections && { collections: input.collections }),
     ...(input.no_global && { noGlobal: true }),
-  })
+  }
+  if (input.where !== "team") return runWith(dex, input, hooks, await openLibrary(dex, scope))
+  if (input.scope === "docs" || input.collections)
+    throw new DexError("usage", "A team shares conversations, and no documents. Ask for documents without --team.")
+  const [{ withTeam }, { teamHistory }] = await Promise.all([
+    import("../tools/hub/ask-team.ts"),
+    import("./team-source.ts"),
+  ])
+  return withTeam(dex, async (hub) => runWith(dex, input, hooks, await openLibrary(dex, scope, teamHistory(hub))))
+}
+
+async function runWith(dex: Dex, input: AskInput, hooks: AskHooks, library: PassageLibrary) {
   const { configuredModel } = await import("../tools/model.ts")
   const model = await configuredModel(dex, input.model === undefined ? {} : { model: input.model })
   const statements = await library.statements(input.query)
-  if (!model) return answerFrom(dex, input, library, statements, { extractive: true, notes: [NO_MODEL] })
+  if (!model) return answerFrom(input, library, statements, { extractive: true, notes: [NO_MODEL] })
   const run = await runLoop(model, library, {
     question: input.query,
     ...(input.use_case !== undefined && { use_case: input.use_case }),
@@ -55,7 +68,7 @@ export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}) {
     ...(dex.signal && { signal: dex.signal }),
     ...(hooks.onStep && { onStep: hooks.onStep }),
   })
-  return answerOf(dex, input, library, statements, model, run, checkedAnswer(run.text, library))
+  return answerOf(input, library, statements, model, run, checkedAnswer(run.text, library))
 }
 
 /** What a model is shown first: what search finds, and what the best statements stand in. */
@@ -81,7 +94,6 @@ export function checkedAnswer(text: string, library: PassageLibrary): CheckedAns
 }
 
 export async function answerOf(
-  dex: Dex,
   input: AnswerRequest,
   library: PassageLibrary,
   statements: Answering[],
@@ -94,11 +106,11 @@ export async function answerOf(
   const partial = run.stopped !== undefined
   const dropped = droppedNotes(checked)
   if (checked.kept.length === 0 && dropped.length === 0 && !partial)
-    return finish(dex, input, library, [], statements, { extractive: false, notes: [], used })
+    return finish(input, library, [], statements, { extractive: false, notes: [], used })
   const notes = [...stopped, ...dropped]
   if (checked.kept.length > 0)
-    return finish(dex, input, library, checked.kept, statements, { extractive: false, partial, notes, used })
-  return answerFrom(dex, input, library, statements, {
+    return finish(input, library, checked.kept, statements, { extractive: false, partial, notes, used })
+  return answerFrom(input, library, statements, {
     extractive: true,
     partial,
     notes: [...notes, ...(partial ? [] : ["The model's answer could not be verified; these are quotes."])],
@@ -119,15 +131,9 @@ export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) 
 }
 
 /** What there is to say without a model. */
-export async function answerFrom(
-  dex: Dex,
-  input: AnswerRequest,
-  library: PassageLibrary,
-  statements: Answering[],
-  rest: Rest,
-) {
+export async function answerFrom(input: AnswerRequest, library: PassageLibrary, statements: Answering[], rest: Rest) {
   const said = answersNothing(evidenceOf(statements)) ? [] : quoted(statements)
-  return finish(dex, input, library, said, statements, rest)
+  return finish(input, library, said, statements, rest)
 }
 
 type Rest = {
@@ -139,14 +145,13 @@ type Rest = {
 
 /** As many sentences as the ceiling holds, with their sources. */
 export async function finish(
-  dex: Dex,
   input: AnswerRequest,
   library: PassageLibrary,
   said: Cited[],
   statements: Answering[],
   rest: Rest,
 ) {
-  const older = await olderOnTheSame(dex, citedBy(said, library))
+  const older = await olderOnTheSame(library, citedBy(said, library))
   const build = (kept: number) => {
     const sentences = said.slice(0, kept)
     const sources = citedBy(sentences, library)

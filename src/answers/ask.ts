@@ -1,6 +1,7 @@
 import { choice, decimal, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
+import { TEAM_FLAG, whereField } from "../tools/team.ts"
 
 /** What a whole answer takes unless told. */
 export const ANSWER_TOKENS = 600
@@ -53,10 +54,12 @@ export const ask = defineTool({
     scope: scopeField,
     model: optional(text("Use this model instead of llm.model.")),
     max_tokens: withDefault(integer("At most about this many tokens.", { minimum: 200, maximum: 8000 }), ANSWER_TOKENS),
+    where: whereField,
   }),
   output: askOutput,
   cli: {
     group: "Learn",
+    choosing: TEAM_FLAG,
     common: true,
     positional: "query",
     short: { u: "use_case", c: "collections" },

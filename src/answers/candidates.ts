@@ -1,11 +1,10 @@
 import { planIn } from "../core/plan.ts"
-import { wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
-import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import type { StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
-import { resolveRef } from "../tools/resolve.ts"
-import { type AnswerScope, searchWithin } from "./answer-scope.ts"
+import type { AnswerScope } from "./answer-scope.ts"
 import { type AskedQuestion, type Source, shareHeld } from "./answering.ts"
+import { type FoundMessages, ownHistory, type PassageRow, type PassageSource } from "./passage-source.ts"
 import type { Passage, Passages } from "./passages.ts"
 import { type ProjectSection, projectSections } from "./project-documents.ts"
 import { statementsIn } from "./statements.ts"
@@ -17,62 +16,42 @@ export type AnswerCandidate = Source & { text: string; at?: number; cite(): Pass
 const MOST_MESSAGES = 40
 const MOST_SECTIONS = 12
 
-export async function questionOf(dex: Dex, asked: string): Promise<AskedQuestion> {
-  const query = parseQuery(asked)
-  const index = await dex.index()
-  return {
-    text: asked,
-    words: query.words,
-    weights: index ? await wordWeights(index, query) : query.words.map(() => 1),
-  }
-}
-
 /** What people and agents said, and what the project's documents say: no output of tools, no thoughts. */
 export async function answerCandidates(
   dex: Dex,
-  question: AskedQuestion,
+  asked: string,
   scope: AnswerScope,
   passages: Passages,
-): Promise<{ candidates: AnswerCandidate[]; isWhole: boolean }> {
-  const said = await saidCandidates(dex, question, scope, passages)
+  source: PassageSource = ownHistory(dex, scope),
+): Promise<{ question: AskedQuestion; candidates: AnswerCandidate[]; isWhole: boolean }> {
+  const { found, weights } = await source.find({ query: asked, by: "message", limit: MOST_MESSAGES, offset: 0 })
+  const question = { text: asked, words: parseQuery(asked).words, weights }
+  const said = saidCandidates(found, passages)
   if (scope.among === "history" || scope.collections !== undefined || dex.project === dex.machine.home)
-    return { candidates: said, isWhole: true }
-  const { found, isWhole } = await documentCandidates(dex.project, question, passages)
-  return { candidates: [...said, ...found], isWhole }
+    return { question, candidates: said, isWhole: true }
+  const documents = await documentCandidates(dex.project, question, passages)
+  return { question, candidates: [...said, ...documents.found], isWhole: documents.isWhole }
 }
 
-async function saidCandidates(
-  dex: Dex,
-  question: AskedQuestion,
-  scope: AnswerScope,
-  passages: Passages,
-): Promise<AnswerCandidate[]> {
-  const store = await dex.store()
-  const wanted = { query: question.text, by: "message" as const, limit: MOST_MESSAGES, offset: 0 }
-  const { results } = await searchWithin(dex, scope, wanted)
-  const best = Math.max(...results.map((one) => one.score_final), Number.MIN_VALUE)
-  const candidates: AnswerCandidate[] = []
-  for (const [rank, { id, message_index, score_final }] of results.entries()) {
-    const { row } = await resolveRef(dex, id)
+function saidCandidates(found: FoundMessages["found"], passages: Passages): AnswerCandidate[] {
+  const best = Math.max(...found.map(({ score }) => score), Number.MIN_VALUE)
+  return found.flatMap(({ row, message, score }, rank) => {
     // An answer that could cite an earlier answer would need no source at all.
-    if (row.kind === "dex") continue
-    const [message] = await store.messages(row.ref, [message_index])
-    if (!message) continue
-    for (const { text, is } of saidIn(row, message))
-      candidates.push({
-        text,
-        statements: statementsIn(text),
-        is,
-        rank,
-        score: score_final / best,
-        ...((message.at ?? row.ended_at) !== undefined && { at: (message.at ?? row.ended_at)! }),
-        cite: () => passages.add(row, message),
-      })
-  }
-  return candidates
+    if (row.kind === "dex") return []
+    const at = message.at ?? row.ended_at
+    return saidIn(row, message).map(({ text, is }) => ({
+      text,
+      statements: statementsIn(text),
+      is,
+      rank,
+      score: score / best,
+      ...(at !== undefined && { at }),
+      cite: () => passages.add(row, message),
+    }))
+  })
 }
 
-function saidIn(row: ConversationRow, { parts, role }: StoredMessage): { text: string; is: Source["is"] }[] {
+function saidIn(row: PassageRow, { parts, role }: StoredMessage): { text: string; is: Source["is"] }[] {
   return parts.flatMap((part) => {
     if (part.origin === "injected" || (part.type !== "text" && part.type !== "summary")) return []
     const plan = planIn(part)

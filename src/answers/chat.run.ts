@@ -84,10 +84,10 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     const statements = await library.statements(query)
     onStep?.({ call: `search ${query}`, outcome: `${statements.length} found` })
     const nothingYet = (rest: object = {}) =>
-      finish(dex, { query, max_tokens: QUOTES_TOKENS }, library, [], statements, { ...STOPPED, ...rest })
+      finish({ query, max_tokens: QUOTES_TOKENS }, library, [], statements, { ...STOPPED, ...rest })
     if (signal?.aborted) return { ...(await nothingYet()), stopped: true }
     if (!options.model)
-      return answerFrom(dex, { query, max_tokens: QUOTES_TOKENS }, library, statements, {
+      return answerFrom({ query, max_tokens: QUOTES_TOKENS }, library, statements, {
         extractive: true,
         notes: [NO_MODEL],
       })
@@ -118,7 +118,6 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
       run.byPerson && !hasAnswer
         ? await nothingYet({ used: usedBy(model, run.steps.length) })
         : await answerOf(
-            dex,
             { query, max_tokens: hasAnswer ? NO_CEILING : QUOTES_TOKENS },
             library,
             statements,

@@ -1,19 +1,19 @@
 import { isoDate } from "../core/dates.ts"
 import { formatRef } from "../core/ref.ts"
-import type { Dex } from "../tools/context.ts"
+import type { PassageLibrary } from "./library.ts"
 import { newestFirst, type Passage } from "./passages.ts"
 
 export type Older = { n: number; newer: number; note: string }
 
 /** Which cited passages are older than another one on the same document or the same edited file. */
-export async function olderOnTheSame(dex: Dex, cited: Passage[]): Promise<Older[]> {
-  const store = await dex.store()
-  const subjects = new Map<number, Set<string>>()
-  for (const { n, conversation } of cited)
-    subjects.set(
-      n,
-      new Set(conversation.source === "docs" ? [formatRef(conversation)] : await store.editedFiles(conversation, 40)),
-    )
+export async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promise<Older[]> {
+  const isDocument = ({ conversation }: Passage) => conversation.source === "docs"
+  const said = cited.filter((passage) => !isDocument(passage))
+  const edited = said.length === 0 ? [] : await library.editedBy(said.map(({ conversation }) => conversation))
+  const subjects = new Map([
+    ...cited.filter(isDocument).map(({ n, conversation }) => [n, new Set([formatRef(conversation)])] as const),
+    ...said.map(({ n }, i) => [n, new Set(edited[i])] as const),
+  ])
   const found: Older[] = []
   const sorted = newestFirst(cited)
   for (const [i, old] of sorted.entries()) {

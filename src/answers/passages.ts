@@ -3,8 +3,9 @@ import { isoDate } from "../core/dates.ts"
 import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { safe } from "../render/terminal.ts"
-import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import type { StoredMessage } from "../store/history/store.ts"
 import { markOf } from "../tools/docs/sections.ts"
+import type { PassageRow } from "./passage-source.ts"
 import type { ProjectSection } from "./project-documents.ts"
 
 /** A message or a section that was really read, under the number by which an answer may cite it. */
@@ -24,7 +25,7 @@ export type Passage = {
 /** What was read for one answer. A passage keeps its number however often it is read. */
 export type Passages = {
   /** Undefined where nothing of it is evidence: text that a hook or dex itself put there never is. */
-  add(row: ConversationRow, message: StoredMessage): Passage | undefined
+  add(row: PassageRow, message: StoredMessage): Passage | undefined
   addSection(section: ProjectSection): Passage
   get(n: number): Passage | undefined
 }

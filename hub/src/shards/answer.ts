@@ -1,3 +1,4 @@
+import { askQuestions } from "../../../src/answers/team-questions.ts"
 import { isDexError } from "../../../src/core/error.ts"
 import { readAs } from "../../../src/core/schema.ts"
 import type { Tool } from "../../../src/core/tool.ts"
@@ -19,6 +20,11 @@ const ASKABLE = ["search", "show", "list", "timeline", "stats"]
 export const teamTools: readonly Tool<Dex>[] = (tools as readonly Tool<Dex>[]).filter(({ name }) =>
   ASKABLE.includes(name),
 )
+
+/** What a laptop asks to make an answer of its own. Agents do not see these. */
+const asked: readonly Pick<Tool<Dex>, "name" | "input" | "run">[] = [...teamTools, ...askQuestions]
+/** What comes from the shard: each is then read as the one who asked. */
+const FROM_SHARD = ["search", "passages"]
 
 export type TeamQuestion = { viewer: Viewer; tool: string; input: unknown }
 export type TeamAnswer =
@@ -56,14 +62,14 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     return scopedIndex(index, scope)
   }
   const answer = async ({ viewer, tool: name, input }: TeamQuestion): Promise<TeamAnswer> => {
-    const tool = teamTools.find((one) => one.name === name)
+    const tool = asked.find((one) => one.name === name)
     if (!tool) return { problem: { status: 404, code: "not_found", message: `A hub has no tool ${name}.` } }
     const read = readAs(tool.input, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const index = await indexFor(viewer)
     const options = walls.scope === undefined ? {} : { scope: walls.scope }
     return forOneQuestion(db, viewer, options, async (history) => {
-      const watched = name === "search" ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
+      const watched = FROM_SHARD.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
       try {
         const { output } = visibleIn(await tool.run(teamDex(folder, version, watched.history, index), read.ok as never))
         return { output, drops: watched.drops() }

@@ -1,19 +1,24 @@
 import { readHub } from "../../config/hub.ts"
 import { DexError } from "../../core/error.ts"
-import { openHub } from "../../hub/client.ts"
+import { type HubClient, openHub } from "../../hub/client.ts"
 import type { Dex } from "../context.ts"
 
 const NOTHING_READ =
   "Nothing of your team's was read. Try again later; `dex hub status` says whether the hub answers. Your own history needs no hub."
 
 /** What the hub's tool of this name answers. */
-export async function askTeam<O>(dex: Dex, tool: string, { where: _, ...input }: { where?: string }): Promise<O> {
+export function askTeam<O>(dex: Dex, tool: string, { where: _, ...input }: { where?: string }): Promise<O> {
+  return withTeam(dex, (hub) => hub.ask<O>(tool, input))
+}
+
+/** Several questions over one connection. */
+export async function withTeam<T>(dex: Dex, work: (hub: Pick<HubClient, "ask">) => Promise<T>): Promise<T> {
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
     throw new DexError("usage", "You are not logged in to a hub. `dex hub login ADDRESS` does that.")
   const hub = openHub({ address, token, otherwise: NOTHING_READ, ...(dex.signal && { signal: dex.signal }) })
   try {
-    return await hub.ask<O>(tool, input)
+    return await work(hub)
   } finally {
     hub.close()
   }

@@ -1,0 +1,97 @@
+import { DexError } from "../core/error.ts"
+import { collectionOf, parseRef, type Ref } from "../core/ref.ts"
+import { wordWeights } from "../search/floor.ts"
+import { parseQuery } from "../search/query.ts"
+import { isReachable } from "../search/scope.ts"
+import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
+import type { Dex } from "../tools/context.ts"
+import { withSubsections } from "../tools/docs/sections.ts"
+import { resolveRef } from "../tools/resolve.ts"
+import { type AnswerScope, searchWithin, type WantedPassages } from "./answer-scope.ts"
+
+/** What a passage must know of the conversation that it stands in. */
+export type PassageRow = Pick<ConversationRow, "ref" | "kind" | "title" | "ended_at">
+
+export type FoundMessages = {
+  /** The best first. */
+  found: { row: PassageRow; message: StoredMessage; score: number }[]
+  /** Nothing comes after these. */
+  isLast: boolean
+  /** How much each of the question's words tells. */
+  weights: number[]
+  notes: string[]
+}
+
+/** Where passages are looked for: the history of this machine, or a team's. */
+export type PassageSource = {
+  find(wanted: WantedPassages): Promise<FoundMessages>
+  /** A section with those below it, a message with its neighbours, or the beginning of the whole. */
+  read(ref: string): Promise<{ row: PassageRow; messages: StoredMessage[] }>
+  /** The files that each of these edited the most. */
+  editedBy(conversations: Ref[]): Promise<string[][]>
+}
+
+const MOST_EDITED = 40
+
+/** The history that this dex has. */
+export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
+  return {
+    async find(wanted) {
+      const store = await dex.store()
+      const { results, notes } = await searchWithin(dex, scope, wanted)
+      const found: FoundMessages["found"] = []
+      for (const { id, message_index, score_final } of results) {
+        const { row } = await resolveRef(dex, id)
+        const [message] = await store.messages(row.ref, [message_index])
+        if (message) found.push({ row, message, score: score_final })
+      }
+      return { found, isLast: results.length < wanted.limit, weights: await weightsOf(dex, wanted.query), notes }
+    },
+    async read(ref) {
+      if (!parseRef(ref))
+        throw new DexError("bad_ref", `"${ref.slice(0, 80)}" is not a ref. Give one that a search showed.`)
+      const { row, number } = await resolveRef(dex, ref)
+      await assertInScope(dex, row, scope)
+      return { row, messages: readPart(row, await (await dex.store()).messages(row.ref), number) }
+    },
+    async editedBy(conversations) {
+      const store = await dex.store()
+      const files: string[][] = []
+      for (const ref of conversations) files.push(await store.editedFiles(ref, MOST_EDITED))
+      return files
+    },
+  }
+}
+
+async function weightsOf(dex: Dex, asked: string): Promise<number[]> {
+  const query = parseQuery(asked)
+  const index = await dex.index()
+  return index ? wordWeights(index, query) : query.words.map(() => 1)
+}
+
+const AROUND = 1
+const MOST_READ = 12
+
+function readPart(row: ConversationRow, all: StoredMessage[], number: number | undefined): StoredMessage[] {
+  if (number === undefined) return all.slice(0, MOST_READ)
+  if (row.kind === "document") return withSubsections(all, number).slice(0, MOST_READ)
+  const at = all.findIndex((message) => message.number === number)
+  if (at === -1) throw new DexError("no_message", `There is no message ${number} in it.`)
+  return all.slice(Math.max(0, at - AROUND), at + AROUND + 1)
+}
+
+async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: AnswerScope): Promise<void> {
+  const isDocument = kind === "document"
+  const outside =
+    kind === "dex" ||
+    scope.among === (isDocument ? "history" : "docs") ||
+    (scope.collections !== undefined && !isDocument) ||
+    (isDocument && !(await isOpen(dex, collectionOf(ref.id), scope)))
+  if (outside) throw new DexError("out_of_scope", "That is outside of what this question may look at.")
+}
+
+async function isOpen(dex: Dex, name: string, { collections, noGlobal }: AnswerScope): Promise<boolean> {
+  if (collections) return collections.includes(name)
+  const collection = (await (await dex.store()).collections()).find((one) => one.name === name)
+  return collection !== undefined && isReachable(collection, { noGlobal, inside: dex.project })
+}

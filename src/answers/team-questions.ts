@@ -1,0 +1,71 @@
+import { formatRef, parseWholeRef } from "../core/ref.ts"
+import { choice, type Infer, integer, listOf, object, optional, type Schema, text } from "../core/schema.ts"
+import type { StoredMessage } from "../store/history/store.ts"
+import type { Dex } from "../tools/context.ts"
+import { type FoundMessages, ownHistory, type PassageRow } from "./passage-source.ts"
+
+// What a laptop's `ask` asks of a team's history. The hub finds and reads; what is made of it is made on the laptop, by its own
+// model. Both sides import this file. Every conversation is named as `id`: so the audit log knows who read what.
+
+/** Answered on the hub, for one person. */
+export type TeamQuestionKind<I extends Schema = Schema, O extends object = object> = {
+  name: string
+  input: I
+  run(dex: Dex, input: Infer<I>): Promise<O>
+}
+
+export type SentPassages = Omit<FoundMessages, "found"> & { found: (FoundMessages["found"][number] & { id: string })[] }
+export type EditedFiles = { edited: { id: string; files: string[] }[] }
+export type SentPassage = { id: string; row: PassageRow; messages: StoredMessage[] }
+
+/** A team's documents stay in their projects. */
+const SAID = { among: "history" } as const
+const MOST_FOUND = 100
+
+const findInput = object({
+  query: text("The question.", { minLength: 1 }),
+  by: choice(["conversation", "message"]),
+  from: optional(text()),
+  to: optional(text()),
+  limit: integer("", { minimum: 1, maximum: MOST_FOUND }),
+  offset: integer("", { minimum: 0 }),
+})
+const readInput = object({ id: text("A ref.") })
+const editedInput = object({ ids: listOf(text("A ref.")) })
+
+const passages: TeamQuestionKind<typeof findInput, SentPassages> = {
+  name: "passages",
+  input: findInput,
+  run: async (dex, wanted) => {
+    const { found, ...rest } = await ownHistory(dex, SAID).find(wanted)
+    return { found: found.map(({ row, ...one }) => ({ ...one, ...named(row) })), ...rest }
+  },
+}
+
+const passage: TeamQuestionKind<typeof readInput, SentPassage> = {
+  name: "passage",
+  input: readInput,
+  run: async (dex, { id }) => {
+    const { row, messages } = await ownHistory(dex, SAID).read(id)
+    return { ...named(row), messages }
+  },
+}
+
+const edited: TeamQuestionKind<typeof editedInput, EditedFiles> = {
+  name: "edited_files",
+  input: editedInput,
+  run: async (dex, { ids }) => {
+    const refs = ids.slice(0, MOST_FOUND).flatMap((id) => parseWholeRef(id) ?? [])
+    const files = await ownHistory(dex, SAID).editedBy(refs)
+    return { edited: refs.map((ref, i) => ({ id: formatRef(ref), files: files[i]! })) }
+  },
+}
+
+export const askQuestions = [passages, passage, edited] as readonly TeamQuestionKind[]
+
+function named({ ref, kind, title, ended_at }: PassageRow): { id: string; row: PassageRow } {
+  return {
+    id: formatRef(ref),
+    row: { ref, kind, ...(title && { title }), ...(ended_at !== undefined && { ended_at }) },
+  }
+}
