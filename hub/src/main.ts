@@ -13,6 +13,7 @@ import { serveApp } from "./http/serve.ts"
 import { forgetKeysSoon } from "./jobs/forget-keys.ts"
 import { scanByNewerRules } from "./jobs/scan-again.ts"
 import { createMetrics } from "./metrics.ts"
+import { watchReadiness } from "./ready.ts"
 import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
 import { openDatabase } from "./store/connection.ts"
@@ -20,6 +21,8 @@ import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
 
 const VERSION = hub.version
+/** How long a stop waits for jobs and shards, once nobody is being answered. */
+const LAST_WORK_MS = 10_000
 
 const HELP = `dex-hub: a team's memory on PostgreSQL
 
@@ -48,7 +51,8 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub audit --tenant T [--limit N]    prints who did what, one JSON object a line, newest last
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
-DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT. See docs/hub.md.
+DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
+DEX_HUB_DRAIN_SECONDS. See docs/hub.md.
 `
 
 const COMMANDS: Commands = {
@@ -94,24 +98,39 @@ async function serve(): Promise<void> {
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
   const scanning = scanByNewerRules(db, log)
   const metrics = createMetrics()
-  const parts = { db, shards, version: VERSION, log, metrics, ...(keys && { forgot: keys.forgot }) }
+  const ready = watchReadiness(db)
+  const parts = { db, shards, version: VERSION, log, metrics, ready, ...(keys && { forgot: keys.forgot }) }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const measured =
     metricsPort === undefined ? undefined : await serveApp(createMetricsApp(parts), { host, port: metricsPort })
   if (measured) log({ level: "info", event: "metrics", host, port: measured.port })
-  log({ level: "info", event: "listening", host, port: serving.port })
+  let isStopping = false
   const stop = async (signal: string) => {
+    // A second signal: somebody does not want to wait. What was not answered is not kept, and is pushed again.
+    if (isStopping) process.exit(1)
+    isStopping = true
+    ready.stopping()
     log({ level: "info", event: "stopping", signal })
-    await serving.close()
+    serving.drain()
+    await new Promise((resolve) => setTimeout(resolve, settings.drainSeconds * 1000))
+    const cut = await serving.close()
+    if (cut > 0) log({ level: "error", event: "cut", requests: cut })
+    // Shards and tables are written in transactions: what hangs here can be left where it is.
+    setTimeout(() => process.exit(0), LAST_WORK_MS)
     await measured?.close()
     await keys?.stop()
     await scanning.stop()
     await shards.close()
     await db.close()
     rmSync(folder, { recursive: true, force: true })
+    log({ level: "info", event: "stopped" })
+    process.exit(0)
   }
-  for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => void stop(signal))
+  for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => void stop(signal))
+  log({ level: "info", event: "listening", host, port: serving.port })
+  const why = await ready.look()
+  if (why !== undefined) log({ level: "error", event: "not_ready", why })
 }
 
 async function main(args: string[]): Promise<void> {

@@ -12,6 +12,8 @@ export type Settings = {
   /** Where metrics are; absent where nobody reads them. */
   metricsPort?: number
   keys?: string
+  /** For how long requests are still taken after a signal, so that a proxy has time to see that it should ask elsewhere. */
+  drainSeconds: number
 }
 
 type Environment = Record<string, string | undefined>
@@ -28,6 +30,7 @@ export function settingsFrom(env: Environment): Settings {
     port: Number(env.DEX_HUB_PORT ?? 8787),
     ...(env.DEX_HUB_METRICS_PORT && { metricsPort: Number(env.DEX_HUB_METRICS_PORT) }),
     ...keysFrom(env),
+    drainSeconds: numberFrom(env, "DEX_HUB_DRAIN_SECONDS", 3),
   }
 }
 
@@ -56,4 +59,10 @@ function needed(env: Environment, name: string, what: string): string {
   const value = env[name]
   if (!value) throw new SettingsProblem(`${name} is not set. It names ${what}.`)
   return value
+}
+
+function numberFrom(env: Environment, name: string, usual: number): number {
+  const value = Number(env[name] || usual)
+  if (Number.isFinite(value) && value >= 0) return value
+  throw new SettingsProblem(`${name} is ${JSON.stringify(env[name])}. Set it to a number, or leave it out: ${usual}.`)
 }

@@ -54,10 +54,10 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
       },
       /cannot be written to/,
     ],
-    ["older tables", (team) => team.asOwner("delete from hub.migration where version = 1"), /Run: dex-hub migrate/],
+    ["older tables", (team) => team.asOwner("delete from hub.migration"), /Run: dex-hub migrate/],
     [
-      "newer tables",
-      (team) => team.asOwner("insert into hub.migration (version) values (1000)"),
+      "newer tables that are without something",
+      (team) => team.asOwner("insert into hub.migration (version, least_hub) values (1000, 1000)"),
       /Install a newer dex-hub/,
     ],
     ["changes that no shard has", (team) => team.asOwner("update hub.feed set seq = 5000"), /is 5000 changes behind/],

@@ -1,55 +1,19 @@
 import { randomInt } from "node:crypto"
 import { describe, expect, test } from "vitest"
-import {
-  type CommitResponse,
-  chunksOf,
-  type PlanResponse,
-  pushDigest,
-  type WireHead,
-  type WireMessage,
-} from "../../src/hub/wire.ts"
+import { chunksOf, type PlanResponse, type WireMessage } from "../../src/hub/wire.ts"
 import { openTenantHistory } from "../src/store/history.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
+import { pushOver as push } from "./support/push-over.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
+import { API as KEY } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
-const KEY = "git.test/acme/api"
 /** How often the hub is killed at most, and how often each conversation grows meanwhile. */
 const KILLS = Number(process.env.DEX_HUB_KILLS ?? 8)
 /** Starting the hub again takes most of it. */
 const LONGEST_MS = 300_000 + KILLS * 10_000
 const ROUNDS = Number(process.env.DEX_HUB_ROUNDS ?? 4)
-
-type Sender = { url: () => string; token: string; signal?: () => AbortSignal | undefined }
-
-/** As a laptop does it, from the beginning each time: nothing is remembered between two tries. */
-async function push(
-  { url, token, signal }: Sender,
-  head: WireHead,
-  messages: WireMessage[],
-): Promise<number | undefined> {
-  const send = async <T>(method: string, path: string, body: unknown): Promise<T> => {
-    const answer = await request(url(), token, method, path, body, signal?.())
-    if (answer.status >= 400) throw new Error(JSON.stringify(answer.body))
-    return answer.body as T
-  }
-  const chunks = [...chunksOf(messages)]
-  const hashes = chunks.map(({ hash }) => hash)
-  const digest = pushDigest(head, "project", hashes)
-  const { source, id } = head
-  const { conversations } = await send<PlanResponse>("POST", "/v1/push/plan", {
-    project: KEY,
-    conversations: [{ source, id, digest, chunks: hashes }],
-  })
-  const [plan] = conversations
-  if (plan!.state === "have") return plan!.rev
-  if (plan!.state !== "send") throw new Error(JSON.stringify(plan))
-  for (const { hash, data } of chunks)
-    if (plan!.chunks.includes(hash)) await send("PUT", `/v1/conversations/${source}/${id}/chunks/${hash}`, data)
-  const commit = { project: KEY, digest, chunks: hashes, parent_rev: plan!.rev, visibility: "project", head }
-  return (await send<CommitResponse>("POST", "/v1/push/commit", commit)).rev
-}
 
 describe.skipIf(!hasPostgres)("pushing", () => {
   async function hub() {

@@ -61,7 +61,7 @@ function roomProblems(data: string): string[] {
 async function databaseOf(db: Database, data: string): Promise<Finding[]> {
   const server = await serverVersion(db).catch((error: { code?: string }) => error)
   if (!("version" in server)) return [{ what: "PostgreSQL", problems: [unanswered(server.code)] }]
-  const version = await versionProblems(db).catch(() => ["The hub's tables are not there. Run: dex-hub migrate"])
+  const version = await versionProblems(db)
   const before = [
     { what: `PostgreSQL ${server.version} answers`, problems: server.problems },
     { what: "the tables have the version that this dex-hub needs", problems: version },

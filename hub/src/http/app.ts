@@ -3,6 +3,7 @@ import { bodyLimit } from "hono/body-limit"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
 import type { Metrics } from "../metrics.ts"
 import { checkName, commitOf, messagesIn, planOf, sharedIn } from "../push/incoming.ts"
+import type { Readiness } from "../ready.ts"
 import { placeOf, type Shards } from "../shards/pool.ts"
 import { auditLines } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
@@ -27,6 +28,7 @@ export type HubParts = {
   metrics?: Metrics
   /** Told after something was deleted. Says when PostgreSQL's files are to be without its key; absent where nobody sees to it. */
   forgot?(): Date
+  ready?: Readiness
 }
 
 type Env = { Variables: { identity?: Identity } }
@@ -37,7 +39,7 @@ const LONGEST_JSON = 8 << 20
 const MOST_LINES = 1_000
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, shards, version, log, metrics, forgot }: HubParts) {
+export function createHubApp({ db, shards, version, log, metrics, forgot, ready }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
     const began = Date.now()
@@ -52,8 +54,12 @@ export function createHubApp({ db, shards, version, log, metrics, forgot }: HubP
   })
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
-    await db.ping()
-    return c.text("ready\n")
+    const why = await ready?.look()
+    return why === undefined ? c.text("ready\n") : c.text(`${why}\n`, 503)
+  })
+  app.use(async (c, next) => {
+    const why = await ready?.tables()
+    return why === undefined ? next() : problem(c, new HubProblem(503, "not_ready", why))
   })
 
   const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })

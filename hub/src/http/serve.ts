@@ -1,30 +1,54 @@
-import { createServer } from "node:http"
+import { createServer, type ServerResponse } from "node:http"
 import { getRequestListener } from "@hono/node-server"
 import type { Hono } from "hono"
 
-export type Serving = { port: number; close(): Promise<void> }
+export type Serving = {
+  port: number
+  /** From now on every answer is the last one of its connection, so that a proxy turns to another hub. */
+  drain(): void
+  /** No new connections. What is under way is finished first, for `graceMs`, then cut. Says how many requests were cut. */
+  close(graceMs?: number): Promise<number>
+}
 
-/** What is under way when it is closed is finished first, for this long. */
-const GRACE_MS = 10_000
+const GRACE_MS = 30_000
 
 export async function serveApp(
   app: Pick<Hono, "fetch">,
   { host, port }: { host: string; port: number },
 ): Promise<Serving> {
-  const server = createServer(getRequestListener(app.fetch))
+  const listener = getRequestListener(app.fetch)
+  const open = new Set<ServerResponse>()
+  let isDraining = false
+  const server = createServer((request, response) => {
+    open.add(response)
+    response.once("close", () => open.delete(response))
+    if (isDraining) response.shouldKeepAlive = false
+    void listener(request, response)
+  })
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject)
     server.listen(port, host, resolve)
   })
   const address = server.address()
+  const drain = () => {
+    isDraining = true
+    for (const response of open) response.shouldKeepAlive = false
+  }
   return {
     port: typeof address === "object" && address ? address.port : port,
-    close: async () => {
+    drain,
+    close: async (graceMs = GRACE_MS) => {
+      drain()
+      let cut = 0
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
-      const late = setTimeout(() => server.closeAllConnections(), GRACE_MS)
+      const late = setTimeout(() => {
+        cut = open.size
+        server.closeAllConnections()
+      }, graceMs)
       await closed
       clearTimeout(late)
+      return cut
     },
   }
 }

@@ -23,8 +23,6 @@ export type Database = {
   keys: Keyring
   /** How many connections of each role there are, how many are idle, and how many wait for one. */
   pools(): Record<"app" | "index", { open: number; idle: number; waiting: number }>
-  /** Throws where PostgreSQL does not answer. */
-  ping(): Promise<void>
   close(): Promise<void>
 }
 
@@ -61,7 +59,6 @@ export function openDatabase({ app, index, masterKey, connections = 8 }: Databas
     asNobody: (settings, work) => inTransaction(pools.app, set(settings, work)),
     keys,
     pools: () => ({ app: stateOf(pools.app), index: stateOf(pools.index) }),
-    ping: () => inTransaction(pools.app, async (query) => void (await query("select 1"))),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
   }
 }

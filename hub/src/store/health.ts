@@ -1,4 +1,5 @@
 import type { Database, Query } from "./connection.ts"
+import { TABLES, type TablesRow } from "./migrate.ts"
 import { MIGRATIONS } from "./migrations.ts"
 import { TENANT } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
@@ -42,15 +43,23 @@ export async function roleProblems(db: Database): Promise<string[]> {
 }
 type RoleRow = { name: string; bypasses: boolean; owns: boolean }
 
+/** No table, no schema, or none that the role may look into. */
+const NOT_THERE = ["42P01", "3F000", "42501"]
+
+/** Newer tables are well as long as nothing was dropped that this hub needs. Throws where PostgreSQL does not answer. */
 export async function versionProblems(db: Database): Promise<string[]> {
-  const [row] = await asApp(db, (query) =>
-    query<{ version: number }>("select coalesce(max(version), 0) as version from hub.migration"),
-  )
-  const { version } = row!
-  if (version < MIGRATIONS.length)
-    return [`The tables have version ${version}; this dex-hub needs ${MIGRATIONS.length}. Run: dex-hub migrate`]
-  if (version === MIGRATIONS.length) return []
-  return [`The tables have version ${version}; this dex-hub knows ${MIGRATIONS.length}. Install a newer dex-hub.`]
+  try {
+    const [row] = await asApp(db, (query) => query<TablesRow>(TABLES))
+    const { version, least_hub } = row!
+    if (version < MIGRATIONS.length)
+      return [`The tables have version ${version}; this dex-hub needs ${MIGRATIONS.length}. Run: dex-hub migrate`]
+    if (least_hub > MIGRATIONS.length)
+      return [`The tables have version ${version}; this dex-hub knows ${MIGRATIONS.length}. Install a newer dex-hub.`]
+    return []
+  } catch (error) {
+    if (!NOT_THERE.includes((error as { code?: string }).code ?? "")) throw error
+    return ["The hub's tables are not there. Run: dex-hub migrate"]
+  }
 }
 
 export async function wallProblems(db: Database): Promise<string[]> {

@@ -1,25 +1,36 @@
 import pg from "pg"
-import { MIGRATIONS } from "./migrations.ts"
+import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
 
 export type MigrateOptions = {
   /** The owner's address: it may create schemas and roles, or the roles are there. */
   owner: string
   /** Of the roles that the hub works with; where they are set, the roles are made or given them. */
   passwords?: { app: string; index: string; keys?: string }
+  steps?: readonly MigrationStep[]
 }
+
+/** The version of the tables, and how many steps a hub must know to work with them. */
+export const TABLES = `select coalesce(max(version), 0) as version,
+  coalesce(max((to_jsonb(m) ->> 'least_hub')::int), 1) as least_hub from hub.migration m`
+export type TablesRow = { version: number; least_hub: number }
 
 /** Any number: two that migrate at once wait for each other. */
 const LOCK = 7_238_451
+const LOOK_MS = 200
 
-/** A step that cannot have its table within this time gives up, rather than make everybody behind it wait. */
-const LOCK_TIMEOUT = "2s"
+/** A step that cannot have its table within this time lets those pass who wait behind it, and is tried again. */
+const LOCK_TIMEOUT = "1s"
+const LOCK_NOT_AVAILABLE = "55P03"
+const TRIES = 10
+const PAUSE_MS = 1_000
 
 /** Brings the tables to this version. Safe to run twice, and by two at once. */
-export async function migrate({ owner, passwords }: MigrateOptions): Promise<{ from: number; to: number }> {
+export async function migrate(options: MigrateOptions): Promise<{ from: number; to: number }> {
+  const { owner, passwords, steps = MIGRATIONS } = options
   const client = new pg.Client({ connectionString: owner, application_name: "dex-hub migrate" })
   await client.connect()
   try {
-    await client.query("select pg_advisory_lock($1)", [LOCK])
+    await takeTurn(client)
     await makeRole(client, "dex_hub_app", passwords?.app)
     await makeRole(client, "dex_hub_index", passwords?.index)
     await makeRole(client, "dex_hub_keys", passwords?.keys)
@@ -28,29 +39,80 @@ export async function migrate({ owner, passwords }: MigrateOptions): Promise<{ f
     await client.query(
       "create schema if not exists hub; create schema if not exists hub_key; create table if not exists hub.migration (version int primary key, at timestamptz not null default now())",
     )
-    const { rows } = await client.query<{ version: number }>(
-      "select coalesce(max(version), 0) as version from hub.migration",
-    )
-    const from = rows[0]!.version
-    if (from > MIGRATIONS.length)
-      throw new Error(`The database has version ${from}, and this dex-hub knows ${MIGRATIONS.length}. Use a newer one.`)
-    for (let version = from + 1; version <= MIGRATIONS.length; version++) await step(client, version)
-    return { from, to: MIGRATIONS.length }
+    const { version: from, least_hub } = (await client.query<TablesRow>(TABLES)).rows[0]!
+    if (least_hub > steps.length)
+      throw new Error(`The database has version ${from}, and this dex-hub knows ${steps.length}. Use a newer one.`)
+    for (let version = from + 1; version <= steps.length; version++)
+      await patiently(version, () => run(client, version, steps[version - 1]!))
+    return { from, to: Math.max(from, steps.length) }
   } finally {
     await client.end()
   }
 }
 
-async function step(client: pg.Client, version: number): Promise<void> {
+/** Asked again and again, since a statement that waits would keep `create index concurrently` waiting for it. */
+async function takeTurn(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])
+    if (rows[0]!.locked) return
+    await pause(LOOK_MS)
+  }
+}
+
+async function patiently(version: number, work: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await work()
+    } catch (error) {
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error
+      if (tries === TRIES)
+        throw new Error(
+          `Step ${version} could not have its table ${TRIES} times: a dump or another long transaction uses it (pg_stat_activity names it). The hub goes on with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,
+          { cause: error },
+        )
+      await pause(PAUSE_MS)
+    }
+}
+
+async function run(client: pg.Client, version: number, step: MigrationStep): Promise<void> {
+  const isDone = "insert into hub.migration (version) values ($1)"
+  if (typeof step === "string")
+    return inTransaction(client, async () => {
+      await client.query(step)
+      await client.query(isDone, [version])
+    })
+  if ("drops" in step)
+    return inTransaction(client, async () => {
+      await client.query(step.drops)
+      await client.query("insert into hub.migration (version, least_hub) values ($1, $2)", [version, step.leastHub])
+    })
+  if ("alone" in step) await client.query(step.alone)
+  else
+    for (let changed = 1; changed > 0; )
+      await inTransaction(client, async () => {
+        changed = (await client.query(step.batches)).rowCount ?? 0
+      })
+  await client.query(isDone, [version])
+}
+
+async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await client.query("begin")
-  await client.query("select set_config('lock_timeout', $1, true)", [LOCK_TIMEOUT])
-  await client.query(MIGRATIONS[version - 1]!)
-  await client.query("insert into hub.migration (version) values ($1)", [version])
-  await client.query("commit")
+  try {
+    await client.query("select set_config('lock_timeout', $1, true)", [LOCK_TIMEOUT])
+    await work()
+    await client.query("commit")
+  } catch (error) {
+    await client.query("rollback")
+    throw error
+  }
 }
 
 async function makeRole(client: pg.Client, name: string, password: string | undefined): Promise<void> {
   const { rowCount } = await client.query("select from pg_roles where rolname = $1", [name])
   if (rowCount === 0) await client.query(`create role ${name} login nobypassrls noinherit`)
   if (password !== undefined) await client.query(`alter role ${name} password ${client.escapeLiteral(password)}`)
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -1,5 +1,12 @@
-// The hub's tables, step by step. A step that was released is never changed: another one follows it. Each adds first
-// (a column, a table), so that the version that runs goes on; what is no longer used is dropped a release later.
+// The hub's tables, step by step. A step that was released is never changed: another one follows it. Hubs of the version
+// before go on while a step runs and after it: docs/hub-design.md has the rules ("Changing the tables").
+
+/**
+ * Text only adds, in one transaction. `batches` changes a few rows, and is run until it changes none, each time in a transaction
+ * of its own. `alone` is what PostgreSQL does not do in a transaction: it may be run twice. `drops` takes away what hubs that know
+ * `leastHub` steps, and later ones, do not use.
+ */
+export type MigrationStep = string | { batches: string } | { alone: string } | { drops: string; leastHub: number }
 
 /** Who asks, as the transaction says. In a subquery, so that it is worked out once and not for every row. */
 const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
@@ -23,7 +30,7 @@ const OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation
 
 const MAY_GRANT = `(${ROLE} = 'admin' or hub.level_in(GRANTED) = 'own')`
 
-export const MIGRATIONS: string[] = [
+export const MIGRATIONS: MigrationStep[] = [
   `
 create table hub.tenant (
   id int primary key generated always as identity,
@@ -369,4 +376,6 @@ create policy own on hub.break_glass for select to dex_hub_app using (tenant = $
 create policy admin on hub.break_glass for insert to dex_hub_app
   with check (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} = 'admin');
 `,
+  /** Hubs that know fewer steps than this cannot work with the tables any longer. */
+  "alter table hub.migration add column least_hub int not null default 1",
 ]

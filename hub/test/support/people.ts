@@ -64,7 +64,7 @@ export async function hubWithPeople(more: Record<string, string> = {}) {
     log: (event) => void log.push(JSON.stringify(event)),
   })
   const serving = await serveApp(app, { host: "127.0.0.1", port: 0 })
-  onTestFinished(() => serving.close())
+  onTestFinished(async () => void (await serving.close()))
   const hub = { url: `http://127.0.0.1:${serving.port}`, log }
   const tokens = {
     ann: await tokenFor(team, ann),

@@ -25,13 +25,14 @@ export function hubEnv(team: Team, more: Record<string, string> = {}): Record<st
     DEX_HUB_MASTER_KEY_FILE: key,
     DEX_HUB_DATA: tempDir(),
     DEX_HUB_PORT: "0",
+    DEX_HUB_DRAIN_SECONDS: "0",
     ...more,
   }
 }
 
 /** `dex-hub serve` as a process of its own; ended with the test. */
-export async function startHub(env: Record<string, string>): Promise<TestHub> {
-  const child = spawn(process.execPath, [MAIN, "serve"], { env, stdio: ["ignore", "pipe", "inherit"] })
+export async function startHub(env: Record<string, string>, main = MAIN): Promise<TestHub> {
+  const child = spawn(process.execPath, [main, "serve"], { env, stdio: ["ignore", "pipe", "inherit"] })
   onTestFinished(() => void child.kill("SIGKILL"))
   const log: string[] = []
   const url = await new Promise<string>((resolve, reject) => {

@@ -8,8 +8,8 @@ import { newDatabase, openTest, type TestDatabase } from "./postgres.ts"
 /** A hub with its owner's hand: for setting up what a test needs. */
 export type Team = TestDatabase & { db: Database; asOwner: Query }
 
-export async function newTeam(): Promise<Team> {
-  const database = await newDatabase()
+export async function newTeam(options: { migrated?: boolean } = {}): Promise<Team> {
+  const database = await newDatabase(options)
   const db = openTest(database)
   const client = new pg.Client({ connectionString: database.owner })
   await client.connect()

@@ -1,0 +1,128 @@
+import { once } from "node:events"
+import { Hono } from "hono"
+import pg from "pg"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { serveApp } from "../src/http/serve.ts"
+import { headNamed, saying } from "./support/laptop.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { NotTaken, pushOver } from "./support/push-over.ts"
+import { hubEnv, request, startHub, type TestHub, tokenFor } from "./support/server.ts"
+import { API } from "./support/share.ts"
+import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
+
+const LONGEST_MS = 120_000
+
+describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
+  async function hub(drainSeconds: string) {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    await newProject(team, tenant, API, { own: [ann] })
+    const env = hubEnv(team, { DEX_HUB_DRAIN_SECONDS: drainSeconds })
+    return { team, env, token: await tokenFor(team, ann), server: await startHub(env) }
+  }
+  const ended = async ({ child }: TestHub): Promise<[code: number | null, signal: string | null]> =>
+    child.exitCode === null ? ((await once(child, "exit")) as [number, null]) : [child.exitCode, null]
+  const isStopping = ({ log }: TestHub) => expect.poll(() => log.join(), { timeout: 20_000 }).toContain('"stopping"')
+
+  test(
+    "says so, answers what is under way, and loses nothing",
+    async () => {
+      const { team, env, token, server } = await hub("1")
+      const { url } = server
+      const taken: string[] = []
+      const notAnswered: string[] = []
+      let searches = 0
+      const untilClosed = async (work: (round: number) => Promise<void>) => {
+        for (let round = 0; ; round++)
+          try {
+            await work(round)
+          } catch (error) {
+            // An answer that is not a good one is a failure; no answer at all means that it ended.
+            if (error instanceof NotTaken) throw error
+            return
+          }
+      }
+      const pusher = (n: number) =>
+        untilClosed(async (round) => {
+          const id = `p${n}-${round}`
+          const messages = [saying(1, `wombat of ${n} in round ${round}`)]
+          notAnswered.push(id)
+          await pushOver({ url: () => url, token }, headNamed(id, messages), messages)
+          taken.push(notAnswered.splice(notAnswered.indexOf(id), 1)[0]!)
+        })
+      const searcher = () =>
+        untilClosed(async () => {
+          const { status, body } = await request(url, token, "POST", "/v1/tools/search", { query: "wombat" })
+          if (status !== 200) throw new NotTaken(status, body)
+          searches++
+        })
+      const all = Promise.all([...Array.from({ length: 6 }, (_, n) => pusher(n)), searcher(), searcher()])
+      await expect.poll(() => Math.min(taken.length, searches * 5), { timeout: 60_000 }).toBeGreaterThan(20)
+      const before = taken.length
+      server.child.kill("SIGTERM")
+      await isStopping(server)
+      const ready = await request(url, undefined, "GET", "/readyz")
+      expect([ready.status, ready.headers.get("connection")]).toEqual([503, "close"])
+      expect(await ended(server)).toEqual([0, null])
+      await all
+      expect(taken.length).toBeGreaterThan(before)
+      expect(server.log.join()).not.toContain('"error"')
+      const kept = await team.asOwner<{ native_id: string }>("select native_id from hub.conversation where rev > 0")
+      expect(kept.map(({ native_id }) => native_id).sort()).toEqual([...taken].sort())
+      expect(notAnswered.length).toBeGreaterThan(0)
+
+      // Its shard is whole: started again, it finds every one of them.
+      const again = await startHub(env)
+      const count = async () =>
+        ((await request(again.url, token, "POST", "/v1/tools/search", { query: "wombat" })).body as { total: number })
+          .total
+      await expect.poll(count, { timeout: 60_000 }).toBe(taken.length)
+    },
+    LONGEST_MS,
+  )
+
+  test("answers what takes long, while nobody new is let in", { timeout: LONGEST_MS }, async () => {
+    const { team, token, server } = await hub("0")
+    const blocker = new pg.Client({ connectionString: team.owner })
+    await blocker.connect()
+    onTestFinished(() => blocker.end())
+    await blocker.query("begin; update hub.feed set seq = seq")
+    const messages = [saying(1, "wombat")]
+    const pushed = pushOver({ url: () => server.url, token }, headNamed("slow", messages), messages)
+    const isWaiting = async () => (await team.asOwner("select from pg_locks where not granted")).length
+    await expect.poll(isWaiting, { timeout: 20_000 }).toBeGreaterThan(0)
+    server.child.kill("SIGTERM")
+    const isClosed = () =>
+      fetch(`${server.url}/healthz`).then(
+        () => false,
+        () => true,
+      )
+    await expect.poll(isClosed, { timeout: 20_000 }).toBe(true)
+    await blocker.query("rollback")
+    expect(await pushed).toBe(1)
+    expect(await ended(server)).toEqual([0, null])
+  })
+
+  test("ends at once at the second signal", { timeout: LONGEST_MS }, async () => {
+    const { server } = await hub("600")
+    server.child.kill("SIGTERM")
+    await isStopping(server)
+    server.child.kill("SIGINT")
+    expect(await ended(server)).toEqual([1, null])
+  })
+})
+
+test("a request that does not end is cut, and counted", async () => {
+  const arrived = Promise.withResolvers<void>()
+  const app = new Hono().get("/", () => {
+    arrived.resolve()
+    return new Promise<Response>(() => {})
+  })
+  const serving = await serveApp(app, { host: "127.0.0.1", port: 0 })
+  const asked = fetch(`http://127.0.0.1:${serving.port}/`)
+  const refused = expect(asked).rejects.toThrow()
+  await arrived.promise
+  expect(await serving.close(50)).toBe(1)
+  await refused
+})
