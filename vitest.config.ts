@@ -27,11 +27,22 @@ export default defineConfig({
         test: {
           ...common,
           name: "test",
-          include: ["{test,hub/test}/**/*.test.ts"],
+          include: ["test/**/*.test.ts"],
           exclude: [...TIMING, TORTURE],
           // A process takes one file after another: no file leaves anything behind that another would meet.
           isolate: false,
           // Most wait for a process or a screen much of the time.
+          maxWorkers: Math.max(3, availableParallelism()),
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        // Each file starts a PostgreSQL and hubs of its own.
+        test: {
+          ...common,
+          name: "hub",
+          include: ["hub/test/**/*.test.ts"],
+          isolate: false,
           maxWorkers: Math.max(3, availableParallelism()),
           sequence: { groupOrder: 0 },
         },
