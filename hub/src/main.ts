@@ -31,8 +31,11 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub check                           says what is wrong with its settings, database and shards, and what to do
   dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now
   dex-hub tenant add NAME                 adds a company or team
+  dex-hub tenant quota NAME SIZE|none     how much it may keep, compressed: 50GB
   dex-hub member add NAME --tenant T [--role member|auditor|admin|service] [--email E]
                                           adds a person, and prints a token for them, once
+  dex-hub member quota NAME SIZE|none --tenant T
+                                          how much of that one person may have
   dex-hub member disable NAME --tenant T  ends their access at once; what they shared stays
   dex-hub member export NAME --tenant T --to FOLDER
                                           writes all data of one person as JSON lines
@@ -52,7 +55,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
-DEX_HUB_DRAIN_SECONDS. See docs/hub.md.
+DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE. See docs/hub.md.
 `
 
 const COMMANDS: Commands = {
@@ -93,13 +96,13 @@ async function serve(): Promise<void> {
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
-  const { data, app, index, masterKey } = settings
+  const { data, app, index, masterKey, limits } = settings
   const shards = openShards({ app, index, masterKey, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
   const scanning = scanByNewerRules(db, log)
   const metrics = createMetrics()
   const ready = watchReadiness(db)
-  const parts = { db, shards, version: VERSION, log, metrics, ready, ...(keys && { forgot: keys.forgot }) }
+  const parts = { db, shards, version: VERSION, log, metrics, ready, limits, ...(keys && { forgot: keys.forgot }) }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const measured =

@@ -14,6 +14,7 @@ export type Settings = {
   keys?: string
   /** For how long requests are still taken after a signal, so that a proxy has time to see that it should ask elsewhere. */
   drainSeconds: number
+  limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
 }
 
 type Environment = Record<string, string | undefined>
@@ -31,6 +32,11 @@ export function settingsFrom(env: Environment): Settings {
     ...(env.DEX_HUB_METRICS_PORT && { metricsPort: Number(env.DEX_HUB_METRICS_PORT) }),
     ...keysFrom(env),
     drainSeconds: numberFrom(env, "DEX_HUB_DRAIN_SECONDS", 3),
+    limits: {
+      pushesPerMinute: numberFrom(env, "DEX_HUB_PUSHES_PER_MINUTE", 6_000),
+      readsPerMinute: numberFrom(env, "DEX_HUB_READS_PER_MINUTE", 1_200),
+      atOnce: numberFrom(env, "DEX_HUB_AT_ONCE", 16),
+    },
   }
 }
 

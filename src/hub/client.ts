@@ -23,6 +23,7 @@ export type HubTrouble =
   | "denied"
   | "conflict"
   | "secret"
+  | "full"
   | "refused"
   | "stopped"
 
@@ -57,7 +58,12 @@ export type HubMember = {
   projects: { key: string; title?: string; level: string }[]
   /** A hub of another version may say none, or others. */
   notices?: WireNotice[]
+  /** Where there is a limit to what is kept. */
+  stored?: { yours?: HubStored; team?: HubStored }
 }
+
+/** What is on the hub, compressed. */
+export type HubStored = { bytes: number; quota_bytes: number }
 
 /** A deletion on the hub, without a word of what was deleted. Times are ISO dates. */
 export type HubReceipt = { at: string; conversations: number; why: string; by?: string; key_gone_at?: string }
@@ -265,6 +271,7 @@ function problemOf(
     return new HubError("busy", `The hub at ${host} is busy (${status}${words}). ${otherwise}`, {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     })
+  if (status === 507) return new HubError("full", `The hub at ${host} takes nothing more from you for now${words}`)
   if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${words}). ${otherwise}`)
   return new HubError("refused", `The hub at ${host} refused (${status}${words}).`, { status })
 }

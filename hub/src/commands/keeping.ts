@@ -2,12 +2,26 @@ import { masterKeyFrom, ownerFrom, SettingsProblem } from "../settings.ts"
 import { removeAbandoned } from "../store/abandoned.ts"
 import { openKeyring } from "../store/keyring.ts"
 import { asOwner } from "../store/owner.ts"
-import { tenantNamed } from "../store/people.ts"
+import { memberNamed, tenantNamed } from "../store/people.ts"
+import { setMemberQuota, setTenantQuota } from "../store/quota.ts"
 import { forgetExpired, setRetention } from "../store/retention.ts"
 import { type Commands, say } from "./commands.ts"
 
-/** How long things are kept. */
+/** How long things are kept, and how much. */
 export const keepingCommands: Commands = {
+  "tenant quota": async ([name = "", size = ""]) => {
+    const bytes = bytesOf(size, "dex-hub tenant quota NAME SIZE")
+    await asOwner(ownerFrom(process.env), async (query) => setTenantQuota(query, await tenantNamed(query, name), bytes))
+    say(bytes === undefined ? `${name} may keep as much as there is room for.` : `${name} may keep ${size}.`)
+  },
+  "member quota": async ([name = "", size = ""], { tenant = "" }) => {
+    const bytes = bytesOf(size, "dex-hub member quota NAME SIZE --tenant T")
+    await asOwner(ownerFrom(process.env), async (query) => {
+      const of = await tenantNamed(query, tenant)
+      await setMemberQuota(query, of, (await memberNamed(query, of, name)).id, bytes)
+    })
+    say(bytes === undefined ? `${name} has no limit of their own.` : `${name} may keep ${size}.`)
+  },
   "project keep": async ([key = "", days = ""], { tenant = "" }) => {
     if (!/^[1-9][0-9]{0,4}$|^forever$/.test(days))
       throw new SettingsProblem("Say for how many days: dex-hub project keep KEY DAYS --tenant T, or `forever`.")
@@ -28,4 +42,14 @@ export const keepingCommands: Commands = {
     if (abandoned > 0)
       say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never ended.`)
   },
+}
+
+const UNITS = { MB: 1e6, GB: 1e9, TB: 1e12 }
+
+/** Undefined where there is to be no limit. */
+function bytesOf(size: string, usage: string): number | undefined {
+  if (size === "none") return undefined
+  const [, number, unit] = /^([0-9]+(?:\.[0-9]+)?)(MB|GB|TB)$/.exec(size.toUpperCase()) ?? []
+  if (number === undefined) throw new SettingsProblem(`Say how much, as 500MB, 50GB or 1TB, or none: ${usage}`)
+  return Math.round(Number(number) * UNITS[unit as keyof typeof UNITS])
 }

@@ -15,9 +15,11 @@ import type { Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
 import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
+import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
+import { limitRequests, type RequestLimits } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
 
 export type HubParts = {
@@ -29,6 +31,7 @@ export type HubParts = {
   /** Told after something was deleted. Says when PostgreSQL's files are to be without its key; absent where nobody sees to it. */
   forgot?(): Date
   ready?: Readiness
+  limits?: RequestLimits
 }
 
 type Env = { Variables: { identity?: Identity } }
@@ -39,7 +42,7 @@ const LONGEST_JSON = 8 << 20
 const MOST_LINES = 1_000
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, shards, version, log, metrics, forgot, ready }: HubParts) {
+export function createHubApp({ db, shards, version, log, metrics, forgot, ready, limits }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
     const began = Date.now()
@@ -80,6 +83,12 @@ export function createHubApp({ db, shards, version, log, metrics, forgot, ready 
   })
   app.use("/v1/*", identified)
   app.use("/mcp", identified)
+  if (limits) {
+    const limited = limitRequests(limits)
+    app.use("/v1/*", limited)
+    app.use("/mcp", limited)
+  }
+  const quotas = createQuotas(db)
   const may =
     (scope: Scope, ...roles: MemberRole[]) =>
     async (c: Context<Env>, next: () => Promise<void>) => {
@@ -96,7 +105,8 @@ export function createHubApp({ db, shards, version, log, metrics, forgot, ready 
     const { viewer, tenant, scopes } = c.get("identity")!
     const { name, role } = viewer
     const [projects, notices] = [await projectsOf(db, viewer), await noticesFor(db, viewer)]
-    return c.json({ tenant, member: { name, role }, scopes, projects, notices })
+    const stored = await quotas.storedFor(viewer)
+    return c.json({ tenant, member: { name, role }, scopes, projects, notices, stored })
   })
   app.get("/v1/tokens", async (c) => c.json({ tokens: await ownTokens(db, viewerOf(c)) }))
   app.delete("/v1/tokens/:id{[0-9]{1,15}}", async (c) => {
@@ -112,7 +122,7 @@ export function createHubApp({ db, shards, version, log, metrics, forgot, ready 
     return c.body(null, 204)
   })
   app.post("/v1/push/plan", push, json, async (c) =>
-    c.json({ conversations: await planPush(db, viewerOf(c), planOf(await jsonOf(c))) }),
+    c.json({ conversations: await planPush(db, viewerOf(c), planOf(await jsonOf(c)), quotas) }),
   )
   app.put("/v1/conversations/:source/:id/chunks/:hash", push, chunk, async (c) => {
     const [of, hash] = [conversationIn(c), named(c, "hash")]
@@ -200,9 +210,9 @@ async function jsonOf<T>(c: Context): Promise<T> {
   }
 }
 
-function problem(c: Context, { status, code, message, rules }: HubProblem) {
+function problem(c: Context, { status, code, message, rules, afterSeconds }: HubProblem) {
   const body: WireProblem = { error: { code, message, ...(rules && { rules }) } }
-  return c.json(body, status as 400, status === 503 ? { "Retry-After": "1" } : {})
+  return c.json(body, status as 400, afterSeconds === undefined ? {} : { "Retry-After": String(afterSeconds) })
 }
 
 function tooLarge(c: Context) {

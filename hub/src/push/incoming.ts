@@ -138,7 +138,7 @@ export function secretsIn(values: readonly object[]): string[] {
 function refuseSecrets(rules: string[]): void {
   if (rules.length === 0) return
   const names = rules.join(", ")
-  throw new HubProblem(422, "secret", `It holds what looks like a secret (${names}), so it was not kept.`, rules)
+  throw new HubProblem(422, "secret", `It holds what looks like a secret (${names}), so it was not kept.`, { rules })
 }
 
 function checkHashes(hashes: string[]): void {

@@ -378,4 +378,14 @@ create policy admin on hub.break_glass for insert to dex_hub_app
 `,
   /** Hubs that know fewer steps than this cannot work with the tables any longer. */
   "alter table hub.migration add column least_hub int not null default 1",
+  `
+/** What its chunks take, compressed. Null: a hub wrote it that did not count. */
+alter table hub.conversation add column stored_bytes bigint;
+alter table hub.member add column quota_bytes bigint;
+`,
+  {
+    batches: `update hub.conversation c set stored_bytes =
+      (select coalesce(sum(k.bytes), 0) from hub.chunk k where k.tenant = c.tenant and k.conversation = c.id)
+      where (c.tenant, c.id) in (select tenant, id from hub.conversation where stored_bytes is null and rev > 0 limit 500)`,
+  },
 ]

@@ -7,6 +7,7 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import type { TenantKey } from "./keyring.ts"
 import { seal, sealedName } from "./keys.ts"
 import { HubProblem } from "./problem.ts"
+import type { Quotas } from "./quota.ts"
 import { type DeletedBecause, type Receipt, writeReceipt } from "./receipts.ts"
 import { ABOUT, factsOf, type MessageFacts, sealedHead, sealJson, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
@@ -16,7 +17,13 @@ import { tenantKeyOf } from "./tenant.ts"
 
 type Kept = { id: number; source: string; native_id: string; rev: number; digest: Buffer | null; wrapped: Buffer }
 
-export async function planPush(db: Database, viewer: Viewer, request: PlanRequest): Promise<PlanAnswer[]> {
+/** `quotas`: where something is missing, and they may not keep more, nothing is planned. */
+export async function planPush(
+  db: Database,
+  viewer: Viewer,
+  request: PlanRequest,
+  quotas?: Quotas,
+): Promise<PlanAnswer[]> {
   return db.as(viewer, async (query) => {
     const project = await projectToWrite(query, viewer, request.project)
     if ("why" in project) return request.conversations.map(() => ({ state: "refused", why: project.why }))
@@ -27,7 +34,7 @@ export async function planPush(db: Database, viewer: Viewer, request: PlanReques
     const kept = new Map((await keptOf(query, viewer, live)).map((one) => [nameOf(one.source, one.native_id), one]))
     const keys = new Map([...kept.values()].map((one) => [one.id, tenant.conversationKey(one.wrapped)]))
     const stored = await storedChunks(query, [...keys.keys()])
-    return request.conversations.map(({ source, id, digest, chunks }, i): PlanAnswer => {
+    const answers = request.conversations.map(({ source, id, digest, chunks }, i): PlanAnswer => {
       if (gone[i]) return { state: "gone" }
       const one = kept.get(nameOf(source, id))!
       const key = keys.get(one.id)!
@@ -35,6 +42,8 @@ export async function planPush(db: Database, viewer: Viewer, request: PlanReques
       const missing = chunks.filter((hash) => !stored.has(`${one.id} ${sealedName(key, hash).toString("hex")}`))
       return { state: "send", rev: one.rev, chunks: [...new Set(missing)] }
     })
+    if (answers.some((answer) => answer.state === "send" && answer.chunks.length > 0)) await quotas?.checkRoom(viewer)
+    return answers
   })
 }
 
@@ -92,7 +101,7 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const chunks = await chunkFacts(query, one.id, key, request.chunks)
     const rules = [...new Set(chunks.flatMap(({ found }) => found ?? []))]
     if (rules.length > 0)
-      throw new HubProblem(422, "secret", `It holds what looks like a secret (${rules.join(", ")}).`, rules)
+      throw new HubProblem(422, "secret", `It holds what looks like a secret (${rules.join(", ")}).`, { rules })
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
     const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
@@ -172,6 +181,7 @@ const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev =
   parent_id = $8, models = $9, message_count = $10, copied_count = $11, commit_count = $12, superseded = $13,
   estimated_tokens = $14, text_bytes = $15, started_at = $16, ended_at = $17, first_at = $18, last_at = $19,
   redaction_version = $20, head = $21, scanned = $22,
+  stored_bytes = (select coalesce(sum(k.bytes), 0) from hub.chunk k where k.tenant = conversation.tenant and k.conversation = $1),
   quarantined_at = null, quarantined_by = null, received_at = now() where id = $1`
 
 /** Taken last, so that two that commit at once wait for each other as shortly as they can. */

@@ -26,6 +26,8 @@ export function hubEnv(team: Team, more: Record<string, string> = {}): Record<st
     DEX_HUB_DATA: tempDir(),
     DEX_HUB_PORT: "0",
     DEX_HUB_DRAIN_SECONDS: "0",
+    DEX_HUB_PUSHES_PER_MINUTE: "0",
+    DEX_HUB_READS_PER_MINUTE: "0",
     ...more,
   }
 }

@@ -101,6 +101,7 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       `${safeLine(output.address)}  ${who}`,
       ...(shared.length === 0 ? ["Nothing is shared."] : shared),
       ...(waits.length === 0 ? [] : [`${waits.join(", ")}.`]),
+      ...storedLines(output.stored),
       ...(refused.length === 0 ? [] : ["Not taken by the hub:", ...refused]),
       ...(hidden.length === 0
         ? []
@@ -118,6 +119,14 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
       ...(shared.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
     ],
   }
+}
+
+function storedLines({ yours, team }: NonNullable<Output["stored"]> = {}): string[] {
+  const of = ({ bytes, quota_bytes }: NonNullable<typeof yours>) => `${megabytes(bytes)} of ${megabytes(quota_bytes)}`
+  return [
+    ...(yours ? [`You use ${of(yours)} on the hub.`] : []),
+    ...(team ? [`Your team uses ${of(team)} on the hub.`] : []),
+  ]
 }
 
 function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Output["receipts"]>[number]): string {

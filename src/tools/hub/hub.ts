@@ -19,6 +19,11 @@ const summaryShape = object({
   staying: mapOf(integer(), "Conversations of the project that are not sent, by reason."),
 })
 
+const storedShape = object({
+  bytes: integer("What the hub keeps, compressed."),
+  quota_bytes: integer("What it may be at most."),
+})
+
 export const hub = defineTool({
   name: "hub",
   summary: "Share chosen projects with your team",
@@ -50,6 +55,7 @@ export const hub = defineTool({
     reachable: optional(flag("status: the hub answered just now.")),
     problem: optional(text("Why not everything was sent.")),
     notices: optional(listOf(text(), "What an admin of the hub read of yours, with the reason.")),
+    stored: optional(object({ yours: optional(storedShape), team: optional(storedShape) })),
     shared: optional(
       listOf(
         object({

@@ -1,7 +1,7 @@
 import { readHub } from "../../config/hub.ts"
 import { isoDate } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
-import { type HubQuarantined, type HubReceipt, isHubError, openHub } from "../../hub/client.ts"
+import { type HubQuarantined, type HubReceipt, type HubStored, isHubError, openHub } from "../../hub/client.ts"
 import { feedToken, type Sharing, sharedBy } from "../../hub/push.ts"
 import type { WireNotice } from "../../hub/wire.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
@@ -36,6 +36,7 @@ export async function hubStatus(dex: Dex) {
       ...(reached && { reachable: reached.problem === undefined }),
       ...(said !== undefined && { problem: said }),
       ...(reached?.notices?.length && { notices: reached.notices }),
+      ...(reached?.stored && { stored: reached.stored }),
       shared: consents.map(({ project, key, what, visibility, since }) => ({
         project,
         key,
@@ -80,14 +81,23 @@ async function waiting(parts: Sharing): Promise<number> {
   return count
 }
 
-async function reach(
-  address: string,
-  token: string,
-): Promise<{ problem?: string; receipts?: HubReceipt[]; quarantined?: HubQuarantined[]; notices?: string[] }> {
+type Reached = {
+  problem?: string
+  receipts?: HubReceipt[]
+  quarantined?: HubQuarantined[]
+  notices?: string[]
+  stored?: { yours?: HubStored; team?: HubStored }
+}
+
+async function reach(address: string, token: string): Promise<Reached> {
   const hub = openHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 })
   try {
-    const { notices = [] } = await hub.me()
-    return { ...(await hub.mine()), notices: notices.flatMap(noticeLine) }
+    const { notices = [], stored = {} } = await hub.me()
+    return {
+      ...(await hub.mine()),
+      notices: notices.flatMap(noticeLine),
+      ...((stored.yours || stored.team) && { stored }),
+    }
   } catch (error) {
     if (isHubError(error)) return { problem: error.message }
     throw error

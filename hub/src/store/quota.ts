@@ -1,0 +1,95 @@
+import { megabytes } from "../../../src/render/words.ts"
+import type { Database, Query, Viewer } from "./connection.ts"
+import { HubProblem } from "./problem.ts"
+import { TENANT, TENANT_SCOPE } from "./scope.ts"
+
+// How much a tenant and a member may keep. What counts is what is stored: chunks, as they were sent compressed. A revision counts
+// once it is committed.
+
+/** What is stored, where somebody set a limit to it. */
+export type Stored = { bytes: number; quota_bytes: number }
+export type StoredFor = { yours?: Stored; team?: Stored }
+export type Quotas = {
+  /** Nothing where no quota is set. Up to a minute old. */
+  storedFor(viewer: Viewer): Promise<StoredFor>
+  /** Throws a HubProblem (507) where nothing more is taken from them. */
+  checkRoom(viewer: Viewer): Promise<void>
+}
+
+type Usage = { at: number; team: number | null; members: Map<number, number>; bytes: Map<number, number> }
+
+const OLD_MS = 60_000
+
+const TEAM_QUOTA = `select (settings ->> 'quota_bytes')::bigint as quota from hub.tenant where id = ${TENANT}`
+const MEMBER_QUOTAS = `select id, quota_bytes as quota from hub.member where tenant = ${TENANT} and quota_bytes is not null`
+const STORED = `select author, coalesce(sum(stored_bytes), 0)::bigint as bytes from hub.conversation where ${TENANT_SCOPE} group by author`
+
+/** Looks once a minute at the most: a quota need not be exact, and a plan must not read all of a tenant. */
+export function createQuotas(db: Database, now: () => number = Date.now): Quotas {
+  const known = new Map<number, Promise<Usage>>()
+  const usageOf = async (tenant: number): Promise<Usage> => {
+    const before = await known.get(tenant)?.catch(() => undefined)
+    if (before && now() - before.at < OLD_MS) return before
+    const usage = db.asIndex(tenant, async (query) => ({ at: now(), ...(await read(query)) }))
+    known.set(tenant, usage)
+    return usage
+  }
+  const storedFor = async ({ tenant, member }: Viewer): Promise<StoredFor> => {
+    const { team, members, bytes } = await usageOf(tenant)
+    const quota = members.get(member)
+    const all = [...bytes.values()].reduce((sum, one) => sum + one, 0)
+    return {
+      ...(quota !== undefined && { yours: { bytes: bytes.get(member) ?? 0, quota_bytes: quota } }),
+      ...(team !== null && { team: { bytes: all, quota_bytes: team } }),
+    }
+  }
+  return {
+    storedFor,
+    checkRoom: async (viewer) => {
+      const { yours, team } = await storedFor(viewer)
+      if (yours && yours.bytes >= yours.quota_bytes)
+        throw full(`What you share takes ${said(yours)}`, "stop sharing a project with `dex hub unshare --forget`")
+      if (team && team.bytes >= team.quota_bytes)
+        throw full(`What your team shares takes ${said(team)}`, "delete what is not needed")
+    },
+  }
+}
+
+async function read(query: Query): Promise<Omit<Usage, "at">> {
+  const [tenant] = await query<{ quota: number | null }>(TEAM_QUOTA)
+  const team = tenant?.quota ?? null
+  const quotas = await query<{ id: number; quota: number }>(MEMBER_QUOTAS)
+  const isLimited = team !== null || quotas.length > 0
+  const stored = isLimited ? await query<{ author: number; bytes: number }>(STORED) : []
+  return {
+    team,
+    members: new Map(quotas.map(({ id, quota }) => [id, quota])),
+    bytes: new Map(stored.map(({ author, bytes }) => [author, bytes])),
+  }
+}
+
+function said({ bytes, quota_bytes }: Stored): string {
+  return `${megabytes(bytes)} on the hub, and ${megabytes(quota_bytes)} are allowed`
+}
+
+function full(what: string, todo: string): HubProblem {
+  return new HubProblem(507, "quota", `${what}. Ask who runs the hub for more, or ${todo}.`)
+}
+
+/** Without bytes, there is no limit. */
+export async function setTenantQuota(query: Query, tenant: number, bytes: number | undefined): Promise<void> {
+  await query(
+    `update hub.tenant set settings = case when $2::bigint is null then settings - 'quota_bytes'
+       else settings || jsonb_build_object('quota_bytes', $2::bigint) end where id = $1`,
+    [tenant, bytes ?? null],
+  )
+}
+
+export async function setMemberQuota(
+  query: Query,
+  tenant: number,
+  member: number,
+  bytes: number | undefined,
+): Promise<void> {
+  await query("update hub.member set quota_bytes = $3 where tenant = $1 and id = $2", [tenant, member, bytes ?? null])
+}

@@ -1,0 +1,131 @@
+import { Hono } from "hono"
+import { describe, expect, test } from "vitest"
+import { openHub } from "../../src/hub/client.ts"
+import { limitRequests } from "../src/http/limits.ts"
+import { migrate } from "../src/store/migrate.ts"
+import { MIGRATIONS } from "../src/store/migrations.ts"
+import { headNamed, saying } from "./support/laptop.ts"
+import { hubWithPeople } from "./support/people.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { NotTaken, pushOver } from "./support/push-over.ts"
+import { hubEnv, request, startHub } from "./support/server.ts"
+import { API } from "./support/share.ts"
+
+describe("requests with one token", () => {
+  function limited(limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }) {
+    const clock = { now: 1_000_000 }
+    const held: (() => void)[] = []
+    const app = new Hono().use(limitRequests(limits, () => clock.now)).all("*", async (c) => {
+      if (c.req.path === "/v1/slow") await new Promise<void>((resolve) => held.push(resolve))
+      return c.body(null, 204)
+    })
+    app.onError((error, c) =>
+      c.text(error.message, (error as unknown as { status: 429 }).status, {
+        "Retry-After": String((error as unknown as { afterSeconds: number }).afterSeconds),
+      }),
+    )
+    const ask = async (token: string, path: string) => {
+      const response = await app.request(path, { headers: { authorization: `Bearer ${token}` } })
+      return [response.status, response.headers.get("retry-after")]
+    }
+    return { ask, clock, held }
+  }
+
+  test("have a limit a minute, pushes and reads apart, which fills up again little by little", async () => {
+    const { ask, clock } = limited({ pushesPerMinute: 6, readsPerMinute: 2, atOnce: 0 })
+    for (let i = 0; i < 2; i++) expect(await ask("a", "/v1/me")).toEqual([204, null])
+    expect(await ask("a", "/v1/me")).toEqual([429, "30"])
+    expect(await ask("a", "/v1/push/plan")).toEqual([204, null])
+    expect(await ask("b", "/v1/me")).toEqual([204, null])
+    clock.now += 30_000
+    expect(await ask("a", "/v1/me")).toEqual([204, null])
+    expect(await ask("a", "/v1/me")).toEqual([429, "30"])
+    clock.now += 3_600_000
+    for (let i = 0; i < 2; i++) expect(await ask("a", "/v1/me")).toEqual([204, null])
+    expect(await ask("a", "/v1/me")).toEqual([429, "30"])
+  })
+
+  test("are limited at once, and 0 is no limit", async () => {
+    const { ask, held } = limited({ pushesPerMinute: 0, readsPerMinute: 0, atOnce: 2 })
+    const slow = [ask("a", "/v1/slow"), ask("a", "/v1/slow")]
+    await expect.poll(() => held.length).toBe(2)
+    expect(await ask("a", "/v1/me")).toEqual([429, "1"])
+    expect(await ask("b", "/v1/me")).toEqual([204, null])
+    for (const release of held) release()
+    expect(await Promise.all(slow)).toEqual([
+      [204, null],
+      [204, null],
+    ])
+    for (let i = 0; i < 50; i++) expect(await ask("a", "/v1/me")).toEqual([204, null])
+  })
+})
+
+describe.skipIf(!hasPostgres)("a hub's limits", () => {
+  test("a client that asks too often is told when to come back, and does", { timeout: 60_000 }, async () => {
+    const { team, tokens } = await hubWithPeople()
+    const { url } = await startHub(hubEnv(team, { DEX_HUB_READS_PER_MINUTE: "60" }))
+    const statuses = await Promise.all(
+      Array.from({ length: 90 }, async () => {
+        const { status, headers } = await request(url, tokens.ann, "GET", "/v1/me")
+        return [status, headers.get("retry-after")]
+      }),
+    )
+    expect(statuses).toContainEqual([429, "1"])
+    const hub = openHub({ address: url, token: tokens.ann })
+    expect((await hub.me()).member.name).toBe("ann")
+    hub.close()
+  })
+
+  test("what a member or a tenant may keep is said, and refused beyond with what to do", {
+    timeout: 60_000,
+  }, async () => {
+    const { as, hub, tokens, operator, team } = await hubWithPeople()
+    const push = (who: "ann" | "bob", id: string, text: string) => {
+      const messages = [saying(1, text)]
+      return pushOver({ url: () => hub.url, token: tokens[who] }, headNamed(id, messages), messages)
+    }
+    const stored = async (who: "ann" | "bob") => ((await as(who, "GET", "/v1/me")).body as { stored: object }).stored
+    expect(await push("ann", "a", "wombat")).toBe(1)
+    expect(await stored("ann")).toEqual({})
+    expect((await operator("member", "quota", "ann", "much", "--tenant", "acme")).stderr).toContain("500MB")
+    expect(await operator("member", "quota", "ann", "0.0001MB", "--tenant", "acme")).toMatchObject({ code: 0 })
+    expect(await operator("tenant", "quota", "acme", "2GB")).toMatchObject({ stdout: "acme may keep 2GB.\n" })
+
+    // A hub that did not look yet: what is known is up to a minute old.
+    const fresh = await startHub(hubEnv(team))
+    const me = async () => (await request(fresh.url, tokens.ann, "GET", "/v1/me")).body as { stored: object }
+    const [row] = await team.asOwner<{ bytes: string }>("select sum(bytes) as bytes from hub.chunk")
+    const bytes = Number(row!.bytes)
+    expect((await me()).stored).toEqual({ yours: { bytes, quota_bytes: 100 }, team: { bytes, quota_bytes: 2e9 } })
+    const messages = [saying(1, "another")]
+    const sender = { url: () => fresh.url, token: tokens.ann }
+    const refused = await pushOver(sender, headNamed("b", messages), messages).catch((error: unknown) => error)
+    expect(refused).toBeInstanceOf(NotTaken)
+    expect(refused).toMatchObject({
+      status: 507,
+      message: expect.stringMatching(/"quota".*Ask who runs the hub.*unshare --forget/),
+    })
+    // What is there already needs no room, and others have theirs.
+    expect(await pushOver(sender, headNamed("a", [saying(1, "wombat")]), [saying(1, "wombat")])).toBe(1)
+    expect(await pushOver({ ...sender, token: tokens.bob }, headNamed("c", messages), messages)).toBe(1)
+    const client = openHub({ address: fresh.url, token: tokens.ann })
+    const plan = { source: "codex", id: "x", digest: "0".repeat(64), chunks: ["0".repeat(64)] }
+    await expect(client.plan({ project: API, conversations: [plan] })).rejects.toMatchObject({ trouble: "full" })
+    client.close()
+    expect(await team.asOwner("select from hub.conversation where native_id in ('b', 'x')")).toEqual([])
+    expect(await operator("member", "quota", "ann", "none", "--tenant", "acme")).toMatchObject({ code: 0 })
+  })
+
+  test("what was pushed before it was counted is counted by the migration", async () => {
+    const { team, hub, tokens } = await hubWithPeople()
+    const messages = [saying(1, "wombat")]
+    await pushOver({ url: () => hub.url, token: tokens.ann }, headNamed("a", messages), messages)
+    const counted = () => team.asOwner("select stored_bytes from hub.conversation")
+    const before = await counted()
+    await team.asOwner("update hub.conversation set stored_bytes = null")
+    const fill = MIGRATIONS.findLast((step) => typeof step !== "string" && "batches" in step)!
+    await migrate({ owner: team.owner, steps: [...MIGRATIONS, fill] })
+    expect(await counted()).toEqual(before)
+    expect(before).not.toEqual([{ stored_bytes: "0" }])
+  })
+})
