@@ -1,5 +1,5 @@
 import { masterKeyFrom, ownerFrom, SettingsProblem } from "../settings.ts"
-import { removeAbandoned } from "../store/abandoned.ts"
+import { removeAbandoned, removeUnnamedChunks } from "../store/abandoned.ts"
 import { openKeyring } from "../store/keyring.ts"
 import { asOwner } from "../store/owner.ts"
 import { memberNamed, tenantNamed } from "../store/people.ts"
@@ -36,11 +36,14 @@ export const keepingCommands: Commands = {
     )
   },
   expire: async () => {
-    const forgotten = await forgetExpired(ownerFrom(process.env), openKeyring(masterKeyFrom(process.env)))
+    const [owner, keys] = [ownerFrom(process.env), openKeyring(masterKeyFrom(process.env))]
+    const forgotten = await forgetExpired(owner, keys)
     say(`Deleted ${forgotten} ${forgotten === 1 ? "conversation" : "conversations"} that projects no longer keep.`)
-    const abandoned = await removeAbandoned(ownerFrom(process.env))
+    const abandoned = await removeAbandoned(owner)
     if (abandoned > 0)
       say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never ended.`)
+    const chunks = await removeUnnamedChunks(owner, keys)
+    if (chunks > 0) say(`Removed ${chunks} ${chunks === 1 ? "piece" : "pieces"} that no conversation has any longer.`)
   },
 }
 

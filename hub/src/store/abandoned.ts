@@ -1,11 +1,18 @@
+import type { Query } from "./connection.ts"
+import type { Keyring } from "./keyring.ts"
 import { asOwner } from "./owner.ts"
+import { ABOUT, type SealedHead, unsealJson } from "./sealed.ts"
 
-// A plan gives a conversation a row and a key before anything of it is there. Where no commit follows, both are left behind.
+// A plan gives a conversation a row and a key before anything of it is there, and chunks arrive before a commit names them. Where
+// no commit follows, they are left behind.
 
 const DAYS = 7
+/** So many in one transaction, so that pushes wait for a moment only. */
+const AT_ONCE = 100
 
-const FOUND = `select id from hub.conversation where rev = 0 and received_at < $1::timestamptz - make_interval(days => $2)
-  for update skip locked`
+/** Nobody plans to send something of it. */
+const AT_REST = "coalesce(planned_at, received_at) < $1::timestamptz - make_interval(days => $2)"
+const FOUND = `select id from hub.conversation where rev = 0 and ${AT_REST} for update skip locked`
 
 /** Removes what was planned a week ago and never committed. Who comes back is told to plan again. Says how many there were. */
 export async function removeAbandoned(owner: string, now = new Date()): Promise<number> {
@@ -16,4 +23,36 @@ export async function removeAbandoned(owner: string, now = new Date()): Promise<
     await query("delete from hub.conversation where id = any ($1)", [ids])
     return ids.length
   })
+}
+
+/** A commit removes what it does not name: only what came after the last one can be left. */
+const WITH_LATER_CHUNKS = `select c.tenant, c.id, c.head, k.wrapped, t.slug, t.wrapped_key from hub.conversation c
+  join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id join hub.tenant t on t.id = c.tenant
+  where c.rev > 0 and ${AT_REST} and c.id > $3 and exists (select from hub.chunk later
+    where later.tenant = c.tenant and later.conversation = c.id and later.stored_at > c.received_at
+      and later.stored_at < $1::timestamptz - make_interval(days => $2))
+  order by c.id limit $4 for update of c skip locked`
+const REMOVE_UNNAMED = `delete from hub.chunk where tenant = $1 and conversation = $2 and hash <> all ($3)
+  and stored_at < $4::timestamptz - make_interval(days => $5) returning hash`
+
+type Candidate = { tenant: number; id: string; head: Buffer; wrapped: Buffer; slug: string; wrapped_key: Buffer }
+
+/** Removes chunks that no revision names, a week after they came. Says how many there were. */
+export async function removeUnnamedChunks(owner: string, keys: Keyring, now = new Date()): Promise<number> {
+  let removed = 0
+  for (let after: string | undefined = "0"; after !== undefined; )
+    after = await asOwner(owner, async (query) => {
+      const some: Candidate[] = await query<Candidate>(WITH_LATER_CHUNKS, [now, DAYS, after, AT_ONCE])
+      for (const one of some) removed += await removeFrom(query, keys, one, now)
+      return some.at(-1)?.id
+    })
+  return removed
+}
+
+/** Its row is locked, so that no commit is under way. */
+async function removeFrom(query: Query, keys: Keyring, one: Candidate, now: Date): Promise<number> {
+  const key = keys.tenantKey(one).conversationKey(one.wrapped)
+  const { chunks } = unsealJson<SealedHead>(key, one.head, `${ABOUT.head} ${one.id}`)
+  const named = chunks.map((hash) => Buffer.from(hash, "hex"))
+  return (await query(REMOVE_UNNAMED, [one.tenant, one.id, named, now, DAYS])).length
 }

@@ -388,4 +388,6 @@ alter table hub.member add column quota_bytes bigint;
       (select coalesce(sum(k.bytes), 0) from hub.chunk k where k.tenant = c.tenant and k.conversation = c.id)
       where (c.tenant, c.id) in (select tenant, id from hub.conversation where stored_bytes is null and rev > 0 limit 500)`,
   },
+  /** When something was last asked to be sent: until a week later nothing that it may need is removed. */
+  "alter table hub.conversation add column planned_at timestamptz",
 ]

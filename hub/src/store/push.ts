@@ -43,6 +43,8 @@ export async function planPush(
       return { state: "send", rev: one.rev, chunks: [...new Set(missing)] }
     })
     if (answers.some((answer) => answer.state === "send" && answer.chunks.length > 0)) await quotas?.checkRoom(viewer)
+    const due = request.conversations.filter((_, i) => answers[i]!.state === "send")
+    await query(PLANNED, [viewer.tenant, due.map(({ source, id }) => kept.get(nameOf(source, id))!.id)])
     return answers
   })
 }
@@ -173,6 +175,10 @@ export async function forgetIn(
     ])
   return { forgotten: readable.length, ...(receipt && { receipt }) }
 }
+
+/** Once a day at the most: what is left behind is removed after a week. */
+const PLANNED = `update hub.conversation set planned_at = now() where tenant = $1 and id = any ($2)
+  and (planned_at is null or planned_at < now() - interval '1 day')`
 
 const LOCK_CONVERSATION =
   "select from hub.conversation where tenant = $1 and author = $2 and source = $3 and native_id = $4 for update"
