@@ -21,6 +21,13 @@ import { newMember, newProject, newTeam, newTenant, type Team } from "./support/
 const VISIBILITIES = ["private", "project", "org"] as const
 const KEYS = ["git.test/acme/api", "git.test/acme/web"]
 
+/** Of the commit that every canary made. */
+const LINES = {
+  commits: [{ hash: "1a2b3c4d", at: Date.parse("2026-10-02T10:00:00Z"), subject: "x" }],
+  paths: [{ path: "src/shared.ts", until: Date.parse("2030-01-01") }],
+  sessions: [],
+}
+
 type World = { team: Team; viewers: Viewer[]; canaries: { text: string; mayRead: (viewer: Viewer) => boolean }[] }
 
 /** 3 tenants × 6 members (one of them an admin, one an auditor) × 2 projects × 3 visibilities. */
@@ -71,7 +78,12 @@ async function push(
     { type: "command" as const, command: `echo ${text}` },
     { type: "commit" as const, hash: "1a2b3c4", subject: `subject ${text}` },
   ]
-  const messages = [said("k1", text, { model: "opus", effects })]
+  const hunks = ["shared", text].map((name) => ({
+    ...{ path: `src/${name}.ts`, old_start: 1, old_lines: 0, new_start: 1, new_lines: 1 },
+    lines: [`+const found = "${text}"`],
+  }))
+  const changed = { type: "tool_result" as const, text: "done", origin: "local_tool" as const, is_error: false, hunks }
+  const messages = [said("k1", text, { model: "opus", effects }), said("k2", "", { role: "tool", parts: [changed] })]
   await laptop.writeUnit(unit(text, [conversation(text, messages, { title, git_branch: `branch-${text}` })]))
   const ref = { source: "claude_code", id: text }
   const head = headOf((await laptop.conversation(ref))!)
@@ -164,6 +176,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
       { tool: "show", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
       { tool: "timeline", input: { id: `ann/claude_code:${canaries[0]!.text}#1`, session: "all" } },
       { tool: "passages", input: { query: "canary", by: "message", limit: 50, offset: 0 } },
+      ...KEYS.map((project) => ({ tool: "lines", input: { ...LINES, project } })),
       ...canaries.slice(0, 9).map(({ text }) => ({ tool: "passage", input: { id: `ann/claude_code:${text}#1` } })),
       { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
     ]
@@ -174,31 +187,37 @@ describe.skipIf(!hasPostgres)("walls", () => {
         const drops = all.map((one) => ("drops" in one ? one.drops : 0)).reduce((a, b) => a + b, 0)
         // Who asks for a ref that is not theirs is told that it is not there, by its name.
         const texts = all.map((one) => JSON.stringify(one).replaceAll(/ann\/claude_code:canary[\w-]+/g, "")).join("\n")
-        return { drops, found: canaries.filter(({ text }) => texts.includes(text)) }
+        const lines = JSON.stringify(all.filter((_, i) => asked[i]!.tool === "lines"))
+        return {
+          drops,
+          found: canaries.filter(({ text }) => texts.includes(text)),
+          ofLines: canaries.filter(({ text }) => lines.includes(text)),
+        }
       } finally {
         answers.close()
       }
     }
     const some = viewers.filter((_, i) => i % 5 === 0)
     for (const viewer of some) {
-      const { found, drops } = await told(viewer, {})
+      const { found, drops, ofLines } = await told(viewer, {})
       expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
       expect(found.length > 0 || viewer.role !== "member").toBe(true)
       expect(drops).toBe(0)
     }
     // The first wall taken away: row-level security drops what the shard gives, and it is counted.
     let dropped = 0
     for (const viewer of some) {
-      const { found, drops } = await told(viewer, { scope: NO_SCOPE, index: "all" })
-      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      const { found, drops, ofLines } = await told(viewer, { scope: NO_SCOPE, index: "all" })
+      expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
       dropped += drops
     }
     expect(dropped).toBeGreaterThan(0)
     for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
     await run(team.owner, "alter table hub_key.conversation_key disable row level security")
     for (const viewer of some) {
-      const { found } = await told(viewer, {})
-      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      const { found, ofLines } = await told(viewer, {})
+      expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
     }
   })
 

@@ -1,18 +1,11 @@
 import { formatRef, parseWholeRef } from "../core/ref.ts"
-import { choice, type Infer, integer, listOf, object, optional, type Schema, text } from "../core/schema.ts"
+import { choice, integer, listOf, object, optional, text } from "../core/schema.ts"
 import type { StoredMessage } from "../store/history/store.ts"
-import type { Dex } from "../tools/context.ts"
+import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type FoundMessages, ownHistory, type PassageRow } from "./passage-source.ts"
 
 // What a laptop's `ask` asks of a team's history. The hub finds and reads; what is made of it is made on the laptop, by its own
-// model. Both sides import this file. Every conversation is named as `id`: so the audit log knows who read what.
-
-/** Answered on the hub, for one person. */
-export type TeamQuestionKind<I extends Schema = Schema, O extends object = object> = {
-  name: string
-  input: I
-  run(dex: Dex, input: Infer<I>): Promise<O>
-}
+// model. Both sides import this file.
 
 export type SentPassages = Omit<FoundMessages, "found"> & { found: (FoundMessages["found"][number] & { id: string })[] }
 export type EditedFiles = { edited: { id: string; files: string[] }[] }

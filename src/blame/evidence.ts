@@ -65,7 +65,7 @@ const MINUTE = 60_000
 /** Clocks differ, and git rounds. */
 const SLACK = 2 * MINUTE
 /** Who said nothing for so long, and edited none of the files, is no candidate. */
-const LONG_AGO_SECONDS = 24 * 60 * 60
+export const LONG_AGO_SECONDS = 24 * 60 * 60
 /** In place of "never". */
 const NEVER_MINUTES = 60 * 24 * 60
 
@@ -241,8 +241,23 @@ const logOf = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
  * Who ran the commit itself: git told its hash there; or, since a rebase gives it another one, told of a commit with the same
  * subject at the time at which this one was written.
  */
-function ranBy({ hash, at, subject }: AskedCommit, ran: RanBy[]): Map<Worker, RanBy> {
-  const same = ran.filter((one) => hash.startsWith(one.hash))
-  const alike = ran.filter((one) => one.subject === subject && Math.abs(one.at - at) <= SLACK)
+function ranBy(commit: AskedCommit, ran: RanBy[]): Map<Worker, RanBy> {
+  const same = ran.filter((one) => isSameCommit(commit, one))
+  const alike = ran.filter((one) => isAlike(commit, one))
   return new Map((same.length > 0 ? same : alike).map((one) => [one.worker, one]))
+}
+
+type NamedCommit = Pick<CommitDiff, "hash" | "at" | "subject">
+
+function isSameCommit({ hash }: NamedCommit, ran: { hash: string }): boolean {
+  return hash.startsWith(ran.hash)
+}
+
+function isAlike({ at, subject }: NamedCommit, ran: { subject: string; at: number }): boolean {
+  return ran.subject === subject && Math.abs(ran.at - at) <= SLACK
+}
+
+/** Whether what git told there can be of this commit. */
+export function mayBeSame(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
+  return isSameCommit(commit, ran) || isAlike(commit, ran)
 }

@@ -33,7 +33,10 @@ export type BlameFacts = {
   ran: RanBy[]
 }
 
-export function blameFacts({ lines }: Pick<Knowledge, "lines">, project: string): BlameFacts {
+/** What is known of lines, as it is kept. */
+export type LineRows = Pick<Knowledge["lines"], "lineWorkers" | "lineFiles" | "editsOfFiles" | "ranCommits">
+
+export function blameFacts({ lines }: { lines: LineRows }, project: string): BlameFacts {
   const rows = lines.lineWorkers(project)
   const byName = new Map(rows.map((row) => [`${row.source}\n${row.id}`, row]))
   const starterOf = (row: (typeof rows)[number], depth = 0): (typeof rows)[number] => {
@@ -74,27 +77,23 @@ function editsFinder(
   files: { file: number; path: string }[],
   read: (files: number[]) => KnownEdit[],
 ): BlameFacts["editsOf"] {
-  const byPath = new Map(files.map(({ file, path }) => [path, file]))
+  const byPath = Map.groupBy(files, ({ path }) => path)
   const byName = Map.groupBy(files, ({ path }) => lastNameOf(path))
   const found = new Map<string, KnownEdit[]>()
-  const editsIn = (key: string, wanted: number[]) => {
-    const edits = found.get(key) ?? (wanted.length === 0 ? [] : read(wanted))
+  const editsIn = (key: string, wanted: { file: number }[] = []) => {
+    const edits = found.get(key) ?? (wanted.length === 0 ? [] : read(wanted.map(({ file }) => file)))
     found.set(key, edits)
     return edits
   }
   return (path, until) => {
-    const same = byPath.get(path)
-    const own = same === undefined ? [] : editsIn(path, [same])
+    const own = editsIn(path, byPath.get(path))
     if (own.length > 0 && own[0]!.at <= until) return own
     const name = lastNameOf(path)
-    return editsIn(
-      `*/${name}`,
-      (byName.get(name) ?? []).map(({ file }) => file),
-    )
+    return editsIn(`*/${name}`, byName.get(name))
   }
 }
 
-function lastNameOf(path: string): string {
+export function lastNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1)
 }
 

@@ -5,6 +5,7 @@ import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../s
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
+import type { LinesWrite } from "../store/knowledge/lines.ts"
 import { spentIn } from "../usage/spending.ts"
 import { LEARNER_VERSION } from "./behind.ts"
 import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
@@ -19,6 +20,8 @@ const BATCH = 16
 const MOST_SUBAGENTS = 50
 
 export type LearnOptions = {
+  /** Nothing else, and no title or branch: for who asks only who wrote what. */
+  only?: "lines"
   deadline?: number
   signal?: AbortSignal
   onProgress?: (learned: number) => void
@@ -40,8 +43,9 @@ export async function learn(
       continue
     }
     const facts: LearnedFacts[] = []
-    for (const change of await withParents(store, knowledge, feed.changes)) {
-      facts.push(await factsOf(store, change))
+    const isOnlyLines = options.only === "lines"
+    for (const change of isOnlyLines ? feed.changes : await withParents(store, knowledge, feed.changes)) {
+      facts.push(await (isOnlyLines ? lineFacts(store, change) : factsOf(store, change)))
       await setImmediate() // whoever says that it is enough must be heard
     }
     if (feed.token !== token && !knowledge.conversations.saveLearned(facts, token, feed.token)) continue
@@ -102,11 +106,23 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => keptFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
-    ...(project !== undefined && {
-      lines: linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at),
-    }),
+    ...(project !== undefined && { lines: linesOf(row, project, messages) }),
     ...spentIn(all, row.ended_at ?? row.started_at),
   }
+}
+
+function linesOf(row: ConversationRow, project: string, messages: StoredMessage[]): LinesWrite {
+  return linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at)
+}
+
+async function lineFacts(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
+  const found = ref && (await store.conversation(ref))
+  if (!found?.project || found.kind === "document" || found.kind === "dex")
+    return { name, gone: true, ...(found && { ref: found.ref }) }
+  const { title: _, git_branch: __, ...row } = found
+  const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
+  const nothing = { worked: [], fixes: [], test_runs: [], decisions: [] }
+  return { name, gone: false, ref: row.ref, row, ...nothing, lines: linesOf(row, found.project, messages) }
 }
 
 /** Of a document only what it decides. */

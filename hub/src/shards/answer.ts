@@ -1,5 +1,6 @@
 import { askQuestions } from "../../../src/answers/team-questions.ts"
 import { isDexError } from "../../../src/core/error.ts"
+import { formatRef } from "../../../src/core/ref.ts"
 import { readAs } from "../../../src/core/schema.ts"
 import type { Tool } from "../../../src/core/tool.ts"
 import { visibleIn } from "../../../src/render/visible.ts"
@@ -7,12 +8,16 @@ import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { IndexScope } from "../../../src/store/index/query.ts"
 import { scopedIndex } from "../../../src/store/index/scoped.ts"
 import { readIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
+import type { Knowledge } from "../../../src/store/knowledge/knowledge.ts"
+import { linesQuestion } from "../../../src/tools/blame/team-lines.ts"
 import type { Dex } from "../../../src/tools/context.ts"
+import type { TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
 import { tools } from "../../../src/tools/index.ts"
 import type { Database, Viewer } from "../store/connection.ts"
 import { forOneQuestion, openTenantHistory } from "../store/history.ts"
 import { createReadable } from "../store/readable.ts"
 import { shardFile } from "./files.ts"
+import { linesWithin, readShardLines } from "./lines.ts"
 import { teamDex } from "./team-dex.ts"
 
 /** What a team's history can be asked. They only read; the others are a laptop's. */
@@ -21,10 +26,10 @@ export const teamTools: readonly Tool<Dex>[] = (tools as readonly Tool<Dex>[]).f
   ASKABLE.includes(name),
 )
 
-/** What a laptop asks to make an answer of its own. Agents do not see these. */
-const asked: readonly Pick<Tool<Dex>, "name" | "input" | "run">[] = [...teamTools, ...askQuestions]
+/** Also what a laptop asks to make an answer of its own. Agents do not see these. */
+const asked: readonly TeamQuestionKind[] = [...teamTools, ...askQuestions, linesQuestion as TeamQuestionKind]
 /** What comes from the shard: each is then read as the one who asked. */
-const FROM_SHARD = ["search", "passages"]
+const FROM_SHARD = ["search", "passages", "lines"]
 
 export type TeamQuestion = { viewer: Viewer; tool: string; input: unknown }
 export type TeamAnswer =
@@ -39,6 +44,7 @@ export type AnswerParts = { db: Database; data: string; folder: string; version:
 export function createAnswers({ db, data, folder, version, walls = {} }: AnswerParts) {
   const readable = createReadable(db)
   const shards = new Map<number, SearchIndex>()
+  const derived = new Map<number, Knowledge>()
   const scopes = new Map<string, { version: number; followed: string | undefined; scope: IndexScope }>()
   const shardOf = (tenant: number): SearchIndex | undefined => {
     const known = shards.get(tenant)
@@ -47,6 +53,11 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     if (typeof index === "string") return undefined
     shards.set(tenant, index)
     return index
+  }
+  const linesOf = (tenant: number): Knowledge | undefined => {
+    const known = derived.get(tenant) ?? readShardLines(shardFile(data, tenant))
+    if (known) derived.set(tenant, known)
+    return known
   }
   /** The first wall: of the shard only what they may read. */
   const indexFor = async (viewer: Viewer): Promise<SearchIndex | undefined> => {
@@ -67,11 +78,15 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     const read = readAs(tool.input, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const index = await indexFor(viewer)
+    const lines = async () =>
+      linesWithin(linesOf(viewer.tenant), walls.index === "all" ? undefined : (await readable(viewer)).names)
     const options = walls.scope === undefined ? {} : { scope: walls.scope }
     return forOneQuestion(db, viewer, options, async (history) => {
       const watched = FROM_SHARD.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
       try {
-        const { output } = visibleIn(await tool.run(teamDex(folder, version, watched.history, index), read.ok as never))
+        const { output } = visibleIn(
+          await tool.run(teamDex(folder, version, watched.history, index), read.ok as never, lines),
+        )
         return { output, drops: watched.drops() }
       } catch (error) {
         if (!isDexError(error)) throw error
@@ -82,7 +97,7 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
   return {
     answer,
     close: () => {
-      for (const index of shards.values()) index.close()
+      for (const opened of [...shards.values(), ...derived.values()]) opened.close()
     },
   }
 }
@@ -101,6 +116,15 @@ function watchSecondWall(
     drops: () => dropped,
     history: {
       ...history,
+      list: async (filter) => {
+        const found = await history.list(filter)
+        const { among = [], limit, offset } = filter
+        const names = new Set(found.rows.map(({ ref }) => formatRef(ref)))
+        const missing = limit < among.length || offset > 0 ? [] : among.filter((ref) => !names.has(formatRef(ref)))
+        if (missing.length > 0)
+          dropped += (await openTenantHistory(db, viewer.tenant).list({ ...filter, among: missing })).rows.length
+        return found
+      },
       conversation: async (ref) => {
         const row = await history.conversation(ref)
         if (!row && (await openTenantHistory(db, viewer.tenant).conversation(ref))) dropped++

@@ -92,6 +92,8 @@ function firstMoment(db: Db, conversation: number): number {
 /** Who worked in a project, and when. `source` with its owner. */
 export type LineWorker = {
   conversation: number
+  /** As the history's feed calls it. */
+  name: string
   source: string
   id: string
   belongs_to: string
@@ -104,7 +106,7 @@ export type LineWorker = {
 export function lineWorkers(db: Db, project: string): LineWorker[] {
   const rows = db
     .prepare(
-      `select c.id as conversation, c.source, c.native_id as id, w.belongs_to, c.title, c.started_at, w.said
+      `select c.id as conversation, c.name, c.source, c.native_id as id, w.belongs_to, c.title, c.started_at, w.said
        from conversation c join line_work w on w.conversation_id = c.id where c.project_id = ? order by c.id`,
     )
     .all(knownProject(db, project) ?? null) as (Omit<LineWorker, "title" | "started_at" | "said"> & {

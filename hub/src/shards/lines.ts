@@ -1,0 +1,71 @@
+import { dirname, join } from "node:path"
+import type { LineRows } from "../../../src/blame/facts.ts"
+import type { HistoryReader } from "../../../src/store/history/store.ts"
+import { type Knowledge, openKnowledge, readKnowledge } from "../../../src/store/knowledge/knowledge.ts"
+import type { LineWorker } from "../../../src/store/knowledge/lines.ts"
+import { learn } from "../../../src/suggest/learn.ts"
+
+// Who wrote which line, derived for a shard as on a laptop: a file beside its index, without a word of what was said but the
+// subjects of commits.
+
+const BUSY_MS = 5_000
+
+function linesFile(indexFile: string): string {
+  return join(dirname(indexFile), "lines.db")
+}
+
+export type ShardLines = {
+  /** Reads what changed, until then. True where nothing is left. */
+  follow(history: HistoryReader, deadline: number): Promise<boolean>
+  close(): void
+}
+
+export function openShardLines(indexFile: string): ShardLines {
+  const path = linesFile(indexFile)
+  const knowledge = openKnowledge(path)
+  return {
+    follow: async (history, deadline) => {
+      const { complete } = await learn(history, knowledge, { only: "lines", deadline })
+      // What was forgotten leaves no byte behind.
+      if (complete && knowledge.projects.isPurgeDue()) knowledge.projects.purgeKnowledge(path)
+      return complete && !knowledge.projects.isPurgeDue()
+    },
+    close: () => knowledge.close(),
+  }
+}
+
+/** Undefined where nothing was derived yet. */
+export function readShardLines(indexFile: string): Knowledge | undefined {
+  return readKnowledge(linesFile(indexFile), BUSY_MS)
+}
+
+const NO_LINES: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
+
+/** The first wall: of a shard's lines those of conversations that somebody may read, as the feed names them; all, where that is not said. */
+export function linesWithin(knowledge: Knowledge | undefined, names: ReadonlySet<string> | undefined): LineRows {
+  if (!knowledge) return NO_LINES
+  const { lines } = knowledge
+  if (!names) return lines
+  const allowed = new Set<number>()
+  const known = new Map<string, LineWorker[]>()
+  const workersIn = (project: string) => {
+    const rows = known.get(project) ?? lines.lineWorkers(project).filter(({ name }) => names.has(name))
+    known.set(project, rows)
+    for (const { conversation } of rows) allowed.add(conversation)
+    return rows
+  }
+  const isAllowed = ({ conversation }: { conversation: number }) => allowed.has(conversation)
+  return {
+    lineWorkers: workersIn,
+    // Numbers for paths: what is told of a file is its edits.
+    lineFiles: (project) => {
+      workersIn(project)
+      return lines.lineFiles(project)
+    },
+    editsOfFiles: (files) => lines.editsOfFiles(files).filter(isAllowed),
+    ranCommits: (project) => {
+      workersIn(project)
+      return lines.ranCommits(project).filter(isAllowed)
+    },
+  }
+}
