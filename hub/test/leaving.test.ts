@@ -106,6 +106,10 @@ describe.skipIf(!hasPostgres)("a member who leaves", () => {
     await share(team, ann, "race", ["why does the refresh token race", "the mutex"], { visibility: "private" })
     await share(team, ann, "two", ["a quokka"])
     await share(team, bob, "other", ["a zebrafinch"])
+    // Hidden from everyone but her.
+    await team.asOwner(
+      "update hub.conversation set quarantined_at = now(), quarantined_by = '{github-token}' where native_id = 'two'",
+    )
     await operator("member", "disable", "ann", "--tenant", "acme")
     const folder = join(tempDir(), "ann")
     const run = await operator("member", "export", "ann", "--tenant", "acme", "--to", folder)
@@ -116,6 +120,10 @@ describe.skipIf(!hasPostgres)("a member who leaves", () => {
         .split("\n")
         .map((line) => JSON.parse(line))
     expect(lines("conversations.jsonl").map(({ messages }) => messages.length)).toEqual([2, 1])
+    expect(lines("conversations.jsonl").map(({ quarantined_by }) => quarantined_by)).toEqual([
+      undefined,
+      ["github-token"],
+    ])
     const all = readdirSync(folder)
       .map((file) => readFileSync(join(folder, file), "utf8"))
       .join("")

@@ -1,4 +1,7 @@
-import { describe, expect, test } from "vitest"
+import { describe, expect, onTestFinished, test } from "vitest"
+import { tempDir } from "../../test/support/temp.ts"
+import { createAnswers } from "../src/shards/answer.ts"
+import { createFollower } from "../src/shards/follow.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API, share } from "./support/share.ts"
@@ -106,6 +109,29 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect((await call(tokens.eve)).text).not.toContain("race")
     const other = await mcp(tokens.bob, "tools/call", { name: "dex_note", arguments: {} })
     expect(other.text).toContain("There are: dex_search")
+  })
+
+  test("says that a shard is being built, rather than read everything", async () => {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const ann = await newMember(team, tenant, "ann")
+    await newProject(team, tenant, API, { own: [ann] })
+    const data = tempDir()
+    const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0" })
+    const follower = createFollower(team.db, data)
+    onTestFinished(() => {
+      answers.close()
+      follower.close()
+    })
+    const ask = (tool: string, input: object) => answers.answer({ viewer: ann, tool, input })
+    expect(await ask("search", { query: "zebrafinch" })).toMatchObject({ output: { results: [] } })
+    await share(team, ann, "one", ["a zebrafinch sings"])
+    expect(await ask("search", { query: "zebrafinch" })).toEqual({
+      problem: { status: 503, code: "building", message: expect.stringContaining("Ask again in a few minutes") },
+    })
+    expect(await ask("list", {})).toMatchObject({ output: { total: 1 } })
+    while (!(await follower.step()));
+    expect(await ask("search", { query: "zebrafinch" })).toMatchObject({ output: { total: 1 } })
   })
 
   test("what cannot be asked is refused with the reason", async () => {

@@ -14,6 +14,7 @@ import type { Dex } from "../../../src/tools/context.ts"
 import type { TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
 import { tools } from "../../../src/tools/index.ts"
 import type { Database, Viewer } from "../store/connection.ts"
+import { hasHistory } from "../store/feeds.ts"
 import { forOneQuestion, openTenantHistory } from "../store/history.ts"
 import { createReadable } from "../store/readable.ts"
 import { shardFile } from "./files.ts"
@@ -35,6 +36,13 @@ export type TeamQuestion = { viewer: Viewer; tool: string; input: unknown }
 export type TeamAnswer =
   | { output: unknown; drops: number }
   | { problem: { status: number; code: string; message: string } }
+
+/** Reading all of a team's history for one search would take minutes. */
+const BUILDING = {
+  status: 503,
+  code: "building",
+  message: "The hub is building its search index. Ask again in a few minutes.",
+}
 
 /** Only to show that each wall holds alone: `scope` in place of what a member may read, and all of a shard. */
 export type AnswerWalls = { scope?: string; index?: "all" }
@@ -78,6 +86,7 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     const read = readAs(tool.input, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const index = await indexFor(viewer)
+    if (name === "search" && !index && (await hasHistory(db, viewer.tenant))) return { problem: BUILDING }
     const lines = async () =>
       linesWithin(linesOf(viewer.tenant), walls.index === "all" ? undefined : (await readable(viewer)).names)
     const options = walls.scope === undefined ? {} : { scope: walls.scope }

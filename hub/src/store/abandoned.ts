@@ -35,12 +35,12 @@ const WITH_LATER_CHUNKS = `select c.tenant, c.id, c.head, k.wrapped, t.slug, t.w
 const REMOVE_UNNAMED = `delete from hub.chunk where tenant = $1 and conversation = $2 and hash <> all ($3)
   and stored_at < $4::timestamptz - make_interval(days => $5) returning hash`
 
-type Candidate = { tenant: number; id: string; head: Buffer; wrapped: Buffer; slug: string; wrapped_key: Buffer }
+type Candidate = { tenant: number; id: number; head: Buffer; wrapped: Buffer; slug: string; wrapped_key: Buffer }
 
 /** Removes chunks that no revision names, a week after they came. Says how many there were. */
 export async function removeUnnamedChunks(owner: string, keys: Keyring, now = new Date()): Promise<number> {
   let removed = 0
-  for (let after: string | undefined = "0"; after !== undefined; )
+  for (let after: number | undefined = 0; after !== undefined; )
     after = await asOwner(owner, async (query) => {
       const some: Candidate[] = await query<Candidate>(WITH_LATER_CHUNKS, [now, DAYS, after, AT_ONCE])
       for (const one of some) removed += await removeFrom(query, keys, one, now)

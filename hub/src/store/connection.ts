@@ -39,9 +39,8 @@ export type DatabaseOptions = {
 const BIGINT = 20
 
 export function openDatabase({ app, index, masterKey, connections = 8 }: DatabaseOptions): Database {
-  const types = { getTypeParser: parserOf }
   const open = (connectionString: string) => {
-    const pool = new pg.Pool({ connectionString, max: connections, types, application_name: "dex-hub" })
+    const pool = new pg.Pool({ connectionString, max: connections, types: TYPES, application_name: "dex-hub" })
     // A connection that breaks while nobody uses it is replaced; who uses one is told by the query.
     pool.on("error", () => {})
     return pool
@@ -66,6 +65,9 @@ export function openDatabase({ app, index, masterKey, connections = 8 }: Databas
 function stateOf({ totalCount, idleCount, waitingCount }: pg.Pool) {
   return { open: totalCount, idle: idleCount, waiting: waitingCount }
 }
+
+/** How PostgreSQL's values are read, whoever asks. */
+export const TYPES = { getTypeParser: parserOf }
 
 function parserOf(oid: number, format?: "text" | "binary") {
   return oid === BIGINT ? Number : pg.types.getTypeParser(oid, format as "text")

@@ -1,7 +1,9 @@
 import type { StoredMessage } from "../../../src/store/history/store.ts"
 import { type AuditLine, auditForOperator, recordAudit } from "./audit.ts"
 import type { Database, Query } from "./connection.ts"
-import { openTenantHistory } from "./history.ts"
+import { beginReading, openHubHistory } from "./reader.ts"
+import { AUTHOR_SCOPE } from "./scope.ts"
+import { tenantKeyOf } from "./tenant.ts"
 import { type TokenLine, tokensForOperator } from "./tokens.ts"
 
 /** One file of an export, line by line. */
@@ -19,7 +21,7 @@ export async function memberData(
   const audit: AuditLine[] = await auditForOperator(query, { tenant, member })
   return [
     { name: "member.jsonl", lines: [person!] },
-    { name: "conversations.jsonl", lines: conversationsOf(db, tenant, member, person!.name) },
+    { name: "conversations.jsonl", lines: conversationsOf(db, query, { tenant, member }, person!.name) },
     { name: "consents.jsonl", lines: await query<object>(CONSENTS, [tenant, member]) },
     { name: "grants.jsonl", lines: await query<object>(GRANTS, [tenant, member]) },
     { name: "tokens.jsonl", lines: tokens },
@@ -27,25 +29,32 @@ export async function memberData(
   ]
 }
 
+type Written = { source: string; id: string; quarantined_at: Date | null; quarantined_by: string[] | null }
+
+/** As the tables' owner: neither who left nor the shards may read what a rule hides. */
 async function* conversationsOf(
   db: Database,
-  tenant: number,
-  member: number,
+  query: Query,
+  { tenant, member }: { tenant: number; member: number },
   owner: string,
 ): AsyncGenerator<{ messages: StoredMessage[] }> {
-  const history = openTenantHistory(db, tenant)
-  const all = await db.asIndex(tenant, (query) => query<{ source: string; id: string }>(WRITTEN, [tenant, member]))
-  for (const { source, id } of all) {
+  await query(AS_MEMBER, [String(tenant), String(member)])
+  const key = await tenantKeyOf(db, query)
+  const history = openHubHistory((read) => read(beginReading(query, key)), { scope: AUTHOR_SCOPE })
+  for (const { source, id, quarantined_at, quarantined_by } of await query<Written>(WRITTEN, [tenant, member])) {
     const ref = { owner, source, id }
     const row = await history.conversation(ref)
-    if (row) yield { ...row, messages: await history.messages(ref) }
+    if (!row) continue
+    const hidden = quarantined_at !== null && { quarantined_at: quarantined_at.toISOString(), quarantined_by }
+    yield { ...row, ...hidden, messages: await history.messages(ref) }
   }
 }
 
 const PERSON =
   "select name, role, email, subject, display, created_at, disabled_at from hub.member where tenant = $1 and id = $2"
-const WRITTEN =
-  "select source, native_id as id from hub.conversation where tenant = $1 and author = $2 and rev > 0 order by id"
+const AS_MEMBER = "select set_config('hub.tenant', $1, true), set_config('hub.member', $2, true)"
+const WRITTEN = `select source, native_id as id, quarantined_at, quarantined_by from hub.conversation
+  where tenant = $1 and author = $2 and rev > 0 order by hub.conversation.id`
 const CONSENTS = `select p.key as project, c.since, c.until, c.what from hub.consent c
   join hub.project p on p.tenant = c.tenant and p.id = c.project where c.tenant = $1 and c.member = $2 order by c.since`
 const GRANTS = `select p.key as project, g.level from hub.project_grant g

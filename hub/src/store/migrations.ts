@@ -390,4 +390,14 @@ alter table hub.member add column quota_bytes bigint;
   },
   /** When something was last asked to be sent: until a week later nothing that it may need is removed. */
   "alter table hub.conversation add column planned_at timestamptz",
+  `
+/** Somebody owns it, or shares it or did: then it is not for whoever comes first. */
+create function hub.is_taken(of_project int) returns bool language sql stable security definer set search_path = '' as $$
+  select exists (select from hub.project_grant where tenant = ${TENANT} and project = of_project and level = 'own')
+    or exists (select from hub.consent where tenant = ${TENANT} and project = of_project) $$;
+create policy first on hub.project_grant for insert to dex_hub_app
+  with check (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} in ('member', 'admin') and not hub.is_taken(project));
+create policy first_of_granted on hub.project_grant for update to dex_hub_app
+  using (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} in ('member', 'admin') and not hub.is_taken(project));
+`,
 ]

@@ -25,11 +25,12 @@ export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectO
 /** A key is a repository's address without what differs between machines, or a name that the team gave. */
 const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
-/** The member shares this project from now on. Where there is none of this key yet, it is theirs. */
+/** The member shares this project from now on. Where nobody owns or shared one of this key yet, it is theirs. */
 export async function consentTo(db: Database, viewer: Viewer, key: string, what: string[]): Promise<void> {
   if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} cannot be the key of a project.`)
   await db.as(viewer, async (query) => {
     const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key))
+    await ownIfFirst(query, viewer, id, key)
     const [grant] = await query<{ level: string }>(
       "select level from hub.project_grant where project = $1 and member = $2 and level in ('write', 'own')",
       [id, viewer.member],
@@ -71,13 +72,18 @@ async function projectId(query: Query, key: string): Promise<number | undefined>
 
 async function newProject(query: Query, viewer: Viewer, key: string): Promise<number> {
   await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [viewer.tenant, key])
-  const id = (await projectId(query, key))!
+  return (await projectId(query, key))!
+}
+
+/** Also where an operator granted it to others before anybody shared it. Two that share it at once take turns. */
+async function ownIfFirst(query: Query, viewer: Viewer, project: number, key: string): Promise<void> {
+  await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, project])
   const granted = await query(
     `insert into hub.project_grant (tenant, project, member, level) select $1, $2, $3, 'own'
-     where not exists (select from hub.project_grant where project = $2) returning project`,
-    [viewer.tenant, id, viewer.member],
+     where not hub.is_taken($2)
+     on conflict (tenant, project, member) do update set level = 'own' returning project`,
+    [viewer.tenant, project, viewer.member],
   )
   if (granted.length > 0)
     await recordAudit(query, viewer, { action: "grant", target: key, about: viewer.member, detail: { level: "own" } })
-  return id
 }

@@ -15,6 +15,9 @@ export const MEMBER_SCOPE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'audi
   or (${ROLE} = 'admin' and quarantined_at is null and id in (
     select conversation from hub.break_glass where tenant = ${TENANT} and member = ${MEMBER} and until > now())))`
 
+/** All that a member wrote, for an export of their data: also what is hidden from everybody else. */
+export const AUTHOR_SCOPE = `tenant = ${TENANT} and rev > 0 and author = ${MEMBER}`
+
 /** Of `hub.audit`: for auditors and admins only. */
 export const AUDIT_SCOPE = `a.tenant = ${TENANT} and ${ROLE} in ('auditor', 'admin')`
 
