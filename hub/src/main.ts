@@ -55,7 +55,8 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
-DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE. See docs/hub.md.
+DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE,
+DEX_HUB_PREPARED. See docs/hub.md.
 `
 
 const COMMANDS: Commands = {
@@ -96,8 +97,8 @@ async function serve(): Promise<void> {
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
-  const { data, app, index, masterKey, limits } = settings
-  const shards = openShards({ app, index, masterKey, data, folder, version: VERSION, log })
+  const { data, app, index, masterKey, prepared, limits } = settings
+  const shards = openShards({ app, index, masterKey, prepared, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
   const scanning = scanByNewerRules(db, log)
   const metrics = createMetrics()

@@ -14,6 +14,7 @@ export type Settings = {
   keys?: string
   /** For how long requests are still taken after a signal, so that a proxy has time to see that it should ask elsewhere. */
   drainSeconds: number
+  prepared: boolean
   limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
 }
 
@@ -32,6 +33,7 @@ export function settingsFrom(env: Environment): Settings {
     ...(env.DEX_HUB_METRICS_PORT && { metricsPort: Number(env.DEX_HUB_METRICS_PORT) }),
     ...keysFrom(env),
     drainSeconds: numberFrom(env, "DEX_HUB_DRAIN_SECONDS", 3),
+    prepared: env.DEX_HUB_PREPARED !== "no",
     limits: {
       pushesPerMinute: numberFrom(env, "DEX_HUB_PUSHES_PER_MINUTE", 6_000),
       readsPerMinute: numberFrom(env, "DEX_HUB_READS_PER_MINUTE", 1_200),

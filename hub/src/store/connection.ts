@@ -33,12 +33,14 @@ export type DatabaseOptions = {
   masterKey: Buffer
   /** Connections of each role. */
   connections?: number
+  /** False where a pooler gives each transaction another connection, which does not know the statements of the one before. */
+  prepared?: boolean
 }
 
 /** Numbers beyond 2^53 do not occur: ids and milliseconds. */
 const BIGINT = 20
 
-export function openDatabase({ app, index, masterKey, connections = 8 }: DatabaseOptions): Database {
+export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
   const open = (connectionString: string) => {
     const pool = new pg.Pool({ connectionString, max: connections, types: TYPES, application_name: "dex-hub" })
     // A connection that breaks while nobody uses it is replaced; who uses one is told by the query.
@@ -49,13 +51,13 @@ export function openDatabase({ app, index, masterKey, connections = 8 }: Databas
   const keys = openKeyring(masterKey)
   return {
     as: ({ tenant, member, role }, work) =>
-      inTransaction(pools.app, async (query) => {
+      inTransaction(pools.app, prepared, async (query) => {
         const [begun] = await query<{ is_theirs: boolean }>(BEGIN_AS, [tenant, member, role])
         if (!begun!.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
         return work(query)
       }),
-    asIndex: (tenant, work) => inTransaction(pools.index, set({ "hub.tenant": String(tenant) }, work)),
-    asNobody: (settings, work) => inTransaction(pools.app, set(settings, work)),
+    asIndex: (tenant, work) => inTransaction(pools.index, prepared, set({ "hub.tenant": String(tenant) }, work)),
+    asNobody: (settings, work) => inTransaction(pools.app, prepared, set(settings, work)),
     keys,
     pools: () => ({ app: stateOf(pools.app), index: stateOf(pools.index) }),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
@@ -94,12 +96,13 @@ function set<T>(settings: Record<string, string>, work: (query: Query) => Promis
 }
 
 /** What a transaction sets ends with it, so that a pooler between us may give the connection to anybody next. */
-async function inTransaction<T>(pool: pg.Pool, work: (query: Query) => Promise<T>): Promise<T> {
+async function inTransaction<T>(pool: pg.Pool, prepared: boolean, work: (query: Query) => Promise<T>): Promise<T> {
   const client = await pool.connect()
   let broken: unknown
   try {
     await client.query("begin")
-    const query: Query = async (text, values) => (await client.query({ name: statementName(text), text, values })).rows
+    const query: Query = async (text, values) =>
+      (await client.query({ ...(prepared && { name: statementName(text) }), text, values })).rows
     const result = await work(query)
     await client.query("commit")
     return result

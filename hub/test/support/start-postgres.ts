@@ -17,7 +17,7 @@ export function postgresPrograms(): string | undefined {
 }
 
 /** PostgreSQL does not run as root. */
-function ordinaryUser(): { uid: number; gid: number } | undefined {
+export function ordinaryUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
   return { uid: id("-u"), gid: id("-g") }
