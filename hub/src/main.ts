@@ -97,13 +97,14 @@ async function serve(): Promise<void> {
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
-  const { data, app, index, masterKey, prepared, limits } = settings
+  const { data, app, index, masterKey, prepared, limits, shardMessages } = settings
   const shards = openShards({ app, index, masterKey, prepared, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
   const scanning = scanByNewerRules(db, log)
   const metrics = createMetrics()
   const ready = watchReadiness(db)
-  const parts = { db, shards, version: VERSION, log, metrics, ready, limits, ...(keys && { forgot: keys.forgot }) }
+  const about = { version: VERSION, log, metrics, ready, limits, shardMessages }
+  const parts = { db, shards, ...about, ...(keys && { forgot: keys.forgot }) }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const measured =

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { KEY_BYTES } from "./store/keys.ts"
+import { SHARD_MESSAGES } from "./store/shards.ts"
 
 /** What an operator sets, all of it in the environment: nothing secret is in a command line or a file of ours. */
 export type Settings = {
@@ -16,6 +17,8 @@ export type Settings = {
   drainSeconds: number
   prepared: boolean
   limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
+  /** A shard with so many messages takes no further project. */
+  shardMessages: number
 }
 
 type Environment = Record<string, string | undefined>
@@ -39,6 +42,7 @@ export function settingsFrom(env: Environment): Settings {
       readsPerMinute: numberFrom(env, "DEX_HUB_READS_PER_MINUTE", 1_200),
       atOnce: numberFrom(env, "DEX_HUB_AT_ONCE", 16),
     },
+    shardMessages: numberFrom(env, "DEX_HUB_SHARD_MESSAGES", SHARD_MESSAGES),
   }
 }
 

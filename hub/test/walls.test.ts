@@ -14,7 +14,7 @@ import { AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE } from "../src/store/scope.ts"
 import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
 import { hasPostgres, run } from "./support/postgres.ts"
 import { tokenFor } from "./support/server.ts"
-import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
+import { inShard, newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
 // Who may read what. Every text carries a canary of its tenant, its author and who may read it.
 
@@ -159,67 +159,77 @@ describe.skipIf(!hasPostgres)("walls", () => {
     }
   })
 
-  test("the tools of a shard tell nothing foreign, with both walls or with either, and count what got past the first", async () => {
-    const { team, viewers, canaries } = await world()
-    const data = tempDir()
-    const follower = createFollower(team.db, data)
-    onTestFinished(() => follower.close())
-    while (!(await follower.step()));
-    const asked = [
-      { tool: "search", input: { query: "canary", limit: 50 } },
-      { tool: "search", input: { query: "canary", by: "message", limit: 50, explain: true } },
-      { tool: "search", input: { query: "canarry" } },
-      { tool: "search", input: { file: "canary", limit: 50 } },
-      { tool: "list", input: { limit: 50 } },
-      { tool: "list", input: { all: true, limit: 50 } },
-      { tool: "stats", input: {} },
-      { tool: "show", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
-      { tool: "timeline", input: { id: `ann/claude_code:${canaries[0]!.text}#1`, session: "all" } },
-      { tool: "passages", input: { query: "canary", by: "message", limit: 50, offset: 0 } },
-      ...KEYS.map((project) => ({ tool: "lines", input: { ...LINES, project } })),
-      ...canaries.slice(0, 9).map(({ text }) => ({ tool: "passage", input: { id: `ann/claude_code:${text}#1` } })),
-      { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
-    ]
-    const told = async (viewer: Viewer, walls: AnswerWalls) => {
-      const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })
-      try {
-        const all = await Promise.all(asked.map((one) => answers.answer({ viewer, ...one })))
-        const drops = all.map((one) => ("drops" in one ? one.drops : 0)).reduce((a, b) => a + b, 0)
-        // Who asks for a ref that is not theirs is told that it is not there, by its name.
-        const texts = all.map((one) => JSON.stringify(one).replaceAll(/ann\/claude_code:canary[\w-]+/g, "")).join("\n")
-        const lines = JSON.stringify(all.filter((_, i) => asked[i]!.tool === "lines"))
-        return {
-          drops,
-          found: canaries.filter(({ text }) => texts.includes(text)),
-          ofLines: canaries.filter(({ text }) => lines.includes(text)),
+  test.each([
+    ["a shard", 1],
+    ["two shards", 2],
+  ])(
+    "the tools of %s tell nothing foreign, with both walls or with either, and count what got past the first",
+    async (_, shards) => {
+      const { team, viewers, canaries } = await world()
+      if (shards === 2)
+        for (const tenant of new Set(viewers.map((viewer) => viewer.tenant))) await inShard(team, tenant, 1, [KEYS[1]!])
+      const data = tempDir()
+      const follower = createFollower(team.db, data)
+      onTestFinished(() => follower.close())
+      while (!(await follower.step()));
+      const asked = [
+        { tool: "search", input: { query: "canary", limit: 50 } },
+        { tool: "search", input: { query: "canary", by: "message", limit: 50, explain: true } },
+        { tool: "search", input: { query: "canarry" } },
+        { tool: "search", input: { file: "canary", limit: 50 } },
+        { tool: "list", input: { limit: 50 } },
+        { tool: "list", input: { all: true, limit: 50 } },
+        { tool: "stats", input: {} },
+        { tool: "show", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
+        { tool: "timeline", input: { id: `ann/claude_code:${canaries[0]!.text}#1`, session: "all" } },
+        { tool: "passages", input: { query: "canary", by: "message", limit: 50, offset: 0 } },
+        ...KEYS.map((project) => ({ tool: "lines", input: { ...LINES, project } })),
+        ...canaries.slice(0, 9).map(({ text }) => ({ tool: "passage", input: { id: `ann/claude_code:${text}#1` } })),
+        { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
+      ]
+      const told = async (viewer: Viewer, walls: AnswerWalls) => {
+        const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })
+        try {
+          const all = await Promise.all(asked.map((one) => answers.answer({ viewer, ...one })))
+          const drops = all.map((one) => ("drops" in one ? one.drops : 0)).reduce((a, b) => a + b, 0)
+          // Who asks for a ref that is not theirs is told that it is not there, by its name.
+          const texts = all
+            .map((one) => JSON.stringify(one).replaceAll(/ann\/claude_code:canary[\w-]+/g, ""))
+            .join("\n")
+          const lines = JSON.stringify(all.filter((_, i) => asked[i]!.tool === "lines"))
+          return {
+            drops,
+            found: canaries.filter(({ text }) => texts.includes(text)),
+            ofLines: canaries.filter(({ text }) => lines.includes(text)),
+          }
+        } finally {
+          answers.close()
         }
-      } finally {
-        answers.close()
       }
-    }
-    const some = viewers.filter((_, i) => i % 5 === 0)
-    for (const viewer of some) {
-      const { found, drops, ofLines } = await told(viewer, {})
-      expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
-      expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
-      expect(found.length > 0 || viewer.role !== "member").toBe(true)
-      expect(drops).toBe(0)
-    }
-    // The first wall taken away: row-level security drops what the shard gives, and it is counted.
-    let dropped = 0
-    for (const viewer of some) {
-      const { found, drops, ofLines } = await told(viewer, { scope: NO_SCOPE, index: "all" })
-      expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
-      dropped += drops
-    }
-    expect(dropped).toBeGreaterThan(0)
-    for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
-    await run(team.owner, "alter table hub_key.conversation_key disable row level security")
-    for (const viewer of some) {
-      const { found, ofLines } = await told(viewer, {})
-      expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
-    }
-  })
+      const some = viewers.filter((_, i) => i % 5 === 0)
+      for (const viewer of some) {
+        const { found, drops, ofLines } = await told(viewer, {})
+        expect(found.filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+        expect(ofLines).toEqual(canaries.filter(({ mayRead }) => mayRead(viewer)))
+        expect(found.length > 0 || viewer.role !== "member").toBe(true)
+        expect(drops).toBe(0)
+      }
+      // The first wall taken away: row-level security drops what the shard gives, and it is counted.
+      let dropped = 0
+      for (const viewer of some) {
+        const { found, drops, ofLines } = await told(viewer, { scope: NO_SCOPE, index: "all" })
+        expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+        dropped += drops
+      }
+      expect(dropped).toBeGreaterThan(0)
+      for (const table of OPENED) await run(team.owner, `alter table hub.${table} disable row level security`)
+      await run(team.owner, "alter table hub_key.conversation_key disable row level security")
+      for (const viewer of some) {
+        const { found, ofLines } = await told(viewer, {})
+        expect([...found, ...ofLines].filter(({ mayRead }) => !mayRead(viewer))).toEqual([])
+      }
+    },
+  )
 
   /** What each route's own statements name, taken away. */
   const SCOPES = [AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE]

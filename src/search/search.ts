@@ -84,6 +84,8 @@ export type SearchOutcome = {
   /** For a scan: how many conversations were looked at, and how many there are. */
   scanned?: { conversations: number; of: number }
   hidden_private: number
+  /** Where the index is made of several and some of them did not answer. */
+  shards?: { searched: number; of: number }
   /** How much of what was asked the best of the messages holds, from 0 to 1. */
   coverage?: number
   /** How the work was bounded, where the words are very common. */
@@ -157,11 +159,18 @@ async function withIndex(
     coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
     hidden_private: await hiddenOf(index, query, scope, plan),
+    ...leftOut(index),
     plan,
     mode: hybrid?.fused ? "hybrid" : "lexical",
     reranked,
     degraded,
   }
+}
+
+/** After all that is asked of it. */
+function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
+  const shards = index.shards?.()
+  return shards && shards.searched < shards.of ? { shards } : {}
 }
 
 type Row = RankedConversation & Partial<RankEvidence>

@@ -1,10 +1,11 @@
 import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs"
 import { readIndex } from "../../../src/store/index/search-index.ts"
 import { type Settings, settingsFrom } from "../settings.ts"
-import { shardFile } from "../shards/files.ts"
+import { type ShardName, shardFile } from "../shards/files.ts"
 import { type Database, openDatabase } from "../store/connection.ts"
 import { feeds } from "../store/feeds.ts"
 import { keyProblems, roleProblems, serverVersion, versionProblems, wallProblems } from "../store/health.ts"
+import { allShards } from "../store/shards.ts"
 import { type Commands, say } from "./commands.ts"
 
 type Finding = { what: string; problems: string[] }
@@ -69,7 +70,10 @@ async function databaseOf(db: Database, data: string): Promise<Finding[]> {
   if (version.length > 0) return before
   const tenants = await feeds(db)
   const keys = await Promise.all(tenants.map(({ tenant }) => keyProblems(db, tenant)))
-  const behind = await Promise.all(tenants.map(({ tenant, seq }) => lagOf(data, tenant, seq)))
+  const seqs = new Map(tenants.map(({ tenant, seq }) => [tenant, seq]))
+  const behind = await Promise.all(
+    (await allShards(db)).map((shard) => lagOf(data, shard, seqs.get(shard.tenant) ?? 0)),
+  )
   return [
     ...before,
     { what: "neither role can get around row-level security", problems: await roleProblems(db) },
@@ -88,16 +92,14 @@ function unanswered(code = "no reason given"): string {
     : `PostgreSQL does not answer (${code}), so nothing of it was checked. Look at DEX_HUB_DATABASE_URL, and whether it runs.`
 }
 
-async function lagOf(data: string, tenant: number, seq: number): Promise<string[]> {
+async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): Promise<string[]> {
   if (roomProblems(data).length > 0) return [] // which is said
-  const index = readIndex(shardFile(data, tenant))
+  const index = readIndex(shardFile(data, { tenant, shard }))
   const followed = typeof index === "string" ? undefined : await index.followed()
   if (typeof index !== "string") index.close()
   const behind = seq - Number(followed?.split("@")[1] ?? 0)
   if (behind <= FAR_BEHIND) return []
-  return [
-    `The shard of tenant ${tenant} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it there.`,
-  ]
+  return [`Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it there.`]
 }
 
 function count(n: number, noun: string): string {

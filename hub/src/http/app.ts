@@ -32,6 +32,8 @@ export type HubParts = {
   forgot?(): Date
   ready?: Readiness
   limits?: RequestLimits
+  /** A shard with so many messages takes no further project. */
+  shardMessages?: number
 }
 
 type Env = { Variables: { identity?: Identity } }
@@ -42,7 +44,7 @@ const LONGEST_JSON = 8 << 20
 const MOST_LINES = 1_000
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, shards, version, log, metrics, forgot, ready, limits }: HubParts) {
+export function createHubApp({ db, shards, version, log, metrics, forgot, ready, limits, shardMessages }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
     const began = Date.now()
@@ -114,7 +116,7 @@ export function createHubApp({ db, shards, version, log, metrics, forgot, ready,
     return c.body(null, 204)
   })
   app.put("/v1/consents/:key", push, json, async (c) => {
-    await consentTo(db, viewerOf(c), named(c, "key"), sharedIn(await jsonOf(c)))
+    await consentTo(db, viewerOf(c), named(c, "key"), sharedIn(await jsonOf(c)), shardMessages)
     return c.body(null, 204)
   })
   app.delete("/v1/consents/:key", push, async (c) => {

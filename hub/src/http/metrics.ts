@@ -17,7 +17,11 @@ export function createMetricsApp({ db, shards, metrics }: { db: Database; shards
     const now = [
       { name: "hub_questions_waiting", value: waiting },
       { name: "hub_second_wall_drops_total", value: drops },
-      ...lags.map(({ tenant, lag }) => ({ name: "hub_shard_lag_changes", labels: { tenant }, value: lag })),
+      ...lags.map(({ tenant, shard, lag }) => ({
+        name: "hub_shard_lag_changes",
+        labels: { tenant, shard },
+        value: lag,
+      })),
       ...pools,
     ]
     return c.text(metrics.text(now), 200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" })

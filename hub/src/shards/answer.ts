@@ -4,11 +4,9 @@ import { formatRef } from "../../../src/core/ref.ts"
 import { readAs } from "../../../src/core/schema.ts"
 import type { Tool } from "../../../src/core/tool.ts"
 import { visibleIn } from "../../../src/render/visible.ts"
+import { parseQuery } from "../../../src/search/query.ts"
 import type { HistoryReader } from "../../../src/store/history/store.ts"
-import type { IndexScope } from "../../../src/store/index/query.ts"
-import { scopedIndex } from "../../../src/store/index/scoped.ts"
-import { readIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
-import type { Knowledge } from "../../../src/store/knowledge/knowledge.ts"
+import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import { linesQuestion } from "../../../src/tools/blame/team-lines.ts"
 import type { Dex } from "../../../src/tools/context.ts"
 import type { TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
@@ -17,8 +15,10 @@ import type { Database, Viewer } from "../store/connection.ts"
 import { hasHistory } from "../store/feeds.ts"
 import { forOneQuestion, openTenantHistory } from "../store/history.ts"
 import { createReadable } from "../store/readable.ts"
-import { shardFile } from "./files.ts"
-import { linesWithin, readShardLines } from "./lines.ts"
+import { shardOfProject, shardsOf, shardsWithProject } from "../store/shards.ts"
+import { linesWithin } from "./lines.ts"
+import { openLocalShards } from "./local.ts"
+import { type MergedShard, mergedIndex } from "./merged.ts"
 import { teamDex } from "./team-dex.ts"
 
 /** What a team's history can be asked. They only read; the others are a laptop's. */
@@ -30,7 +30,8 @@ export const teamTools: readonly Tool<Dex>[] = (tools as readonly Tool<Dex>[]).f
 /** Also what a laptop asks to make an answer of its own. Agents do not see these. */
 const asked: readonly TeamQuestionKind[] = [...teamTools, ...askQuestions, linesQuestion as TeamQuestionKind]
 /** What comes from the shard: each is then read as the one who asked. */
-const FROM_SHARD = ["search", "passages", "lines"]
+const FROM_INDEX = ["search", "passages"]
+const FROM_SHARD = [...FROM_INDEX, "lines"]
 
 export type TeamQuestion = { viewer: Viewer; tool: string; input: unknown }
 export type TeamAnswer =
@@ -46,49 +47,53 @@ const BUILDING = {
 
 /** Only to show that each wall holds alone: `scope` in place of what a member may read, and all of a shard. */
 export type AnswerWalls = { scope?: string; index?: "all" }
-export type AnswerParts = { db: Database; data: string; folder: string; version: string; walls?: AnswerWalls }
+export type AnswerParts = {
+  db: Database
+  data: string
+  folder: string
+  version: string
+  walls?: AnswerWalls
+  /** How long the shards of a question have to answer. */
+  shardsMs?: number
+}
+
+const SHARDS_MS = 5_000
 
 /** Answers one question after the other from this node's shards, each for one person. */
-export function createAnswers({ db, data, folder, version, walls = {} }: AnswerParts) {
+export function createAnswers({ db, data, folder, version, walls = {}, shardsMs = SHARDS_MS }: AnswerParts) {
   const readable = createReadable(db)
-  const shards = new Map<number, SearchIndex>()
-  const derived = new Map<number, Knowledge>()
-  const scopes = new Map<string, { version: number; followed: string | undefined; scope: IndexScope }>()
-  const shardOf = (tenant: number): SearchIndex | undefined => {
-    const known = shards.get(tenant)
-    if (known) return known
-    const index = readIndex(shardFile(data, tenant))
-    if (typeof index === "string") return undefined
-    shards.set(tenant, index)
-    return index
+  const local = openLocalShards(data)
+  /** The first wall: of the shards only what they may read. `project`: a part of the key that the question names. */
+  const indexFor = async (viewer: Viewer, project: string | undefined): Promise<SearchIndex | undefined> => {
+    const { tenant } = viewer
+    const until = Date.now() + shardsMs
+    const mine = await readable(viewer)
+    const named = project === undefined ? undefined : await shardsWithProject(db, tenant, project)
+    const asked = (await shardsOf(db, tenant)).filter(({ shard }) => mine.shards.has(shard) || walls.index === "all")
+    const indexes = asked.map(async ({ shard }): Promise<MergedShard> => {
+      const scope = walls.index === "all" ? undefined : { of: viewer, ...mine, names: mine.shards.get(shard)! }
+      return { index: await local.open({ tenant, shard }, scope), isNamed: named?.has(shard) ?? true }
+    })
+    const shards = await Promise.all(indexes)
+    if (shards.length > 0 && shards.every(({ index }) => index === undefined)) return undefined
+    return shards.length === 1 ? shards[0]!.index : mergedIndex(shards, until)
   }
-  const linesOf = (tenant: number): Knowledge | undefined => {
-    const known = derived.get(tenant) ?? readShardLines(shardFile(data, tenant))
-    if (known) derived.set(tenant, known)
-    return known
-  }
-  /** The first wall: of the shard only what they may read. */
-  const indexFor = async (viewer: Viewer): Promise<SearchIndex | undefined> => {
-    const index = shardOf(viewer.tenant)
-    if (!index || walls.index === "all") return index
-    const { names, version } = await readable(viewer)
-    const followed = await index.followed()
-    const key = `${viewer.tenant} ${viewer.member}`
-    const known = scopes.get(key)
-    if (known?.version === version && known.followed === followed) return scopedIndex(index, known.scope)
-    const scope = await index.scope([...names])
-    scopes.set(key, { version, followed, scope })
-    return scopedIndex(index, scope)
+  /** A project's lines are all in one shard. */
+  const linesOf = async (viewer: Viewer, project: string) => {
+    const shard = await shardOfProject(db, viewer.tenant, project)
+    const known = shard === undefined ? undefined : local.lines({ tenant: viewer.tenant, shard })
+    if (walls.index === "all") return linesWithin(known, undefined)
+    return linesWithin(known, (await readable(viewer)).shards.get(shard ?? -1) ?? new Set())
   }
   const answer = async ({ viewer, tool: name, input }: TeamQuestion): Promise<TeamAnswer> => {
     const tool = asked.find((one) => one.name === name)
     if (!tool) return { problem: { status: 404, code: "not_found", message: `A hub has no tool ${name}.` } }
     const read = readAs(tool.input, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
-    const index = await indexFor(viewer)
+    const names = read.ok as SearchNames
+    const index = FROM_INDEX.includes(name) ? await indexFor(viewer, projectNamed(names)) : undefined
     if (name === "search" && !index && (await hasHistory(db, viewer.tenant))) return { problem: BUILDING }
-    const lines = async () =>
-      linesWithin(linesOf(viewer.tenant), walls.index === "all" ? undefined : (await readable(viewer)).names)
+    const lines = () => linesOf(viewer, names.project ?? "")
     const options = walls.scope === undefined ? {} : { scope: walls.scope }
     return forOneQuestion(db, viewer, options, async (history) => {
       const watched = FROM_SHARD.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
@@ -105,10 +110,15 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
   }
   return {
     answer,
-    close: () => {
-      for (const opened of [...shards.values(), ...derived.values()]) opened.close()
-    },
+    close: local.close,
   }
+}
+
+type SearchNames = { query?: string; project?: string }
+
+/** The flag goes before what the query says. */
+function projectNamed({ query = "", project }: SearchNames): string | undefined {
+  return project ?? parseQuery(query).filters.project
 }
 
 /**

@@ -1,17 +1,22 @@
 import { openIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { Database } from "../store/connection.ts"
 import { feeds } from "../store/feeds.ts"
-import { openTenantHistory } from "../store/history.ts"
-import { shardFile } from "./files.ts"
+import { openShardHistory } from "../store/history.ts"
+import { allShards, nodeSeen, type ShardNode } from "../store/shards.ts"
+import { type ShardName, shardFile } from "./files.ts"
 import { openShardLines, type ShardLines } from "./lines.ts"
 
-/** A tenant that has much to read lets the others have their turn after this long. */
+/** A shard that has much to read lets the others have their turn after this long. */
 const TURN_MS = 2_000
+/** So often a node says that it runs. */
+const SEEN_MS = 5_000
 
-export type ShardLag = { tenant: number; lag: number }
+export const ONLY_NODE: ShardNode = { name: "main" }
+
+export type ShardLag = ShardName & { lag: number }
 
 export type Follower = {
-  /** Brings every shard to where its tenant is, or a step nearer. True where nothing is left. */
+  /** Brings every shard of this node to where its tenant is, or a step nearer. True where nothing is left. */
   step(): Promise<boolean>
   /** By how many changes each shard was behind its tenant's feed after the last step. */
   lags(): ShardLag[]
@@ -19,14 +24,20 @@ export type Follower = {
 }
 
 /** The one writer of a node's shards. */
-export function createFollower(db: Database, data: string): Follower {
-  const shards = new Map<number, OpenShard>()
+export function createFollower(db: Database, data: string, node = ONLY_NODE): Follower {
+  const shards = new Map<string, OpenShard>()
   let lags: ShardLag[] = []
-  const follow = async (tenant: number, seq: number): Promise<boolean> => {
-    const shard = shards.get(tenant) ?? openShard(shardFile(data, tenant))
-    shards.set(tenant, shard)
+  let seenAt = 0
+  const followed = (name: ShardName): OpenShard => {
+    const key = `${name.tenant} ${name.shard}`
+    const known = shards.get(key) ?? openShard(shardFile(data, name))
+    shards.set(key, known)
+    return known
+  }
+  const follow = async (name: ShardName, seq: number): Promise<boolean> => {
+    const shard = followed(name)
     if (shard.seq === seq && shard.linesSeq === seq) return true
-    const history = openTenantHistory(db, tenant)
+    const history = openShardHistory(db, name.tenant, name.shard)
     const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS })
     // What was forgotten leaves no word behind.
     if (complete && (await shard.index.isPurgeDue(history))) await shard.index.purge(history)
@@ -37,10 +48,19 @@ export function createFollower(db: Database, data: string): Follower {
   }
   return {
     step: async () => {
+      if (Date.now() - seenAt > SEEN_MS) {
+        await nodeSeen(db, node)
+        seenAt = Date.now()
+      }
+      const heads = new Map((await feeds(db)).map(({ tenant, seq }) => [tenant, seq]))
+      const own = (await allShards(db)).filter((shard) => shard.node === node.name)
+      const seqOf = ({ tenant }: ShardName) => heads.get(tenant) ?? 0
       let isDone = true
-      const heads = await feeds(db)
-      for (const { tenant, seq } of heads) isDone = (await follow(tenant, seq)) && isDone
-      lags = heads.map(({ tenant, seq }) => ({ tenant, lag: seq - Math.max(0, shards.get(tenant)?.seq ?? 0) }))
+      for (const shard of own) isDone = (await follow(shard, seqOf(shard))) && isDone
+      lags = own.map(({ tenant, shard }) => {
+        const { seq } = followed({ tenant, shard })
+        return { tenant, shard, lag: seqOf({ tenant, shard }) - Math.max(0, seq) }
+      })
       return isDone
     },
     lags: () => lags,

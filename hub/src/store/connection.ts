@@ -16,8 +16,8 @@ export type Query = <Row extends object>(text: string, values?: unknown[]) => Pr
 export type Database = {
   /** One transaction in this viewer's name. Throws a HubProblem (401) where they have left in the meantime. */
   as<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
-  /** One transaction that reads all of a tenant. */
-  asIndex<T>(tenant: number, work: (query: Query) => Promise<T>): Promise<T>
+  /** One transaction that reads all of a tenant. `shard`: what SHARD_SCOPE lets through. */
+  asIndex<T>(tenant: number, work: (query: Query) => Promise<T>, shard?: number): Promise<T>
   /** One transaction in nobody's name, with these settings: it sees what they name, and nothing else. */
   asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
   keys: Keyring
@@ -56,7 +56,12 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
         if (!begun!.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
         return work(query)
       }),
-    asIndex: (tenant, work) => inTransaction(pools.index, prepared, set({ "hub.tenant": String(tenant) }, work)),
+    asIndex: (tenant, work, shard) =>
+      inTransaction(
+        pools.index,
+        prepared,
+        set({ "hub.tenant": String(tenant), ...(shard !== undefined && { "hub.shard": String(shard) }) }, work),
+      ),
     asNobody: (settings, work) => inTransaction(pools.app, prepared, set(settings, work)),
     keys,
     pools: () => ({ app: stateOf(pools.app), index: stateOf(pools.index) }),

@@ -1,7 +1,7 @@
 import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { beginReading, openHubHistory, type ReaderOptions, type Transaction } from "./reader.ts"
-import { MEMBER_SCOPE, TENANT_SCOPE } from "./scope.ts"
+import { MEMBER_SCOPE, SHARD_SCOPE, TENANT_SCOPE } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
 /** What one person may read. There is none without a person. */
@@ -22,10 +22,17 @@ export function forOneQuestion<T>(
   })
 }
 
-/** All of a tenant, for its search shards. */
+/** All of a tenant. */
 export function openTenantHistory(db: Database, tenant: number): HistoryReader {
   return openHubHistory((work) => db.asIndex(tenant, async (query) => work(await reading(db, query))), {
     scope: TENANT_SCOPE,
+  })
+}
+
+/** What one shard of a tenant has. */
+export function openShardHistory(db: Database, tenant: number, shard: number): HistoryReader {
+  return openHubHistory((work) => db.asIndex(tenant, async (query) => work(await reading(db, query)), shard), {
+    scope: SHARD_SCOPE,
   })
 }
 

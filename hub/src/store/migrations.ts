@@ -400,4 +400,72 @@ create policy first on hub.project_grant for insert to dex_hub_app
 create policy first_of_granted on hub.project_grant for update to dex_hub_app
   using (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} in ('member', 'admin') and not hub.is_taken(project));
 `,
+  `
+/** A process that keeps search shards. */
+create table hub.node (
+  name text primary key check (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
+  /** How the others reach it; null where there are no others. */
+  url text,
+  seen_at timestamptz not null default now()
+);
+/** A part of a tenant's projects, searched as one file. */
+create table hub.shard (
+  tenant int not null references hub.tenant on delete cascade,
+  id int not null,
+  /** Which node answers from it: nobody's until one takes it. */
+  node text,
+  /** Which node builds it, to answer from it next. */
+  moving_to text,
+  moving_since timestamptz,
+  made_at timestamptz not null default now(),
+  primary key (tenant, id)
+);
+insert into hub.shard (tenant, id) select id, 0 from hub.tenant;
+alter table hub.project add column shard int not null default 0;
+
+do $$ declare name text; begin
+  foreach name in array array['hub.node', 'hub.shard'] loop
+    execute format('alter table %s enable row level security', name);
+    execute format('alter table %s force row level security', name);
+    execute format('create policy owner on %s to current_user using (true) with check (true)', name);
+  end loop;
+end $$;
+grant select on hub.node, hub.shard to dex_hub_index;
+create policy index on hub.node for select to dex_hub_index using (true);
+create policy index on hub.shard for select to dex_hub_index using (true);
+
+/** The node that has the fewest shards of those that run; null where none does. */
+create function hub.node_with_room() returns text language sql stable security definer set search_path = '' as
+  $$ select n.name from hub.node n left join hub.shard s on s.node = n.name where n.seen_at > now() - interval '1 minute'
+     group by n.name order by count(s.id), n.name limit 1 $$;
+revoke execute on function hub.node_with_room from public;
+/** A node runs. It takes what is nobody's, also of tenants that an older hub has added. */
+create function hub.node_seen(of_name text, at_url text) returns void language sql security definer set search_path = '' as $$
+  insert into hub.node (name, url) values (of_name, at_url) on conflict (name) do update set url = excluded.url, seen_at = now();
+  insert into hub.shard (tenant, id) select id, 0 from hub.tenant on conflict do nothing;
+  update hub.shard set node = of_name where node is null $$;
+revoke execute on function hub.node_seen from public;
+grant execute on function hub.node_seen to dex_hub_index;
+/** Where a new project's conversations are searched: in the tenant's newest shard while it has room, else in a new one. */
+create function hub.place_project_of(of_tenant int, of_project int, most bigint) returns void language plpgsql security definer set search_path = '' as $$
+declare newest int; held bigint; begin
+  -- Two that are made at once are placed one after the other.
+  perform from hub.tenant where id = of_tenant for no key update;
+  select max(id) into newest from hub.shard where tenant = of_tenant;
+  select coalesce(sum(c.message_count), 0) into held from hub.conversation c
+    join hub.project p on p.tenant = c.tenant and p.id = c.project where c.tenant = of_tenant and p.shard = newest;
+  if newest is null or held >= most then
+    newest := coalesce(newest + 1, 0);
+    insert into hub.shard (tenant, id, node) values (of_tenant, newest, hub.node_with_room());
+  end if;
+  update hub.project set shard = newest where tenant = of_tenant and id = of_project
+    and not exists (select from hub.conversation c where c.tenant = of_tenant and c.project = of_project);
+end $$;
+revoke execute on function hub.place_project_of from public;
+/** The same in the tenant of the transaction. */
+create function hub.place_project(of_project int, most bigint) returns void language sql security definer set search_path = '' as
+  $$ select hub.place_project_of(${TENANT}, of_project, most) $$;
+revoke execute on function hub.place_project from public;
+grant execute on function hub.place_project to dex_hub_app;
+`,
 ]

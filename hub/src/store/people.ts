@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto"
 import { recordAudit } from "./audit.ts"
 import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
+import { addFirstShard, placeProjectOf } from "./shards.ts"
 
 // What an operator does, as the tables' owner: tenants, members, tokens. What members do themselves is in other files.
 
@@ -12,6 +13,7 @@ export async function addTenant(query: Query, keys: Keyring, slug: string): Prom
   )
   if (!row) throw new Error(`There is a tenant ${JSON.stringify(slug)} already.`)
   await query("insert into hub.feed (tenant) values ($1)", [row.id])
+  await addFirstShard(query, row.id)
   return row.id
 }
 
@@ -115,7 +117,11 @@ export async function grantProject(
   { tenant, member, key, level }: { tenant: number; member: number; key: string; level: string },
 ): Promise<void> {
   await recordAudit(query, { tenant }, { action: "grant", target: key, about: member, detail: { level } })
-  await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [tenant, key])
+  const [made] = await query<{ id: number }>(
+    "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
+    [tenant, key],
+  )
+  if (made) await placeProjectOf(query, tenant, made.id)
   await query(
     `insert into hub.project_grant (tenant, project, member, level)
      select $1, id, $2, $3 from hub.project where tenant = $1 and key = $4

@@ -1,6 +1,7 @@
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
+import { placeProject, SHARD_MESSAGES } from "./shards.ts"
 
 export type ProjectOnHub = {
   key: string
@@ -26,10 +27,16 @@ export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectO
 const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
 /** The member shares this project from now on. Where nobody owns or shared one of this key yet, it is theirs. */
-export async function consentTo(db: Database, viewer: Viewer, key: string, what: string[]): Promise<void> {
+export async function consentTo(
+  db: Database,
+  viewer: Viewer,
+  key: string,
+  what: string[],
+  shardMessages = SHARD_MESSAGES,
+): Promise<void> {
   if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} cannot be the key of a project.`)
   await db.as(viewer, async (query) => {
-    const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key))
+    const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key, shardMessages))
     await ownIfFirst(query, viewer, id, key)
     const [grant] = await query<{ level: string }>(
       "select level from hub.project_grant where project = $1 and member = $2 and level in ('write', 'own')",
@@ -70,9 +77,13 @@ async function projectId(query: Query, key: string): Promise<number | undefined>
   return (await query<{ id: number }>("select id from hub.project where key = $1", [key]))[0]?.id
 }
 
-async function newProject(query: Query, viewer: Viewer, key: string): Promise<number> {
-  await query("insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing", [viewer.tenant, key])
-  return (await projectId(query, key))!
+async function newProject(query: Query, viewer: Viewer, key: string, shardMessages: number): Promise<number> {
+  const [made] = await query<{ id: number }>(
+    "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
+    [viewer.tenant, key],
+  )
+  if (made) await placeProject(query, made.id, shardMessages)
+  return made?.id ?? (await projectId(query, key))!
 }
 
 /** Also where an operator granted it to others before anybody shared it. Two that share it at once take turns. */

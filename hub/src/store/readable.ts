@@ -1,18 +1,21 @@
 import type { Database, Viewer } from "./connection.ts"
 import { MEMBER_SCOPE, TENANT } from "./scope.ts"
 
-/** Which conversations a member may read, as the feed names them. `version` changes with them. */
-export type Readable = { names: ReadonlySet<string>; version: number }
+/** Which conversations a member may read, as the feed names them, by the shard that has them. `version` changes with them. */
+export type Readable = { shards: ReadonlyMap<number, ReadonlySet<string>>; version: number }
 
-type Kept = { seq: number; grants: string; names: Set<string>; version: number }
+type Kept = { seq: number; grants: string; shards: Map<number, Set<string>>; version: number }
+type Placed = { id: number; shard: number }
 
 /** What grants a member more than their own: where it changes, all is looked at again. */
 const GRANTS = `select coalesce((select seq from hub.feed where tenant = ${TENANT}), 0) as seq, md5(concat(
   (select string_agg(project || level, ',' order by project) from hub.project_grant where tenant = ${TENANT} and member = $1), ';',
   (select string_agg(id::text, ',' order by id) from hub.project where tenant = ${TENANT} and visibility = 'org'), ';',
   (select string_agg(conversation::text, ',' order by conversation) from hub.break_glass where tenant = ${TENANT} and member = $1 and until > now()))) as grants`
-const ALL = `select id from hub.conversation where ${MEMBER_SCOPE}`
-const AMONG = `select id from hub.conversation where ${MEMBER_SCOPE} and id = any ($1)`
+const SHARD =
+  "(select p.shard from hub.project p where p.tenant = conversation.tenant and p.id = conversation.project) as shard"
+const ALL = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE}`
+const AMONG = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE} and id = any ($1)`
 const CHANGED = `select distinct conversation as id from hub.change where tenant = ${TENANT} and seq > $1`
 
 /** Remembers what each member may read, and looks only at what changed since. */
@@ -27,16 +30,21 @@ export function createReadable(db: Database): (viewer: Viewer) => Promise<Readab
       async (query) => (await query<{ seq: number; grants: string }>(GRANTS, [viewer.member]))[0]!,
     )
     if (known && known.seq === now.seq && known.grants === now.grants) return known
-    const names = known && known.grants === now.grants ? known.names : new Set<string>()
-    if (names === known?.names) {
+    const shards = known && known.grants === now.grants ? known.shards : new Map<number, Set<string>>()
+    const add = ({ id, shard }: Placed) => {
+      if (!shards.has(shard)) shards.set(shard, new Set())
+      shards.get(shard)!.add(String(id))
+    }
+    if (shards === known?.shards) {
       // A row that is hidden from them by now has changed too: which did is asked without the wall, and only numbers are told.
       const rows = await db.asIndex(viewer.tenant, (query) => query<{ id: number }>(CHANGED, [known!.seq]))
       const changed = rows.map(({ id }) => id)
-      const still = await db.as(viewer, (query) => query<{ id: number }>(AMONG, [changed]))
-      for (const id of changed) names.delete(String(id))
-      for (const { id } of still) names.add(String(id))
-    } else for (const { id } of await db.as(viewer, (query) => query<{ id: number }>(ALL))) names.add(String(id))
-    const next = { ...now, names, version: ++versions }
+      const still = await db.as(viewer, (query) => query<Placed>(AMONG, [changed]))
+      for (const names of shards.values()) for (const id of changed) names.delete(String(id))
+      for (const row of still) add(row)
+      for (const [shard, names] of shards) if (names.size === 0) shards.delete(shard)
+    } else for (const row of await db.as(viewer, (query) => query<Placed>(ALL))) add(row)
+    const next = { ...now, shards, version: ++versions }
     kept.set(key, next)
     return next
   }

@@ -29,3 +29,8 @@ export const TOKEN_SCOPE = `t.tenant = ${TENANT} and t.member = ${MEMBER}`
 
 /** All of a tenant, for its shards. */
 export const TENANT_SCOPE = `tenant = ${TENANT} and rev > 0 and quarantined_at is null`
+
+const SHARD = "(select nullif(current_setting('hub.shard', true), '')::int)"
+
+/** Of a tenant what one of its shards has. */
+export const SHARD_SCOPE = `${TENANT_SCOPE} and project in (select id from hub.project where tenant = ${TENANT} and shard = ${SHARD})`

@@ -62,3 +62,9 @@ export async function newProject(
     }
   return id
 }
+
+/** What these projects have is searched in this shard. */
+export async function inShard(team: Team, tenant: number, shard: number, keys: string[]): Promise<void> {
+  await team.asOwner("insert into hub.shard (tenant, id) values ($1, $2) on conflict do nothing", [tenant, shard])
+  await team.asOwner("update hub.project set shard = $2 where tenant = $1 and key = any ($3)", [tenant, shard, keys])
+}

@@ -71,7 +71,7 @@ export type Count = { total: number; total_is_at_least: boolean }
 export type Sizes = { messages: number; sample: number; shares: number[] }
 
 /** A total is counted to here; beyond it is said to be a lower bound. */
-const COUNT_LIMIT = 10_000
+export const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column but the filters'. */
 export const TEXT = `{${TEXT_COLUMNS.join(" ")}}`

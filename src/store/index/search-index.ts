@@ -50,6 +50,8 @@ import { forgetSaved, readStale, type WrittenWord, wordsBeginning, wordsOfLength
 export type SearchIndex = {
   /** It answers from a part of what it holds: a word of it may stand elsewhere only. */
   isPart?: true
+  /** Where it is made of several: how many of them have answered all that was asked so far. */
+  shards?(): { searched: number; of: number }
   /** Reads what changed in the history since last time, until it is done or the time is up. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
   /** The token of the newest change that it has seen. */

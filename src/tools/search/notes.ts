@@ -26,6 +26,10 @@ export function notesOn(
     )
   else if (!outcome.index_is_current)
     notes.push("The search index is behind: the newest messages may be missing. `dex sync` updates it.")
+  if (outcome.shards)
+    notes.push(
+      `Searched ${outcome.shards.searched} of ${outcome.shards.of} shards; the others did not answer. Search again in a moment.`,
+    )
   if (hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
     notes.push("The nearest results match too little of the question to be shown. `dex trace` shows them.")
   if (outcome.matched === "some" && hits.length > 0)

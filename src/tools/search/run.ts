@@ -154,6 +154,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     mode: outcome.mode,
     ...(outcome.reranked && { reranked: true }),
     ...(outcome.degraded.length > 0 && { degraded: outcome.degraded }),
+    ...(outcome.shards && { shards: outcome.shards }),
     notes: kept === results.length ? notes : [...notes, leftOut(results.length - kept, input.offset + kept)],
   })
   return withinBudget(answer, results.length, input.max_tokens)

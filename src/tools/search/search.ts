@@ -68,6 +68,9 @@ export const search = defineTool({
     ),
     reranked: optional(flag("A model reordered the best results.")),
     degraded: optional(listOf(text(), "Why the answer is less than your settings allow.")),
+    shards: optional(
+      object({ searched: integer(), of: integer() }, "On a hub: how many search shards answered, if some did not."),
+    ),
     notes: listOf(text(), "What is hidden, incomplete or degraded."),
   }),
   cli: {

@@ -1,0 +1,193 @@
+import { isDexError } from "../../../src/core/error.ts"
+import { type DocId, docId, rowOf } from "../../../src/store/index/doc-id.ts"
+import { COUNT_LIMIT, type Count, type IndexFilter, type IndexHit } from "../../../src/store/index/query.ts"
+import type { SearchIndex } from "../../../src/store/index/search-index.ts"
+import type { WrittenWord } from "../../../src/store/index/vocabulary.ts"
+
+/** A shard that cannot be asked now: its node does not answer, or has none of it yet. */
+export class ShardMissing extends Error {}
+
+export type MergedShard = {
+  /** Undefined where there is none yet. */
+  index: SearchIndex | undefined
+  /** It may have something of the projects that the question names. */
+  isNamed: boolean
+}
+
+/**
+ * A tenant's shards as one index, for one question. Scores are compared as they are: each shard knows by itself how rare a
+ * word is. What does not answer until then (`until`, in milliseconds) is left out, and `shards` says so.
+ */
+export function mergedIndex(shards: MergedShard[], until: number): SearchIndex {
+  const asked = new Set<number>()
+  const missing = new Set<number>()
+  const sized = new Map<number, number>()
+  const named = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
+  /** Each of these that answers. Who is far away is asked first: what is here is read while they answer. */
+  const each = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
+    const answers = [...among].map(async (k) => {
+      asked.add(k)
+      if (missing.has(k)) return []
+      try {
+        const { index } = shards[k]!
+        if (!index) throw new ShardMissing()
+        return [{ k, answer: await inTime(until, () => ask(index, k)) }]
+      } catch (error) {
+        if (!isMissing(error)) throw error
+        missing.add(k)
+        return []
+      }
+    })
+    return (await Promise.all(answers)).flat()
+  }
+  /** What names projects is asked of the shards that have them. */
+  const eachFor = <T>(
+    { projects }: Pick<IndexFilter, "projects">,
+    ask: (index: SearchIndex, k: number) => Promise<T>,
+  ) => each(projects ? named : shards.keys(), ask)
+  /** Of the newest messages of all, each shard has as many as it is large. */
+  const newestOf = ({ newest }: IndexFilter, k: number): { newest?: number } => {
+    if (newest === undefined) return {}
+    const all = [...sized.values()].reduce((sum, messages) => sum + messages, 0)
+    return { newest: Math.max(1, Math.ceil((newest * (sized.get(k) ?? 0)) / Math.max(1, all))) }
+  }
+  const refuse = () => Promise.reject(new Error("Several shards are asked only."))
+  return {
+    isPart: true,
+    shards: () => ({ searched: asked.size - missing.size, of: asked.size }),
+    find: async (query) => {
+      const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))
+      const hits = found.flatMap(({ k, answer }) =>
+        answer.map((hit) => ({ ...hit, doc: merged(hit.doc, k, shards.length) })),
+      )
+      return hits.sort(byScore).slice(0, query.limit)
+    },
+    newest: async (query) => {
+      const found = await eachFor(query, (index) => index.newest(query))
+      return inTurn(found.map(({ answer }) => answer)).slice(0, query.limit)
+    },
+    holding: async (term, docs) => {
+      const own = Map.groupBy(docs, (doc) => shardOf(doc, shards.length))
+      const found = await each(own.keys(), (index, k) =>
+        index.holding(
+          term,
+          own.get(k)!.map((doc) => ownDoc(doc, shards.length)),
+        ),
+      )
+      return new Set(found.flatMap(({ k, answer }) => [...answer].map((doc) => merged(doc, k, shards.length))))
+    },
+    unspoken: async (ref, numbers, terms) => {
+      const found = await each(named, (index) => index.unspoken(ref, numbers, terms))
+      return new Set(found.flatMap(({ answer }) => [...answer]))
+    },
+    count: async (query) => {
+      const found = await eachFor(query, (index, k) => index.count({ ...query, ...newestOf(query, k) }))
+      return added(found.map(({ answer }) => answer))
+    },
+    countConversations: async (query) =>
+      added((await eachFor(query, (index) => index.countConversations(query))).map(({ answer }) => answer)),
+    sizes: async (terms) => {
+      const found = await each(named, (index) => index.sizes(terms))
+      for (const { k, answer } of found) sized.set(k, answer.messages)
+      const sum = (of: (sizes: { messages: number; sample: number; shares: number[] }) => number) =>
+        found.reduce((all, { answer }) => all + of(answer), 0)
+      const messages = sum((one) => one.messages)
+      return {
+        messages,
+        sample: sum((one) => one.sample),
+        shares: terms.map((_, i) => sum((one) => one.shares[i]! * one.messages) / Math.max(1, messages)),
+      }
+    },
+    words: async (beginning, limit) => {
+      const words = together(await each(named, (index) => index.words(beginning, limit)))
+      return limit === undefined ? words : words.slice(0, limit)
+    },
+    wordsOfLength: async (least, most) => together(await each(named, (index) => index.wordsOfLength(least, most))),
+    followed: async () => oldest((await each(named, (index) => index.followed())).map(({ answer }) => answer)),
+    isBehind: async (store) => {
+      const tokens = (await each(named, (index) => index.followed())).map(({ answer }) => answer)
+      if (tokens.length === 0) return false
+      const { changes, rebuild } = await store.changes(oldest(tokens), 1)
+      return rebuild || changes.length > 0
+    },
+    scope: refuse,
+    vectors: refuse,
+    follow: refuse,
+    purge: refuse,
+    isPurgeDue: refuse,
+    check: () => [],
+    checkpoint: () => {},
+    close: () => {},
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof ShardMissing || (isDexError(error) && error.code === "index_damaged")
+}
+
+async function inTime<T>(until: number, ask: () => Promise<T>): Promise<T> {
+  const left = until - Date.now()
+  if (left <= 0) throw new ShardMissing()
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new ShardMissing()), left)
+  })
+  try {
+    return await Promise.race([ask(), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+// A document's number is its shard's own: with the shard's place in it, it is one of all.
+
+function merged(doc: DocId, k: number, of: number): DocId {
+  return docId(rowOf(doc) * of + k)
+}
+
+function shardOf(doc: DocId, of: number): number {
+  return ((rowOf(doc) % of) + of) % of
+}
+
+function ownDoc(doc: DocId, of: number): DocId {
+  return docId(Math.floor(rowOf(doc) / of))
+}
+
+/** As one index orders them. */
+function byScore(a: IndexHit, b: IndexHit): number {
+  return b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(a.ref.id, b.ref.id) || a.number - b.number
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function added(counts: Count[]): Count {
+  const total = counts.reduce((sum, count) => sum + count.total, 0)
+  return {
+    total: Math.min(total, COUNT_LIMIT),
+    total_is_at_least: total > COUNT_LIMIT || counts.some((count) => count.total_is_at_least),
+  }
+}
+
+/** The first of each, then the second of each. */
+function inTurn<T>(lists: T[][]): T[] {
+  const longest = Math.max(0, ...lists.map((list) => list.length))
+  return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat()
+}
+
+/** The commonest first. */
+function together(answers: { answer: WrittenWord[] }[]): WrittenWord[] {
+  const spreads = new Map<string, number>()
+  for (const { word, spread } of answers.flatMap(({ answer }) => answer))
+    spreads.set(word, (spreads.get(word) ?? 0) + spread)
+  const words = [...spreads].map(([word, spread]) => ({ word, spread }))
+  return words.sort((a, b) => b.spread - a.spread || compare(a.word, b.word))
+}
+
+/** Tokens of one tenant's feed: a history and a number. */
+function oldest(tokens: (string | undefined)[]): string | undefined {
+  if (tokens.includes(undefined)) return undefined
+  const seqOf = (token: string) => Number(token.split("@")[1])
+  return (tokens as string[]).toSorted((a, b) => seqOf(a) - seqOf(b))[0]
+}
