@@ -5,6 +5,7 @@ import { DEX, dex } from "../../test/support/dex.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
+import { tokenFor } from "./support/server.ts"
 import { API, share } from "./support/share.ts"
 
 type Tokens = { tokens: { id: number; name: string; revoked_at?: string }[] }
@@ -83,6 +84,26 @@ describe.skipIf(!hasPostgres)("tokens", () => {
     const count = await team.asOwner("select count(*)::int as n from hub.token where name = 'invitation'")
     expect(count).toEqual([{ n: 2 }])
     expect(hub.log.join("\n")).not.toMatch(/dexi_|dexh_/)
+  })
+})
+
+describe.skipIf(!hasPostgres)("`dex hub tokens`", () => {
+  test("lists one's own without secrets, and ends one of them", async () => {
+    const { team, ann, hub, tokens, call } = await hubWithPeople()
+    const other = await tokenFor(team, ann, ["read"])
+    const home = tempDir()
+    const run = (args: string[], input = "") => dex(home, ["hub", ...args], {}, DEX, input)
+    expect((await run(["tokens"])).stderr).toContain("You are not logged in")
+    await run(["login", hub.url, "--token-stdin"], tokens.ann)
+    const listed = await run(["tokens"])
+    expect(listed.stdout.trim().split("\n")).toHaveLength(2)
+    expect(listed.stdout).not.toContain("dexh_")
+    const [id] = /^\d+(?=.*: read;)/m.exec(listed.stdout)!
+    expect((await run(["tokens", "revoke"])).stderr).toContain("by its number")
+    expect((await run(["tokens", "revoke", id])).stdout).toBe(`Token ${id} is revoked.\n`)
+    expect((await call(other, "GET", "/v1/me")).status).toBe(401)
+    expect((await run(["tokens"])).stdout).toMatch(new RegExp(`^${id} .*revoked$`, "m"))
+    expect((await run(["tokens", "revoke", id])).stderr).toContain("You have no token")
   })
 })
 

@@ -39,6 +39,11 @@ export function hubFile({ dir }: Pick<Home, "dir">): string {
   return join(dir, "hub.json")
 }
 
+/** What a hub acknowledged and what is held back. It has no secret, and a backup has it. */
+export function hubState({ dir }: Pick<Home, "dir">): string {
+  return join(dir, "hub.db")
+}
+
 /** Nothing is shared where the file cannot be read, or where others can write it. Throws a DexError that says so. */
 export function readHub(home: Pick<Home, "dir">): HubChoices {
   const path = hubFile(home)

@@ -71,6 +71,18 @@ export type HubReceipt = { at: string; conversations: number; why: string; by?: 
 /** Hidden there from everybody else: rules that are newer than what it was sent by find what looks like a secret. */
 export type HubQuarantined = { source: string; id: string; at: string; rules: string[] }
 
+/** Times are ISO dates. */
+export type HubToken = {
+  id: number
+  name: string
+  kind: string
+  scopes: string[]
+  created_at: string
+  expires_at?: string
+  last_used_at?: string
+  revoked_at?: string
+}
+
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
@@ -78,6 +90,9 @@ export type HubClient = {
   redeem(code: string): Promise<string>
   /** What the hub did with what is the member's. */
   mine(): Promise<{ receipts: HubReceipt[]; quarantined: HubQuarantined[] }>
+  /** The member's own, without their secrets. */
+  tokens(): Promise<HubToken[]>
+  revokeToken(id: number): Promise<void>
   consent(project: string, what: readonly string[]): Promise<void>
   withdraw(project: string): Promise<void>
   plan(request: PlanRequest): Promise<PlanAnswer[]>
@@ -209,6 +224,8 @@ export function openHub({
         (await orNothing(call<{ receipts?: HubReceipt[]; quarantined?: HubQuarantined[] }>("GET", "/v1/mine"))) ?? {}
       return { receipts, quarantined }
     },
+    tokens: async () => (await call<{ tokens?: HubToken[] }>("GET", "/v1/tokens")).tokens ?? [],
+    revokeToken: (id) => call("DELETE", `/v1/tokens/${id}`),
     consent: (project, what) => call("PUT", `/v1/consents/${encodeURIComponent(project)}`, { what }),
     withdraw: (project) => absentIsFine(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),
     plan: async (request) => {

@@ -207,3 +207,26 @@ test("a project without a remote needs a name, and a name is no path", async () 
 test("agents are not offered it", () => {
   expect(offered.map(({ name }) => name)).not.toContain("hub")
 })
+
+test("a backup has what is held back, and never the token; doctor looks at both files", async () => {
+  const { home, run, json } = await shared()
+  const held = [`claude_code:${A}`]
+  expect(await json(["hub", "hold", A])).toMatchObject({ held })
+  const doctor = async () =>
+    ((await json(["doctor"])) as { checks: { name: string }[] }).checks.filter(({ name }) => name === "hub")
+  expect(await doctor()).toMatchObject([
+    { status: "ok", message: expect.stringContaining("projects shared: 1; conversations held back: 1") },
+  ])
+  const backup = join(tempDir(), "dex.db")
+  expect(await run(["backup", backup])).toMatchObject({ code: 0 })
+  expect(readFileSync(backup).includes(TOKEN)).toBe(false)
+  const other = tempDir()
+  expect(await dex(other, ["restore", backup])).toMatchObject({ code: 0 })
+  expect(JSON.parse((await dex(other, ["hub", "hold", "--json"])).stdout)).toEqual({ held })
+
+  writeFileSync(join(home, ".dex", "hub.db"), "not a database, and longer than its first page".repeat(200))
+  const { checks } = JSON.parse((await run(["doctor", "--json"])).stdout) as {
+    checks: { name: string; status: string; message: string }[]
+  }
+  expect(checks.find(({ name }) => name === "hub")).toMatchObject({ status: "problem" })
+})

@@ -13,6 +13,8 @@ const MOST_RECEIPTS = 5
 export function printHub(output: Output, context: PrintContext): Printed {
   if (output.preview) return printPreview(output.preview)
   if (output.shared) return printStatus(output, context)
+  if (output.tokens) return printTokens(output.tokens)
+  if (output.revoked !== undefined) return { lines: [`Token ${output.revoked} is revoked.`], notes: [] }
   if (output.logged_out !== undefined) return printLoggedOut(output)
   if (output.held) return printHeld(output)
   if (output.unshared !== undefined) return printUnshared(output, context)
@@ -133,6 +135,15 @@ function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Ou
   const who = by === undefined ? why : `by ${by}`
   const files = key_gone_at === undefined ? "from its files soon" : `from its files ${when(key_gone_at)}`
   return safeLine(`  ${when(at)}  ${many(conversations, "conversation")} (${who}): key gone from the tables, ${files}`)
+}
+
+function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {
+  const lines = tokens.map(({ id, name, kind, scopes, created_at, expires_at, last_used_at, revoked_at }) => {
+    const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "without an end"
+    const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
+    return safeLine(`${id}  ${name} (${kind}): ${scopes.join(", ")}; made ${created_at.slice(0, 10)}, ${used}, ${ends}`)
+  })
+  return { lines, notes: ["End one: dex hub tokens revoke ID"] }
 }
 
 function printHeld({ held = [], on_hub, ...output }: Output): Printed {

@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs"
 import { dirname, resolve } from "node:path"
+import { hubState } from "../../config/hub.ts"
 import { DexError } from "../../core/error.ts"
 import { isUnused, takeFiles, verifyBackup } from "../../store/history/backup.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
@@ -25,7 +26,7 @@ export async function run(dex: Dex, input: { file: string; replace?: boolean }) 
       )
     const arriving = `${history}.restored`
     copyFileSync(file, arriving)
-    takeFiles(arriving, { "suggest.db": dex.home.suggest })
+    takeFiles(arriving, { "suggest.db": dex.home.suggest, "hub.db": hubState(dex.home) })
     const kept = existsSync(history) ? moveAside(history) : undefined
     renameSync(arriving, history)
     return { file, conversations, messages, ...(kept !== undefined && { kept }) }

@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, mkdirSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
+import { hubState } from "../../config/hub.ts"
 import { DexError, isDexError, messageOf } from "../../core/error.ts"
 import { isFolder } from "../../files/look-at.ts"
 import { repositoryIdentity } from "../../git/identity.ts"
@@ -19,7 +20,10 @@ export async function run(dex: Dex, input: { file: string }) {
     if (remote !== undefined || rootCommit !== undefined)
       await store.saveProjectIdentity(path, { git_remote: remote, root_commit: rootCommit })
   }
-  const { conversations, messages, blocks } = await store.backup(file, { "suggest.db": dex.home.suggest })
+  const { conversations, messages, blocks } = await store.backup(file, {
+    "suggest.db": dex.home.suggest,
+    "hub.db": hubState(dex.home),
+  })
   return { file, bytes: statSync(file).size, conversations, messages, blocks, duration_ms: Date.now() - started }
 }
 

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, readdirSync, statSync } from "node:f
 import { join } from "node:path"
 import { agentOf, isOwn, agents as known } from "../../agents/index.ts"
 import { type Roots, rootsInHome } from "../../agents/kit/every-root.ts"
+import { hubFile, hubState, readHub } from "../../config/hub.ts"
 import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
 import { grouped, listed } from "../../core/format.ts"
@@ -11,6 +12,7 @@ import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { keptDamaged } from "../../store/history/rot/damaged-files.ts"
 import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
 import type { HistoryWriter } from "../../store/history/store.ts"
+import { openPushed } from "../../store/hub/pushed.ts"
 import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
@@ -37,6 +39,7 @@ export async function run(
     history,
     index,
     suggesting,
+    hub,
     syncing,
     sources,
     otherHomes,
@@ -272,6 +275,29 @@ async function suggesting(dex: Dex): Promise<Check[]> {
     ]
   } catch (error) {
     return [{ name, status: "problem", message: messageOf(error), mend: moved }]
+  }
+}
+
+/** Asks nobody: `dex hub status` does. */
+async function hub(dex: Dex): Promise<Check[]> {
+  const file = hubState(dex.home)
+  if (!existsSync(file) && !existsSync(hubFile(dex.home))) return []
+  const name = "hub"
+  const { address, token, consents } = readHub(dex.home)
+  const pushed = openPushed(file)
+  try {
+    const { problem } = existsSync(file) ? pushed.health() : {}
+    const held = existsSync(file) ? pushed.held().length : 0
+    const message = `${address === undefined || token === undefined ? "logged out" : address}; projects shared: ${consents.length}; conversations held back: ${held}`
+    return problem === undefined
+      ? [{ name, status: "ok", message }]
+      : [{ name, status: "note", message: `${message}. ${problem}`, mend: "dex hub push" }]
+  } catch (error) {
+    if (!isDexError(error) || error.code !== "corrupt") throw error
+    const lost = "It has what is held back: hold that again before the next push."
+    return [{ name, status: "problem", message: `hub.db is damaged. ${lost}`, mend: `mv ${file} ${file}.damaged` }]
+  } finally {
+    pushed.close()
   }
 }
 

@@ -30,7 +30,7 @@ export const hub = defineTool({
   input: object({
     words: listOf(
       text(),
-      "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, or logout. Without one: status.",
+      "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, tokens [revoke ID], or logout. Without one: status.",
     ),
     token_stdin: optional(flag("login: read the token from standard input.")),
     as: optional(text("share: what the hub calls the project. Without it: its git remote, as github.com/acme/api.")),
@@ -93,6 +93,22 @@ export const hub = defineTool({
         "status: what was deleted on the hub and was yours.",
       ),
     ),
+    tokens: optional(
+      listOf(
+        object({
+          id: integer(),
+          name: text(),
+          kind: text(),
+          scopes: listOf(text()),
+          created_at: text(),
+          expires_at: optional(text()),
+          last_used_at: optional(text("The day.")),
+          revoked_at: optional(text()),
+        }),
+        "tokens: yours, without their secrets.",
+      ),
+    ),
+    revoked: optional(integer("tokens revoke: the token that has ended.")),
     pushed_at: optional(text("When everything was sent last.")),
     next_try_at: optional(text("When dex tries again by itself.")),
     summary: optional(summaryShape),
@@ -141,6 +157,7 @@ export const hub = defineTool({
       "dex hub share": "Share this project; asks first",
       "dex hub share --preview": "Show what would be sent",
       "dex hub hold 3": "Keep one conversation back",
+      "dex hub tokens": "List your tokens; revoke ID ends one",
       "dex hub unshare --forget": "Stop, and delete what was sent",
     },
   },

@@ -1,6 +1,5 @@
 import { userInfo } from "node:os"
-import { join } from "node:path"
-import { type Consent, type HubChoices, readHub } from "../../config/hub.ts"
+import { type Consent, type HubChoices, hubState, readHub } from "../../config/hub.ts"
 import { loadSettings } from "../../config/load.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { lookAt } from "../../files/look-at.ts"
@@ -37,7 +36,7 @@ export function isAllowed(dex: Dex, project: string): boolean {
 }
 
 export function pushedOf(dex: Pick<Dex, "home">): Pushed {
-  return openPushed(join(dex.home.dir, "hub.db"))
+  return openPushed(hubState(dex.home))
 }
 
 /** Whether there is a hub, and something that is shared with it. Never throws. */
