@@ -185,6 +185,9 @@ describe.skipIf(!hasPostgres)("walls", () => {
         { tool: "passages", input: { query: "canary", by: "message", limit: 50, offset: 0 } },
         ...KEYS.map((project) => ({ tool: "lines", input: { ...LINES, project } })),
         ...canaries.slice(0, 9).map(({ text }) => ({ tool: "passage", input: { id: `ann/claude_code:${text}#1` } })),
+        ...canaries
+          .slice(0, 9)
+          .map(({ text }) => ({ tool: "reasons", input: { id: `ann/claude_code:${text}`, edits: [] } })),
         { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
       ]
       const told = async (viewer: Viewer, walls: AnswerWalls) => {

@@ -37,4 +37,56 @@ describe.skipIf(!hasPostgres)("what somebody knew who left", () => {
     const alone = await ask(bob)
     expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining("cannot be reached")])
   }, 240_000)
+
+  test("is found by dex blame and dex why, with their name, and by nobody who was granted nothing", async () => {
+    const { hub, bob, cy, commit } = await whoLeft()
+    const blame = (who: typeof bob, ...args: string[]) => who.run(["blame", ...args])
+    // Bob's own machine knows nothing of it, and says where to ask next.
+    const here = await blame(bob, "src/queue.ts:3")
+    expect([here.code, here.stderr]).toEqual([1, expect.stringContaining("add --team")])
+    expect((await bob.run(["why", commit])).stderr).toContain("add --team")
+
+    await expect.poll(async () => (await blame(bob, "src/queue.ts:3", "--team")).code, { timeout: 30_000 }).toBe(0)
+    const line = await blame(bob, "src/queue.ts:3", "--team")
+    expect(line.stdout).toMatch(/^ {2}ann\/claude_code:11111111#\d+ {2}Claude Code .* 3\) +const quokka2/)
+    expect(line.stderr).toContain("from your team's hub: 1 (ann); from this machine: 0")
+    const whole = JSON.parse((await blame(bob, "src/queue.ts", "--team", "--json")).stdout)
+    expect(whole).toMatchObject({ total: 12, proved: 12 })
+    const told = { level: "proved", reason: "wrote_line", conversation: REF, agent: "Claude Code" }
+    for (const one of whole.lines) expect(one).toMatchObject(told)
+    const made = JSON.parse((await blame(bob, commit, "--team", "--json")).stdout)
+    expect(made.commits).toMatchObject([{ commit, level: "proved", reason: "ran_commit", conversation: REF }])
+    const [ref] = /ann\/claude_code:11111111#\d+/.exec(line.stdout)!
+    expect((await bob.run(["show", ref])).code).toBe(0)
+
+    const why = await bob.run(["why", "src/queue.ts:3", "--team"])
+    expect(why.stdout).toContain(`claude_code · 2026-01-02 10:00 · ${REF}`)
+    expect(why.stdout).toMatch(/Asked\n +“Orders are lost[^”]+” #\d+\n/)
+    expect(why.stdout).toMatch(/Decided\n +“we should always store the queue in Postgres” #\d+\n/)
+    expect(why.stdout).toMatch(/Tests\n +npm test: passed #\d+\n/)
+    const server = await modelServer(({ body }) => {
+      const shown = body.messages.map(({ content }) => content ?? "").join("\n")
+      const n = /\[(\d+)\] ann\/claude_code:[\w-]+#2 /.exec(shown)?.[1]
+      return [{ text: `The queue is stored in Postgres [${n}]. It is stored in Redis [${n}].` }]
+    })
+    const prose = JSON.parse(
+      (await bob.run(["why", commit, "--team", "--json"], { DEX_LLM_PROVIDER: server.url })).stdout,
+    )
+    expect(prose.answer).toMatchObject({ text: expect.stringMatching(/^The queue is stored in Postgres \[\d+\]\.$/) })
+    expect(prose.answer.sources).toMatchObject([{ ref: `${REF}#2` }])
+
+    for (const args of [
+      ["blame", "src/queue.ts"],
+      ["blame", commit],
+      ["why", commit],
+      ["why", "src/queue.ts:3"],
+    ]) {
+      const nothing = await cy.run([...args, "--team", "--json"])
+      expect([nothing.code, nothing.stdout]).toEqual([1, expect.not.stringMatching(/ann|1{8}|Orders|Postgres/)])
+      expect(nothing.stderr).not.toMatch(/ann\b|1{8}/)
+    }
+    await hub.kill()
+    const alone = await blame(bob, "src/queue.ts:3", "--team")
+    expect([alone.code, alone.stderr]).toEqual([2, expect.stringContaining("cannot be reached")])
+  }, 240_000)
 })

@@ -1,10 +1,12 @@
 import { formatRef, parseWholeRef } from "../core/ref.ts"
 import { choice, integer, listOf, object, optional, text } from "../core/schema.ts"
-import type { StoredMessage } from "../store/history/store.ts"
+import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type FoundMessages, ownHistory, type PassageRow } from "./passage-source.ts"
+import { reasonsFor } from "./reasons.ts"
+import type { WhyFacts } from "./why-facts.ts"
 
-// What a laptop's `ask` asks of a team's history. The hub finds and reads; what is made of it is made on the laptop, by its own
+// What a laptop's `ask` and `why` ask of a team's history. The hub finds and reads; what is made of it is made on the laptop, by its own
 // model. Both sides import this file.
 
 export type SentPassages = Omit<FoundMessages, "found"> & { found: (FoundMessages["found"][number] & { id: string })[] }
@@ -54,7 +56,34 @@ const edited: TeamQuestionKind<typeof editedInput, EditedFiles> = {
   },
 }
 
-export const askQuestions = [passages, passage, edited] as readonly TeamQuestionKind[]
+export type ReasonsRow = Pick<ConversationRow, "ref" | "title" | "started_at" | "ended_at">
+export type SentReasons = { found?: { id: string; row: ReasonsRow; facts: WhyFacts } }
+
+const reasonsInput = object({
+  id: text("The ref of the conversation."),
+  edits: listOf(object({ id: text(), number: integer() }), "The messages in which it wrote the lines."),
+  committed: optional(integer("The message in which it made the commit.")),
+})
+
+const reasons: TeamQuestionKind<typeof reasonsInput, SentReasons> = {
+  name: "reasons",
+  input: reasonsInput,
+  run: async (dex, { id, ...written }) => {
+    const ref = parseWholeRef(id)
+    const found = ref && (await reasonsFor(await dex.store(), { ref, ...written }))
+    if (!found) return {}
+    const { title, started_at, ended_at } = found.row
+    const row = {
+      ref: found.row.ref,
+      ...(title && { title }),
+      ...(started_at !== undefined && { started_at }),
+      ...(ended_at !== undefined && { ended_at }),
+    }
+    return { found: { id: formatRef(row.ref), row, facts: found.facts } }
+  },
+}
+
+export const answerQuestions = [passages, passage, edited, reasons] as readonly TeamQuestionKind[]
 
 function named({ ref, kind, title, ended_at }: PassageRow): { id: string; row: PassageRow } {
   return {

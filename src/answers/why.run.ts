@@ -1,37 +1,56 @@
 import type { BlameFacts, Worker } from "../blame/facts.ts"
 import type { LineOwner } from "../blame/owners.ts"
 import { isoDate } from "../core/dates.ts"
-import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { formatRef } from "../core/ref.ts"
 import type { CommitHead } from "../git/commit-diffs.ts"
-import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
+import type { HistoryReader } from "../store/history/store.ts"
 import { type OwnersOfTarget, ownersOfTarget } from "../tools/blame/owners-of-target.ts"
+import type { TeamHub } from "../tools/blame/team-facts.ts"
 import type { Dex } from "../tools/context.ts"
 import { checkedAnswer } from "./ask.run.ts"
-import { openLibrary } from "./library.ts"
+import { openLibrary, type PassageLibrary } from "./library.ts"
 import { DEFAULT_CAPS, runLoop } from "./loop.ts"
 import type { Passage } from "./passages.ts"
-import { type Explanation, whyFacts } from "./why-facts.ts"
+import { reasonsFor, type WrittenIn } from "./reasons.ts"
+import type { ReasonsRow, SentReasons } from "./team-questions.ts"
+import type { Explanation, WhyFacts } from "./why-facts.ts"
 import { withinAMinute } from "./why-page.ts"
 
-export type WhyInput = { target: string; rev?: string; pr: boolean; facts: boolean; model?: string }
+export type WhyInput = {
+  target: string
+  rev?: string
+  pr: boolean
+  facts: boolean
+  model?: string
+  where?: "team"
+}
 
 /** More of them wrote too little of it to explain it. */
 const MOST_CONVERSATIONS = 3
 const MOST_COMMITS = 5
 
 export async function run(dex: Dex, input: WhyInput) {
-  return explainOwned(dex, input, await ownersOfTarget(dex, input))
+  if (input.where === "team") {
+    const { withTeam } = await import("../tools/hub/ask-team.ts")
+    return withTeam(dex, async (hub) => explainOwned(dex, input, await ownersOfTarget(dex, input, hub), hub))
+  }
+  const output = await explainOwned(dex, input, await ownersOfTarget(dex, input))
+  if (output.conversations.length > 0) return output
+  const { teamHint } = await import("../tools/hub/team-hint.ts")
+  return { ...output, notes: [...output.notes, ...teamHint(dex)] }
 }
 
 /** The same for whoever knows already whose the lines are. */
-export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTarget) {
+export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTarget, hub?: TeamHub) {
   const { owners, makers, commits, facts, notes } = owned
-  const store = await dex.store()
   const authors = authorsOf(owners, makers)
   const found: Explained[] = []
   for (const author of authors.slice(0, MOST_CONVERSATIONS)) {
-    const explained = await explain(store, author, commits, facts)
-    if (explained) found.push(explained)
+    const written = writtenIn(author, commits, facts)
+    const explained = await (hub && written.ref.owner !== undefined
+      ? explainedThere(hub, written)
+      : explainedHere(await dex.store(), written))
+    if (explained) found.push({ ...explained, told: { ...toldOf(author), ...explained.told } })
   }
   const shown = withinAMinute(found.map(({ told }) => told))
   const more = authors.length - shown.length
@@ -39,7 +58,7 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
   const answer =
     input.facts || dex.caller !== undefined || found.length === 0
       ? undefined
-      : await asProse(dex, input, commits, found)
+      : await asProse(dex, input, commits, found, hub)
   return {
     target: input.target,
     commits: commits.slice(0, MOST_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
@@ -72,76 +91,86 @@ function isKnown(owner: LineOwner): owner is LineOwner & { worker: Worker } {
   return owner.worker !== undefined
 }
 
-type Explained = { told: Explanation; row: ConversationRow; messages: StoredMessage[] }
+type Explained = { told: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
 
-async function explain(
-  store: HistoryReader,
-  { worker, owners }: Author,
-  commits: readonly CommitHead[],
-  facts: BlameFacts,
-): Promise<Explained | undefined> {
-  const row = await store.conversation(worker.ref)
-  if (!row) return undefined
-  const messages = await store.messages(worker.ref)
-  const edits = await editsIn(store, worker.ref, messages, owners)
+function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): WrittenIn {
   const ran = facts.ran.find(
     (one) => one.ref.id === worker.ref.id && commits.some(({ hash }) => hash.startsWith(one.hash)),
   )
   return {
-    row,
-    messages,
-    told: {
-      ref: formatRef(row.ref),
-      title: row.title?.text ?? "(no title)",
-      source: row.ref.source,
-      date: isoDate(row.ended_at ?? row.started_at ?? 0),
-      level: owners.some(({ level }) => level === "proved") ? "proved" : "likely",
-      lines: owners.length,
-      ...whyFacts({ row, messages, edits, ...(ran && { committed: ran.ref.number }) }),
+    ref: worker.ref,
+    edits: owners.flatMap(({ number }) => number ?? []),
+    ...(ran && { committed: ran.ref.number }),
+  }
+}
+
+function toldOf({ owners }: Author): Pick<Explanation, "level" | "lines"> {
+  return {
+    level: owners.some(({ level }) => level === "proved") ? "proved" : "likely",
+    lines: owners.length,
+  }
+}
+
+type Unleveled = { told: Omit<Explanation, "level" | "lines">; passages: Explained["passages"] }
+
+async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<Unleveled | undefined> {
+  const found = await reasonsFor(store, written)
+  if (!found) return undefined
+  const { row, messages, facts } = found
+  const wanted = new Set(quotedRefs(facts))
+  return {
+    told: { ...headOf(row), ...facts },
+    passages: async (library) =>
+      messages
+        .filter(({ number }) => wanted.has(formatRef({ ...row.ref, number })))
+        .flatMap((message) => library.passages.add(row, message) ?? []),
+  }
+}
+
+/** A colleague's: the hub reads it and says why, as this machine does of its own. */
+async function explainedThere(hub: TeamHub, { ref, ...rest }: WrittenIn): Promise<Unleveled | undefined> {
+  const { found } = await hub.ask<SentReasons>("reasons", { id: formatRef(ref), ...rest })
+  if (!found) return undefined
+  const { id: _, row, facts } = found
+  return {
+    told: { ...headOf(row), ...facts },
+    passages: async (library) => {
+      const read: Passage[] = []
+      for (const one of new Set(quotedRefs(facts)))
+        read.push(...(await library.read(one)).filter((passage) => passage.ref === one))
+      return read
     },
   }
 }
 
-/** The messages that wrote the lines. For what a subagent wrote, the last one that was said before it started. */
-async function editsIn(
-  store: HistoryReader,
-  own: Ref,
-  messages: StoredMessage[],
-  owners: readonly LineOwner[],
-): Promise<number[]> {
-  const numbers = new Set<number>()
-  for (const [id, some] of Map.groupBy(
-    owners.flatMap(({ number }) => number ?? []),
-    ({ id }) => id,
-  )) {
-    if (id === own.id) {
-      for (const { number } of some) numbers.add(number)
-      continue
-    }
-    const started = (await store.conversation(besideOf(own, id)))?.started_at
-    const before = messages.findLast(({ at }) => at !== undefined && started !== undefined && at <= started)
-    if (before) numbers.add(before.number)
+function headOf({ ref, title, started_at, ended_at }: ReasonsRow) {
+  return {
+    ref: formatRef(ref),
+    title: title?.text ?? "(no title)",
+    source: ref.source,
+    date: isoDate(ended_at ?? started_at ?? 0),
   }
-  return [...numbers]
+}
+
+function quotedRefs({ asked, decided, rejected, tests, open }: WhyFacts): string[] {
+  return [...asked, ...decided, ...rejected, ...tests, ...open].map(({ ref }) => ref)
 }
 
 /** The same as prose, by a model; every sentence is checked against what it cites. */
-async function asProse(dex: Dex, input: WhyInput, commits: readonly CommitHead[], found: Explained[]) {
+async function asProse(
+  dex: Dex,
+  input: WhyInput,
+  commits: readonly CommitHead[],
+  found: Explained[],
+  hub: TeamHub | undefined,
+) {
   const { configuredModel } = await import("../tools/model.ts")
   const model = await configuredModel(dex, input.model === undefined ? {} : { model: input.model })
   if (!model) return undefined
-  const library = await openLibrary(dex, { among: "history" })
-  const first = found.flatMap(({ row, messages, told }) => {
-    const wanted = new Set(
-      [...told.asked, ...told.decided, ...told.rejected, ...told.tests, ...told.open].map(({ ref }) => ref),
-    )
-    return messages
-      .filter(({ number }) => wanted.has(formatRef({ ...row.ref, number })))
-      .flatMap((message): Passage[] => {
-        const passage = library.passages.add(row, message)
-        return passage ? [passage] : []
-      })
-  })
+  const scope = { among: "history" } as const
+  const library = await openLibrary(dex, scope, hub && (await import("./team-source.ts")).teamHistory(hub))
+  const first: Passage[] = []
+  for (const { passages } of found) first.push(...(await passages(library)))
   const what = commits.length === 1 ? `the commit “${commits[0]!.subject}”` : input.target
   const done = await runLoop(model, library, {
     question: `Why was ${what} written? Say what was asked for, what was decided and rejected, how it was tested, and what is left open.`,

@@ -1,6 +1,7 @@
 import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../core/schema.ts"
 import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
+import { TEAM_FLAG, whereField } from "../tools/team.ts"
 
 const said = object({ ref: text(), text: text() })
 const named = object({ ref: text(), kind: text(), text: text() })
@@ -9,11 +10,12 @@ export const why = defineTool({
   name: "why",
   summary: "Say why a commit or a line was written",
   input: object({
-    target: text("A commit, a range, a file or lines of it: src/a.ts:42."),
+    target: text("A commit, range, file or lines of it: src/a.ts:42."),
     rev: optional(text("The file as of this commit.")),
     pr: withDefault(flag("Print Markdown for a review."), false),
     facts: withDefault(flag("Show only the facts; do not use a model."), false),
     model: optional(text("Use this model instead of the configured one.")),
+    where: whereField,
   }),
   output: object({
     target: text(),
@@ -53,12 +55,13 @@ export const why = defineTool({
   }),
   cli: {
     group: "Learn",
+    choosing: TEAM_FLAG,
     positional: "target",
     example: "dex why src/auth.ts:42",
   },
   mcp: {
     name: "dex_why",
-    description: "Why a commit or line was written: what was asked, decided and tested, and where.",
+    description: "Why a commit or line was written: what was asked, decided and tested.",
     omit: ["rev", "pr", "facts", "model"],
   },
   run: async (dex: Dex, input) => (await import("./why.run.ts")).run(dex, input),

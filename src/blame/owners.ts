@@ -1,5 +1,5 @@
 import type { BlamedLine } from "../git/blame-lines.ts"
-import type { CommitHead } from "../git/commit-diffs.ts"
+import type { CommitDiff, CommitHead } from "../git/commit-diffs.ts"
 import { type AttributedFile, type AttributedLine, attributeCommit } from "./attribute-commit.ts"
 import type { BlameFacts, Worker } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
@@ -48,15 +48,13 @@ export function ownersOf<Commit extends CommitHead>(
 }
 
 /** Lines that are not committed yet, as if they were, now. */
-export function uncommittedOwners(
-  path: string,
-  lines: readonly BlamedLine[],
-  facts: BlameFacts,
-  now: number,
-): OwnerFinder {
+export function uncommitted(path: string, lines: readonly BlamedLine[], now: number): CommitDiff {
   const added = lines.map(({ was, text }) => ({ line: was.line, text }))
   const hash = lines[0]?.hash ?? ""
-  const commit = { hash, at: now, author: "", subject: "", body: "", note: "", files: [{ path, added, removed: [] }] }
+  return { hash, at: now, author: "", subject: "", body: "", note: "", files: [{ path, added, removed: [] }] }
+}
+
+export function uncommittedOwners(commit: CommitDiff, facts: BlameFacts): OwnerFinder {
   return ownersOf([commit], () => attributeCommit(commit, facts).files, facts, [])
 }
 

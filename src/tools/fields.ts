@@ -8,7 +8,7 @@ import type { ConversationRow } from "../store/history/store.ts"
 
 export const projectField = optional(text("Only projects whose path contains this."))
 /** So many are named; there are too many to name all. */
-const NAMED = 3
+const NAMED = 2
 /** Not a choice: a user may bring agents of their own. Whoever runs a tool checks it. */
 export const sourceField = optional(text(`Only from this agent: ${sourceIds.slice(0, NAMED).join(", ")}, ….`))
 export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))

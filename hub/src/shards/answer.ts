@@ -1,4 +1,4 @@
-import { askQuestions } from "../../../src/answers/team-questions.ts"
+import { answerQuestions } from "../../../src/answers/team-questions.ts"
 import { isDexError } from "../../../src/core/error.ts"
 import { formatRef } from "../../../src/core/ref.ts"
 import { readAs } from "../../../src/core/schema.ts"
@@ -28,7 +28,7 @@ export const teamTools: readonly Tool<Dex>[] = (tools as readonly Tool<Dex>[]).f
 )
 
 /** Also what a laptop asks to make an answer of its own. Agents do not see these. */
-const asked: readonly TeamQuestionKind[] = [...teamTools, ...askQuestions, linesQuestion as TeamQuestionKind]
+const asked: readonly TeamQuestionKind[] = [...teamTools, ...answerQuestions, linesQuestion as TeamQuestionKind]
 /** What comes from the shard: each is then read as the one who asked. */
 const FROM_INDEX = ["search", "passages"]
 const FROM_SHARD = [...FROM_INDEX, "lines"]
@@ -92,7 +92,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, shardsMs 
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const names = read.ok as SearchNames
     const index = FROM_INDEX.includes(name) ? await indexFor(viewer, projectNamed(names)) : undefined
-    if (name === "search" && !index && (await hasHistory(db, viewer.tenant))) return { problem: BUILDING }
+    if (FROM_INDEX.includes(name) && !index && (await hasHistory(db, viewer.tenant))) return { problem: BUILDING }
     const lines = () => linesOf(viewer, names.project ?? "")
     const options = walls.scope === undefined ? {} : { scope: walls.scope }
     return forOneQuestion(db, viewer, options, async (history) => {

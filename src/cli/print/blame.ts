@@ -43,8 +43,11 @@ function once(make: (text: string) => string): (text: string) => string {
 }
 
 function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
-  // The first signs of the conversation's id, which every command takes.
-  const idOf = once((conversation) => safeLine(conversation).split(":").at(-1)!.slice(0, 8))
+  // The first signs of the conversation's id, which every command takes; of a colleague's, with whose it is.
+  const idOf = once((conversation) => {
+    const [source = "", id = ""] = safeLine(conversation).split(/:(?=[^:]*$)/)
+    return `${source.includes("/") ? `${source}:` : ""}${id.slice(0, 8)}`
+  })
   const agentOf = once((agent) => clip(safeLine(agent), 14))
   const titleOf = once((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : LONGEST_TITLE))
   const rows = lines.map(({ conversation, ref, agent, title, recorded, commit, date }) => [

@@ -1,6 +1,7 @@
 import { choice, flag, integer, listOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
+import { TEAM_FLAG, whereField } from "../team.ts"
 
 const LEVELS = ["proved", "likely", "unknown"] as const
 const REASONS = ["ran_commit", "wrote_line", "wrote_near", "files_and_time", "recorded"] as const
@@ -29,6 +30,7 @@ export const blame = defineTool({
     moves: optional(flag("Follow lines that were moved within a file, as `git blame -M`.")),
     copies: optional(flag("Follow lines that came from other files of the same commit, as `git blame -C`.")),
     porcelain: optional(flag("Print what `git blame --porcelain` prints, with dex's own fields, for editors.")),
+    where: whereField,
   }),
   output: object({
     target: text(),
@@ -67,6 +69,7 @@ export const blame = defineTool({
   }),
   cli: {
     group: "Learn",
+    choosing: TEAM_FLAG,
     positional: "target",
     short: { M: "moves", C: "copies" },
     paged: true,

@@ -1,10 +1,13 @@
 import { type AttributedCommit, attributeCommit } from "../../blame/attribute-commit.ts"
+import type { BlameFacts } from "../../blame/facts.ts"
 import { type LineOwner, ownersOf, UNKNOWN_OWNER } from "../../blame/owners.ts"
+import type { AgentTrace } from "../../blame/recorded.ts"
 import { isoDate } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type CommitDiff, readCommitDiffs } from "../../git/commit-diffs.ts"
 import type { Dex } from "../context.ts"
+import { fromWhere } from "./from-where.ts"
 import type { KnownOfLines } from "./known.ts"
 import type { BlameTarget } from "./target.ts"
 import { countsByAgent, countsOf, toldOwner } from "./told-owner.ts"
@@ -39,13 +42,17 @@ export async function blamedCommits(dex: Dex, target: CommitsTarget, known: Know
 export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: KnownOfLines) {
   const { commits } = await readCommitDiffs(root, hashes, { signal: dex.signal })
   const left = hashes.length - commits.length
+  const facts = await known.factsFor(commits)
+  const owned = commits.map((commit) => {
+    const found = attributeCommit(commit, facts)
+    const owners = lineOwners(commit, found, facts, known.traces)
+    return { commit, owners, own: commitOwner(found, owners) }
+  })
   return {
-    commits: commits.map((commit) => {
-      const found = attributeCommit(commit, known.facts)
-      const owners = lineOwners(commit, found, known)
-      return { commit, owners, own: commitOwner(found, owners) }
-    }),
+    commits: owned,
+    facts,
     notes: [
+      ...(known.isTeam ? [fromWhere(owned.flatMap(({ owners }) => owners))] : []),
       ...known.notes,
       ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range are looked at.`] : []),
       ...(left > 0 ? [`${grouped(left)} commits were too large to be looked into.`] : []),
@@ -53,7 +60,12 @@ export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTar
   }
 }
 
-function lineOwners(commit: CommitDiff, found: AttributedCommit, { facts, traces }: KnownOfLines): LineOwner[] {
+function lineOwners(
+  commit: CommitDiff,
+  found: AttributedCommit,
+  facts: BlameFacts,
+  traces: readonly AgentTrace[],
+): LineOwner[] {
   const ownerOf = ownersOf([commit], () => found.files, facts, traces)
   return commit.files.flatMap(({ path, added }) =>
     added.map(({ line, text }) => ownerOf(commit.hash, path, line, text)),

@@ -1,4 +1,5 @@
-import { type LineOwner, ownersOf, uncommittedOwners } from "../../blame/owners.ts"
+import type { BlameFacts } from "../../blame/facts.ts"
+import { type LineOwner, ownersOf, uncommitted, uncommittedOwners } from "../../blame/owners.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
@@ -6,6 +7,7 @@ import { type BlamedLine, blameLines } from "../../git/blame-lines.ts"
 import type { CommitHead } from "../../git/commit-diffs.ts"
 import { commitNamed } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
+import { fromWhere } from "./from-where.ts"
 import type { KnownOfLines } from "./known.ts"
 import { lookInto } from "./look-into.ts"
 import type { BlameInput } from "./run.ts"
@@ -58,14 +60,26 @@ export async function ownersIn(
   root: string,
   files: readonly BlamedFile[],
   knowing: Promise<KnownOfLines> | KnownOfLines,
-): Promise<{ owners: LineOwner[]; commits: Map<string, CommitHead>; notes: string[] }> {
+): Promise<{ owners: LineOwner[]; commits: Map<string, CommitHead>; facts: BlameFacts; notes: string[] }> {
   const asked = pathsByCommit(files)
-  const { facts, kept, traces, notes } = await knowing
-  const { commits, foundIn } = await lookInto(dex, root, asked, facts, kept)
-  const ownerOf = ownersOf(commits, foundIn, facts, traces)
-  const owners = files.flatMap(({ path, lines }) => {
-    const fresh = lines.filter((line) => !isCommitted(line))
-    const ownerOfFresh = uncommittedOwners(path, fresh, facts, dex.now())
+  const known = await knowing
+  const fresh = files.map(({ path, lines }) =>
+    uncommitted(
+      path,
+      lines.filter((line) => !isCommitted(line)),
+      dex.now(),
+    ),
+  )
+  const { commits, foundIn, facts } = await lookInto(
+    dex,
+    root,
+    asked,
+    known,
+    fresh.filter(({ files: [file] }) => file!.added.length > 0),
+  )
+  const ownerOf = ownersOf(commits, foundIn, facts, known.traces)
+  const owners = files.flatMap(({ path, lines }, i) => {
+    const ownerOfFresh = uncommittedOwners(fresh[i]!, facts)
     return lines.map((line) =>
       isCommitted(line)
         ? ownerOf(line.hash, line.was.path, line.was.line, line.text)
@@ -74,7 +88,13 @@ export async function ownersIn(
   })
   const left = asked.size - commits.length
   const cut = left === 0 ? [] : [`${grouped(left)} commits are too many or too large to be looked into.`]
-  return { owners, commits: new Map(commits.map((commit) => [commit.hash, commit])), notes: [...notes, ...cut] }
+  const memories = known.isTeam ? [fromWhere(owners)] : []
+  return {
+    owners,
+    commits: new Map(commits.map((commit) => [commit.hash, commit])),
+    facts,
+    notes: [...memories, ...known.notes, ...cut],
+  }
 }
 
 /** The commits that lines came with, each with the files in which they were then. */

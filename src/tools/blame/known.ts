@@ -1,32 +1,68 @@
-import { type BlameFacts, blameFacts } from "../../blame/facts.ts"
+import { type BlameFacts, blameFacts, type LineRows } from "../../blame/facts.ts"
 import type { AgentTrace } from "../../blame/recorded.ts"
+import type { CommitDiff } from "../../git/commit-diffs.ts"
+import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
 import { type Kept, keptFindings } from "./kept.ts"
 import { readAgentTraces } from "./read-traces.ts"
 import type { BlameTarget } from "./target.ts"
+import type { TeamHub } from "./team-facts.ts"
 
 /** What is known, what was found before, and what of the repository's own records tells more. */
-export type KnownOfLines = { facts: BlameFacts; kept?: Kept; traces: AgentTrace[]; notes: string[] }
-
-export async function knownOfLines(dex: Dex, target: BlameTarget): Promise<KnownOfLines> {
-  return { ...(await factsOf(dex, target)), traces: readAgentTraces(target.root) }
+export type KnownOfLines = {
+  /** What has a say in these commits. */
+  factsFor(commits: readonly CommitDiff[]): Promise<BlameFacts>
+  kept?: Kept
+  traces: AgentTrace[]
+  /** Grows while facts are asked for. */
+  notes: string[]
+  isTeam: boolean
 }
 
+/** `hub`: what the team knows is asked for too. */
+export async function knownOfLines(dex: Dex, target: BlameTarget, hub?: TeamHub): Promise<KnownOfLines> {
+  const traces = readAgentTraces(target.root)
+  const { knowledge, notes } = await knowledgeOf(dex, target)
+  if (!hub) return { ...knownHere(dex, target, knowledge, notes), traces, notes, isTeam: false }
+  const { teamFacts } = await import("./team-facts.ts")
+  const told: string[] = knowledge ? notes : []
+  const of = { project: target.project, own: knowledge?.lines ?? NO_ROWS, traces }
+  return {
+    factsFor: async (commits) => {
+      const { facts, notes: more } = await teamFacts(dex, hub, of, commits)
+      told.push(...more)
+      return facts
+    },
+    traces,
+    notes: told,
+    isTeam: true,
+  }
+}
+
+const NO_ROWS: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
 const NOTHING: BlameFacts = { workers: [], editsOf: () => [], ran: [] }
 
-async function factsOf(dex: Dex, { project, root }: BlameTarget): Promise<Omit<KnownOfLines, "traces">> {
-  if (!dex.hasHistory())
-    return {
-      facts: NOTHING,
-      notes: ["No conversation was read yet: `dex sync` reads them, and then lines have owners."],
-    }
-  const { knowledge, notes, isHidden } = await learnedOf(dex)
-  if (isHidden(project))
-    return { facts: NOTHING, notes: [...notes, "This project is private: what is known of it is told only inside it."] }
+function knownHere(
+  dex: Dex,
+  { project, root }: BlameTarget,
+  knowledge: Knowledge | undefined,
+  notes: string[],
+): Pick<KnownOfLines, "factsFor" | "kept"> {
+  if (!knowledge) return { factsFor: async () => NOTHING }
   // Before the facts are read: whoever learns meanwhile makes what is found from them old.
   const by = { version: dex.version, token: knowledge.conversations.learnedToken() }
   const facts = blameFacts(knowledge, project)
   if (facts.workers.length === 0) notes.push("No conversation in this project is known.")
-  return { facts, kept: keptFindings(knowledge, { project, root }, by, facts.workers), notes }
+  return { factsFor: async () => facts, kept: keptFindings(knowledge, { project, root }, by, facts.workers) }
+}
+
+/** Undefined where nothing is known that may be told. */
+async function knowledgeOf(dex: Dex, { project }: BlameTarget): Promise<{ knowledge?: Knowledge; notes: string[] }> {
+  if (!dex.hasHistory())
+    return { notes: ["No conversation was read yet: `dex sync` reads them, and then lines have owners."] }
+  const { knowledge, notes, isHidden } = await learnedOf(dex)
+  if (isHidden(project))
+    return { notes: [...notes, "This project is private: what is known of it is told only inside it."] }
+  return { knowledge, notes }
 }

@@ -8,7 +8,8 @@ import {
   readCommitHeads,
 } from "../../git/commit-diffs.ts"
 import type { Dex } from "../context.ts"
-import type { CommitFinding, Kept } from "./kept.ts"
+import type { CommitFinding } from "./kept.ts"
+import type { KnownOfLines } from "./known.ts"
 
 /** More commits than this are not looked into; their lines are unknown, and a note says so. */
 const MOST_COMMITS = 5_000
@@ -17,15 +18,19 @@ const MASS_FILES = 100
 /** The files of each commit that are asked about. */
 type AskedPaths = ReadonlyMap<string, ReadonlySet<string>>
 
-export type LookedInto = { commits: CommitHead[]; foundIn(commit: CommitHead): readonly AttributedFile[] }
+export type LookedInto = {
+  facts: BlameFacts
+  commits: CommitHead[]
+  foundIn(commit: CommitHead): readonly AttributedFile[]
+}
 
-/** What is found about these commits: kept from last time where nothing new has a say in it, else by reading what they changed. */
+/** What is found about these commits, and what is known of them and of what is not committed yet: kept from last time where nothing new has a say in it, else by reading what they changed. */
 export async function lookInto(
   dex: Dex,
   root: string,
   asked: AskedPaths,
-  facts: BlameFacts,
-  kept: Kept | undefined,
+  { factsFor, kept }: Pick<KnownOfLines, "factsFor" | "kept">,
+  fresh: readonly CommitDiff[],
 ): Promise<LookedInto> {
   const { signal } = dex
   const hashes = [...asked.keys()].slice(0, MOST_COMMITS)
@@ -45,16 +50,17 @@ export async function lookInto(
       signal,
     ),
   ])
-  const fresh: CommitFinding[] = []
+  const facts = await factsFor([...diffs, ...fresh])
+  const findings: CommitFinding[] = []
   for (const commit of diffs) {
     const paths = asked.get(commit.hash)!
     const { files } = attributeCommit(commit, facts, (path) => paths.has(path))
     known.set(commit.hash, files)
     const path = single.get(commit.hash)
-    if (path !== undefined) fresh.push({ commit, path, lines: files.find((one) => one.path === path)?.lines ?? [] })
+    if (path !== undefined) findings.push({ commit, path, lines: files.find((one) => one.path === path)?.lines ?? [] })
   }
-  kept?.keep(fresh)
-  return { commits: [...heads, ...diffs], foundIn: ({ hash }) => known.get(hash) ?? [] }
+  kept?.keep(findings)
+  return { facts, commits: [...heads, ...diffs], foundIn: ({ hash }) => known.get(hash) ?? [] }
 }
 
 /** A commit that brings in a whole tree says nothing of one conversation: only the files that are asked about are looked at. */

@@ -8,6 +8,7 @@ import { ownedCommits } from "./commits.ts"
 import { ownersIn, revisionOf } from "./file.ts"
 import { knownOfLines } from "./known.ts"
 import { blameTarget } from "./target.ts"
+import type { TeamHub } from "./team-facts.ts"
 
 /** Whose the lines are that somebody asks about, and the commits that they came with, the newest first. */
 export type OwnersOfTarget = {
@@ -21,21 +22,24 @@ export type OwnersOfTarget = {
   notes: string[]
 }
 
-export async function ownersOfTarget(dex: Dex, input: { target: string; rev?: string }): Promise<OwnersOfTarget> {
+export async function ownersOfTarget(
+  dex: Dex,
+  input: { target: string; rev?: string },
+  hub?: TeamHub,
+): Promise<OwnersOfTarget> {
   const target = await blameTarget(dex, input.target, input.rev)
   if (target.kind === "folder")
     throw new DexError("usage", `${input.target} is a folder. Name a file, lines of one (src/a.ts:42), or a commit.`)
-  const known = await knownOfLines(dex, target)
-  const { facts } = known
+  const known = await knownOfLines(dex, target, hub)
   if (target.kind === "file") {
     const { root, path, from, to } = target
     const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
     const lines = await blameLines(root, path, { rev, from, to, signal: dex.signal })
-    const { owners, commits, notes } = await ownersIn(dex, root, [{ path, lines }], known)
+    const { owners, commits, facts, notes } = await ownersIn(dex, root, [{ path, lines }], known)
     const newestFirst = [...commits.values()].sort((a, b) => b.at - a.at)
     return { owners, commits: newestFirst, diffs: [], makers: [], facts, notes }
   }
-  const { commits, notes } = await ownedCommits(dex, target, known)
+  const { commits, facts, notes } = await ownedCommits(dex, target, known)
   return {
     owners: commits.flatMap(({ owners }) => owners),
     commits: commits.map(({ commit }) => commit),

@@ -27,9 +27,9 @@ export const search = defineTool({
     in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
     collections: optional(listOf(text(), "Only documents of these collections.")),
     no_global: optional(flag("Leave out global documents.")),
-    by: withDefault(choice(["conversation", "message"], "Group results by conversation or message."), "conversation"),
+    by: withDefault(choice(["conversation", "message"], "Group by conversation or message."), "conversation"),
     explain: withDefault(flag("Show how each score is made up."), false),
-    limit: withDefault(integer("Most rows to show.", { minimum: 1, maximum: 100 }), 10),
+    limit: withDefault(integer("At most.", { minimum: 1, maximum: 100 }), 10),
     offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
     max_tokens: maxTokensField,
     where: whereField,
@@ -85,7 +85,7 @@ export const search = defineTool({
   mcp: {
     name: "dex_search",
     description:
-      "Search everything that was said and done in past conversations with any coding agent here. Use it when something may have been solved, decided or tried before.",
+      "Search what was said and done in past conversations with any coding agent. Use it when something may have been solved, decided or tried before.",
     omit: ["explain", "no_global", "tool", "role", "model", "file"],
   },
   run: alsoOnTeam("search", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),

@@ -1,0 +1,11 @@
+import type { LineOwner } from "../../blame/owners.ts"
+import { grouped } from "../../core/format.ts"
+
+/** Which memory the answers came from, where two were asked. */
+export function fromWhere(owners: readonly LineOwner[]): string {
+  const known = owners.flatMap(({ worker }) => (worker ? [worker.ref.owner] : []))
+  const team = known.filter((owner) => owner !== undefined)
+  const names = [...new Set(team)].sort()
+  const whose = names.length === 0 ? "" : ` (${names.slice(0, 5).join(", ")}${names.length > 5 ? ", …" : ""})`
+  return `Lines from your team's hub: ${grouped(team.length)}${whose}; from this machine: ${grouped(known.length - team.length)}.`
+}

@@ -1,0 +1,53 @@
+import { lastMomentFor } from "../../blame/evidence.ts"
+import { type BlameFacts, blameFacts, type LineRows } from "../../blame/facts.ts"
+import type { LinesQuestion, SentLines } from "../../blame/lines-about.ts"
+import { linesOfBoth } from "../../blame/lines-of-both.ts"
+import { type AgentTrace, recordedIn } from "../../blame/recorded.ts"
+import { consentFor, readHub } from "../../config/hub.ts"
+import { DexError } from "../../core/error.ts"
+import type { CommitDiff } from "../../git/commit-diffs.ts"
+import type { HubClient } from "../../hub/client.ts"
+import { keyOfProject } from "../../hub/project-key.ts"
+import type { Dex } from "../context.ts"
+
+export type TeamHub = Pick<HubClient, "ask">
+
+const CUT = "Your team's hub knows of more edits than it can send at once: name fewer lines or commits."
+
+/** What this machine and the team know of who wrote what in these commits. */
+export async function teamFacts(
+  dex: Dex,
+  hub: TeamHub,
+  { project, own, traces }: { project: string; own: LineRows; traces: readonly AgentTrace[] },
+  commits: readonly CommitDiff[],
+): Promise<{ facts: BlameFacts; notes: string[] }> {
+  const question = questionOf(await keyOf(dex, project), commits, traces)
+  const sent = await hub.ask<SentLines>("lines", question)
+  return {
+    facts: blameFacts({ lines: linesOfBoth(own, project, sent) }, project),
+    notes: sent.is_cut ? [CUT] : [],
+  }
+}
+
+function questionOf(project: string, commits: readonly CommitDiff[], traces: readonly AgentTrace[]): LinesQuestion {
+  const until = new Map<string, number>()
+  for (const commit of commits)
+    for (const { path } of commit.files)
+      until.set(path, Math.min(lastMomentFor(commit), until.get(path) ?? Number.POSITIVE_INFINITY))
+  const named = commits.flatMap((commit) => recordedIn(commit, traces).flatMap(({ session }) => session ?? []))
+  return {
+    project,
+    commits: commits.map(({ hash, at, subject }) => ({ hash, at, subject })),
+    paths: [...until].map(([path, moment]) => ({ path, until: moment })),
+    sessions: [...new Set(named)],
+  }
+}
+
+async function keyOf(dex: Dex, project: string): Promise<string> {
+  const key = consentFor(readHub(dex.home), project, dex.machine.platform)?.key ?? (await keyOfProject(project))
+  if (key !== undefined) return key
+  throw new DexError(
+    "no_key",
+    `git knows no remote of ${project}, so its name on the hub is not known. \`dex hub share --as acme/api\` gives it one.`,
+  )
+}
