@@ -5,6 +5,7 @@ import { parseArgs } from "node:util"
 import hub from "../package.json" with { type: "json" }
 import { checkCommands } from "./commands/check.ts"
 import { type Commands, say } from "./commands/commands.ts"
+import { groupCommands } from "./commands/groups.ts"
 import { keepingCommands } from "./commands/keeping.ts"
 import { peopleCommands } from "./commands/people.ts"
 import { createHubApp } from "./http/app.ts"
@@ -47,6 +48,14 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub token revoke ID --tenant T
   dex-hub grant MEMBER KEY --tenant T [--level read|write|own]
                                           lets a member read, or push to, a project
+  dex-hub tenant oidc NAME --domain D | --group G | --everyone [--issuer URL]
+                                          lets people of an identity provider log in: those with a verified e-mail
+                                          address of a domain, of a group, or all; \`tenant oidc NAME off\` ends it
+  dex-hub group grant GROUP KEY --tenant T [--level read|write|own]
+                                          gives a project to whoever logs in with this group; \`group revoke\` takes it
+  dex-hub group role GROUP auditor|admin|member --tenant T
+                                          gives a role to whoever logs in with this group; \`member\` takes it
+  dex-hub group list --tenant T           prints what groups have, one JSON object a line
   dex-hub project keep KEY DAYS|forever --tenant T
                                           how long a project keeps a conversation after its end
   dex-hub expire                          deletes what projects no longer keep, and what is left of pushes that never
@@ -56,7 +65,8 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
 DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE,
-DEX_HUB_PREPARED. See docs/hub.md and docs/hub-operations.md.
+DEX_HUB_PREPARED; for an identity provider DEX_HUB_URL, DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID,
+DEX_HUB_OIDC_CLIENT_SECRET_FILE. See docs/hub.md and docs/hub-operations.md.
 `
 
 const COMMANDS: Commands = {
@@ -87,6 +97,7 @@ const COMMANDS: Commands = {
     )
   },
   ...checkCommands,
+  ...groupCommands,
   ...keepingCommands,
   ...peopleCommands,
 }
@@ -103,8 +114,10 @@ async function serve(): Promise<void> {
   const scanning = scanByNewerRules(db, log)
   const metrics = createMetrics()
   const ready = watchReadiness(db)
+  const login =
+    settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
   const about = { version: VERSION, log, metrics, ready, limits, shardMessages }
-  const parts = { db, shards, ...about, ...(keys && { forgot: keys.forgot }) }
+  const parts = { db, shards, ...about, ...(keys && { forgot: keys.forgot }), ...(login && { login }) }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
   const measured =
@@ -150,6 +163,10 @@ async function main(args: string[]): Promise<void> {
     limit: text,
     project: text,
     to: text,
+    issuer: text,
+    domain: text,
+    group: text,
+    everyone: { type: "boolean" as const },
     service: { type: "boolean" as const },
     help: { type: "boolean" as const },
   }

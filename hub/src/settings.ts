@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { isThisMachine } from "../../src/embed/post.ts"
 import { KEY_BYTES } from "./store/keys.ts"
 import { SHARD_MESSAGES } from "./store/shards.ts"
 
@@ -19,6 +20,22 @@ export type Settings = {
   limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
   /** A shard with so many messages takes no further project. */
   shardMessages: number
+  /** Absent where members have only tokens of the hub. */
+  oidc?: OidcSettings
+}
+
+export type OidcSettings = {
+  /** The hub's own address, as everybody knows it. */
+  url: string
+  issuer: string
+  clientId: string
+  clientSecret?: string
+  /** What is asked for at a login. */
+  scopes: string
+  /** What an access token for MCP must have. */
+  mcpScope: string
+  /** How long a login lasts. */
+  days: number
 }
 
 type Environment = Record<string, string | undefined>
@@ -43,7 +60,35 @@ export function settingsFrom(env: Environment): Settings {
       atOnce: numberFrom(env, "DEX_HUB_AT_ONCE", 16),
     },
     shardMessages: numberFrom(env, "DEX_HUB_SHARD_MESSAGES", SHARD_MESSAGES),
+    ...oidcFrom(env),
   }
+}
+
+/** How members log in with an identity provider; nothing where none is named. */
+export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
+  if (!env.DEX_HUB_OIDC_ISSUER) return {}
+  const file = env.DEX_HUB_OIDC_CLIENT_SECRET_FILE
+  const days = env.DEX_HUB_LOGIN_DAYS ?? "90"
+  if (!/^[1-9]\d{0,3}$/.test(days)) throw new SettingsProblem("DEX_HUB_LOGIN_DAYS is a number of days, such as 90.")
+  return {
+    oidc: {
+      url: addressIn(env, "DEX_HUB_URL", "the hub's own address, as https://hub.example.com").replace(/\/+$/, ""),
+      issuer: addressIn(env, "DEX_HUB_OIDC_ISSUER", "the identity provider"),
+      clientId: needed(env, "DEX_HUB_OIDC_CLIENT_ID", "the hub's client at the identity provider"),
+      ...(file && { clientSecret: readFileSync(file, "utf8").trim() }),
+      scopes: env.DEX_HUB_OIDC_SCOPES || "openid email profile",
+      mcpScope: env.DEX_HUB_OIDC_MCP_SCOPE || "dex:read",
+      days: Number(days),
+    },
+  }
+}
+
+/** As it was typed: an issuer is compared letter by letter. */
+function addressIn(env: Environment, name: string, what: string): string {
+  const typed = needed(env, name, what)
+  const url = URL.canParse(typed) ? new URL(typed) : undefined
+  if (url?.protocol === "https:" || (url?.protocol === "http:" && isThisMachine(url.hostname))) return typed
+  throw new SettingsProblem(`${name} is not an https address. It names ${what}.`)
 }
 
 /** Who may write the table of keys anew: the role that is for it, or the owner. */

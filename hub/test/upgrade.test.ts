@@ -149,7 +149,7 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
         await expect.poll(isWaiting, { timeout: 20_000, interval: 20 }).toBe(1)
         await expect.poll(isWaiting, { timeout: 20_000, interval: 20 }).toBe(0)
         await dump.end()
-        expect((await migrated).map(({ from }) => from).sort()).toEqual([MIGRATIONS.length, NEXT.length])
+        expect((await migrated).map(({ from }) => from).sort((a, b) => a - b)).toEqual([MIGRATIONS.length, NEXT.length])
       }
       await upgradeUnderLoad(team, { next })
       expect(await team.asOwner("select from hub.conversation where made_up is null")).toEqual([])

@@ -7,7 +7,10 @@ import { type AnswerWalls, createAnswers } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import { auditLines, recordAudit } from "../src/store/audit.ts"
 import type { Database, Viewer } from "../src/store/connection.ts"
+import { setProvider } from "../src/store/groups.ts"
 import { openTenantHistory, openViewerHistory } from "../src/store/history.ts"
+import { identify } from "../src/store/identity.ts"
+import { identifySubject, logInPerson } from "../src/store/logins.ts"
 import { addToken } from "../src/store/people.ts"
 import { forgetPushed, planPush } from "../src/store/push.ts"
 import { AUDIT_SCOPE, NOTICE_SCOPE, TOKEN_SCOPE } from "../src/store/scope.ts"
@@ -134,6 +137,9 @@ describe.skipIf(!hasPostgres)("walls", () => {
     "consent",
     "token",
     "invitation",
+    "identity_provider",
+    "group_grant",
+    "group_role",
   ]
 
   test.each([
@@ -350,6 +356,42 @@ describe.skipIf(!hasPostgres)("walls", () => {
     expect(rows.map(({ ref }) => ref!.id).sort()).toEqual(own.map(({ text }) => text).sort())
     const change = team.db.asIndex(ann.tenant, (query) => query("delete from hub.conversation"))
     await expect(change).rejects.toThrow(/denied/)
+  })
+
+  test("the role that the hub works with adds members only for an issuer that the operator gave a tenant, and to no other", async () => {
+    const team = await newTeam()
+    const [acme, bolt] = [await newTenant(team, "acme"), await newTenant(team, "bolt")]
+    const [one, two] = ["https://one.test", "https://two.test"]
+    await setProvider(team.asOwner, acme, { issuer: one })
+    await expect(setProvider(team.asOwner, bolt, { issuer: one })).rejects.toThrow("belongs to another tenant")
+    await setProvider(team.asOwner, bolt, { issuer: two })
+    const person = { subject: "1", name: "ann", groups: ["engineers"] }
+    const ofAcme = await identify(team.db, await logInPerson(team.db, { ...person, issuer: one }, 1))
+    const ofBolt = await identify(team.db, await logInPerson(team.db, { ...person, issuer: two }, 1))
+    expect([ofAcme, ofBolt]).toMatchObject([{ tenant: "acme" }, { tenant: "bolt" }])
+    const other = logInPerson(team.db, { ...person, issuer: "https://three.test" }, 1)
+    await expect(other).rejects.toMatchObject({ status: 403 })
+    expect(await identifySubject(team.db, one, "1")).toEqual({ ...ofAcme, scopes: ["read"] })
+    expect(await identifySubject(team.db, "https://three.test", "1")).toBeUndefined()
+    const denied = [
+      "insert into hub.member (tenant, name, role) values (1, 'x', 'admin')",
+      "update hub.member set role = 'admin', disabled_at = null",
+      "delete from hub.member",
+      "select * from hub.identity_provider",
+      "select * from hub.group_grant",
+      "insert into hub.group_role (tenant, group_name, role) values (1, 'engineers', 'admin')",
+      "select hub.apply_groups(1, 1)",
+    ]
+    for (const statement of denied) {
+      await expect(team.db.asNobody({}, (query) => query(statement))).rejects.toThrow(/permission denied/)
+      await expect(team.db.as(ofAcme!.viewer, (query) => query(statement))).rejects.toThrow(/permission denied/)
+    }
+    const token =
+      "insert into hub.token (hash, tenant, member, kind, scopes, name) values ('x', $1, $2, 'device', '{admin}', 'x')"
+    const { tenant, member } = ofAcme!.viewer
+    await expect(team.db.as(ofAcme!.viewer, (query) => query(token, [tenant, member]))).rejects.toThrow(
+      /row-level security/,
+    )
   })
 
   test("who may only read a project, or shares nothing, cannot push to it", async () => {

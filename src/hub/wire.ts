@@ -75,6 +75,19 @@ export type WireProblem = { error: { code: string; message: string; rules?: stri
 /** A member is told that an admin may read one of their conversations, and until when. */
 export type WireNotice = { type: "break_glass"; by: string; ref: string; reason: string; at: string; until: string }
 
+/** A login that the person ends on their identity provider's page. Who waits asks every `interval` seconds. */
+export type DeviceLogin = {
+  /** What is brought when asking; it says nothing to anybody but the hub. */
+  login: string
+  user_code: string
+  verification_uri: string
+  verification_uri_complete?: string
+  /** Seconds. */
+  expires_in: number
+  interval: number
+}
+export type DeviceLoginState = { state: "waiting" | "slow_down" } | { state: "done"; token: string }
+
 export type WireChunk = { hash: string; data: Buffer }
 
 /** The chunks of a conversation, in order. Messages that were sent before give the same chunks again, but for the last. */

@@ -10,6 +10,10 @@ export type Flags = {
   service?: boolean
   project?: string
   to?: string
+  issuer?: string
+  domain?: string
+  group?: string
+  everyone?: boolean
 }
 
 export type Commands = Record<string, (words: string[], flags: Flags) => Promise<void>>

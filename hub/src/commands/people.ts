@@ -88,7 +88,7 @@ export const peopleCommands: Commands = {
   },
 }
 
-function inTenant<T>(slug = "", work: (query: Query, tenant: number) => Promise<T>): Promise<T> {
+export function inTenant<T>(slug = "", work: (query: Query, tenant: number) => Promise<T>): Promise<T> {
   return asOwner(ownerFrom(process.env), async (query) => work(query, await tenantNamed(query, slug)))
 }
 

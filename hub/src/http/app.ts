@@ -1,6 +1,7 @@
 import { type Context, Hono } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub/wire.ts"
+import type { HubLogin } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
 import { checkName, commitOf, messagesIn, planOf, sharedIn } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
@@ -11,7 +12,7 @@ import type { Database, MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import { redeemInvitation } from "../store/invitations.ts"
 import { quarantinedOf } from "../store/late-secrets.ts"
-import type { Scope } from "../store/people.ts"
+import { isOwnToken, type Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
 import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
@@ -21,6 +22,7 @@ import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
 import { limitRequests, type RequestLimits } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
+import { challenged, resourceMetadata } from "./resource.ts"
 
 export type HubParts = {
   db: Database
@@ -34,17 +36,32 @@ export type HubParts = {
   limits?: RequestLimits
   /** A shard with so many messages takes no further project. */
   shardMessages?: number
+  /** Absent where no identity provider is set. */
+  login?: HubLogin
 }
 
 type Env = { Variables: { identity?: Identity } }
 
 /** No plan and no commit needs more. */
 const LONGEST_JSON = 8 << 20
+/** An access token of an identity provider is longer than the hub's own. */
+const BEARER = /^Bearer (\S{1,8192})$/i
 /** Of the audit log, at once. */
 const MOST_LINES = 1_000
 
 /** The hub's routes. Who asks is known before any of them but the first runs. */
-export function createHubApp({ db, shards, version, log, metrics, forgot, ready, limits, shardMessages }: HubParts) {
+export function createHubApp({
+  db,
+  shards,
+  version,
+  log,
+  metrics,
+  forgot,
+  ready,
+  limits,
+  shardMessages,
+  login,
+}: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
     const began = Date.now()
@@ -70,21 +87,32 @@ export function createHubApp({ db, shards, version, log, metrics, forgot, ready,
   const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
   const ask = auditedAsk(db, shards)
   const mcp = createTeamMcp({ ask, version, log })
-  const identified = async (c: Context<Env>, next: () => Promise<void>) => {
-    const [, token] = /^Bearer (\S{1,200})$/i.exec(c.req.header("authorization") ?? "") ?? []
-    const identity = token === undefined ? undefined : await identify(db, token)
-    if (!identity)
-      return problem(c, new HubProblem(401, "unauthorized", "Send a token of this hub. `dex hub login` asks for one."))
-    c.set("identity", identity)
-    return next()
-  }
-  app.get("/v1/login", (c) => c.json({ methods: ["token", "invitation"] }))
+  const identifiedBy =
+    (holderOf: (token: string) => Promise<Identity | undefined>) =>
+    async (c: Context<Env>, next: () => Promise<void>) => {
+      const [, token] = BEARER.exec(c.req.header("authorization") ?? "") ?? []
+      const identity = token === undefined ? undefined : await holderOf(token)
+      if (!identity)
+        return problem(c, new HubProblem(401, "unauthorized", "Send a token of this hub. `dex hub login` gets one."))
+      c.set("identity", identity)
+      return next()
+    }
+  app.get("/v1/login", (c) => c.json({ methods: [...(login ? ["device"] : []), "token", "invitation"] }))
   app.post("/v1/login/invitation", json, async (c) => {
     const { code } = await jsonOf<{ code?: unknown }>(c)
     return c.json({ token: await redeemInvitation(db, String(code)) })
   })
+  if (login) {
+    const { devices, settings, holderOf } = login
+    app.post("/v1/login/device", async (c) => c.json(await devices.begin()))
+    app.post("/v1/login/device/token", json, async (c) => c.json(await devices.ask((await jsonOf<Asked>(c)).login)))
+    app.get("/.well-known/oauth-protected-resource/mcp", (c) => c.json(resourceMetadata(settings)))
+    const eitherKind = identifiedBy((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
+    app.use("/mcp", challenged(settings), eitherKind)
+  }
+  const identified = identifiedBy((token) => identify(db, token))
   app.use("/v1/*", identified)
-  app.use("/mcp", identified)
+  if (!login) app.use("/mcp", identified)
   if (limits) {
     const limited = limitRequests(limits)
     app.use("/v1/*", limited)
@@ -183,6 +211,8 @@ export function createHubApp({ db, shards, version, log, metrics, forgot, ready,
   })
   return app
 }
+
+type Asked = { login?: unknown }
 
 function viewerOf(c: Context<Env>) {
   return c.get("identity")!.viewer

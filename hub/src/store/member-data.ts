@@ -51,11 +51,11 @@ async function* conversationsOf(
 }
 
 const PERSON =
-  "select name, role, email, subject, display, created_at, disabled_at from hub.member where tenant = $1 and id = $2"
+  "select name, role, email, subject, display, groups, created_at, disabled_at from hub.member where tenant = $1 and id = $2"
 const AS_MEMBER = "select set_config('hub.tenant', $1, true), set_config('hub.member', $2, true)"
 const WRITTEN = `select source, native_id as id, quarantined_at, quarantined_by from hub.conversation
   where tenant = $1 and author = $2 and rev > 0 order by hub.conversation.id`
 const CONSENTS = `select p.key as project, c.since, c.until, c.what from hub.consent c
   join hub.project p on p.tenant = c.tenant and p.id = c.project where c.tenant = $1 and c.member = $2 order by c.since`
-const GRANTS = `select p.key as project, g.level from hub.project_grant g
+const GRANTS = `select p.key as project, g.level, g.group_level from hub.project_grant g
   join hub.project p on p.tenant = g.tenant and p.id = g.project where g.tenant = $1 and g.member = $2 order by p.key`

@@ -468,4 +468,132 @@ create function hub.place_project(of_project int, most bigint) returns void lang
 revoke execute on function hub.place_project from public;
 grant execute on function hub.place_project to dex_hub_app;
 `,
+  `
+/** Whose people log in to a tenant. An issuer belongs to one tenant; its people are members of no other. */
+create table hub.identity_provider (
+  tenant int primary key references hub.tenant on delete cascade,
+  issuer text not null unique,
+  /** Where one is named, nobody else may log in. */
+  email_domain text,
+  required_group text
+);
+/** What an operator gives to everybody of a group. */
+create table hub.group_grant (
+  tenant int not null,
+  group_name text not null,
+  project int not null,
+  level text not null check (level in ('read', 'write', 'own')),
+  primary key (tenant, group_name, project),
+  foreign key (tenant, project) references hub.project on delete cascade
+);
+create table hub.group_role (
+  tenant int not null references hub.tenant on delete cascade,
+  group_name text not null,
+  role text not null check (role in ('auditor', 'admin')),
+  primary key (tenant, group_name)
+);
+do $$ declare name text; begin
+  foreach name in array array['hub.identity_provider', 'hub.group_grant', 'hub.group_role'] loop
+    execute format('alter table %s enable row level security', name);
+    execute format('alter table %s force row level security', name);
+    execute format('create policy owner on %s to current_user using (true) with check (true)', name);
+  end loop;
+end $$;
+
+alter table hub.member
+  /** As the identity provider said at the last login. */
+  add column groups text[] not null default '{}',
+  add column role_by_group bool not null default false;
+/**
+ * What came from groups, and what a person granted beside it: the level is the higher one. Where groups gave nothing, the level is
+ * what a person granted.
+ */
+alter table hub.project_grant
+  add column group_level text check (group_level in ('read', 'write', 'own')),
+  add column person_level text check (person_level in ('read', 'write', 'own'));
+create function hub.higher_level(one text, other text) returns text language sql immutable set search_path = '' as
+  $$ select (array['own', 'write', 'read'])[least(array_position(array['own', 'write', 'read'], one), array_position(array['own', 'write', 'read'], other))] $$;
+
+/** Gives a member what their groups give, and takes away what came from groups that they are no longer in. */
+create function hub.apply_groups(of_tenant int, of_member int) returns void language plpgsql security definer set search_path = '' as $$
+declare who hub.member; new_role text; begin
+  select * into who from hub.member m where m.tenant = of_tenant and m.id = of_member for update;
+  with ended as (
+    select g.project, g.person_level from hub.project_grant g where g.tenant = of_tenant and g.member = of_member and g.group_level is not null
+      and not exists (select from hub.group_grant r where r.tenant = of_tenant and r.project = g.project and r.group_name = any (who.groups))),
+  lost as (
+    delete from hub.project_grant g using ended e where g.tenant = of_tenant and g.member = of_member and g.project = e.project
+      and e.person_level is null returning g.project),
+  lowered as (
+    update hub.project_grant g set group_level = null, level = e.person_level from ended e where g.tenant = of_tenant and g.member = of_member
+      and g.project = e.project and e.person_level is not null returning g.project)
+  insert into hub.audit (tenant, action, target, detail)
+    select of_tenant, 'grant_end', p.key, jsonb_build_object('about', who.name, 'origin', 'group')
+    from ended join hub.project p on p.tenant = of_tenant and p.id = ended.project;
+  with given as (
+    insert into hub.project_grant as g (tenant, project, member, level, group_level)
+      select of_tenant, project, of_member, level, level from (
+        select r.project, (array['own', 'write', 'read'])[min(array_position(array['own', 'write', 'read'], r.level))] as level
+        from hub.group_grant r where r.tenant = of_tenant and r.group_name = any (who.groups) group by r.project) best
+    on conflict (tenant, project, member) do update set group_level = excluded.group_level,
+      person_level = case when g.group_level is null then g.level else g.person_level end,
+      level = hub.higher_level(excluded.group_level, case when g.group_level is null then g.level else g.person_level end)
+      where g.group_level is distinct from excluded.group_level
+    returning g.project, g.group_level)
+  insert into hub.audit (tenant, action, target, detail)
+    select of_tenant, 'grant', p.key, jsonb_build_object('about', who.name, 'origin', 'group', 'level', given.group_level)
+    from given join hub.project p on p.tenant = of_tenant and p.id = given.project;
+  select min(r.role) into new_role from hub.group_role r where r.tenant = of_tenant and r.group_name = any (who.groups);
+  if (who.role = 'member' or who.role_by_group) and coalesce(new_role, 'member') <> who.role then
+    update hub.member m set role = coalesce(new_role, 'member'), role_by_group = new_role is not null
+      where m.tenant = of_tenant and m.id = of_member;
+    insert into hub.audit (tenant, action, target, detail)
+      values (of_tenant, 'role', who.name, jsonb_build_object('role', coalesce(new_role, 'member'), 'origin', 'group'));
+  end if;
+end $$;
+revoke execute on function hub.apply_groups from public;
+
+/**
+ * Keeps a token for whom an identity provider vouches, and makes the member at their first login. That is all of this that
+ * the hub's role may do: the tenant is the one that the operator gave the issuer to. An e-mail is one that was verified.
+ */
+create function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
+  token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
+declare provider hub.identity_provider; who hub.member; tries int := 0; token_scopes text[]; begin
+  -- One login of a tenant at a time, so that two of one new person make one member.
+  select * into provider from hub.identity_provider p where p.issuer = of_issuer for update;
+  if not found then return 'no_tenant'; end if;
+  if provider.email_domain is not null
+    and right(lower(coalesce(of_email, '')), length(provider.email_domain) + 1) <> '@' || provider.email_domain then return 'domain'; end if;
+  if provider.required_group is not null and not provider.required_group = any (of_groups) then return 'group'; end if;
+  select * into who from hub.member m where m.tenant = provider.tenant and m.subject = of_issuer || ' ' || of_subject;
+  if who.disabled_at is not null then return 'left'; end if;
+  while who.id is null loop
+    tries := tries + 1;
+    insert into hub.member (tenant, subject, name, role) values (provider.tenant, of_issuer || ' ' || of_subject,
+      case tries when 1 then wanted_name else wanted_name || '-' || tries end, 'member') on conflict do nothing returning * into who;
+    if who.id is not null then
+      insert into hub.audit (tenant, member, action, target, detail)
+        values (who.tenant, who.id, 'member_add', who.name, jsonb_build_object('role', 'member'));
+    end if;
+  end loop;
+  update hub.member m set email = of_email, display = of_display, groups = of_groups where m.tenant = who.tenant and m.id = who.id;
+  perform hub.apply_groups(who.tenant, who.id);
+  select m.role into who.role from hub.member m where m.tenant = who.tenant and m.id = who.id;
+  token_scopes := case who.role when 'admin' then '{push,read,admin}' when 'member' then '{push,read}' else '{read}' end;
+  insert into hub.token (hash, tenant, member, kind, scopes, name, expires_at)
+    values (token_hash, who.tenant, who.id, 'device', token_scopes, 'login', now() + make_interval(days => token_days));
+  insert into hub.audit (tenant, member, action, target, detail)
+    values (who.tenant, who.id, 'login', 'login', jsonb_build_object('about', who.name, 'kind', 'device', 'scopes', token_scopes));
+  return 'in';
+end $$;
+/** Who an access token of an identity provider speaks for: nobody where they never logged in, or have left. */
+create function hub.known_as(of_issuer text, of_subject text) returns table (tenant int, member int, role text, name text, slug text)
+language sql stable security definer set search_path = '' as $$
+  select m.tenant, m.id, m.role, m.name, t.slug from hub.identity_provider p join hub.tenant t on t.id = p.tenant
+  join hub.member m on m.tenant = p.tenant and m.subject = of_issuer || ' ' || of_subject and m.disabled_at is null
+  where p.issuer = of_issuer $$;
+revoke execute on function hub.log_in, hub.known_as from public;
+grant execute on function hub.log_in, hub.known_as to dex_hub_app;
+`,
 ]

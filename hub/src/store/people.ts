@@ -54,7 +54,7 @@ export type NewToken = {
 
 /** The token itself is shown once: only its hash is kept. `by` is the member who asked for it; without, the operator did. */
 export async function addToken(query: Query, token: NewToken, by?: number): Promise<string> {
-  const text = `dexh_${randomBytes(32).toString("base64url")}`
+  const text = newToken()
   await query(
     "insert into hub.token (hash, tenant, member, kind, scopes, name, expires_at) values ($1, $2, $3, $4, $5, $6, $7)",
     [tokenHash(text), token.tenant, token.member, token.kind, token.scopes, token.name, token.expires_at ?? null],
@@ -63,6 +63,17 @@ export async function addToken(query: Query, token: NewToken, by?: number): Prom
   const actor = { tenant, ...(by !== undefined && { member: by }) }
   await recordAudit(query, actor, { action: "token_add", target: name, about: member, detail: { kind, scopes } })
   return text
+}
+
+const PREFIX = "dexh_"
+
+export function newToken(): string {
+  return `${PREFIX}${randomBytes(32).toString("base64url")}`
+}
+
+/** One that a hub made; no other is looked for in the tables. */
+export function isOwnToken(token: string): boolean {
+  return token.startsWith(PREFIX)
 }
 
 export function tokenHash(token: string): Buffer {
@@ -117,15 +128,21 @@ export async function grantProject(
   { tenant, member, key, level }: { tenant: number; member: number; key: string; level: string },
 ): Promise<void> {
   await recordAudit(query, { tenant }, { action: "grant", target: key, about: member, detail: { level } })
+  await makeProject(query, tenant, key)
+  await query(
+    `insert into hub.project_grant (tenant, project, member, level)
+     select $1, id, $2, $3 from hub.project where tenant = $1 and key = $4
+     on conflict (tenant, project, member) do update
+       set person_level = excluded.level, level = hub.higher_level(excluded.level, project_grant.group_level)`,
+    [tenant, member, level, key],
+  )
+}
+
+/** Where there is none of this key. */
+export async function makeProject(query: Query, tenant: number, key: string): Promise<void> {
   const [made] = await query<{ id: number }>(
     "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
     [tenant, key],
   )
   if (made) await placeProjectOf(query, tenant, made.id)
-  await query(
-    `insert into hub.project_grant (tenant, project, member, level)
-     select $1, id, $2, $3 from hub.project where tenant = $1 and key = $4
-     on conflict (tenant, project, member) do update set level = excluded.level`,
-    [tenant, member, level, key],
-  )
 }

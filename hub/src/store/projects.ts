@@ -92,7 +92,7 @@ async function ownIfFirst(query: Query, viewer: Viewer, project: number, key: st
   const granted = await query(
     `insert into hub.project_grant (tenant, project, member, level) select $1, $2, $3, 'own'
      where not hub.is_taken($2)
-     on conflict (tenant, project, member) do update set level = 'own' returning project`,
+     on conflict (tenant, project, member) do update set level = 'own', person_level = 'own' returning project`,
     [viewer.tenant, project, viewer.member],
   )
   if (granted.length > 0)

@@ -6,6 +6,8 @@ import { expect, onTestFinished } from "vitest"
 import { tempDir } from "../../../test/support/temp.ts"
 import { createHubApp } from "../../src/http/app.ts"
 import { serveApp } from "../../src/http/serve.ts"
+import { openLogin } from "../../src/login/open.ts"
+import type { OidcSettings } from "../../src/settings.ts"
 import { createAnswers } from "../../src/shards/answer.ts"
 import { createFollower } from "../../src/shards/follow.ts"
 import type { Shards } from "../../src/shards/pool.ts"
@@ -15,6 +17,8 @@ import { hubEnv, request, tokenFor } from "./server.ts"
 import { API } from "./share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./team.ts"
 
+/** What a hub with an identity provider is called, wherever it listens. */
+export const HUB_URL = "https://hub.example.com"
 const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
 /** Answers in this process, once the shard has all that was pushed. */
@@ -45,7 +49,7 @@ function shardsHere(db: Database): Shards {
 }
 
 /** ann and bob share a project, eve administers, fay audits, and all of them ask a hub over HTTP. */
-export async function hubWithPeople(more: Record<string, string> = {}) {
+export async function hubWithPeople(more: Record<string, string> = {}, oidc?: Omit<OidcSettings, "url">) {
   const team = await newTeam()
   const tenant = await newTenant(team, "acme")
   const [ann, bob, eve, fay] = [
@@ -56,16 +60,14 @@ export async function hubWithPeople(more: Record<string, string> = {}) {
   ]
   await newProject(team, tenant, API, { own: [ann], write: [bob] })
   const env = hubEnv(team, more)
-  const log: string[] = []
-  const app = createHubApp({
-    db: team.db,
-    shards: shardsHere(team.db),
-    version: "0",
-    log: (event) => void log.push(JSON.stringify(event)),
-  })
+  const lines: string[] = []
+  const log = (event: object) => void lines.push(JSON.stringify(event))
+  const { db, masterKey } = team
+  const login = oidc && openLogin({ settings: { ...oidc, url: HUB_URL }, db, masterKey, log })
+  const app = createHubApp({ db, shards: shardsHere(db), version: "0", log, ...(login && { login }) })
   const serving = await serveApp(app, { host: "127.0.0.1", port: 0 })
   onTestFinished(async () => void (await serving.close()))
-  const hub = { url: `http://127.0.0.1:${serving.port}`, log }
+  const hub = { url: `http://127.0.0.1:${serving.port}`, log: lines }
   const tokens = {
     ann: await tokenFor(team, ann),
     bob: await tokenFor(team, bob),

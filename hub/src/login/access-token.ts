@@ -1,0 +1,65 @@
+import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose"
+import type { OidcSettings } from "../settings.ts"
+import type { Database } from "../store/connection.ts"
+import { identifySubject } from "../store/logins.ts"
+import { HubProblem } from "../store/problem.ts"
+import { type HubLogin, resourceOf } from "./login.ts"
+import type { Provider } from "./provider.ts"
+
+/** Only what a key pair signs: a shared secret or no signature at all proves nothing. */
+const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
+
+/** What is wrong with the token itself, and not with reaching the provider's keys. */
+const BAD_TOKEN = [
+  errors.JWTInvalid,
+  errors.JWTExpired,
+  errors.JWTClaimValidationFailed,
+  errors.JWSInvalid,
+  errors.JWSSignatureVerificationFailed,
+  errors.JOSEAlgNotAllowed,
+  errors.JOSENotSupported,
+  errors.JWKSNoMatchingKey,
+  errors.JWKSMultipleMatchingKeys,
+]
+
+type Parts = { db: Database; provider: Provider; settings: OidcSettings; log(event: Record<string, unknown>): void }
+
+/** Reads access tokens that the identity provider made for this hub's MCP. They go nowhere else. */
+export function readsAccessTokens({ db, provider, settings, log }: Parts): HubLogin["holderOf"] {
+  const { issuer, mcpScope } = settings
+  const audience = resourceOf(settings)
+  let keys: JWTVerifyGetKey | undefined
+  return async (token) => {
+    const claims = await verified(async () => {
+      keys ??= createRemoteJWKSet(await provider.keys())
+      const options = { issuer, audience, algorithms: ALGORITHMS, requiredClaims: ["exp", "sub"] }
+      return (await jwtVerify(token, keys, options)).payload
+    }, log)
+    if (!scopesIn(claims).includes(mcpScope))
+      throw new HubProblem(403, "insufficient_scope", `This access token does not have the scope ${mcpScope}.`)
+    const identity = await identifySubject(db, issuer, claims.sub!)
+    if (identity) return identity
+    throw new HubProblem(
+      403,
+      "forbidden",
+      "You are not a member of this hub. `dex hub login` makes you one, if you may.",
+    )
+  }
+}
+
+async function verified(read: () => Promise<JWTPayload>, log: Parts["log"]): Promise<JWTPayload> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof HubProblem) throw error
+    if (BAD_TOKEN.some((kind) => error instanceof kind))
+      throw new HubProblem(401, "invalid_token", "This access token is not one for this hub, or has ended.")
+    log({ level: "error", event: "identity_provider", kinds: [(error as { code?: unknown }).code] })
+    throw new HubProblem(503, "identity_provider", "The identity provider's keys cannot be read. Try again later.")
+  }
+}
+
+/** Most say `scope`, some `scp`, as words or as a list. */
+function scopesIn({ scope, scp }: JWTPayload): string[] {
+  return [scope, scp].flatMap((said) => (Array.isArray(said) ? said.map(String) : String(said ?? "").split(" ")))
+}

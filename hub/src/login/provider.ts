@@ -1,0 +1,125 @@
+import * as oidc from "openid-client"
+import type { OidcSettings } from "../settings.ts"
+import { HubProblem } from "../store/problem.ts"
+
+/** What somebody has to do on the provider's page, and how often to ask whether they did. */
+export type DeviceCode = {
+  code: string
+  userCode: string
+  address: string
+  addressWithCode?: string
+  seconds: number
+  interval: number
+}
+
+export type DeviceAnswer = { state: "waiting" | "slow_down" } | { state: "done"; claims: Record<string, unknown> }
+
+export type Provider = {
+  beginDevice(): Promise<DeviceCode>
+  /** Asks once. Throws a HubProblem where the login was refused or has ended. */
+  askDevice(code: string): Promise<DeviceAnswer>
+  /** Where its keys are. */
+  keys(): Promise<URL>
+}
+
+type Log = (event: Record<string, unknown>) => void
+
+const TIMEOUT_SECONDS = 10
+const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+/** RFC 8628: where the provider names no interval. */
+const USUAL_INTERVAL = 5
+
+/** The identity provider. It is first asked when somebody logs in: where it is down, everything else works. */
+export function openProvider(settings: OidcSettings, log: Log): Provider {
+  let found: Promise<oidc.Configuration> | undefined
+  const configuration = () => {
+    found ??= discover(settings).catch((error: unknown) => {
+      found = undefined
+      throw error
+    })
+    return found
+  }
+  const guarded = async <T>(work: (config: oidc.Configuration) => Promise<T>): Promise<T> => {
+    try {
+      return await work(await configuration())
+    } catch (error) {
+      throw error instanceof HubProblem ? error : unanswered(error, log)
+    }
+  }
+  return {
+    beginDevice: () =>
+      guarded(async (config) => {
+        const begun = await oidc.initiateDeviceAuthorization(config, { scope: settings.scopes })
+        const { verification_uri_complete: withCode } = begun
+        return {
+          code: begun.device_code,
+          userCode: begun.user_code,
+          address: begun.verification_uri,
+          ...(withCode !== undefined && { addressWithCode: withCode }),
+          seconds: begun.expires_in,
+          interval: begun.interval ?? USUAL_INTERVAL,
+        }
+      }),
+    askDevice: (code) =>
+      guarded(async (config) => {
+        try {
+          const tokens = await oidc.genericGrantRequest(config, DEVICE_GRANT, { device_code: code })
+          return { state: "done", claims: await claimsOf(config, tokens) }
+        } catch (error) {
+          return unfinished(error)
+        }
+      }),
+    keys: () =>
+      guarded(async (config) => {
+        const { jwks_uri } = config.serverMetadata()
+        if (jwks_uri === undefined) throw new Error("no keys")
+        return new URL(jwks_uri)
+      }),
+  }
+}
+
+function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<oidc.Configuration> {
+  const isPlain = issuer.startsWith("http:") // the settings allow that on this machine only
+  const auth = clientSecret === undefined ? oidc.None() : oidc.ClientSecretBasic(clientSecret)
+  return oidc.discovery(new URL(issuer), clientId, undefined, auth, {
+    timeout: TIMEOUT_SECONDS,
+    execute: [oidc.enableNonRepudiationChecks, ...(isPlain ? [oidc.allowInsecureRequests] : [])],
+  })
+}
+
+type Tokens = Awaited<ReturnType<typeof oidc.genericGrantRequest>>
+
+/** Some providers say in the ID token only who it is, and the rest where they are asked for it. */
+async function claimsOf(config: oidc.Configuration, tokens: Tokens): Promise<Record<string, unknown>> {
+  const claims = tokens.claims()
+  if (!claims) throw new Error("no ID token")
+  if (config.serverMetadata().userinfo_endpoint === undefined) return claims
+  return { ...(await oidc.fetchUserInfo(config, tokens.access_token, claims.sub)), ...claims }
+}
+
+/** What RFC 8628 answers while there is no token. Anything else is thrown again. */
+function unfinished(error: unknown): DeviceAnswer {
+  const code = error instanceof oidc.ResponseBodyError ? error.error : undefined
+  if (code === "authorization_pending") return { state: "waiting" }
+  if (code === "slow_down") return { state: "slow_down" }
+  if (code === "access_denied")
+    throw new HubProblem(403, "denied", "The login was refused on the identity provider's page.")
+  if (code === "expired_token" || code === "invalid_grant") throw expired()
+  throw error
+}
+
+export function expired(): HubProblem {
+  return new HubProblem(410, "expired", "The code has expired. Log in again.")
+}
+
+/** Its words may quote what was sent: only what kind of error it was is logged. */
+function unanswered(error: unknown, log: Log): HubProblem {
+  const { code, error: said, name } = error as { code?: unknown; error?: unknown; name?: unknown }
+  const kinds = [name, code, said].filter((one) => typeof one === "string" && /^\w{1,60}$/.test(one))
+  log({ level: "error", event: "identity_provider", kinds })
+  return new HubProblem(
+    502,
+    "identity_provider",
+    "The identity provider does not answer as it should. Try again later.",
+  )
+}

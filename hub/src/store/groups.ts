@@ -1,0 +1,79 @@
+import { recordAudit } from "./audit.ts"
+import type { Query } from "./connection.ts"
+import { makeProject } from "./people.ts"
+
+// What an operator says of an identity provider: whose people log in to a tenant, and what their groups give them. Rules count
+// at once for whoever logged in before, by the groups that they had then.
+
+export type ProviderRules = { issuer: string; domain?: string; group?: string }
+
+export async function setProvider(query: Query, tenant: number, rules: ProviderRules | undefined): Promise<void> {
+  await query("delete from hub.identity_provider where tenant = $1", [tenant])
+  if (rules) {
+    const { issuer, domain = null, group = null } = rules
+    const [added] = await query(ADD_PROVIDER, [tenant, issuer, domain, group])
+    if (!added) throw new Error(`${issuer} belongs to another tenant. An issuer's people are members of one only.`)
+  }
+  await recordAudit(query, { tenant }, { action: "identity_provider", target: rules?.issuer ?? "none" })
+}
+
+export async function grantToGroup(
+  query: Query,
+  { tenant, group, key, level }: { tenant: number; group: string; key: string; level: string },
+): Promise<void> {
+  await makeProject(query, tenant, key)
+  await query(GRANT, [tenant, group, level, key])
+  await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level } })
+  await applyTo(query, tenant, group)
+}
+
+export async function revokeFromGroup(
+  query: Query,
+  { tenant, group, key }: { tenant: number; group: string; key: string },
+): Promise<void> {
+  const gone = await query(REVOKE, [tenant, group, key])
+  if (gone.length === 0) throw new Error(`${group} has no such project. \`dex-hub group list\` names what groups have.`)
+  await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level: "none" } })
+  await applyTo(query, tenant, group)
+}
+
+export async function setGroupRole(
+  query: Query,
+  { tenant, group, role }: { tenant: number; group: string; role: "auditor" | "admin" | "member" },
+): Promise<void> {
+  if (role === "member")
+    await query("delete from hub.group_role where tenant = $1 and group_name = $2", [tenant, group])
+  else await query(SET_ROLE, [tenant, group, role])
+  await recordAudit(query, { tenant }, { action: "group_role", target: group, detail: { role } })
+  await applyTo(query, tenant, group)
+}
+
+export type GroupLine = { group: string; project?: string; level?: string; role?: string }
+
+export async function groupLines(query: Query, tenant: number): Promise<GroupLine[]> {
+  return [
+    ...(await query<GroupLine>(GRANTED, [tenant])),
+    ...(await query<GroupLine>('select group_name as "group", role from hub.group_role where tenant = $1 order by 1', [
+      tenant,
+    ])),
+  ]
+}
+
+async function applyTo(query: Query, tenant: number, group: string): Promise<void> {
+  await query("select hub.apply_groups(tenant, id) from hub.member where tenant = $1 and $2 = any (groups)", [
+    tenant,
+    group,
+  ])
+}
+
+const ADD_PROVIDER = `insert into hub.identity_provider (tenant, issuer, email_domain, required_group) values ($1, $2, $3, $4)
+  on conflict do nothing returning tenant`
+const GRANT = `insert into hub.group_grant (tenant, group_name, project, level)
+  select $1, $2, id, $3 from hub.project where tenant = $1 and key = $4
+  on conflict (tenant, group_name, project) do update set level = excluded.level`
+const REVOKE = `delete from hub.group_grant r using hub.project p
+  where r.tenant = $1 and r.group_name = $2 and p.tenant = r.tenant and p.id = r.project and p.key = $3 returning r.project`
+const SET_ROLE = `insert into hub.group_role (tenant, group_name, role) values ($1, $2, $3)
+  on conflict (tenant, group_name) do update set role = excluded.role`
+const GRANTED = `select r.group_name as "group", p.key as project, r.level from hub.group_grant r
+  join hub.project p on p.tenant = r.tenant and p.id = r.project where r.tenant = $1 order by 1, 2`

@@ -1,0 +1,167 @@
+import { describe, expect, test } from "vitest"
+import { hubWithLogin, verified } from "./support/login.ts"
+import { hubWithPeople } from "./support/people.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { approve } from "./support/provider.ts"
+import { API } from "./support/share.ts"
+
+describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
+  test("makes a member at the first login, and finds them at the next", async () => {
+    const people = { "sub-1": verified("Gus.Li@example.com", { name: "Gus Li" }), "sub-2": verified("ann@example.com") }
+    const { team, begin, ask, tokenOf, me, call } = await hubWithLogin(people)
+    expect((await call(undefined, "GET", "/v1/login")).body).toEqual({ methods: ["device", "token", "invitation"] })
+    const begun = await begin()
+    expect((await ask(begun)).body).toEqual({ state: "waiting" })
+    await approve(begun.verification_uri_complete!, "sub-1")
+    const token = ((await ask(begun)).body as { token: string }).token
+    expect(await me(token)).toMatchObject({
+      tenant: "acme",
+      member: { name: "gus.li", role: "member" },
+      scopes: ["push", "read"],
+    })
+    // The code is used up.
+    expect((await ask(begun)).status).toBe(410)
+    expect(await me(await tokenOf("sub-1"))).toMatchObject({ member: { name: "gus.li" } })
+    // The name is somebody else's here.
+    expect(await me(await tokenOf("sub-2"))).toMatchObject({ member: { name: "ann-2" } })
+    expect(await team.asOwner("select email, display from hub.member where name = 'gus.li'")).toEqual([
+      { email: "Gus.Li@example.com", display: "Gus Li" },
+    ])
+    const days =
+      "select kind, round(extract(epoch from expires_at - now()) / 86400)::int as days from hub.token where name = 'login'"
+    expect(await team.asOwner(days)).toEqual(Array.from({ length: 3 }, () => ({ kind: "device", days: 90 })))
+    const actions =
+      "select action, target, count(*)::int as n from hub.audit where action in ('member_add', 'login') and member is not null group by 1, 2 order by 1, 2"
+    expect(await team.asOwner(actions)).toEqual([
+      { action: "login", target: "login", n: 3 },
+      { action: "member_add", target: "ann-2", n: 1 },
+      { action: "member_add", target: "gus.li", n: 1 },
+    ])
+  })
+
+  test("refuses who has left, who is of another domain, and whose address nobody verified", async () => {
+    const people = {
+      gus: verified("gus@example.com"),
+      far: verified("far@example.com.evil.test"),
+      near: verified("near@notexample.com"),
+      typed: { email: "typed@example.com", email_verified: false },
+      none: {},
+    }
+    const { team, operator, logIn, tokenOf } = await hubWithLogin(people)
+    await tokenOf("gus")
+    expect((await operator("member", "disable", "gus", "--tenant", "acme")).code).toBe(0)
+    for (const who of ["gus", "far", "near", "typed", "none"])
+      expect([who, await logIn(who)]).toMatchObject([who, { status: 403, body: { error: { code: "login" } } }])
+    expect(await team.asOwner("select count(*)::int as n from hub.member where subject is not null")).toEqual([
+      { n: 1 },
+    ])
+    await operator("tenant", "oidc", "acme", "--group", "dex")
+    expect((await logIn("far")).status).toBe(403)
+    people.far = verified("far@example.com", { groups: ["dex"] })
+    await tokenOf("far")
+    await operator("tenant", "oidc", "acme", "off")
+    expect((await logIn("far")).status).toBe(403)
+  })
+
+  test("many logins of one new person at once make one member", async () => {
+    const { team, begin, ask } = await hubWithLogin({ gus: verified("gus@example.com") })
+    const begun = await Promise.all(Array.from({ length: 8 }, begin))
+    for (const one of begun) await approve(one.verification_uri_complete!, "gus")
+    const answers = await Promise.all(begun.map(ask))
+    expect(answers.map(({ status }) => status)).toEqual(begun.map(() => 200))
+    expect(await team.asOwner("select name from hub.member where subject is not null")).toEqual([{ name: "gus" }])
+  })
+
+  test("says that it was refused, that the code expired, to wait longer, and that the provider is gone", async () => {
+    const people = { gus: verified("gus@example.com") }
+    const { provider, begin, ask, call, hub } = await hubWithLogin(people)
+    const refused = await begin()
+    await approve(refused.verification_uri_complete!, "gus", { refuse: true })
+    expect(await ask(refused)).toMatchObject({ status: 403, body: { error: { code: "denied" } } })
+    const slow = await begin()
+    provider.asked.slowDowns = 1
+    expect((await ask(slow)).body).toEqual({ state: "slow_down" })
+    expect((await ask(slow)).body).toEqual({ state: "waiting" })
+    for (const login of ["", "x", slow.login.slice(0, -8), undefined, 5])
+      expect((await call(undefined, "POST", "/v1/login/device/token", { login })).status).toBe(400)
+    await provider.stop()
+    expect(await ask(slow)).toMatchObject({ status: 502 })
+    expect(hub.log.join("\n")).toContain('"event":"identity_provider"')
+  })
+
+  test("says that a code which nobody typed has expired", async () => {
+    const { begin, ask } = await hubWithLogin({}, { codeSeconds: 1 })
+    const begun = await begin()
+    await expect.poll(async () => (await ask(begun)).status, { timeout: 20_000 }).toBe(410)
+  })
+
+  test("without an identity provider there is neither such a login nor what OAuth asks for", async () => {
+    const { call, mcp } = await hubWithPeople()
+    expect((await call(undefined, "GET", "/v1/login")).body).toEqual({ methods: ["token", "invitation"] })
+    expect((await call(undefined, "POST", "/v1/login/device")).status).toBe(401)
+    expect((await call(undefined, "GET", "/.well-known/oauth-protected-resource/mcp")).status).toBe(404)
+    const refused = await mcp(undefined, "dex_search", { query: "x" })
+    expect([refused.status, refused.headers.get("www-authenticate")]).toEqual([401, null])
+  })
+})
+
+describe.skipIf(!hasPostgres)("groups", () => {
+  test("give projects and roles at login, and take away what they gave and nothing else", async () => {
+    const people = { gus: verified("gus@example.com", { groups: ["engineers", "security"] }) }
+    const { team, operator, tokenOf, me } = await hubWithLogin(people)
+    const WEB = "git.test/acme/web"
+    const group = (...words: string[]) => operator("group", ...words, "--tenant", "acme")
+    expect(await group("grant", "engineers", API, "--level", "write")).toMatchObject({ code: 0, stderr: "" })
+    expect(await group("grant", "security", WEB, "--level", "read")).toMatchObject({ code: 0 })
+    const projects = async (token: string) =>
+      ((await me(token)) as { projects: { key: string; level: string }[] }).projects.map(({ key, level }) => [
+        key,
+        level,
+      ])
+    const token = await tokenOf("gus")
+    const both = [
+      [API, "write"],
+      [WEB, "read"],
+    ]
+    expect(await projects(token)).toEqual(both)
+    // By name, and less than the group gives: both stand.
+    await operator("grant", "gus", API, "--tenant", "acme", "--level", "read")
+    expect(await projects(token)).toEqual(both)
+    // The role counts at once, and for the next token.
+    expect(await group("role", "security", "admin")).toMatchObject({ code: 0 })
+    expect(await me(token)).toMatchObject({ member: { role: "admin" }, scopes: ["push", "read"] })
+    expect(await me(await tokenOf("gus"))).toMatchObject({ scopes: ["push", "read", "admin"] })
+    expect(
+      (await group("list")).stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual([
+      { group: "engineers", project: API, level: "write" },
+      { group: "security", project: WEB, level: "read" },
+      { group: "security", role: "admin" },
+    ])
+    people.gus = verified("gus@example.com", { groups: [] })
+    expect(await me(await tokenOf("gus"))).toMatchObject({ member: { role: "member" } })
+    expect(await projects(token)).toEqual([[API, "read"]])
+    people.gus = verified("gus@example.com", { groups: ["engineers"] })
+    await tokenOf("gus")
+    expect(await projects(token)).toEqual([[API, "write"]])
+    expect(await group("revoke", "engineers", API)).toMatchObject({ code: 0 })
+    expect(await projects(token)).toEqual([[API, "read"]])
+    const others =
+      "select count(*)::int as n from hub.project_grant g join hub.member m on m.tenant = g.tenant and m.id = g.member where m.subject is null"
+    expect(await team.asOwner(others)).toEqual([{ n: 2 }])
+  })
+
+  test("do not change a role that a member was given by name", async () => {
+    const people = { gus: verified("gus@example.com", { groups: ["security"] }) }
+    const { team, operator, tokenOf, me } = await hubWithLogin(people)
+    await tokenOf("gus")
+    await team.asOwner("update hub.member set role = 'admin' where name = 'gus'")
+    await operator("group", "role", "security", "auditor", "--tenant", "acme")
+    expect(await me(await tokenOf("gus"))).toMatchObject({ member: { role: "admin" } })
+    people.gus = verified("gus@example.com")
+    expect(await me(await tokenOf("gus"))).toMatchObject({ member: { role: "admin" } })
+  })
+})
