@@ -53,20 +53,20 @@ export type AnswerParts = {
   folder: string
   version: string
   walls?: AnswerWalls
-  /** How long the shards of a question have to answer. */
-  shardsMs?: number
 }
 
-const SHARDS_MS = 5_000
+/** How long the shards of a question have: each time that they are asked something, and together. */
+const CALL_MS = 3_000
+const QUESTION_MS = 10_000
 
 /** Answers one question after the other from this node's shards, each for one person. */
-export function createAnswers({ db, data, folder, version, walls = {}, shardsMs = SHARDS_MS }: AnswerParts) {
+export function createAnswers({ db, data, folder, version, walls = {} }: AnswerParts) {
   const readable = createReadable(db)
   const local = openLocalShards(data)
   /** The first wall: of the shards only what they may read. `project`: a part of the key that the question names. */
   const indexFor = async (viewer: Viewer, project: string | undefined): Promise<SearchIndex | undefined> => {
     const { tenant } = viewer
-    const until = Date.now() + shardsMs
+    const time = { callMs: CALL_MS, until: Date.now() + QUESTION_MS }
     const mine = await readable(viewer)
     const named = project === undefined ? undefined : await shardsWithProject(db, tenant, project)
     const asked = (await shardsOf(db, tenant)).filter(({ shard }) => mine.shards.has(shard) || walls.index === "all")
@@ -76,7 +76,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, shardsMs 
     })
     const shards = await Promise.all(indexes)
     if (shards.length > 0 && shards.every(({ index }) => index === undefined)) return undefined
-    return shards.length === 1 ? shards[0]!.index : mergedIndex(shards, until)
+    return shards.length === 1 ? shards[0]!.index : mergedIndex(shards, time)
   }
   /** A project's lines are all in one shard. */
   const linesOf = async (viewer: Viewer, project: string) => {

@@ -14,24 +14,28 @@ export type MergedShard = {
   isNamed: boolean
 }
 
+/** For each call, so that one that is silent does not take the time of the others; and for all of a question (`until`, in milliseconds). */
+export type ShardsTime = { callMs: number; until: number }
+
 /**
  * A tenant's shards as one index, for one question. Scores are compared as they are: each shard knows by itself how rare a
- * word is. What does not answer until then (`until`, in milliseconds) is left out, and `shards` says so.
+ * word is. What does not answer in time is left out from then on, and `shards` says so.
  */
-export function mergedIndex(shards: MergedShard[], until: number): SearchIndex {
+export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime): SearchIndex {
   const asked = new Set<number>()
   const missing = new Set<number>()
   const sized = new Map<number, number>()
   const named = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
   /** Each of these that answers. Who is far away is asked first: what is here is read while they answer. */
   const each = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
+    const end = Math.min(until, Date.now() + callMs)
     const answers = [...among].map(async (k) => {
       asked.add(k)
       if (missing.has(k)) return []
       try {
         const { index } = shards[k]!
         if (!index) throw new ShardMissing()
-        return [{ k, answer: await inTime(until, () => ask(index, k)) }]
+        return [{ k, answer: await inTime(end, () => ask(index, k)) }]
       } catch (error) {
         if (!isMissing(error)) throw error
         missing.add(k)
@@ -125,8 +129,8 @@ function isMissing(error: unknown): boolean {
   return error instanceof ShardMissing || (isDexError(error) && error.code === "index_damaged")
 }
 
-async function inTime<T>(until: number, ask: () => Promise<T>): Promise<T> {
-  const left = until - Date.now()
+async function inTime<T>(end: number, ask: () => Promise<T>): Promise<T> {
+  const left = end - Date.now()
   if (left <= 0) throw new ShardMissing()
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
