@@ -20,7 +20,7 @@ import type { HistoryReader } from "../src/store/history/store.ts"
 export type StartedHub = { hub: HubClient; owner: string; data: string; server: ChildProcess }
 
 /** One tenant with one member, ann, whose client is given back. `home`: a folder for its files. */
-export async function startHub(home: string): Promise<StartedHub> {
+export async function startHub(home: string, more: Record<string, string> = {}): Promise<StartedHub> {
   const { url } = await startPostgres(["jit=off"])
   await runAs(url("postgres", "postgres"), "create database hub")
   const owner = url("postgres", "hub")
@@ -41,6 +41,7 @@ export async function startHub(home: string): Promise<StartedHub> {
     DEX_HUB_MASTER_KEY_FILE: key,
     DEX_HUB_DATA: data,
     DEX_HUB_PORT: "0",
+    ...more,
   })
   return { hub: openHub({ address, token }), owner, data, server: child }
 }

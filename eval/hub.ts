@@ -1,8 +1,9 @@
-import { rmSync, statSync } from "node:fs"
+import { readdirSync, rmSync, statSync } from "node:fs"
 import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
+import { parseArgs } from "node:util"
 import { outgoing, pushOne, startHub } from "../bench/hub-start.ts"
 import { runAs } from "../hub/test/support/start-postgres.ts"
 import { createDex } from "../src/app/dex.ts"
@@ -12,14 +13,20 @@ import { mean, type Scores, scoresOf } from "./metrics.ts"
 import { commits } from "./sets/commits.ts"
 
 // Does a hub find what a laptop finds? Commit subjects, asked of both, through the same tool: of the hub over HTTP.
-//   npm run eval:hub [-- questions]
+//   npm run eval:hub [-- questions] [--shards 4]
+// With several shards the conversations are dealt out to as many projects, each in a shard of its own.
 
 const SHOWN = ["any1", "any5", "ndcg10"] as const
 const set = commits()
-const asked = set.questions.slice(0, Number(process.argv[2] ?? set.questions.length))
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { shards: { type: "string", default: "1" } },
+})
+const shards = Number(values.shards)
+const asked = set.questions.slice(0, Number(positionals[0] ?? set.questions.length))
 const home = await openHome(set)
 const folder = await mkdtemp(join(tmpdir(), "dex-eval-hub-"))
-const { hub, server, owner, data } = await startHub(folder)
+const { hub, server, owner, data } = await startHub(folder, shards > 1 ? { DEX_HUB_SHARD_MESSAGES: "1" } : {})
 const empty = await databaseBytes()
 const laptop = createDex({ env: { HOME: home.dir, DEX_HOME: join(home.dir, ".dex") }, cwd: folder, version: "0" })
 
@@ -28,7 +35,8 @@ const refs = (await home.store.changes(undefined, 1e6)).changes.flatMap(({ ref }
 const projects = new Set<string>()
 let [pushed, refused, textBytes] = [0, 0, 0]
 for (const ref of refs) {
-  const one = await outgoing(home.store, ref)
+  const whole = await outgoing(home.store, ref)
+  const one = shards > 1 ? { ...whole, project: `eval/part-${pushed % shards}` } : whole
   if (!projects.has(one.project)) await hub.consent(one.project, ["said"])
   projects.add(one.project)
   textBytes += one.head.text_bytes
@@ -49,22 +57,27 @@ for (;;) {
 }
 
 const share = (bytes: number) => (bytes / textBytes).toFixed(2)
-const shard = join(data, "tenant-1", "index.db")
+const files = readdirSync(data).map((name) => join(data, name, "index.db"))
+if (files.length !== shards) throw new Error(`There are ${files.length} shards.`)
+const sizeOf = (end = "") => files.reduce((sum, file) => sum + statSync(`${file}${end}`).size, 0)
 const tables = (await databaseBytes()) - empty
 console.log(
   `Disk, × the ${(textBytes / 1e6).toFixed(1)} MB of text: PostgreSQL ${share(tables)} (without the ${(empty / 1e6).toFixed(1)} MB of an empty one), ` +
-    `shard ${share(statSync(shard).size)} and a log of ${(statSync(`${shard}-wal`).size / 1e6).toFixed(1)} MB.`,
+    `${shards === 1 ? "shard" : `${shards} shards`} ${share(sizeOf())} and a log of ${(sizeOf("-wal") / 1e6).toFixed(1)} MB.`,
 )
 
 const scores = { hub: [] as Scores[], laptop: [] as Scores[] }
 let different = 0
 for (const question of asked) {
   const input = { query: question.text, in: "history" as const, by: "conversation" as const, limit: 10, offset: 0 }
-  const there = idsOf(await hub.ask("search", input))
+  const answer = (await hub.ask("search", input)) as { shards?: object }
+  if (answer.shards) throw new Error(`Not all shards answered: ${JSON.stringify(answer.shards)}`)
+  const there = idsOf(answer)
   const here = idsOf(await search.run(laptop, { ...input, explain: false }))
   if (there.join() !== here.join()) {
     different++
-    console.log(`${question.id}: hub ${there.join(" ")}\n${" ".repeat(question.id.length)}  here ${here.join(" ")}`)
+    if (shards === 1)
+      console.log(`${question.id}: hub ${there.join(" ")}\n${" ".repeat(question.id.length)}  here ${here.join(" ")}`)
   }
   scores.hub.push(scoresOf(there, new Set(question.gold)))
   scores.laptop.push(scoresOf(here, new Set(question.gold)))
@@ -78,7 +91,7 @@ server.kill("SIGTERM")
 laptop.close()
 home.close()
 rmSync(folder, { recursive: true, force: true })
-process.exit(different === 0 ? 0 : 1)
+process.exit(different === 0 || shards > 1 ? 0 : 1)
 
 /** The conversations' own ids, without whose they are. */
 function idsOf(answer: unknown): string[] {
