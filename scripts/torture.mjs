@@ -45,6 +45,7 @@ const CAMPAIGNS = {
       DEX_SEED: String(Date.now() % 2 ** 31),
     },
   },
+  pages: { file: "test/view/browser.test.ts", env: { DEX_HOSTILE_MESSAGES: "1000" } },
   hub: { file: "hub/test/push.test.ts", env: { DEX_HUB_KILLS: "200", DEX_HUB_ROUNDS: "60" } },
   hooks: { file: "test/torture/hooks.test.ts", env: { DEX_HOOKS: "100" } },
   load: { file: "test/torture/load.test.ts", env: { DEX_LOAD_SECONDS: "300" } },

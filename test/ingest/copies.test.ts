@@ -107,7 +107,7 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
       const child = startDex(home, ["sync"], DEX, ownTemp(temp))
       const ended = once(child, "exit")
       const isCopying = () => below(join(home, ".dex", "tmp")).some((file) => file.path.endsWith("opencode.db"))
-      while (child.exitCode === null && !isCopying()) await setTimeout(2)
+      while (child.exitCode === null && !isCopying()) await setTimeout(5)
       if (child.exitCode === null) return { child, ended }
       expect(await ended).toEqual([0, null])
     }
@@ -117,7 +117,7 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
     "by %s leaves something below dex's folder only, and the next sync removes it",
     async (signal) => {
       const [home, temp] = [tempDir(), tempDir()]
-      unshareable(home, 40, 250_000)
+      unshareable(home, 40, 60_000)
       const { child, ended } = await copying(home, temp)
       child.kill(signal)
       await ended
@@ -134,7 +134,7 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
 
   test("leaves nothing that a forgotten conversation could be read from", async () => {
     const [home, temp] = [tempDir(), tempDir()]
-    unshareable(home, 40, 250_000)
+    unshareable(home, 40, 60_000)
     expect((await dex(home, ["sync"], ownTemp(temp))).code).toBe(0)
     const { child, ended } = await copying(home, temp)
     child.kill("SIGKILL")
@@ -146,7 +146,7 @@ describe.skipIf(process.platform === "win32")("a sync that is ended in the middl
 
   test("is not disturbed by another that starts while it is held", async () => {
     const [home, temp] = [tempDir(), tempDir()]
-    unshareable(home, 40, 250_000)
+    unshareable(home, 40, 60_000)
     const { child, ended } = await copying(home, temp)
     child.kill("SIGSTOP")
     const copies = below(join(home, ".dex", "tmp"))
