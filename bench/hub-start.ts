@@ -17,10 +17,21 @@ import type { HistoryReader } from "../src/store/history/store.ts"
 
 // A hub in a process of its own on a PostgreSQL of its own, and what pushes a history to it as it is.
 
+const SOURCES = join(import.meta.dirname, "../hub/src/main.ts")
+/** As operators run it: `npm run build --workspace hub` makes it. */
+export const BUILT_HUB = join(import.meta.dirname, "../hub/dist/dex-hub.js")
+
 export type StartedHub = { hub: HubClient; owner: string; data: string; server: ChildProcess }
 
-/** One tenant with one member, ann, whose client is given back. `home`: a folder for its files. */
-export async function startHub(home: string, more: Record<string, string> = {}): Promise<StartedHub> {
+/**
+ * One tenant with one member, ann, whose client is given back. `home`: a folder for its files; `more`: settings; `program`:
+ * what is started.
+ */
+export async function startHub(
+  home: string,
+  more: Record<string, string> = {},
+  program = SOURCES,
+): Promise<StartedHub> {
   const { url } = await startPostgres(["jit=off"])
   await runAs(url("postgres", "postgres"), "create database hub")
   const owner = url("postgres", "hub")
@@ -34,7 +45,7 @@ export async function startHub(home: string, more: Record<string, string> = {}):
     return addToken(query, { tenant, member, kind: "personal", scopes: ["push", "read"], name: "bench" })
   })
   const data = join(home, "shards")
-  const { child, address } = await startServer({
+  const { child, address } = await startServer(program, {
     ...process.env,
     DEX_HUB_DATABASE_URL: url("dex_hub_app", "hub"),
     DEX_HUB_INDEX_URL: url("dex_hub_index", "hub"),
@@ -46,8 +57,11 @@ export async function startHub(home: string, more: Record<string, string> = {}):
   return { hub: openHub({ address, token }), owner, data, server: child }
 }
 
-async function startServer(settings: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; address: string }> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../hub/src/main.ts"), "serve"], {
+async function startServer(
+  program: string,
+  settings: NodeJS.ProcessEnv,
+): Promise<{ child: ChildProcess; address: string }> {
+  const child = spawn(process.execPath, [program, "serve"], {
     env: settings,
     stdio: ["ignore", "pipe", "inherit"],
   })

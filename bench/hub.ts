@@ -1,6 +1,6 @@
 // npm run bench:hub [-- messages]: a hub with PostgreSQL as it is installed, and its pushers, on this machine alone.
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs"
 import { loadavg, tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
@@ -10,7 +10,8 @@ import { chunksOf, type WireHead, type WireMessage } from "../src/hub/wire.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
-import { outgoing, pushOne, startHub } from "./hub-start.ts"
+import { addCrowd, crowd } from "./hub-crowd.ts"
+import { BUILT_HUB, type Outgoing, outgoing, pushOne, startHub } from "./hub-start.ts"
 import { DEX, machine, percentile, printTable, type Row, sizeOf } from "./measure.ts"
 import { ordinaryWords } from "./search.ts"
 
@@ -19,6 +20,9 @@ const PUSHERS = 4
 const QUERIES = 100
 /** How long a push of one more conversation takes to be found. */
 const FRESH_RUNS = 5
+/** One token asks for many people here. */
+const NO_LIMITS = { DEX_HUB_PUSHES_PER_MINUTE: "1000000", DEX_HUB_READS_PER_MINUTE: "1000000" }
+const CROWD_SECONDS = Number(process.argv[3] ?? 60)
 
 console.log(`${machine()}, load ${loadavg()[0]!.toFixed(1)}`)
 const home = mkdtempSync(join(tmpdir(), "dex-bench-hub-"))
@@ -28,7 +32,7 @@ execFileSync(process.execPath, [DEX, "sync"], { env, stdio: "ignore" })
 const laptop = createDex({ env, cwd: home, version: "0" })
 const store = openStore(join(home, ".dex/history.db"))
 
-const { hub, owner, data, server } = await startHub(home)
+const { hub, owner, data, server } = await startHub(home, NO_LIMITS, BUILT_HUB)
 
 const rows = await benchHub()
 printTable(`A hub of ${messages.toLocaleString("en")} messages (load ${loadavg()[0]!.toFixed(1)} at the end)`, rows)
@@ -39,8 +43,10 @@ process.exit(0)
 
 async function benchHub(): Promise<Row[]> {
   const refs = (await store.list({ limit: 1e6, offset: 0 })).rows.map(({ ref }) => ref)
-  const ready = await Promise.all(refs.map((ref) => outgoing(store, ref)))
-  for (const project of new Set(ready.map((one) => one.project))) await hub.consent(project, ["said"])
+  const ready: Outgoing[] = []
+  for (const ref of refs) ready.push(await outgoing(store, ref))
+  const projects = new Set(ready.map((one) => one.project))
+  for (const project of projects) await hub.consent(project, ["said"])
   const started = performance.now()
   const queue = [...ready]
   await Promise.all(
@@ -54,13 +60,20 @@ async function benchHub(): Promise<Row[]> {
   const fresh: number[] = []
   for (let i = 0; i < FRESH_RUNS; i++) fresh.push(await found(`quokka${i}mark`))
   const file = join(data, "tenant-1", "index.db")
-  const ordinary = await compared(ordinaryWords(file, messages))
+  const words = ordinaryWords(file, messages)
+  const ordinary = await compared(words)
   const commonest = await compared(makeVocabulary(generator(12)).slice(0, 12))
   const [{ bytes }] = (await runAs<{ bytes: string }>(owner, "select pg_database_size('hub') as bytes")) as [
     { bytes: string },
   ]
   const disk = { postgres: Number(bytes) / textBytes, shard: sizeOf(file) / textBytes }
+  const people = await addCrowd(owner, hub.address, projects)
+  const random = generator(7)
+  const questions = Array.from({ length: 200 }, (_, i) => chosenFrom(words, 1 + (i % 4), random))
+  const { searches, pushes, errors } = await crowd(people, { seconds: CROWD_SECONDS, questions, ready })
+  if (errors.length > 0) console.log(`errors of the crowd: ${[...new Set(errors)].join("; ")}`)
   const peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))?.[1]) / 1000
+  const postgres = postgresMemory()
   return [
     row("push, messages/s accepted", messages / accepted, "", 5_000, ""),
     row("messages/s searchable", messages / searchable, "", 3_000, ""),
@@ -80,7 +93,11 @@ async function benchHub(): Promise<Row[]> {
       1.2,
       "",
     ),
+    rowBelow(`search, ${people.length} people, 10 a second, p95`, percentile(searches, 0.95), "", 1_000, "ms"),
+    rowBelow("push of a conversation meanwhile, 4 a second, p95", percentile(pushes, 0.95), "", 5_000, "ms"),
+    rowBelow("errors of the crowd", errors.length, `of ${searches.length + pushes.length}`, 0, ""),
     rowBelow("hub's memory, most", peak, "", 300, "MB"),
+    rowBelow("PostgreSQL's memory at the end", postgres, "", 512, "MB"),
   ]
 
   /** Pushes one more conversation, and says after how many milliseconds it is found. */
@@ -105,8 +122,12 @@ async function benchHub(): Promise<Row[]> {
     const random = generator(4)
     const times = { hub: [] as number[], laptop: [] as number[] }
     for (let i = 0; i < QUERIES; i++) {
-      const chosen = Array.from({ length: 1 + (i % 4) }, () => words[Math.floor(random() * words.length)]!)
-      const input = { query: chosen.join(" "), in: "history" as const, by: "conversation" as const, limit: 10 }
+      const input = {
+        query: chosenFrom(words, 1 + (i % 4), random),
+        in: "history" as const,
+        by: "conversation" as const,
+        limit: 10,
+      }
       const from = performance.now()
       await hub.ask("search", input)
       times.hub.push(performance.now() - from)
@@ -117,6 +138,21 @@ async function benchHub(): Promise<Row[]> {
     // The first ones open files on both sides.
     return { hub: percentile(times.hub.slice(10), 0.95), laptop: percentile(times.laptop.slice(10), 0.95) }
   }
+}
+
+function chosenFrom(words: string[], count: number, random: () => number): string {
+  return Array.from({ length: count }, () => words[Math.floor(random() * words.length)]!).join(" ")
+}
+
+/** In MB. What its processes share is counted once. */
+function postgresMemory(): number {
+  let bytes = 0
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name)))
+    try {
+      if (!/^postgres\b/m.test(readFileSync(`/proc/${pid}/comm`, "utf8"))) continue
+      bytes += 1024 * Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0)
+    } catch {} // it has ended
+  return bytes / 1e6
 }
 
 function row(what: string, value: number, floor: string, least: number, unit: string): Row {

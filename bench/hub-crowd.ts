@@ -1,0 +1,73 @@
+import { setTimeout as pause } from "node:timers/promises"
+import { asOwner } from "../hub/src/store/owner.ts"
+import { addMember, addToken, grantProject, tenantNamed } from "../hub/src/store/people.ts"
+import { type HubClient, openHub } from "../src/hub/client.ts"
+import { type Outgoing, pushOne } from "./hub-start.ts"
+
+// Many people at once: some search while others push. Each thing begins when it is due, whether or not the one before has
+// ended, and its time counts from there: who waits for a slow hub is not left out of the figures.
+
+const PEOPLE = 50
+const PUSHERS = 20
+const SEARCHES_EACH_SECOND = 10
+const PUSHES_EACH_SECOND = 4
+
+export type CrowdTimes = { searches: number[]; pushes: number[]; errors: string[] }
+
+/** Members who may read and push to all of these projects. */
+export async function addCrowd(owner: string, address: string, projects: Iterable<string>): Promise<HubClient[]> {
+  const keys = [...projects]
+  return asOwner(owner, async (query) => {
+    const tenant = await tenantNamed(query, "bench")
+    const people: HubClient[] = []
+    for (let i = 0; i < PEOPLE; i++) {
+      const member = await addMember(query, { tenant, name: `person${i}`, role: "member" })
+      for (const key of keys) await grantProject(query, { tenant, member, key, level: "write" })
+      const scopes = ["push" as const, "read" as const]
+      people.push(
+        openHub({ address, token: await addToken(query, { tenant, member, kind: "personal", scopes, name: "bench" }) }),
+      )
+    }
+    return people
+  })
+}
+
+/** `seconds` of everybody's day. What is pushed are conversations that the hub has, under new ids. */
+export async function crowd(
+  people: HubClient[],
+  { seconds, questions, ready }: { seconds: number; questions: string[]; ready: Outgoing[] },
+): Promise<CrowdTimes> {
+  const pushers = people.slice(0, PUSHERS)
+  for (const hub of pushers)
+    for (const project of new Set(ready.map((one) => one.project))) await hub.consent(project, ["said"])
+  const times: CrowdTimes = { searches: [], pushes: [], errors: [] }
+  const under: Promise<void>[] = []
+  const every = async (perSecond: number, into: number[], run: (i: number) => Promise<unknown>) => {
+    const from = performance.now()
+    for (let i = 0; i < seconds * perSecond; i++) {
+      const due = from + (i * 1000) / perSecond
+      await pause(Math.max(0, due - performance.now()))
+      under.push(
+        run(i).then(
+          () => void into.push(performance.now() - due),
+          (error: Error) => void times.errors.push(error.message),
+        ),
+      )
+    }
+  }
+  await Promise.all([
+    every(SEARCHES_EACH_SECOND, times.searches, (i) =>
+      people[i % people.length]!.ask("search", {
+        query: questions[i % questions.length]!,
+        by: "conversation",
+        limit: 10,
+      }),
+    ),
+    every(PUSHES_EACH_SECOND, times.pushes, (i) => {
+      const one = ready[i % ready.length]!
+      return pushOne(pushers[i % pushers.length]!, { ...one, head: { ...one.head, id: `${one.head.id}-again${i}` } })
+    }),
+  ])
+  await Promise.all(under)
+  return times
+}
