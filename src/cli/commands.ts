@@ -113,8 +113,8 @@ export const commands: readonly Command[] = [
   command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
   command(share, { view: async () => (await import("./print/share.ts")).printShare }),
   command(hub, {
-    instead: async ({ words: [what, ...rest], token_stdin }, json) =>
-      what === "login" ? (await import("./hub-login.ts")).hubLogin(rest, token_stdin === true, json) : undefined,
+    instead: async ({ words: [what, ...rest], ...flags }, json) =>
+      what === "login" ? (await import("./hub-login.ts")).hubLogin(rest, flags, json) : undefined,
     confirm: async (output) => output.asked === true && (await import("./confirm-sharing.ts")).confirmSharing(output),
     view: async () => (await import("./print/hub.ts")).printHub,
     stops: { keeps: "What was sent is kept; the next push continues. " },

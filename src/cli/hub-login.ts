@@ -1,23 +1,25 @@
+import { setTimeout } from "node:timers/promises"
 import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
 import { toJson } from "../render/json.ts"
 import { safeLine } from "../render/terminal.ts"
 import { visibleIn } from "../render/visible.ts"
 import { many } from "../render/words.ts"
+import { deviceLogin, loginMethods } from "../tools/hub/device-login.ts"
 import { logIn } from "../tools/hub/login.ts"
 
 const MOST_BYTES = 64 << 10
 
-/** Asks for the token without showing it, or reads it from a pipe, and keeps it where only its owner can read it. */
-export async function hubLogin([address, ...more]: string[], fromStdin: boolean, json: boolean): Promise<number> {
+export type LoginFlags = { token_stdin?: boolean; paste?: boolean }
+
+/**
+ * Gets a token: on the page of the hub's identity provider, typed without showing it, or from a pipe. Keeps it where only its
+ * owner can read it.
+ */
+export async function hubLogin([address, ...more]: string[], flags: LoginFlags, json: boolean): Promise<number> {
   if (address === undefined || more.length > 0)
     throw new DexError("usage", "Which hub? For example: dex hub login https://hub.example.com")
-  if (!fromStdin && !process.stdin.isTTY)
-    throw new DexError(
-      "usage",
-      "There is no terminal to ask on. Pipe the token in: dex hub login ADDRESS --token-stdin",
-    )
-  const token = fromStdin ? await pipedToken() : await typedToken()
+  const token = flags.token_stdin ? await pipedToken() : await askedToken(address, flags.paste === true)
   if (token === "") throw new DexError("usage", "No token was given, so nothing was changed.")
   const found = visibleIn(await logIn(dexHome(process.env), address, token)).output as Awaited<ReturnType<typeof logIn>>
   if (json) process.stdout.write(`${toJson(found)}\n`)
@@ -34,6 +36,34 @@ export async function hubLogin([address, ...more]: string[], fromStdin: boolean,
     )
   }
   return 0
+}
+
+async function askedToken(address: string, paste: boolean): Promise<string> {
+  if (!paste && (await loginMethods(address)).includes("device")) return tokenByBrowser(address)
+  if (process.stdin.isTTY) return typedToken()
+  throw new DexError("usage", "There is no terminal to ask on. Pipe the token in: dex hub login ADDRESS --token-stdin")
+}
+
+/** On stderr, since a script may read what is printed. Ctrl-C ends the wait. */
+async function tokenByBrowser(address: string): Promise<string> {
+  const stop = new AbortController()
+  const onInterrupt = () => stop.abort()
+  process.once("SIGINT", onInterrupt)
+  try {
+    return await deviceLogin(address, {
+      signal: stop.signal,
+      wait: (ms, signal) => setTimeout(ms, undefined, { signal }),
+      show: ({ user_code, verification_uri, verification_uri_complete }) =>
+        void process.stderr.write(
+          `Open ${safeLine(verification_uri_complete ?? verification_uri)}\nand check that it shows this code: ${safeLine(user_code)}\nWaiting for you to agree there. Ctrl-C ends this; --paste asks for a token or an invitation instead.\n`,
+        ),
+    })
+  } catch (error) {
+    if (stop.signal.aborted) throw new DexError("cancelled", "Nothing was changed.", { cause: error })
+    throw error
+  } finally {
+    process.off("SIGINT", onInterrupt)
+  }
 }
 
 async function typedToken(): Promise<string> {

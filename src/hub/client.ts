@@ -6,6 +6,8 @@ import { isThisMachine } from "../embed/post.ts"
 import type {
   CommitRequest,
   CommitResponse,
+  DeviceLogin,
+  DeviceLoginState,
   PlanAnswer,
   PlanRequest,
   PlanResponse,
@@ -86,6 +88,10 @@ export type HubToken = {
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
+  /** How one can log in; before there is a token. A hub that does not say takes one. */
+  loginMethods(): Promise<string[]>
+  beginDeviceLogin(): Promise<DeviceLogin>
+  askDeviceLogin(login: string): Promise<DeviceLoginState>
   /** The token that an invitation makes. It works once. */
   redeem(code: string): Promise<string>
   /** What the hub did with what is the member's. */
@@ -109,7 +115,8 @@ export type SharedRef = { source: string; id: string }
 
 export type ClientOptions = {
   address: string
-  token: string
+  /** Absent before somebody has logged in. */
+  token?: string
   signal?: AbortSignal
   timeoutMs?: number
   /** How often a hub that is busy is asked again, each time when it says. */
@@ -162,7 +169,7 @@ export function openHub({
     new Promise((resolve, reject) => {
       const headers = {
         accept: "application/json",
-        authorization: `Bearer ${token}`,
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(body && { "content-type": type, "content-length": body.length }),
       }
       const limit = AbortSignal.timeout(timeoutMs)
@@ -218,6 +225,18 @@ export function openHub({
   return {
     address,
     me: () => call("GET", "/v1/me"),
+    loginMethods: async () => {
+      try {
+        const { methods } = await call<{ methods?: unknown }>("GET", "/v1/login")
+        return Array.isArray(methods) ? methods.map(String) : ["token"]
+      } catch (error) {
+        // An older hub asks for a token before it says anything.
+        if (isHubError(error) && (error.trouble === "token" || error.status === 404)) return ["token"]
+        throw error
+      }
+    },
+    beginDeviceLogin: () => call("POST", "/v1/login/device"),
+    askDeviceLogin: (login) => call("POST", "/v1/login/device/token", { login }),
     redeem: async (code) => String((await call<{ token?: unknown }>("POST", "/v1/login/invitation", { code })).token),
     mine: async () => {
       const { receipts = [], quarantined = [] } =
@@ -270,10 +289,10 @@ function jsonOf({ text }: Reply, host: string): unknown {
 
 function problemOf(
   { status, text, retryAfter }: Reply,
-  { host, token, otherwise }: { host: string; token: string; otherwise: string },
+  { host, token, otherwise }: { host: string; token: string | undefined; otherwise: string },
 ): HubError {
   const { code, message, rules } = saidIn(text)
-  const words = message === undefined ? "" : `: ${message.replaceAll(token, "[token]").slice(0, 300)}`
+  const words = message === undefined ? "" : `: ${message.replaceAll(token ?? "\0", "[token]").slice(0, 300)}`
   const seconds = Number(retryAfter ?? Number.NaN)
   const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : undefined
   if (status === 401)

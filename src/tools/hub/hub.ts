@@ -33,6 +33,7 @@ export const hub = defineTool({
       "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, tokens [revoke ID], or logout. Without one: status.",
     ),
     token_stdin: optional(flag("login: read the token from standard input.")),
+    paste: optional(flag("login: ask for a token or an invitation, also if the hub has an identity provider.")),
     as: optional(text("share: what the hub calls the project. Without it: its git remote, as github.com/acme/api.")),
     with: optional(listOf(text(), "share: also send thinking or images.")),
     without: optional(listOf(text(), "share: do not send said, called or returned.")),
@@ -153,7 +154,7 @@ export const hub = defineTool({
     short: { y: "yes" },
     example: "dex hub share --preview",
     forms: {
-      "dex hub login ADDRESS": "Log in; asks for a token",
+      "dex hub login ADDRESS": "Log in, in a browser or with a token",
       "dex hub share": "Share this project; asks first",
       "dex hub share --preview": "Show what would be sent",
       "dex hub hold 3": "Keep one conversation back",
