@@ -1,12 +1,14 @@
+import { once } from "node:events"
 import { readdirSync, rmSync, statSync } from "node:fs"
 import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { outgoing, pushOne, startHub } from "../bench/hub-start.ts"
 import { runAs } from "../hub/test/support/start-postgres.ts"
 import { createDex } from "../src/app/dex.ts"
+import { openKnowledge, readKnowledge } from "../src/store/knowledge/knowledge.ts"
 import { search } from "../src/tools/search/search.ts"
 import { openHome } from "./home.ts"
 import { mean, type Scores, scoresOf } from "./metrics.ts"
@@ -60,6 +62,10 @@ const share = (bytes: number) => (bytes / textBytes).toFixed(2)
 const files = readdirSync(data).map((name) => join(data, name, "index.db"))
 if (files.length !== shards) throw new Error(`There are ${files.length} shards.`)
 const sizeOf = (end = "") => files.reduce((sum, file) => sum + statSync(`${file}${end}`).size, 0)
+const lines = files.map((file) => join(dirname(file), "lines.db"))
+// Lines are read once the words are. Of one shard it is known when they are: a push is one change of its feed.
+const isRead = () => readKnowledge(lines[0]!, 5_000)?.conversations.learnedToken()?.endsWith(`@${pushed}`)
+while (shards === 1 && !isRead()) await pause(500)
 const tables = (await databaseBytes()) - empty
 console.log(
   `Disk, × the ${(textBytes / 1e6).toFixed(1)} MB of text: PostgreSQL ${share(tables)} (without the ${(empty / 1e6).toFixed(1)} MB of an empty one), ` +
@@ -87,7 +93,13 @@ for (const who of ["laptop", "hub"] as const)
     `${who}: ${SHOWN.map((metric) => `${metric} ${(100 * mean(scores[who].map((one) => one[metric]))).toFixed(1)}`).join(", ")}`,
   )
 console.log(`${asked.length} questions; ${different} of them answered differently.`)
+const ended = once(server, "exit")
 server.kill("SIGTERM")
+await ended
+// Until it is closed, what is in it is in its log.
+for (const file of lines) openKnowledge(file).close()
+const lineBytes = lines.reduce((sum, file) => sum + statSync(file).size, 0)
+console.log(`Lines: ${(lineBytes / 1e6).toFixed(1)} MB, ${(lineBytes / textBytes).toFixed(3)} × the text.`)
 laptop.close()
 home.close()
 rmSync(folder, { recursive: true, force: true })
