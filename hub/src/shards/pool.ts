@@ -18,6 +18,9 @@ export type ShardsOptions = Omit<ThreadData, "work"> & {
   log(event: Record<string, unknown>): void
 }
 
+/** Node gives each thread up to 48 MB for what lives for a moment, and a small hub has four threads. */
+const YOUNG_MB = 8
+
 type Waiting = { question: TeamQuestion; resolve(output: unknown): void; reject(error: unknown): void }
 
 /** Threads that answer and one that writes; one that dies is started again. */
@@ -34,7 +37,8 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
     while (idle.length > 0 && queue.length > 0) idle.pop()!(queue.shift()!)
   }
   const start = (work: ThreadData["work"], at: number) => {
-    const worker = new Worker(threadFile(), { workerData: { ...data, work } satisfies ThreadData })
+    const workerData: ThreadData = { ...data, work }
+    const worker = new Worker(threadFile(), { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } })
     workers[at] = worker
     let asked: (Waiting & { id: number }) | undefined
     const take = (one: Waiting) => {
