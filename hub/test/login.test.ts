@@ -1,6 +1,7 @@
+import { createHash } from "node:crypto"
 import { describe, expect, test } from "vitest"
 import { hubWithLogin, verified } from "./support/login.ts"
-import { hubWithPeople } from "./support/people.ts"
+import { HUB_URL, hubWithPeople } from "./support/people.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { approve } from "./support/provider.ts"
 import { API } from "./support/share.ts"
@@ -93,6 +94,19 @@ describe.skipIf(!hasPostgres)("logging in with an identity provider", () => {
     const { begin, ask } = await hubWithLogin({}, { codeSeconds: 1 })
     const begun = await begin()
     await expect.poll(async () => (await ask(begun)).status, { timeout: 20_000 }).toBe(410)
+  })
+
+  test("a browser is shown how to log in, by a page that loads and runs nothing", async () => {
+    const { call } = await hubWithLogin({})
+    const { status, body, headers } = await call(undefined, "GET", "/")
+    expect([status, headers.get("content-type")]).toEqual([200, "text/html; charset=UTF-8"])
+    expect(body).toContain(`dex hub login ${HUB_URL}`)
+    expect(body).not.toMatch(/<script|<link|<img|<form|https?:\/\/(?!hub\.example\.com)/)
+    const style = /<style>([\s\S]*)<\/style>/.exec(body as string)![1]!
+    const hash = createHash("sha256").update(style).digest("base64")
+    const policy = headers.get("content-security-policy")
+    expect(policy).toContain(`default-src 'none'; style-src 'sha256-${hash}'`)
+    expect(policy).not.toContain("unsafe")
   })
 
   test("without an identity provider there is neither such a login nor what OAuth asks for", async () => {

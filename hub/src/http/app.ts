@@ -22,6 +22,7 @@ import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
 import { limitRequests, type RequestLimits } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
+import { frontPage, PAGE_HEADERS } from "./page.ts"
 import { challenged, resourceMetadata } from "./resource.ts"
 
 export type HubParts = {
@@ -74,6 +75,7 @@ export function createHubApp({
     metrics?.took("hub_request_seconds", ms, { route })
     if (route === "/v1/tools/:name" || route === "/mcp") metrics?.took("hub_search_seconds", ms)
   })
+  app.get("/", (c) => c.html(frontPage(login?.settings.url), 200, PAGE_HEADERS))
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
     const why = await ready?.look()

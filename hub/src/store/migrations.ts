@@ -570,6 +570,7 @@ declare provider hub.identity_provider; who hub.member; tries int := 0; token_sc
   if who.disabled_at is not null then return 'left'; end if;
   while who.id is null loop
     tries := tries + 1;
+    if tries > 1000 then raise exception 'no name is free'; end if;
     insert into hub.member (tenant, subject, name, role) values (provider.tenant, of_issuer || ' ' || of_subject,
       case tries when 1 then wanted_name else wanted_name || '-' || tries end, 'member') on conflict do nothing returning * into who;
     if who.id is not null then
