@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
+import { readIndex } from "../../src/store/index/search-index.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { createAnswers } from "../src/shards/answer.ts"
+import { shardFile } from "../src/shards/files.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import type { Viewer } from "../src/store/connection.ts"
 import { consentTo } from "../src/store/projects.ts"
@@ -46,7 +48,18 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
     }
     const shardOf = async (key: string) =>
       (await team.asOwner<{ shard: number }>("select shard from hub.project where key = $1", [key]))[0]?.shard
-    return { team, tenant, ann, data, follower, put, search, shardOf }
+    /** How many messages of each shard's own file say this, whoever may read them. */
+    const inFiles = (shards: number[], words: string) =>
+      Promise.all(
+        shards.map(async (shard) => {
+          const index = readIndex(shardFile(data, { tenant, shard }))
+          if (typeof index === "string") return index
+          const { total } = await index.count({ match: [{ words }] })
+          index.close()
+          return total
+        }),
+      )
+    return { team, tenant, ann, data, follower, put, search, shardOf, inFiles }
   }
 
   test("a project goes to the newest shard while it has room, and then to a new one", async () => {
@@ -68,7 +81,7 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
   })
 
   test("what is in each of them is found once, best first, and the totals are those of all", async () => {
-    const { put, search } = await tenantWith(1)
+    const { put, search, inFiles } = await tenantWith(1)
     await put(API, "a", ["a quokka sleeps"])
     await put(WEB, "b", ["a quokka sleeps and another quokka watches the quokka"])
     await put(DOC, "c", ["nothing of the kind", "but at the end: a quokka"])
@@ -78,6 +91,7 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
     expect(scores).toEqual(scores.toSorted((a, b) => b - a))
     expect(found).toMatchObject({ total: 3, conversations: 3 })
     expect(found.shards).toBeUndefined()
+    expect(await inFiles([0, 1, 2], "quokka")).toEqual([1, 1, 1])
     expect((await search({ query: "quokka", by: "message" })).results).toHaveLength(3)
     // A page goes on where the one before ended.
     const pages = [await search({ query: "quokka", limit: 2 }), await search({ query: "quokka", limit: 2, offset: 2 })]
@@ -106,16 +120,18 @@ describe.skipIf(!hasPostgres)("several shards of a tenant", () => {
   })
 
   test("a conversation that goes to another project leaves the one shard for the other; what is forgotten leaves both", async () => {
-    const { team, ann, put, search } = await tenantWith(1)
+    const { team, ann, put, search, inFiles } = await tenantWith(1)
     await put(API, "a", ["a quokka sleeps"])
     await put(WEB, "b", ["a wombat digs"])
     expect((await search({ query: "quokka", project: "acme/api" })).total).toBe(1)
     await put(WEB, "a", ["a quokka sleeps", "and wakes"])
     expect((await search({ query: "quokka", project: "acme/api" })).total).toBe(0)
+    expect(await inFiles([0, 1], "quokka")).toEqual([0, 1])
     expect((await search({ query: "quokka" })).total).toBe(1)
     expect((await search({ query: "quokka", project: "acme/web" })).total).toBe(1)
     await forgetPushed(team.db, ann, [{ source: "claude_code", id: "a" }])
     expect((await search({ query: "quokka" })).total).toBe(0)
+    expect(await inFiles([0, 1], "quokka")).toEqual([0, 0])
   })
 
   test("only the shards that have something for the member are asked", async () => {
