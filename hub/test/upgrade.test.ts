@@ -105,19 +105,29 @@ async function people(team: Team): Promise<string> {
   return tokenFor(team, ann)
 }
 
+/** A hub that was just started builds its shards, and says so; whoever runs it sends people there when it has them. */
+async function canSearch(url: string, token: string): Promise<void> {
+  const status = async () => (await request(url, token, "POST", "/v1/tools/search", { query: "wombat" })).status
+  await expect.poll(status, { timeout: 60_000 }).toBe(200)
+}
+
 describe.skipIf(!hasPostgres)("upgrading", () => {
   /** One hub after the other, as a rolling upgrade does it, with people at work all the time. */
-  async function upgradeUnderLoad(team: Team, { main, next }: { main?: string; next: () => Promise<void> }) {
-    const token = await people(team)
+  async function upgradeUnderLoad(
+    team: Team,
+    { token, main, next }: { token: string; main?: string; next: () => Promise<void> },
+  ) {
     const env = () => hubEnv(team, { DEX_HUB_DRAIN_SECONDS: "1" })
     const older = await startHub(env(), main)
     const urls = [older.url]
+    await canSearch(older.url, token)
     const load = startLoad(token, urls)
     await load.more(40)
     const locks = watchLocks(team)
     await next()
     await load.more(20)
     const newer = await startHub(env())
+    await canSearch(newer.url, token)
     urls.push(newer.url)
     await load.more(40)
     urls.shift()
@@ -151,7 +161,7 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
         await dump.end()
         expect((await migrated).map(({ from }) => from).sort((a, b) => a - b)).toEqual([MIGRATIONS.length, NEXT.length])
       }
-      await upgradeUnderLoad(team, { next })
+      await upgradeUnderLoad(team, { token: await people(team), next })
       expect(await team.asOwner("select from hub.conversation where made_up is null")).toEqual([])
     },
     LONGEST_MS,
@@ -162,8 +172,14 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
     async () => {
       const team = await newTeam({ migrated: false })
       const main = join(BEFORE!, "hub/src/main.ts")
-      execFileSync(process.execPath, [main, "migrate"], { env: hubEnv(team) })
-      await upgradeUnderLoad(team, { main, next: async () => void (await migrate(team)) })
+      const run = (...args: string[]) =>
+        execFileSync(process.execPath, [main, ...args], { env: hubEnv(team), encoding: "utf8" })
+      run("migrate")
+      run("tenant", "add", "acme")
+      const [token] = /dexh_\S+/.exec(run("member", "add", "ann", "--tenant", "acme"))!
+      run("grant", "ann", API, "--tenant", "acme", "--level", "own")
+      await team.asOwner("insert into hub.consent (tenant, member, project, what) values (1, 1, 1, '{said}')")
+      await upgradeUnderLoad(team, { token, main, next: async () => void (await migrate(team)) })
     },
     LONGEST_MS,
   )
