@@ -10,11 +10,12 @@ import { isFolder, lookAt } from "../files/look-at.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
+import { listedRef } from "./listed.ts"
 
 /** The conversation that a person or an agent named: by ref, by a unique prefix, or by its row in the last listing. */
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
-  const listed = /^\d{1,4}$/.test(typed) ? dex.lastListing().refs[Number(typed) - 1] : undefined
+  const listed = listedRef(dex, typed)
   if (listed === undefined && /^\d{1,3}$/.test(typed)) throw noRow(dex, typed)
   const [, commit] = /^git:([0-9a-f]{4,64})$/.exec(listed ?? typed) ?? []
   if (commit !== undefined)

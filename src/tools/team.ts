@@ -1,6 +1,7 @@
 import { parseRef } from "../core/ref.ts"
 import { choice, optional } from "../core/schema.ts"
 import type { Dex } from "./context.ts"
+import { listedRef } from "./listed.ts"
 
 // The same question, asked of what a team shares: the hub has the same tools, and answers in the same shape.
 
@@ -10,12 +11,20 @@ export const TEAM_FLAG = { team: "where" }
 
 type TeamInput = { where?: string; id?: string; ids?: string[] }
 
-/** Runs here, or on the hub where it is asked for: by `where`, or by a ref that says whose it is. */
+/** Runs here, or on the hub where it is asked for: by `where`, or by a ref, or a row of a listing, that says whose it is. */
 export function alsoOnTeam<I extends TeamInput, O>(tool: string, run: (dex: Dex, input: I) => Promise<O>) {
   return async (dex: Dex, input: I): Promise<O> => {
-    if (dex.isTeam || !(input.where === "team" || isTeamRef(input))) return run(dex, input)
-    return (await import("./hub/ask-team.ts")).askTeam<O>(dex, tool, input)
+    if (dex.isTeam) return run(dex, input)
+    const named = withRowsNamed(dex, input)
+    if (input.where !== "team" && !isTeamRef(named)) return run(dex, input)
+    return (await import("./hub/ask-team.ts")).askTeam<O>(dex, tool, named)
   }
+}
+
+function withRowsNamed<I extends TeamInput>(dex: Dex, input: I): I {
+  const named = (ref: string) => listedRef(dex, ref) ?? ref
+  const { id, ids } = input
+  return { ...input, ...(id !== undefined && { id: named(id) }), ...(ids && { ids: ids.map(named) }) }
 }
 
 function isTeamRef({ where, id, ids = [] }: TeamInput): boolean {

@@ -10,6 +10,7 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import { type NoteFound, noteIn } from "../../suggest/decisions/noted.ts"
 import { pathBelow } from "../../suggest/paths.ts"
 import type { Dex } from "../context.ts"
+import { listedRef } from "../listed.ts"
 import { folderNamed, resolveRef } from "../resolve.ts"
 import { confirmNote, correctNote, keepNote, type NoteLine } from "./keep.ts"
 
@@ -114,7 +115,7 @@ async function noteNamed(dex: Dex, typed: string) {
 
 /** The message that states it, and the project where it would stand. */
 async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; project: string }> {
-  const named = /^\d{1,4}$/.test(typed) ? (dex.lastListing().refs[Number(typed) - 1] ?? typed) : typed
+  const named = listedRef(dex, typed) ?? typed
   if (/^git:[0-9a-f]{4,64}$/.test(named)) return { ref: named, project: dex.project }
   const { row, number } = await resolveRef(dex, named)
   if (number === undefined)
