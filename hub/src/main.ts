@@ -10,6 +10,7 @@ import { keepingCommands } from "./commands/keeping.ts"
 import { peopleCommands } from "./commands/people.ts"
 import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
+import { nodeRoutes } from "./http/nodes.ts"
 import { serveApp } from "./http/serve.ts"
 import { forgetKeysSoon } from "./jobs/forget-keys.ts"
 import { scanByNewerRules } from "./jobs/scan-again.ts"
@@ -65,7 +66,7 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
 DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE,
-DEX_HUB_PREPARED; for an identity provider DEX_HUB_URL, DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID,
+DEX_HUB_PREPARED; for several nodes DEX_HUB_NODE and DEX_HUB_NODE_URL; for an identity provider DEX_HUB_URL, DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID,
 DEX_HUB_OIDC_CLIENT_SECRET_FILE. See docs/hub.md and docs/hub-operations.md.
 `
 
@@ -108,15 +109,16 @@ async function serve(): Promise<void> {
   const log = (event: Record<string, unknown>) =>
     process.stdout.write(`${JSON.stringify({ time: new Date().toISOString(), ...event })}\n`)
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
-  const { data, app, index, masterKey, prepared, limits, shardMessages } = settings
-  const shards = openShards({ app, index, masterKey, prepared, data, folder, version: VERSION, log })
+  const { data, app, index, masterKey, prepared, limits, shardMessages, node } = settings
+  const shards = openShards({ node, app, index, masterKey, prepared, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
   const scanning = scanByNewerRules(db, log)
   const metrics = createMetrics()
   const ready = watchReadiness(db)
   const login =
     settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
-  const about = { version: VERSION, log, metrics, ready, limits, shardMessages }
+  const asked = node.url === undefined ? {} : { asked: nodeRoutes({ masterKey, self: node.name, shards }) }
+  const about = { version: VERSION, log, metrics, ready, limits, shardMessages, ...asked }
   const parts = { db, shards, ...about, ...(keys && { forgot: keys.forgot }), ...(login && { login }) }
   const serving = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings

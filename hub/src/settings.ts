@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { isThisMachine } from "../../src/embed/post.ts"
 import { KEY_BYTES } from "./store/keys.ts"
-import { SHARD_MESSAGES } from "./store/shards.ts"
+import { SHARD_MESSAGES, type ShardNode } from "./store/shards.ts"
 
 /** What an operator sets, all of it in the environment: nothing secret is in a command line or a file of ours. */
 export type Settings = {
@@ -20,6 +20,8 @@ export type Settings = {
   limits: { pushesPerMinute: number; readsPerMinute: number; atOnce: number }
   /** A shard with so many messages takes no further project. */
   shardMessages: number
+  /** This hub among those that share the shards. Without an address the others cannot ask it. */
+  node: ShardNode
   /** Absent where members have only tokens of the hub. */
   oidc?: OidcSettings
 }
@@ -60,6 +62,7 @@ export function settingsFrom(env: Environment): Settings {
       atOnce: numberFrom(env, "DEX_HUB_AT_ONCE", 16),
     },
     shardMessages: numberFrom(env, "DEX_HUB_SHARD_MESSAGES", SHARD_MESSAGES),
+    node: nodeFrom(env),
     ...oidcFrom(env),
   }
 }
@@ -89,6 +92,19 @@ function addressIn(env: Environment, name: string, what: string): string {
   const url = URL.canParse(typed) ? new URL(typed) : undefined
   if (url?.protocol === "https:" || (url?.protocol === "http:" && isThisMachine(url.hostname))) return typed
   throw new SettingsProblem(`${name} is not an https address. It names ${what}.`)
+}
+
+/** What this node is called, and how the others reach it. */
+export function nodeFrom(env: Environment): ShardNode {
+  const [name, url] = [env.DEX_HUB_NODE || "main", env.DEX_HUB_NODE_URL]
+  if (!/^[a-z0-9][a-z0-9_.-]{0,62}$/.test(name))
+    throw new SettingsProblem("DEX_HUB_NODE is a name of small letters, digits, dots and dashes, such as search-2.")
+  if (!url) return { name }
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new SettingsProblem(
+      "DEX_HUB_NODE_URL is not an address. It says how other nodes reach this one: http://10.0.0.2:8787",
+    )
+  return { name, url: url.replace(/\/+$/, "") }
 }
 
 /** Who may write the table of keys anew: the role that is for it, or the owner. */

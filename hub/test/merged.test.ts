@@ -6,9 +6,10 @@ import { searchHistory } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../../src/store/index/search-index.ts"
+import { searchForgiving } from "../../src/tools/search/forgiving.ts"
 import { conversation, said, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
-import { mergedIndex } from "../src/shards/merged.ts"
+import { mergedIndex, ShardMissing } from "../src/shards/merged.ts"
 
 const LONG_MS = 60_000
 const SHORT_MS = 200
@@ -83,6 +84,14 @@ test("a shard that does not answer in time is left out, is not asked again, and 
   expect(calls).toBe(1)
   const none = await searchHistory(all, merge([undefined, silent], SHORT_MS), asked("quokka sleeps"))
   expect(none).toMatchObject({ hits: [], total: 0, shards: { searched: 0, of: 2 } })
+})
+
+test("a shard that falls silent while a mistyped word is looked up is said too", async () => {
+  const { parts, all } = await indexes({ a: ["a quokka"] }, { b: ["a wombat digs"] })
+  const gone = () => Promise.reject(new ShardMissing())
+  const dying: SearchIndex = { ...parts[1]!, words: gone, wordsOfLength: gone }
+  const { found } = await searchForgiving(all, merge([parts[0], dying], LONG_MS), asked("wombta"))
+  expect(found).toMatchObject({ hits: [], shards: { searched: 1, of: 2 } })
 })
 
 test("when the time of a question is over, nothing more is asked", async () => {

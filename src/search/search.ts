@@ -168,7 +168,7 @@ async function withIndex(
 }
 
 /** After all that is asked of it. */
-function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
+export function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
   const shards = index.shards?.()
   return shards && shards.searched < shards.of ? { shards } : {}
 }

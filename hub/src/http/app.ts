@@ -22,6 +22,7 @@ import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
 import { auditedAsk } from "./audited.ts"
 import { limitRequests, type RequestLimits } from "./limits.ts"
 import { createTeamMcp } from "./mcp.ts"
+import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
 import { challenged, resourceMetadata } from "./resource.ts"
 
@@ -39,6 +40,8 @@ export type HubParts = {
   shardMessages?: number
   /** Absent where no identity provider is set. */
   login?: HubLogin
+  /** Absent where other nodes cannot reach this one. */
+  asked?: NodeRoutes
 }
 
 type Env = { Variables: { identity?: Identity } }
@@ -62,6 +65,7 @@ export function createHubApp({
   limits,
   shardMessages,
   login,
+  asked,
 }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
@@ -70,7 +74,9 @@ export function createHubApp({
     // The pattern, never the path: that names conversations and projects.
     const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - began]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
-    log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
+    // A search is many of these.
+    const isOfNode = route.startsWith("/internal/") && status < 400
+    if (!isOfNode) log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
     metrics?.count("hub_requests_total", { route, status })
     metrics?.took("hub_request_seconds", ms, { route })
     if (route === "/v1/tools/:name" || route === "/mcp") metrics?.took("hub_search_seconds", ms)
@@ -99,6 +105,11 @@ export function createHubApp({
       c.set("identity", identity)
       return next()
     }
+  // No token opens these: only what is signed with the master key.
+  if (asked) {
+    app.post("/internal/index", asked.index)
+    app.post("/internal/lines", asked.lines)
+  }
   app.get("/v1/login", (c) => c.json({ methods: [...(login ? ["device"] : []), "token", "invitation"] }))
   app.post("/v1/login/invitation", json, async (c) => {
     const { code } = await jsonOf<{ code?: unknown }>(c)

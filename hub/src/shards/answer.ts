@@ -15,10 +15,12 @@ import type { Database, Viewer } from "../store/connection.ts"
 import { hasHistory } from "../store/feeds.ts"
 import { forOneQuestion, openTenantHistory } from "../store/history.ts"
 import { createReadable } from "../store/readable.ts"
-import { shardOfProject, shardsOf, shardsWithProject } from "../store/shards.ts"
+import { type ShardToAsk, shardOfProject, shardsOf, shardsWithProject } from "../store/shards.ts"
 import { linesWithin } from "./lines.ts"
 import { openLocalShards } from "./local.ts"
-import { type MergedShard, mergedIndex } from "./merged.ts"
+import { isMissing, type MergedShard, mergedIndex, ShardMissing } from "./merged.ts"
+import type { CallNode, NodeAddress } from "./node-call.ts"
+import { answerCall, remoteIndex, type ShardAnswer, type ShardQuestion } from "./remote.ts"
 import { teamDex } from "./team-dex.ts"
 
 /** What a team's history can be asked. They only read; the others are a laptop's. */
@@ -45,6 +47,13 @@ const BUILDING = {
   message: "The hub is building its search index. Ask again in a few minutes.",
 }
 
+/** A project's lines are in one shard: without its node there is no part of an answer. */
+const NO_LINES_NOW = {
+  status: 503,
+  code: "node_missing",
+  message: "The node of the hub that knows who wrote these lines does not answer. Ask again in a minute.",
+}
+
 /** Only to show that each wall holds alone: `scope` in place of what a member may read, and all of a shard. */
 export type AnswerWalls = { scope?: string; index?: "all" }
 export type AnswerParts = {
@@ -53,6 +62,8 @@ export type AnswerParts = {
   folder: string
   version: string
   walls?: AnswerWalls
+  /** How shards of other nodes are asked. Absent where all that is asked of is here. */
+  others?: { self: string; call: CallNode }
 }
 
 /** How long the shards of a question have: each time that they are asked something, and together. */
@@ -60,9 +71,11 @@ const CALL_MS = 3_000
 const QUESTION_MS = 10_000
 
 /** Answers one question after the other from this node's shards, each for one person. */
-export function createAnswers({ db, data, folder, version, walls = {} }: AnswerParts) {
+export function createAnswers({ db, data, folder, version, walls = {}, others }: AnswerParts) {
   const readable = createReadable(db)
   const local = openLocalShards(data)
+  const elsewhere = ({ node, url }: ShardToAsk): NodeAddress | undefined =>
+    others && node !== null && node !== others.self ? { name: node, url } : undefined
   /** The first wall: of the shards only what they may read. `project`: a part of the key that the question names. */
   const indexFor = async (viewer: Viewer, project: string | undefined): Promise<SearchIndex | undefined> => {
     const { tenant } = viewer
@@ -70,13 +83,25 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     const mine = await readable(viewer)
     const named = project === undefined ? undefined : await shardsWithProject(db, tenant, project)
     const asked = (await shardsOf(db, tenant)).filter(({ shard }) => mine.shards.has(shard) || walls.index === "all")
-    const indexes = asked.map(async ({ shard }): Promise<MergedShard> => {
-      const scope = walls.index === "all" ? undefined : { of: viewer, ...mine, names: mine.shards.get(shard)! }
-      return { index: await local.open({ tenant, shard }, scope), isNamed: named?.has(shard) ?? true }
+    const indexes = asked.map(async (placed): Promise<MergedShard> => {
+      const of = { tenant, shard: placed.shard }
+      const scope = { of: viewer, version: mine.version, names: mine.shards.get(of.shard) ?? [] }
+      const isNamed = named?.has(of.shard) ?? true
+      const node = elsewhere(placed)
+      if (node) return { index: remoteIndex(others!.call, node, { of, scope, ms: CALL_MS }), isNamed, isFar: true }
+      const index = await local.open(of, walls.index === "all" ? undefined : scope)
+      return { index: index === "scope" ? undefined : index, isNamed }
     })
     const shards = await Promise.all(indexes)
     if (shards.length > 0 && shards.every(({ index }) => index === undefined)) return undefined
-    return shards.length === 1 ? shards[0]!.index : mergedIndex(shards, time)
+    return shards.length === 1 && !shards[0]!.isFar ? shards[0]!.index : mergedIndex(shards, time)
+  }
+  /** Which other node knows a project's lines. */
+  const linesElsewhere = async ({ tenant }: Viewer, project: string): Promise<NodeAddress | undefined> => {
+    if (!others) return undefined
+    const shard = await shardOfProject(db, tenant, project)
+    const placed = (await shardsOf(db, tenant)).find((one) => one.shard === shard)
+    return placed && elsewhere(placed)
   }
   /** A project's lines are all in one shard. */
   const linesOf = async (viewer: Viewer, project: string) => {
@@ -91,6 +116,15 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
     const read = readAs(tool.input, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const names = read.ok as SearchNames
+    const node = name === "lines" ? await linesElsewhere(viewer, names.project ?? "") : undefined
+    // The whole question goes there, and is answered there behind both walls.
+    if (node)
+      try {
+        return { output: await others!.call(node, "lines", { viewer, input }, QUESTION_MS), drops: 0 }
+      } catch (error) {
+        if (error instanceof ShardMissing) return { problem: NO_LINES_NOW }
+        throw error
+      }
     const index = FROM_INDEX.includes(name) ? await indexFor(viewer, projectNamed(names)) : undefined
     if (FROM_INDEX.includes(name) && !index && (await hasHistory(db, viewer.tenant))) return { problem: BUILDING }
     const lines = () => linesOf(viewer, names.project ?? "")
@@ -108,8 +142,21 @@ export function createAnswers({ db, data, folder, version, walls = {} }: AnswerP
       }
     })
   }
+  /** What another node asks of a shard that is here, with what its first wall computed. */
+  const answerShard = async (question: ShardQuestion): Promise<ShardAnswer> => {
+    const { tenant, shard, scope } = question
+    try {
+      const index = await local.open({ tenant, shard }, { ...scope, of: { member: scope.member } })
+      if (index === "scope") return { missing: "scope" }
+      return index ? { answer: await answerCall(index, question) } : { missing: "shard" }
+    } catch (error) {
+      if (isMissing(error)) return { missing: "shard" }
+      throw error
+    }
+  }
   return {
     answer,
+    answerShard,
     close: local.close,
   }
 }

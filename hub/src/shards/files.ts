@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs"
+import { statSync } from "node:fs"
 import { join } from "node:path"
 
 export type ShardName = { tenant: number; shard: number }
@@ -9,7 +9,11 @@ export function shardFolder(data: string, { tenant, shard }: ShardName): string 
 }
 
 export function shardFile(data: string, name: ShardName): string {
-  const folder = shardFolder(data, name)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  return join(folder, "index.db")
+  return join(shardFolder(data, name), "index.db")
+}
+
+/** Another one where the file was removed and made again: whoever has it open reads what is gone. */
+export function fileIdentity(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats && `${stats.ino} ${stats.birthtimeMs}`
 }

@@ -1,3 +1,5 @@
+import { mkdirSync } from "node:fs"
+import { dirname } from "node:path"
 import { openIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { Database } from "../store/connection.ts"
 import { feeds } from "../store/feeds.ts"
@@ -77,5 +79,6 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
 type OpenShard = { index: SearchIndex; seq: number; lines: ShardLines; linesSeq: number }
 
 function openShard(file: string): OpenShard {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   return { index: openIndex(file), seq: -1, lines: openShardLines(file), linesSeq: -1 }
 }

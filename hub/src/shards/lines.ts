@@ -10,7 +10,7 @@ import { learn } from "../../../src/suggest/learn.ts"
 
 const BUSY_MS = 5_000
 
-function linesFile(indexFile: string): string {
+export function linesFile(indexFile: string): string {
   return join(dirname(indexFile), "lines.db")
 }
 

@@ -2,49 +2,83 @@ import type { IndexScope } from "../../../src/store/index/query.ts"
 import { scopedIndex } from "../../../src/store/index/scoped.ts"
 import { readIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { Knowledge } from "../../../src/store/knowledge/knowledge.ts"
-import type { Viewer } from "../store/connection.ts"
-import { type ShardName, shardFile } from "./files.ts"
-import { readShardLines } from "./lines.ts"
+import { fileIdentity, type ShardName, shardFile } from "./files.ts"
+import { linesFile, readShardLines } from "./lines.ts"
 
-/** What somebody may read of a shard. `version` changes with it. */
-export type ShardScope = { of: Viewer; version: number; names: ReadonlySet<string> }
+/**
+ * What somebody may read of a shard. `version` changes with it, as whoever computed it counts (`by`, where that is another
+ * node). Without names it can be answered only where they are known from before.
+ */
+export type ShardScope = {
+  of: { member: number }
+  by?: string
+  version: number
+  names?: ReadonlySet<string> | readonly string[]
+}
+
+/** Scopes that are remembered: one for each member and shard, of each thread that asks. */
+const MOST_SCOPES = 2_000
 
 /** This node's shards, to be asked. */
 export function openLocalShards(data: string) {
-  const indexes = new Map<string, SearchIndex>()
-  const derived = new Map<string, Knowledge>()
-  const scopes = new Map<string, { version: number; followed: string | undefined; scope: IndexScope }>()
+  const indexes = openedFiles<SearchIndex>()
+  const derived = openedFiles<Knowledge>()
+  const scopes = new Map<
+    string,
+    { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
+  >()
   const indexOf = (name: ShardName): SearchIndex | undefined => {
-    const key = `${name.tenant} ${name.shard}`
-    const known = indexes.get(key)
-    if (known) return known
-    const index = readIndex(shardFile(data, name))
-    if (typeof index === "string") return undefined
-    indexes.set(key, index)
-    return index
+    const path = shardFile(data, name)
+    return indexes.at(path, () => {
+      const index = readIndex(path)
+      return typeof index === "string" ? undefined : index
+    })
   }
   return {
     /** Undefined while there is none. Without a scope, all of it. */
-    open: async (name: ShardName, wanted: ShardScope | undefined): Promise<SearchIndex | undefined> => {
+    open: async (name: ShardName, wanted: ShardScope | undefined): Promise<SearchIndex | "scope" | undefined> => {
       const index = indexOf(name)
       if (!index || !wanted) return index
       const followed = await index.followed()
-      const key = `${name.tenant} ${name.shard} ${wanted.of.member}`
+      const key = [name.tenant, name.shard, wanted.of.member, wanted.by].join(" ")
       const known = scopes.get(key)
-      if (known?.version === wanted.version && known.followed === followed) return scopedIndex(index, known.scope)
+      if (known?.version === wanted.version && known.index === index && known.followed === followed)
+        return scopedIndex(index, known.scope)
+      if (!wanted.names) return "scope"
       const scope = await index.scope([...wanted.names])
-      scopes.set(key, { version: wanted.version, followed, scope })
+      scopes.delete(key)
+      scopes.set(key, { version: wanted.version, index, followed, scope })
+      if (scopes.size > MOST_SCOPES) scopes.delete(scopes.keys().next().value!)
       return scopedIndex(index, scope)
     },
     /** Who wrote which line. Undefined while nothing was derived. */
     lines: (name: ShardName): Knowledge | undefined => {
-      const key = `${name.tenant} ${name.shard}`
-      const known = derived.get(key) ?? readShardLines(shardFile(data, name))
-      if (known) derived.set(key, known)
-      return known
+      const path = shardFile(data, name)
+      return derived.at(linesFile(path), () => readShardLines(path))
     },
     close: () => {
-      for (const opened of [...indexes.values(), ...derived.values()]) opened.close()
+      indexes.close()
+      derived.close()
+    },
+  }
+}
+
+/** Each is opened once, and again where another file is in its place. */
+function openedFiles<T extends { close(): void }>() {
+  const files = new Map<string, { identity: string | undefined; opened: T }>()
+  return {
+    at: (path: string, open: () => T | undefined): T | undefined => {
+      const identity = fileIdentity(path)
+      const known = files.get(path)
+      if (known && known.identity === identity) return known.opened
+      known?.opened.close()
+      files.delete(path)
+      const opened = open()
+      if (opened) files.set(path, { identity, opened })
+      return opened
+    },
+    close: () => {
+      for (const { opened } of files.values()) opened.close()
     },
   }
 }

@@ -12,6 +12,8 @@ export type MergedShard = {
   index: SearchIndex | undefined
   /** It may have something of the projects that the question names. */
   isNamed: boolean
+  /** Another node has it. */
+  isFar?: boolean
 }
 
 /** For each call, so that one that is silent does not take the time of the others; and for all of a question (`until`, in milliseconds). */
@@ -26,10 +28,11 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   const missing = new Set<number>()
   const sized = new Map<number, number>()
   const named = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
+  const isFar = (k: number) => shards[k]!.isFar === true
   /** Each of these that answers. Who is far away is asked first: what is here is read while they answer. */
   const each = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
     const end = Math.min(until, Date.now() + callMs)
-    const answers = [...among].map(async (k) => {
+    const askOne = async (k: number) => {
       asked.add(k)
       if (missing.has(k)) return []
       try {
@@ -41,8 +44,17 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
         missing.add(k)
         return []
       }
-    })
-    return (await Promise.all(answers)).flat()
+    }
+    const all = [...among]
+    const far = all.filter(isFar)
+    const near = all.filter((k) => !isFar(k))
+    // Reading a file lets nothing else happen: what goes to other nodes is on its way first.
+    const afterFar = async (k: number) => {
+      if (far.length > 0) await new Promise(setImmediate)
+      return askOne(k)
+    }
+    const answers = await Promise.all([...far.map(askOne), ...near.map(afterFar)])
+    return answers.flat().sort((a, b) => a.k - b.k)
   }
   /** What names projects is asked of the shards that have them. */
   const eachFor = <T>(
@@ -125,7 +137,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   }
 }
 
-function isMissing(error: unknown): boolean {
+export function isMissing(error: unknown): boolean {
   return error instanceof ShardMissing || (isDexError(error) && error.code === "index_damaged")
 }
 

@@ -2,13 +2,20 @@ import { Worker } from "node:worker_threads"
 import { HubProblem } from "../store/problem.ts"
 import type { TeamAnswer, TeamQuestion } from "./answer.ts"
 import type { ShardLag } from "./follow.ts"
-import type { FromThread, ThreadData } from "./thread.ts"
+import type { ShardAnswer, ShardQuestion } from "./remote.ts"
+import type { AnyQuestion, FromThread, ThreadData, ThreadWork } from "./thread.ts"
 
 export type Shards = {
   ask(question: TeamQuestion): Promise<unknown>
   /** Questions that wait or are being answered, what the second wall dropped since the start, and how far behind shards are. */
   state(): { waiting: number; drops: number; lags: ShardLag[] }
   close(): Promise<void>
+}
+
+/** What other nodes ask of this one. */
+export type AskedShards = {
+  askShard(question: ShardQuestion): Promise<ShardAnswer>
+  askLines(question: Omit<TeamQuestion, "tool">): Promise<unknown>
 }
 
 export type ShardsOptions = Omit<ThreadData, "work"> & {
@@ -21,36 +28,40 @@ export type ShardsOptions = Omit<ThreadData, "work"> & {
 /** Node gives each thread up to 48 MB for what lives for a moment, and a small hub has four threads. */
 const YOUNG_MB = 8
 
-type Waiting = { question: TeamQuestion; resolve(output: unknown): void; reject(error: unknown): void }
+type Waiting = { question: AnyQuestion; resolve(output: unknown): void; reject(error: unknown): void }
 
-/** Threads that answer and one that writes; one that dies is started again. */
-export function openShards({ threads = 2, longestQueue = 64, log, ...data }: ShardsOptions): Shards {
-  const queue: Waiting[] = []
-  let answering = 0
+type Lane = { queue: Waiting[]; idle: ((one: Waiting) => void)[]; answering: number }
+
+/** Threads that answer and one that writes; one that dies is started again. A node that others reach has as many again for them. */
+export function openShards({ threads = 2, longestQueue = 64, log, ...data }: ShardsOptions): Shards & AskedShards {
+  const lanes: Record<"answer" | "asked", Lane> = {
+    answer: { queue: [], idle: [], answering: 0 },
+    asked: { queue: [], idle: [], answering: 0 },
+  }
   let drops = 0
   let lags: ShardLag[] = []
   let isClosing = false
   let ids = 0
   const workers: Worker[] = []
-  const idle: ((one: Waiting) => void)[] = []
-  const next = () => {
+  const next = ({ idle, queue }: Lane) => {
     while (idle.length > 0 && queue.length > 0) idle.pop()!(queue.shift()!)
   }
-  const start = (work: ThreadData["work"], at: number) => {
+  const start = (work: ThreadWork, at: number) => {
+    const lane = work === "follow" ? undefined : lanes[work]
     const workerData: ThreadData = { ...data, work }
     const worker = new Worker(threadFile(), { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } })
     workers[at] = worker
     let asked: (Waiting & { id: number }) | undefined
     const take = (one: Waiting) => {
       asked = { ...one, id: ++ids }
-      answering++
+      lane!.answering++
       worker.postMessage({ id: asked.id, question: one.question })
     }
     const done = (settle: (one: Waiting) => void) => {
       const one = asked
       asked = undefined
       if (!one) return
-      answering--
+      lane!.answering--
       settle(one)
     }
     worker.on("message", (message: FromThread) => {
@@ -65,33 +76,37 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
         if (answer.drops > 0) log({ level: "error", event: "second_wall", drops: answer.drops })
         one.resolve(answer.output)
       })
-      idle.push(take)
-      next()
+      lane!.idle.push(take)
+      next(lane!)
     })
     worker.on("error", (error) => log({ level: "error", event: `${work} thread`, at: placeOf(error.stack ?? "") }))
     worker.on("exit", () => {
-      const place = idle.indexOf(take)
-      if (place >= 0) idle.splice(place, 1)
+      const place = lane?.idle.indexOf(take) ?? -1
+      if (place >= 0) lane!.idle.splice(place, 1)
       done((one) => one.reject(new Error("The thread that searched has ended.")))
       if (!isClosing) start(work, at)
     })
-    if (work === "answer") {
-      idle.push(take)
-      next()
-    }
+    if (!lane) return
+    lane.idle.push(take)
+    next(lane)
   }
-  for (let i = 0; i < threads; i++) start("answer", i)
-  start("follow", threads)
+  const works: ThreadWork[] = ["follow"]
+  for (let i = 0; i < threads; i++) works.push("answer", ...(data.node.url === undefined ? [] : ["asked" as const]))
+  for (const [at, work] of works.entries()) start(work, at)
+  const askIn = (lane: Lane, question: AnyQuestion): Promise<unknown> => {
+    if (lane.queue.length >= longestQueue)
+      return Promise.reject(new HubProblem(503, "busy", "Too many are searching at once. Try again in a moment."))
+    return new Promise((resolve, reject) => {
+      lane.queue.push({ question, resolve, reject })
+      next(lane)
+    })
+  }
+  const { answer, asked } = lanes
   return {
-    ask: (question) => {
-      if (queue.length >= longestQueue)
-        return Promise.reject(new HubProblem(503, "busy", "Too many are searching at once. Try again in a moment."))
-      return new Promise((resolve, reject) => {
-        queue.push({ question, resolve, reject })
-        next()
-      })
-    },
-    state: () => ({ waiting: queue.length + answering, drops, lags }),
+    ask: (question) => askIn(answer, { team: question }),
+    askShard: (question) => askIn(asked, { shard: question }) as Promise<ShardAnswer>,
+    askLines: (question) => askIn(asked, { team: { ...question, tool: "lines" } }),
+    state: () => ({ waiting: answer.queue.length + answer.answering, drops, lags }),
     close: async () => {
       isClosing = true
       await Promise.all(

@@ -1,12 +1,24 @@
 import { parentPort, workerData } from "node:worker_threads"
 import { type DatabaseOptions, openDatabase } from "../store/connection.ts"
+import type { ShardNode } from "../store/shards.ts"
 import { createAnswers, type TeamAnswer, type TeamQuestion } from "./answer.ts"
 import { createFollower, type ShardLag } from "./follow.ts"
+import { nodeCaller } from "./node-call.ts"
+import type { ShardQuestion } from "./remote.ts"
 
 // What takes the processor runs here, away from the thread that answers requests: searching, or writing the shards.
 
-export type ThreadData = DatabaseOptions & { work: "answer" | "follow"; data: string; folder: string; version: string }
-export type ToThread = { id: number; question: TeamQuestion } | "close"
+/** `asked`: by other nodes. It asks nobody else, so that two nodes never wait for each other. */
+export type ThreadWork = "answer" | "asked" | "follow"
+export type ThreadData = DatabaseOptions & {
+  work: ThreadWork
+  data: string
+  folder: string
+  version: string
+  node: ShardNode
+}
+export type AnyQuestion = { team: TeamQuestion } | { shard: ShardQuestion }
+export type ToThread = { id: number; question: AnyQuestion } | "close"
 export type FromThread =
   | { id: number; answer: TeamAnswer }
   | { id: number; failed: string }
@@ -17,21 +29,25 @@ export type FromThread =
 const LOOK_MS = 300
 const AFTER_FAILURE_MS = 2_000
 
-const { work, data, folder, version, ...options } = workerData as ThreadData
+const { work, data, folder, version, node, ...options } = workerData as ThreadData
 // What crosses to a thread loses its class.
-const db = openDatabase({ ...options, masterKey: Buffer.from(options.masterKey) })
+const masterKey = Buffer.from(options.masterKey)
+const db = openDatabase({ ...options, masterKey })
 const send = (message: FromThread) => parentPort!.postMessage(message)
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-if (work === "answer") {
-  const answers = createAnswers({ db, data, folder, version })
+if (work !== "follow") {
+  const others = work === "answer" ? { others: { self: node.name, call: nodeCaller(masterKey) } } : {}
+  const answers = createAnswers({ db, data, folder, version, ...others })
+  const answer = async (question: AnyQuestion): Promise<TeamAnswer> =>
+    "team" in question ? answers.answer(question.team) : { output: await answers.answerShard(question.shard), drops: 0 }
   let last: Promise<void> = Promise.resolve()
   parentPort!.on("message", (message: ToThread) => {
     if (message === "close") return void last.then(() => process.exit(0))
     const { id, question } = message
     last = last.then(async () => {
       try {
-        send({ id, answer: await answers.answer(question) })
+        send({ id, answer: await answer(question) })
       } catch (error) {
         send({ id, failed: error instanceof Error ? (error.stack ?? error.message) : String(error) })
       }
@@ -42,7 +58,7 @@ if (work === "answer") {
   parentPort!.on("message", () => {
     isClosing = true
   })
-  const follower = createFollower(db, data)
+  const follower = createFollower(db, data, node)
   while (!isClosing)
     try {
       const isDone = await follower.step()

@@ -3,7 +3,7 @@ import { grouped } from "../../core/format.ts"
 import type { Replaced } from "../../search/forgive.ts"
 import type { Query, QueryFilters } from "../../search/query.ts"
 import { hiddenFrom } from "../../search/scope.ts"
-import { type SearchInput, type SearchOutcome, searchHistory } from "../../search/search.ts"
+import { leftOut, type SearchInput, type SearchOutcome, searchHistory } from "../../search/search.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
 import { unknownProject } from "../unknown-project.ts"
@@ -18,7 +18,9 @@ export async function searchForgiving(store: HistoryReader, index: SearchIndex |
   try {
     const forgiven = (await isEnough(index, found, input.query)) ? undefined : await meantBy(store, index, input)
     const again = forgiven && (await searchHistory(store, index, { ...input, query: forgiven.query }))
-    return again && again.hits.length > 0 ? { found: again, meant: forgiven.replaced } : { found }
+    return again && again.hits.length > 0
+      ? { found: again, meant: forgiven.replaced }
+      : { found: { ...found, ...leftOut(index) } }
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
     return { found } // it stands; the next sync builds the index again

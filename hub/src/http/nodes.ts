@@ -1,0 +1,40 @@
+import type { Context } from "hono"
+import type { TeamQuestion } from "../shards/answer.ts"
+import { hashOf, isFromNode, type NodeRoute } from "../shards/node-call.ts"
+import type { AskedShards } from "../shards/pool.ts"
+import type { ShardQuestion } from "../shards/remote.ts"
+import { HubProblem } from "../store/problem.ts"
+
+type Handler = (c: Context) => Promise<Response>
+export type NodeRoutes = Record<NodeRoute, Handler>
+
+/** A scope names every conversation that a member may read: some millions. */
+const LONGEST_BYTES = 64 << 20
+
+/** What other nodes ask. Who asks is known before the body is read. */
+export function nodeRoutes({
+  masterKey,
+  self,
+  shards,
+}: {
+  masterKey: Buffer
+  self: string
+  shards: AskedShards
+}): NodeRoutes {
+  const from =
+    (route: NodeRoute, answer: (question: never) => Promise<unknown>): Handler =>
+    async (c) => {
+      const asked = isFromNode(masterKey, { route, to: self, header: (name) => c.req.header(name) })
+      if (!asked) throw new HubProblem(401, "unauthorized", "Only nodes of this hub ask this.")
+      if (!(Number(c.req.header("content-length")) <= LONGEST_BYTES))
+        throw new HubProblem(413, "too_large", "The request has too many bytes.")
+      const body = await c.req.text()
+      if (hashOf(body) !== asked.hash)
+        throw new HubProblem(401, "unauthorized", "The body is not the one that was signed.")
+      return c.json((await answer(JSON.parse(body) as never)) as object)
+    }
+  return {
+    index: from("index", (question: ShardQuestion) => shards.askShard(question)),
+    lines: from("lines", ({ viewer, input }: Omit<TeamQuestion, "tool">) => shards.askLines({ viewer, input })),
+  }
+}

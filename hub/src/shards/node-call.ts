@@ -1,0 +1,63 @@
+import { createHash, timingSafeEqual } from "node:crypto"
+import { sealedName } from "../store/keys.ts"
+import { ShardMissing } from "./merged.ts"
+
+// How one node asks another: who has the master key is a node, and nobody else is. What is signed is the time, who is asked,
+// and what.
+
+export type NodeRoute = "index" | "lines"
+export type NodeAddress = { name: string; url: string | null }
+
+/** Clocks of two nodes may differ by this much. */
+const CLOCK_MS = 60_000
+/** A node that did not answer in time is not asked for this long, so that not every question waits for it. */
+const SILENT_MS = 3_000
+const HEADERS = { time: "x-dex-hub-time", hash: "x-dex-hub-hash", sign: "x-dex-hub-sign" }
+
+/** Asks a node. Rejects with ShardMissing where it does not answer, or refuses. */
+export type CallNode = (node: NodeAddress, route: NodeRoute, question: object, ms: number) => Promise<unknown>
+
+export function nodeCaller(masterKey: Buffer): CallNode {
+  const silent = new Map<string, number>()
+  return async ({ name, url }, route, question, ms) => {
+    if (url === null || (silent.get(url) ?? 0) > Date.now()) throw new ShardMissing()
+    const body = JSON.stringify(question)
+    const [time, hash] = [String(Date.now()), hashOf(body)]
+    const sign = signed(masterKey, { time, hash, route, to: name }).toString("hex")
+    const headers = { "content-type": "application/json", [HEADERS.time]: time, [HEADERS.hash]: hash }
+    try {
+      const response = await fetch(`${url}/internal/${route}`, {
+        method: "POST",
+        headers: { ...headers, [HEADERS.sign]: sign },
+        body,
+        redirect: "error",
+        signal: AbortSignal.timeout(ms),
+      })
+      if (response.ok) return await response.json()
+      await response.body?.cancel()
+    } catch (error) {
+      if ((error as Error).name === "TimeoutError") silent.set(url, Date.now() + SILENT_MS)
+    }
+    throw new ShardMissing()
+  }
+}
+
+/** Whether a node asks this one, and now. The body is to have this hash; it is not looked at before. */
+export function isFromNode(
+  masterKey: Buffer,
+  asked: { route: NodeRoute; to: string; header(name: string): string | undefined },
+): { hash: string } | undefined {
+  const [time = "", hash = "", sign = ""] = [HEADERS.time, HEADERS.hash, HEADERS.sign].map(asked.header)
+  if (!/^\d{1,15}$/.test(time) || !/^[0-9a-f]{64}$/.test(sign)) return undefined
+  const right = signed(masterKey, { time, hash, route: asked.route, to: asked.to })
+  const isRight = timingSafeEqual(right, Buffer.from(sign, "hex"))
+  return isRight && Math.abs(Date.now() - Number(time)) <= CLOCK_MS ? { hash } : undefined
+}
+
+export function hashOf(body: string): string {
+  return createHash("sha256").update(body).digest("hex")
+}
+
+function signed(masterKey: Buffer, of: { time: string; hash: string; route: NodeRoute; to: string }): Buffer {
+  return sealedName(sealedName(masterKey, "between nodes"), [of.time, of.to, of.route, of.hash].join("\n"))
+}

@@ -1,0 +1,154 @@
+import { Hono } from "hono"
+import { describe, expect, onTestFinished, test, vi } from "vitest"
+import { serveApp } from "../src/http/serve.ts"
+import { ShardMissing } from "../src/shards/merged.ts"
+import { nodeCaller } from "../src/shards/node-call.ts"
+import { type FoundByNode, searchAt, startNode } from "./support/nodes.ts"
+import { hasPostgres } from "./support/postgres.ts"
+import { request, startHub, tokenFor } from "./support/server.ts"
+import { share } from "./support/share.ts"
+import { inShard, newMember, newProject, newTeam, newTenant } from "./support/team.ts"
+
+const [API, WEB] = ["git.test/acme/api", "git.test/acme/web"]
+const LONGEST_MS = 120_000
+const SOON = { timeout: 30_000, interval: 200 }
+
+describe.skipIf(!hasPostgres)("several nodes", () => {
+  /** Ann has a conversation in each of two shards, and bob one that is his alone. */
+  async function twoShards() {
+    const team = await newTeam()
+    const tenant = await newTenant(team)
+    const [ann, bob] = [await newMember(team, tenant, "ann"), await newMember(team, tenant, "bob")]
+    await newProject(team, tenant, API, { own: [ann] })
+    await newProject(team, tenant, WEB, { own: [ann], write: [bob] })
+    await inShard(team, tenant, 1, [WEB])
+    await share(team, ann, "a", ["a quokka sleeps", "it sleeps under a eucalyptus"], { project: API })
+    await share(team, ann, "b", ["another quokka digs", "the quokka is awake"], { project: WEB })
+    await share(team, bob, "c", ["a private quokka"], { project: WEB, visibility: "private" })
+    const give = (shard: number, node: string) =>
+      team.asOwner("update hub.shard set node = $2 where id = $1", [shard, node])
+    return { team, tenant, ann, token: await tokenFor(team, ann), bob: await tokenFor(team, bob), give }
+  }
+  const QUESTIONS = [
+    { query: "quokka" },
+    { query: "quokka", by: "message" },
+    { query: "quokka awake", project: "acme/web" },
+    { query: "eucalyptus OR digs" },
+    { query: "quokak" },
+    { query: "quokka", role: "assistant" },
+  ]
+
+  test("any node answers any question as one node would, and goes on without the other", {
+    timeout: LONGEST_MS,
+  }, async () => {
+    const { team, token, bob, give } = await twoShards()
+    const main = await startNode(team, "main")
+    const asked = async (at: { url: string }) => {
+      const answers: unknown[] = []
+      for (const input of QUESTIONS)
+        for (const who of [token, bob]) answers.push(await searchAt(at, who, input).then(comparable))
+      return answers
+    }
+    const isWhole = (at: { url: string }) =>
+      expect.poll(() => searchAt(at, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
+    await isWhole(main)
+    const alone = await asked(main)
+    const two = await startNode(team, "two")
+    await give(1, "two")
+    await isWhole(main)
+    await isWhole(two)
+    expect(await asked(main)).toEqual(alone)
+    expect(await asked(two)).toEqual(alone)
+    expect(JSON.stringify(await searchAt(main, token, { query: "private" }))).not.toContain("claude_code:c")
+
+    const answers: FoundByNode[] = []
+    let isAsking = true
+    const asking = [1, 2, 3].map(async () => {
+      while (isAsking) answers.push(await searchAt(main, token, { query: "quokka" }))
+    })
+    await expect.poll(() => answers.length, SOON).toBeGreaterThan(10)
+    await two.kill()
+    await expect.poll(() => answers.filter(({ shards }) => shards).length, SOON).toBeGreaterThan(10)
+    expect(await searchAt(main, token, { query: "quokka" })).toMatchObject({
+      total: 1,
+      shards: { searched: 1, of: 2 },
+      notes: expect.arrayContaining([expect.stringContaining("Searched 1 of 2 shards")]),
+    })
+    // One that asks for what the living node has misses nothing.
+    expect((await searchAt(main, token, { query: "quokka", project: "acme/api" })).shards).toBeUndefined()
+    expect(await searchAt(main, token, { query: "quokka", project: "acme/web" })).toMatchObject({
+      results: [],
+      shards: { searched: 1, of: 2 },
+    })
+    const again = await startHub(two.env)
+    await isWhole(main)
+    await isWhole(again)
+    isAsking = false
+    await Promise.all(asking)
+    // Each was whole, or said that it was not.
+    expect(answers.filter(({ total, shards }) => total !== 3 && !shards)).toEqual([])
+    expect(await asked(main)).toEqual(alone)
+    expect(await asked(again)).toEqual(alone)
+    expect(main.log.join()).not.toContain('"error"')
+  })
+
+  test("a node that hangs does not keep every question waiting", { timeout: LONGEST_MS }, async () => {
+    const { team, token, give } = await twoShards()
+    const main = await startNode(team, "main")
+    const two = await startNode(team, "two")
+    await give(0, "main")
+    await give(1, "two")
+    const found = () => searchAt(main, token, { query: "quokka" }).catch(String)
+    await expect.poll(found, SOON).toMatchObject({ total: 3 })
+    two.child.kill("SIGSTOP")
+    expect(await found()).toMatchObject({ total: 1, shards: { searched: 1, of: 2 } })
+    two.child.kill("SIGCONT")
+    await expect.poll(found, SOON).toMatchObject({ total: 3 })
+  })
+
+  test("what nodes ask each other is closed to everybody else", { timeout: LONGEST_MS }, async () => {
+    const { team, tenant, ann, token } = await twoShards()
+    const two = await startNode(team, "two")
+    await expect.poll(() => searchAt(two, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
+    const scope = { by: "test", member: ann.member, version: 1 }
+    const count = { tenant, shard: 0, method: "count", args: [{ match: [{ words: "quokka" }] }], scope }
+    const address = { name: "two", url: two.url }
+    const ask = (key: Buffer, to = address, question: object = count) => nodeCaller(key)(to, "index", question, 10_000)
+    // The first wall's names must be there, and are all that is answered from.
+    expect(await ask(team.masterKey)).toEqual({ missing: "scope" })
+    expect(await ask(team.masterKey, address, { ...count, scope: { ...scope, names: [] } })).toEqual({
+      answer: { total: 0, total_is_at_least: false },
+    })
+    await expect(ask(Buffer.alloc(32))).rejects.toThrow(ShardMissing)
+    await expect(ask(team.masterKey, { ...address, name: "main" })).rejects.toThrow(ShardMissing)
+    for (const path of ["/internal/index", "/internal/lines"])
+      for (const who of [token, undefined]) expect((await request(two.url, who, "POST", path, count)).status).toBe(401)
+    const now = Date.now()
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => now - 120_000)
+    const late = ask(team.masterKey)
+    clock.mockRestore()
+    await expect(late).rejects.toThrow(ShardMissing)
+    // Signed for something else.
+    let headers: Record<string, string> = {}
+    const listener = new Hono().post("/internal/index", (c) => {
+      headers = c.req.header()
+      return c.json({})
+    })
+    const serving = await serveApp(listener, { host: "127.0.0.1", port: 0 })
+    onTestFinished(async () => void (await serving.close()))
+    await ask(team.masterKey, { name: "two", url: `http://127.0.0.1:${serving.port}` })
+    const replay = async (path: string, question: object) => {
+      const { "content-length": _, host: __, connection: ___, ...signed } = headers
+      const body = JSON.stringify(question)
+      return (await fetch(two.url + path, { method: "POST", headers: signed, body })).status
+    }
+    expect(await replay("/internal/index", { ...count, shard: 1 })).toBe(401)
+    expect(await replay("/internal/lines", count)).toBe(401)
+    expect(await replay("/internal/index", count)).toBe(200)
+  })
+})
+
+/** All that does not differ between two times. */
+function comparable({ results, total, shards, notes }: FoundByNode) {
+  return { results, total, shards, notes }
+}
