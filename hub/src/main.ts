@@ -8,6 +8,7 @@ import { type Commands, say } from "./commands/commands.ts"
 import { groupCommands } from "./commands/groups.ts"
 import { keepingCommands } from "./commands/keeping.ts"
 import { peopleCommands } from "./commands/people.ts"
+import { shardCommands } from "./commands/shards.ts"
 import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
 import { nodeRoutes } from "./http/nodes.ts"
@@ -31,6 +32,8 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
   dex-hub migrate                         makes or updates the tables
   dex-hub serve                           answers on DEX_HUB_HOST:DEX_HUB_PORT (127.0.0.1:8787)
   dex-hub check                           says what is wrong with its settings, database and shards, and what to do
+  dex-hub shard list                      prints search shards and the nodes that have them, one JSON object a line
+  dex-hub shard move TENANT/SHARD NODE    gives a shard to another node, once that has built it
   dex-hub forget-keys                     removes the keys of what was deleted from PostgreSQL's files, now
   dex-hub tenant add NAME                 adds a company or team
   dex-hub tenant quota NAME SIZE|none     how much it may keep, compressed: 50GB
@@ -101,6 +104,7 @@ const COMMANDS: Commands = {
   ...groupCommands,
   ...keepingCommands,
   ...peopleCommands,
+  ...shardCommands,
 }
 
 async function serve(): Promise<void> {

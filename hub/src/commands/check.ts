@@ -5,7 +5,7 @@ import { type ShardName, shardFile } from "../shards/files.ts"
 import { type Database, openDatabase } from "../store/connection.ts"
 import { feeds } from "../store/feeds.ts"
 import { keyProblems, roleProblems, serverVersion, versionProblems, wallProblems } from "../store/health.ts"
-import { allShards } from "../store/shards.ts"
+import { allShards, nodesSeen, type PlacedShard, type SeenNode, SILENT_S } from "../store/shards.ts"
 import { type Commands, say } from "./commands.ts"
 
 type Finding = { what: string; problems: string[] }
@@ -20,7 +20,7 @@ export const checkCommands: Commands = {
     const db = openDatabase({ ...settings, connections: 1 })
     try {
       const files = filesOf(settings, process.env.DEX_HUB_MASTER_KEY_FILE!)
-      const findings = [...files, ...(await databaseOf(db, settings.data))]
+      const findings = [...files, ...(await databaseOf(db, settings))]
       for (const { what, problems } of findings) {
         if (problems.length === 0) say(`ok       ${what}`)
         for (const problem of problems) say(`PROBLEM  ${problem}`)
@@ -59,7 +59,7 @@ function roomProblems(data: string): string[] {
     : []
 }
 
-async function databaseOf(db: Database, data: string): Promise<Finding[]> {
+async function databaseOf(db: Database, { data, node }: Settings): Promise<Finding[]> {
   const server = await serverVersion(db).catch((error: { code?: string }) => error)
   if (!("version" in server)) return [{ what: "PostgreSQL", problems: [unanswered(server.code)] }]
   const version = await versionProblems(db)
@@ -71,8 +71,10 @@ async function databaseOf(db: Database, data: string): Promise<Finding[]> {
   const tenants = await feeds(db)
   const keys = await Promise.all(tenants.map(({ tenant }) => keyProblems(db, tenant)))
   const seqs = new Map(tenants.map(({ tenant, seq }) => [tenant, seq]))
+  const shards = await allShards(db)
+  const isHere = (shard: PlacedShard) => shard.node === null || shard.node === node.name
   const behind = await Promise.all(
-    (await allShards(db)).map((shard) => lagOf(data, shard, seqs.get(shard.tenant) ?? 0)),
+    shards.filter(isHere).map((shard) => lagOf(data, shard, seqs.get(shard.tenant) ?? 0)),
   )
   return [
     ...before,
@@ -80,6 +82,7 @@ async function databaseOf(db: Database, data: string): Promise<Finding[]> {
     { what: "every table is behind row-level security", problems: await wallProblems(db) },
     { what: `the master key opens the keys of ${count(tenants.length, "tenant")}`, problems: keys.flat() },
     { what: "the search shards are near what was pushed", problems: behind.flat() },
+    { what: "the nodes that have shards run", problems: nodeProblems(shards, await nodesSeen(db), node.name) },
   ]
 }
 
@@ -100,6 +103,39 @@ async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): P
   const behind = seq - Number(followed?.split("@")[1] ?? 0)
   if (behind <= FAR_BEHIND) return []
   return [`Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it there.`]
+}
+
+/** Of other nodes: whether this one runs, whoever looks at it knows. */
+function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): string[] {
+  const seen = new Map(nodes.map((node) => [node.name, node]))
+  const silence = (name: string): string | undefined => {
+    const node = seen.get(name)
+    if (!node) return "was never started"
+    return node.silent_s > SILENT_S ? `was last heard of ${node.silent_s} seconds ago` : undefined
+  }
+  const nameOf = ({ tenant, shard }: ShardName) => `${tenant}/${shard}`
+  const elsewhere = shards.filter(({ node }) => node !== null && node !== self)
+  const unheard = [...Map.groupBy(elsewhere, ({ node }) => node!)].flatMap(([node, own]) => {
+    const why = silence(node)
+    const names = own.map(nameOf).join(", ")
+    const url = seen.get(node)?.url
+    if (!why && url === null)
+      return [`The others cannot reach node ${node}, which has ${names}. Start it with DEX_HUB_NODE_URL.`]
+    return why
+      ? [
+          `Node ${node}, which has ${names}, ${why}: searches leave it out. Start it, or run: dex-hub shard move ${nameOf(own[0]!)} NODE`,
+        ]
+      : []
+  })
+  const stuck = shards.flatMap((shard) => {
+    const why = shard.moving_to === null ? undefined : silence(shard.moving_to)
+    return why
+      ? [
+          `Shard ${nameOf(shard)} moves to ${shard.moving_to}, which ${why}; ${shard.node} still answers. Start it, or run: dex-hub shard move ${nameOf(shard)} ${shard.node}`,
+        ]
+      : []
+  })
+  return [...unheard, ...stuck]
 }
 
 function count(n: number, noun: string): string {

@@ -1,17 +1,19 @@
-import { mkdirSync } from "node:fs"
+import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
 import { openIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { Database } from "../store/connection.ts"
 import { feeds } from "../store/feeds.ts"
 import { openShardHistory } from "../store/history.ts"
-import { allShards, nodeSeen, type ShardNode } from "../store/shards.ts"
-import { type ShardName, shardFile } from "./files.ts"
+import { allShards, nodeSeen, type PlacedShard, type ShardNode, shardArrived } from "../store/shards.ts"
+import { type ShardName, shardFile, shardFolder } from "./files.ts"
 import { openShardLines, type ShardLines } from "./lines.ts"
 
 /** A shard that has much to read lets the others have their turn after this long. */
 const TURN_MS = 2_000
 /** So often a node says that it runs. */
 const SEEN_MS = 5_000
+/** Whoever began to ask while a shard was here has its answer by then. */
+const LEAVE_MS = 15_000
 
 export const ONLY_NODE: ShardNode = { name: "main" }
 
@@ -30,8 +32,28 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
   const shards = new Map<string, OpenShard>()
   let lags: ShardLag[] = []
   let seenAt = 0
+  const leftAt = new Map<string, number>()
+  const saySeen = async () => {
+    if (Date.now() - seenAt <= SEEN_MS) return
+    await nodeSeen(db, node)
+    seenAt = Date.now()
+  }
+  /** Of another node by now: what is here of it goes. */
+  const leave = (name: ShardName): void => {
+    const key = keyOf(name)
+    shards.get(key)?.close()
+    shards.delete(key)
+    const folder = shardFolder(data, name)
+    if (!existsSync(folder)) return
+    const since = leftAt.get(key) ?? Date.now()
+    leftAt.set(key, since)
+    if (Date.now() - since < LEAVE_MS) return
+    rmSync(folder, { recursive: true, force: true })
+    leftAt.delete(key)
+  }
   const followed = (name: ShardName): OpenShard => {
-    const key = `${name.tenant} ${name.shard}`
+    const key = keyOf(name)
+    leftAt.delete(key)
     const known = shards.get(key) ?? openShard(shardFile(data, name))
     shards.set(key, known)
     return known
@@ -50,15 +72,20 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
   }
   return {
     step: async () => {
-      if (Date.now() - seenAt > SEEN_MS) {
-        await nodeSeen(db, node)
-        seenAt = Date.now()
-      }
+      await saySeen()
       const heads = new Map((await feeds(db)).map(({ tenant, seq }) => [tenant, seq]))
-      const own = (await allShards(db)).filter((shard) => shard.node === node.name)
+      const all = await allShards(db)
+      const isOwn = (shard: PlacedShard) => shard.node === node.name || shard.moving_to === node.name
+      const own = all.filter(isOwn)
+      for (const shard of all) if (shard.node !== null && !isOwn(shard)) leave(shard)
       const seqOf = ({ tenant }: ShardName) => heads.get(tenant) ?? 0
       let isDone = true
-      for (const shard of own) isDone = (await follow(shard, seqOf(shard))) && isDone
+      for (const shard of own) {
+        await saySeen()
+        const isThere = await follow(shard, seqOf(shard))
+        if (isThere && shard.moving_to === node.name) await shardArrived(db, shard, node.name)
+        isDone &&= isThere
+      }
       lags = own.map(({ tenant, shard }) => {
         const { seq } = followed({ tenant, shard })
         return { tenant, shard, lag: seqOf({ tenant, shard }) - Math.max(0, seq) }
@@ -67,18 +94,24 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
     },
     lags: () => lags,
     close: () => {
-      for (const { index, lines } of shards.values()) {
-        index.close()
-        lines.close()
-      }
+      for (const shard of shards.values()) shard.close()
     },
   }
 }
 
 /** Up to which change the words are followed, and the lines. */
-type OpenShard = { index: SearchIndex; seq: number; lines: ShardLines; linesSeq: number }
+type OpenShard = { index: SearchIndex; seq: number; lines: ShardLines; linesSeq: number; close(): void }
+
+function keyOf({ tenant, shard }: ShardName): string {
+  return `${tenant} ${shard}`
+}
 
 function openShard(file: string): OpenShard {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  return { index: openIndex(file), seq: -1, lines: openShardLines(file), linesSeq: -1 }
+  const [index, lines] = [openIndex(file), openShardLines(file)]
+  const close = () => {
+    index.close()
+    lines.close()
+  }
+  return { index, seq: -1, lines, linesSeq: -1, close }
 }

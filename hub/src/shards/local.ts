@@ -19,6 +19,9 @@ export type ShardScope = {
 /** Scopes that are remembered: one for each member and shard, of each thread that asks. */
 const MOST_SCOPES = 2_000
 
+/** So often is looked whether a file is gone: as long as somebody has it open, its place on the disk is not free. */
+const SWEEP_MS = 10_000
+
 /** This node's shards, to be asked. */
 export function openLocalShards(data: string) {
   const indexes = openedFiles<SearchIndex>()
@@ -34,6 +37,10 @@ export function openLocalShards(data: string) {
       return typeof index === "string" ? undefined : index
     })
   }
+  const sweeping = setInterval(() => {
+    indexes.closeGone()
+    derived.closeGone()
+  }, SWEEP_MS).unref()
   return {
     /** Undefined while there is none. Without a scope, all of it. */
     open: async (name: ShardName, wanted: ShardScope | undefined): Promise<SearchIndex | "scope" | undefined> => {
@@ -57,6 +64,7 @@ export function openLocalShards(data: string) {
       return derived.at(linesFile(path), () => readShardLines(path))
     },
     close: () => {
+      clearInterval(sweeping)
       indexes.close()
       derived.close()
     },
@@ -65,7 +73,7 @@ export function openLocalShards(data: string) {
 
 /** Each is opened once, and again where another file is in its place. */
 function openedFiles<T extends { close(): void }>() {
-  const files = new Map<string, { identity: string | undefined; opened: T }>()
+  const files = new Map<string, { identity: string | undefined; opened: T; isGone?: boolean }>()
   return {
     at: (path: string, open: () => T | undefined): T | undefined => {
       const identity = fileIdentity(path)
@@ -76,6 +84,16 @@ function openedFiles<T extends { close(): void }>() {
       const opened = open()
       if (opened) files.set(path, { identity, opened })
       return opened
+    },
+    /** Those that were gone the last time too: one that is replaced is gone for a moment. */
+    closeGone: () => {
+      for (const [path, file] of files) {
+        const wasGone = file.isGone === true
+        file.isGone = file.identity !== undefined && fileIdentity(path) === undefined
+        if (!wasGone || !file.isGone) continue
+        file.opened.close()
+        files.delete(path)
+      }
     },
     close: () => {
       for (const { opened } of files.values()) opened.close()

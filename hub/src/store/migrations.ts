@@ -597,4 +597,11 @@ language sql stable security definer set search_path = '' as $$
 revoke execute on function hub.log_in, hub.known_as from public;
 grant execute on function hub.log_in, hub.known_as to dex_hub_app;
 `,
+  `
+/** A node has built a shard that moves to it, and answers from it from now on. */
+create function hub.shard_arrived(of_tenant int, of_shard int, at_node text) returns void language sql security definer set search_path = '' as
+  $$ update hub.shard set node = at_node, moving_to = null, moving_since = null where tenant = of_tenant and id = of_shard and moving_to = at_node $$;
+revoke execute on function hub.shard_arrived from public;
+grant execute on function hub.shard_arrived to dex_hub_index;
+`,
 ]

@@ -58,3 +58,22 @@ export async function allShards(db: Database): Promise<PlacedShard[]> {
 export async function nodeSeen(db: Database, { name, url }: ShardNode): Promise<void> {
   await db.asIndex(0, (query) => query("select hub.node_seen($1, $2)", [name, url ?? null]))
 }
+
+/** The node has built what moves to it: in one statement it is the one that is asked. */
+export async function shardArrived(db: Database, { tenant, shard }: ShardKey, node: string): Promise<void> {
+  await db.asIndex(0, (query) => query("select hub.shard_arrived($1, $2, $3)", [tenant, shard, node]))
+}
+
+type ShardKey = { tenant: number; shard: number }
+
+/** `silent_s`: for how many seconds nothing was heard of it. */
+export type SeenNode = { name: string; url: string | null; silent_s: number }
+
+/** A node that was not heard of for longer does not run, or not well. */
+export const SILENT_S = 60
+
+export async function nodesSeen(db: Database): Promise<SeenNode[]> {
+  return db.asIndex(0, (query) => query<SeenNode>(NODES))
+}
+
+const NODES = "select name, url, extract(epoch from now() - seen_at)::int as silent_s from hub.node order by name"

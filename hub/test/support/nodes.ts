@@ -1,6 +1,12 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { createServer } from "node:net"
+import { join } from "node:path"
+import { text } from "node:stream/consumers"
 import { hubEnv, request, startHub, type TestHub } from "./server.ts"
 import type { Team } from "./team.ts"
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
 /** The settings of a node that others can reach: the same after a restart. */
 export async function nodeEnv(team: Team, name: string): Promise<Record<string, string>> {
@@ -37,4 +43,14 @@ function freePort(): Promise<number> {
       server.close(() => resolve(port))
     })
   })
+}
+
+/** `dex-hub` on the command line, with a node's settings. Throws where it ends with another code. */
+export async function asOperator(env: Record<string, string>, args: string[], code = 0): Promise<string> {
+  const child = spawn(process.execPath, [MAIN, ...args], { env })
+  const ended = once(child, "exit")
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+  const [was] = await ended
+  if (was !== code) throw new Error(`${args.join(" ")} ended with ${was}: ${stdout}${stderr}`)
+  return stdout + stderr
 }
