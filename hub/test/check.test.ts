@@ -60,6 +60,11 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
       (team) => team.asOwner("insert into hub.migration (version, least_hub) values (1000, 1000)"),
       /Install a newer dex-hub/,
     ],
+    [
+      "a node that has a shard and does not run",
+      (team) => team.asOwner("update hub.shard set node = 'two'"),
+      /Node two, which has \d+\/0, was never started: .* dex-hub shard move \d+\/0 NODE$/,
+    ],
     ["changes that no shard has", (team) => team.asOwner("update hub.feed set seq = 5000"), /is 5000 changes behind/],
   ])("finds %s, and says what to do", async (_, make, expected) => {
     const team = await checkedTeam()

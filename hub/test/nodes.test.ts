@@ -1,8 +1,12 @@
 import { Hono } from "hono"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
+import { tempDir } from "../../test/support/temp.ts"
 import { serveApp } from "../src/http/serve.ts"
+import { createAnswers } from "../src/shards/answer.ts"
+import { createFollower } from "../src/shards/follow.ts"
 import { ShardMissing } from "../src/shards/merged.ts"
-import { nodeCaller } from "../src/shards/node-call.ts"
+import { type CallNode, nodeCaller } from "../src/shards/node-call.ts"
+import type { ShardQuestion } from "../src/shards/remote.ts"
 import { type FoundByNode, searchAt, startNode } from "./support/nodes.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { request, startHub, tokenFor } from "./support/server.ts"
@@ -92,7 +96,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(main.log.join()).not.toContain('"error"')
   })
 
-  test("a node that hangs does not keep every question waiting", { timeout: LONGEST_MS }, async () => {
+  test("a node that hangs is left out, and asked again once it goes on", { timeout: LONGEST_MS }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
     const two = await startNode(team, "two")
@@ -104,6 +108,38 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(await found()).toMatchObject({ total: 1, shards: { searched: 1, of: 2 } })
     two.child.kill("SIGCONT")
     await expect.poll(found, SOON).toMatchObject({ total: 3 })
+  })
+
+  test("the second wall holds where another node forgets the first", async () => {
+    const { team, ann, give } = await twoShards()
+    await give(0, "two")
+    await give(1, "two")
+    const [data, folder] = [tempDir(), tempDir()]
+    const follower = createFollower(team.db, data, { name: "two" })
+    while (!(await follower.step()));
+    const parts = { db: team.db, data, folder, version: "0" }
+    const far = createAnswers(parts)
+    const rows = await team.asOwner<{ id: string }>("select id::text from hub.conversation")
+    const names = rows.map(({ id }) => id)
+    const asked = async (isForgotten: boolean) => {
+      const call: CallNode = async (_node, _route, question) => {
+        const sent = JSON.parse(JSON.stringify(question)) as ShardQuestion
+        const scope = { ...sent.scope, by: "all", names }
+        return far.answerShard(isForgotten ? { ...sent, scope } : sent)
+      }
+      const near = createAnswers({ ...parts, data: tempDir(), others: { self: "main", call } })
+      onTestFinished(near.close)
+      return near.answer({ viewer: ann, tool: "search", input: { query: "quokka" } })
+    }
+    onTestFinished(() => {
+      far.close()
+      follower.close()
+    })
+    const right = await asked(false)
+    expect(right).toMatchObject({ drops: 0, output: { results: { length: 2 }, total: 3 } })
+    const wrong = await asked(true)
+    expect(wrong).toMatchObject({ drops: 1, output: { results: { length: 2 } } })
+    expect(JSON.stringify(wrong)).not.toContain("private quokka")
   })
 
   test("what nodes ask each other is closed to everybody else", { timeout: LONGEST_MS }, async () => {
