@@ -6,7 +6,7 @@ import { serveApp } from "../src/http/serve.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { NotTaken, pushOver } from "./support/push-over.ts"
-import { hubEnv, request, startHub, type TestHub, tokenFor } from "./support/server.ts"
+import { canSearch, hubEnv, request, startHub, type TestHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
@@ -30,6 +30,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     async () => {
       const { team, env, token, server } = await hub("1")
       const { url } = server
+      await canSearch(url, token)
       const taken: string[] = []
       const notAnswered: string[] = []
       let searches = 0

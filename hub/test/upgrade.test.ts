@@ -8,7 +8,7 @@ import { MIGRATIONS, type MigrationStep } from "../src/store/migrations.ts"
 import { headNamed, saying } from "./support/laptop.ts"
 import { hasPostgres, newDatabase } from "./support/postgres.ts"
 import { NotTaken, pushOver } from "./support/push-over.ts"
-import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
+import { canSearch, hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant, type Team } from "./support/team.ts"
 
@@ -103,12 +103,6 @@ async function people(team: Team): Promise<string> {
   const ann = await newMember(team, tenant, "ann")
   await newProject(team, tenant, API, { own: [ann] })
   return tokenFor(team, ann)
-}
-
-/** A hub that was just started builds its shards, and says so; whoever runs it sends people there when it has them. */
-async function canSearch(url: string, token: string): Promise<void> {
-  const status = async () => (await request(url, token, "POST", "/v1/tools/search", { query: "wombat" })).status
-  await expect.poll(status, { timeout: 60_000 }).toBe(200)
 }
 
 describe.skipIf(!hasPostgres)("upgrading", () => {

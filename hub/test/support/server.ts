@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { onTestFinished } from "vitest"
+import { expect, onTestFinished } from "vitest"
 import { tempDir } from "../../../test/support/temp.ts"
 import type { Viewer } from "../../src/store/connection.ts"
 import { addToken, type Scope } from "../../src/store/people.ts"
@@ -79,4 +79,10 @@ export async function request(
   const text = await response.text()
   const isJson = response.headers.get("content-type")?.includes("json")
   return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
+}
+
+/** A hub that was just started builds its shards, and says so; whoever runs it sends people there when it has them. */
+export async function canSearch(url: string, token: string): Promise<void> {
+  const status = async () => (await request(url, token, "POST", "/v1/tools/search", { query: "anything" })).status
+  await expect.poll(status, { timeout: 60_000 }).toBe(200)
 }
