@@ -69,8 +69,8 @@ const HELP = `dex-hub: a team's memory on PostgreSQL
 Settings are in the environment: DEX_HUB_DATABASE_URL, DEX_HUB_INDEX_URL, DEX_HUB_OWNER_URL, DEX_HUB_KEYS_URL,
 DEX_HUB_MASTER_KEY_FILE, DEX_HUB_DATA, DEX_HUB_HOST, DEX_HUB_PORT, DEX_HUB_METRICS_PORT,
 DEX_HUB_DRAIN_SECONDS, DEX_HUB_PUSHES_PER_MINUTE, DEX_HUB_READS_PER_MINUTE, DEX_HUB_AT_ONCE,
-DEX_HUB_PREPARED; for several nodes DEX_HUB_NODE and DEX_HUB_NODE_URL; for an identity provider DEX_HUB_URL, DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID,
-DEX_HUB_OIDC_CLIENT_SECRET_FILE. See docs/hub.md and docs/hub-operations.md.
+DEX_HUB_PREPARED; for several nodes DEX_HUB_NODE and DEX_HUB_NODE_URL; for an identity provider DEX_HUB_URL,
+DEX_HUB_OIDC_ISSUER, DEX_HUB_OIDC_CLIENT_ID, DEX_HUB_OIDC_CLIENT_SECRET_FILE. See docs/hub.md and docs/hub-operations.md.
 `
 
 const COMMANDS: Commands = {

@@ -3,6 +3,7 @@ import { type DocId, docId, rowOf } from "../../../src/store/index/doc-id.ts"
 import { COUNT_LIMIT, type Count, type IndexFilter, type IndexHit } from "../../../src/store/index/query.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { WrittenWord } from "../../../src/store/index/vocabulary.ts"
+import { askedOnly } from "./asked-only.ts"
 
 /** A shard that cannot be asked now: its node does not answer, or has none of it yet. */
 export class ShardMissing extends Error {}
@@ -67,9 +68,8 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     const all = [...sized.values()].reduce((sum, messages) => sum + messages, 0)
     return { newest: Math.max(1, Math.ceil((newest * (sized.get(k) ?? 0)) / Math.max(1, all))) }
   }
-  const refuse = () => Promise.reject(new Error("Several shards are asked only."))
   return {
-    isPart: true,
+    ...askedOnly,
     shards: () => ({ searched: asked.size - missing.size, of: asked.size }),
     find: async (query) => {
       const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))
@@ -126,14 +126,6 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       const { changes, rebuild } = await store.changes(oldest(tokens), 1)
       return rebuild || changes.length > 0
     },
-    scope: refuse,
-    vectors: refuse,
-    follow: refuse,
-    purge: refuse,
-    isPurgeDue: refuse,
-    check: () => [],
-    checkpoint: () => {},
-    close: () => {},
   }
 }
 

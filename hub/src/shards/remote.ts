@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
+import { askedOnly } from "./asked-only.ts"
 import type { ShardName } from "./files.ts"
 import type { ShardScope } from "./local.ts"
 import { ShardMissing } from "./merged.ts"
@@ -42,22 +43,13 @@ export function remoteIndex(
     SearchIndex,
     "find" | "newest" | "count" | "countConversations" | "sizes" | "words" | "wordsOfLength"
   >
-  const refuse = () => Promise.reject(new Error("A shard of another node is asked only."))
   return {
+    ...askedOnly,
     ...asked,
-    isPart: true,
     holding: async (...args) => new Set((await ask("holding", args)) as never[]),
     unspoken: async (...args) => new Set((await ask("unspoken", args)) as number[]),
     followed: async () => ((await ask("followed", [])) as string | null) ?? undefined,
-    isBehind: refuse,
-    scope: refuse,
-    vectors: refuse,
-    follow: refuse,
-    purge: refuse,
-    isPurgeDue: refuse,
-    check: () => [],
-    checkpoint: () => {},
-    close: () => {},
+    isBehind: () => Promise.reject(new Error("Whether a shard is behind is known to its own node.")),
   }
 }
 

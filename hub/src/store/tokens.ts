@@ -1,20 +1,11 @@
+import type { HubToken } from "../../../src/hub/client.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { TOKEN_SCOPE } from "./scope.ts"
 
 /** What can be told of a token. Its secret is not kept anywhere. */
-export type TokenLine = {
-  id: number
-  member: string
-  name: string
-  kind: string
-  scopes: string[]
-  created_at: string
-  expires_at?: string
-  last_used_at?: string
-  revoked_at?: string
-}
+export type TokenLine = HubToken & { member: string }
 
 export async function ownTokens(db: Database, viewer: Viewer): Promise<TokenLine[]> {
   return (await db.as(viewer, (query) => query<TokenRow>(OWN))).map(lineOf)

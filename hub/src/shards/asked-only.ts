@@ -1,0 +1,20 @@
+import type { SearchIndex } from "../../../src/store/index/search-index.ts"
+
+const refuse = () =>
+  Promise.reject(new Error("This index is only asked: each shard is written by the node that has it."))
+
+/** The rest of an index that stands for shards which others keep. */
+export const askedOnly: Pick<
+  SearchIndex,
+  "isPart" | "scope" | "vectors" | "follow" | "purge" | "isPurgeDue" | "check" | "checkpoint" | "close"
+> = {
+  isPart: true,
+  scope: refuse,
+  vectors: refuse,
+  follow: refuse,
+  purge: refuse,
+  isPurgeDue: refuse,
+  check: () => [],
+  checkpoint: () => {},
+  close: () => {},
+}
