@@ -1,4 +1,4 @@
-import type { IndexScope } from "../../../src/store/index/query.ts"
+import type { IndexScope } from "../../../src/store/index/index-scope.ts"
 import { scopedIndex } from "../../../src/store/index/scoped.ts"
 import { readIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { Knowledge } from "../../../src/store/knowledge/knowledge.ts"
@@ -52,7 +52,7 @@ export function openLocalShards(data: string) {
       if (known?.version === wanted.version && known.index === index && known.followed === followed)
         return scopedIndex(index, known.scope)
       if (!wanted.names) return "scope"
-      const scope = await index.scope([...wanted.names])
+      const scope = await index.scope(new Set(wanted.names))
       scopes.delete(key)
       scopes.set(key, { version: wanted.version, index, followed, scope })
       if (scopes.size > MOST_SCOPES) scopes.delete(scopes.keys().next().value!)

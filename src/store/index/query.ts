@@ -14,6 +14,7 @@ import {
   TEXT_COLUMNS,
   toolTag,
 } from "./fields.ts"
+import { type IndexScope, inScope } from "./index-scope.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
@@ -47,16 +48,6 @@ export type IndexQuery = {
   /** Only about so many of the newest messages: which those are, the index knows. */
   newest?: number
   limit: number
-}
-
-/** Some of the index's conversations, for a row filter: made by the index that is then asked. */
-export type IndexScope = { readonly ids: ReadonlySet<number>; readonly list: string }
-
-/** `names`: as the history's feed names them. */
-export function indexScope(db: Db, names: readonly string[]): IndexScope {
-  const rows = db.prepare("select id from conversation where name in (select value from json_each(?))").pluck()
-  const ids = rows.all(JSON.stringify(names)) as number[]
-  return { ids: new Set(ids), list: JSON.stringify(ids) }
 }
 
 /** Which messages, without their order. */
@@ -190,15 +181,14 @@ const NONE = "[]"
 
 /** What is checked row by row; null where nothing was asked for. */
 function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
-  const { scope } = query
   const chosen = query.conversations && conversationIds(db, query.conversations)
-  const conversations = chosen && scope ? chosen.filter((id) => scope.ids.has(id)) : chosen
   const excluded = conversationIds(db, query.excludedConversations ?? [])
+  const bounds = query.scope ? inScope(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
   return {
     from: query.from ?? null,
     to: query.to ?? null,
-    conversations: conversations ? JSON.stringify(conversations) : (scope?.list ?? null),
-    excluded: excluded.length > 0 ? JSON.stringify(excluded) : null,
+    conversations: bounds.conversations ? JSON.stringify(bounds.conversations) : null,
+    excluded: bounds.excluded.length > 0 ? JSON.stringify(bounds.excluded) : null,
   }
 }
 

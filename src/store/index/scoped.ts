@@ -1,4 +1,5 @@
-import type { IndexFilter, IndexScope } from "./query.ts"
+import type { IndexScope } from "./index-scope.ts"
+import type { IndexFilter } from "./query.ts"
 import type { SearchIndex } from "./search-index.ts"
 
 /**

@@ -22,6 +22,7 @@ import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
 import { purgedOf, savePurged, tokenOf } from "./follow-marks.ts"
 import { MIGRATIONS } from "./index-schema.ts"
+import { createScopes, type IndexScope } from "./index-scope.ts"
 import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
 import {
   type Count,
@@ -32,8 +33,6 @@ import {
   type IndexFilter,
   type IndexHit,
   type IndexQuery,
-  type IndexScope,
-  indexScope,
   prepareFilter,
   type Sizes,
   sizes,
@@ -75,7 +74,7 @@ export type SearchIndex = {
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
   /** These conversations, as the history's feed names them: what is asked with it is answered from them only. */
-  scope(names: readonly string[]): Promise<IndexScope>
+  scope(names: ReadonlySet<string>): Promise<IndexScope>
   /** What search by meaning needs; loaded when it is asked for. */
   vectors(): Promise<VectorIndex>
   /**
@@ -197,6 +196,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explained(error, path)
     }
   }
+  const scopeOf = createScopes()
   /** Blocks of one state and checksums of another would look like damage. */
   const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
@@ -218,7 +218,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     sizes: async (terms) => readInOneState((db) => sizes(db, terms)),
     words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
-    scope: async (names) => readInOneState((db) => indexScope(db, names)),
+    scope: async (names) => readInOneState((db) => scopeOf(db, names)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
